@@ -1,0 +1,1 @@
+"""Prepares unstructured meshes so that solvers run fast."""

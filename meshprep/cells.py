@@ -1,0 +1,106 @@
+"""Reference cells: dimension, corners, and which corners make the edges and faces.
+
+Cell types carry meshio's names (``"tetra"``, ``"hexahedron20"``, ``"VTK_LAGRANGE_QUADRILATERAL"``).
+Every convention puts the corners first, so topology needs corners only, at any order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from meshprep_runtime.errors import MeshprepError
+
+Corners = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A reference shape: local corner numbers of its edges and, in 3-D, its faces.
+
+    Faces are listed with the normal pointing out of the cell, in the corner order of VTK.
+    """
+
+    name: str
+    dim: int
+    n_corners: int
+    edges: Corners
+    faces: Corners = ()
+
+    @property
+    def facets(self) -> Corners:
+        """What bounds the shape: corners of a line, edges in 2-D, faces in 3-D."""
+        if self.dim == 1:
+            return tuple((i,) for i in range(self.n_corners))
+        return self.faces if self.dim == 3 else self.edges
+
+
+SHAPES: dict[str, Shape] = {
+    s.name: s
+    for s in (
+        Shape("vertex", 0, 1, ()),
+        Shape("line", 1, 2, ((0, 1),)),
+        Shape("triangle", 2, 3, ((0, 1), (1, 2), (2, 0))),
+        Shape("quad", 2, 4, ((0, 1), (1, 2), (2, 3), (3, 0))),
+        Shape(
+            "tetra",
+            3,
+            4,
+            ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)),
+            ((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2)),
+        ),
+        Shape(
+            "pyramid",
+            3,
+            5,
+            ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4)),
+            ((0, 3, 2, 1), (0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)),
+        ),
+        Shape(
+            "wedge",
+            3,
+            6,
+            ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)),
+            ((0, 2, 1), (3, 4, 5), (0, 1, 4, 3), (1, 2, 5, 4), (2, 0, 3, 5)),
+        ),
+        Shape(
+            "hexahedron",
+            3,
+            8,
+            (
+                *((0, 1), (1, 2), (2, 3), (3, 0)),
+                *((4, 5), (5, 6), (6, 7), (7, 4)),
+                *((0, 4), (1, 5), (2, 6), (3, 7)),
+            ),
+            (
+                *((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4)),
+                *((1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7)),
+            ),
+        ),
+    )
+}
+
+_LAGRANGE = {
+    "CURVE": "line",
+    "TRIANGLE": "triangle",
+    "QUADRILATERAL": "quad",
+    "TETRAHEDRON": "tetra",
+    "HEXAHEDRON": "hexahedron",
+    "WEDGE": "wedge",
+    "PYRAMID": "pyramid",
+}
+
+
+@cache
+def shape_of(cell_type: str) -> Shape:
+    """The shape of a cell type of any order; raises MeshprepError for shapes without one."""
+    name = re.sub(r"\d+$", "", cell_type)
+    if cell_type.startswith("VTK_LAGRANGE_"):
+        name = _LAGRANGE.get(cell_type.removeprefix("VTK_LAGRANGE_"), "")
+    if name not in SHAPES:
+        raise MeshprepError(
+            f"cells of type '{cell_type}' are not supported: "
+            f"use {', '.join(SHAPES)} and their high-order kin"
+        )
+    return SHAPES[name]

@@ -1,0 +1,206 @@
+"""Loops over a set and their arguments: OP2's abstraction, as data [G12 section 2]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from .errors import MeshprepError
+
+
+class Access(StrEnum):
+    """How a loop touches an argument. MIN and MAX are for global reductions only."""
+
+    READ = "read"
+    WRITE = "write"
+    RW = "rw"
+    INC = "inc"
+    MIN = "min"
+    MAX = "max"
+
+
+# What a loop writes through a map must not be written by two elements at once.
+CONFLICTING = frozenset({Access.WRITE, Access.RW, Access.INC})
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One argument of a loop.
+
+    Parameters
+    ----------
+    name : str
+        The dat, or the global when ``is_global``.
+    access : Access
+    dim : int
+        Components an element.
+    dtype : str
+        NumPy's short name: ``f4``, ``f8``, ``i4``, ``i8``, ...
+    map : str or None
+        The map (``"edges->cells"``), or None for a direct argument.
+    index : tuple of int
+        The columns of the map that the kernel receives, each as one argument.
+    is_global : bool
+        A value of the whole loop: a constant (READ) or a reduction (INC, MIN, MAX).
+    """
+
+    name: str
+    access: Access
+    dim: int = 1
+    dtype: str = "f8"
+    map: str | None = None
+    index: tuple[int, ...] = ()
+    is_global: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dim < 1:
+            raise MeshprepError(f"argument '{self.name}': dim is {self.dim}, must be at least 1")
+        try:
+            kind = np.dtype(self.dtype).kind
+        except TypeError:
+            kind = "?"
+        if kind not in "fiu":
+            raise MeshprepError(
+                f"argument '{self.name}': dtype '{self.dtype}' is unknown: use f4, f8, i4 or i8"
+            )
+        if self.access in (Access.MIN, Access.MAX) and not self.is_global:
+            raise MeshprepError(
+                f"argument '{self.name}': access '{self.access}' is for globals: "
+                "a dat takes read, write, rw or inc"
+            )
+        if self.is_global and (self.map is not None or self.access in (Access.WRITE, Access.RW)):
+            raise MeshprepError(
+                f"global '{self.name}' takes no map and one of read, inc, min, max, "
+                f"not '{self.access}'"
+            )
+        if (self.map is None) != (not self.index):
+            raise MeshprepError(
+                f"argument '{self.name}': 'map' and 'index' belong together: "
+                "index lists the columns of the map that the kernel gets"
+            )
+        if len(set(self.index)) != len(self.index) or any(i < 0 for i in self.index):
+            raise MeshprepError(
+                f"argument '{self.name}': index {list(self.index)} must be distinct columns >= 0"
+            )
+
+    @property
+    def conflicts(self) -> bool:
+        """True when two elements of the loop may write one value of this argument."""
+        return self.map is not None and self.access in CONFLICTING
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one element of the dat."""
+        return self.dim * np.dtype(self.dtype).itemsize
+
+    def to_dict(self) -> dict[str, Any]:
+        """The argument as plain values, in the words of loops.toml."""
+        out: dict[str, Any] = {"global" if self.is_global else "dat": self.name}
+        if self.map is not None:
+            out |= {"map": self.map, "index": list(self.index)}
+        return out | {"dim": self.dim, "dtype": self.dtype, "access": str(self.access)}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop over one set; the result must not depend on the order of the elements."""
+
+    name: str
+    over: str
+    args: tuple[Arg, ...]
+
+    def __post_init__(self) -> None:
+        if not self.args:
+            raise MeshprepError(f"loop '{self.name}' has no arguments: list at least one in args")
+        for arg in self.args:
+            if arg.map is not None and arg.map.partition("->")[0] != self.over:
+                raise MeshprepError(
+                    f"loop '{self.name}' runs over '{self.over}' but argument '{arg.name}' uses "
+                    f"map '{arg.map}': its maps must start at '{self.over}'"
+                )
+
+    @property
+    def maps(self) -> tuple[str, ...]:
+        """The maps the loop uses, each once, in the order of the arguments."""
+        return tuple(dict.fromkeys(a.map for a in self.args if a.map is not None))
+
+    @property
+    def conflict_columns(self) -> dict[str, tuple[int, ...]]:
+        """For each map written through, the columns written, ascending."""
+        columns: dict[str, set[int]] = {}
+        for arg in self.args:
+            if arg.conflicts and arg.map is not None:
+                columns.setdefault(arg.map, set()).update(arg.index)
+        return {name: tuple(sorted(found)) for name, found in columns.items()}
+
+    @property
+    def leading_map(self) -> str | None:
+        """The map whose to-set's order matters most: the first one written through, else read."""
+        written = next(iter(self.conflict_columns), None)
+        return written if written is not None else next(iter(self.maps), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The loop as plain values, in the words of loops.toml."""
+        return {"over": self.over, "args": [a.to_dict() for a in self.args]}
+
+
+def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
+    """Build an argument from loops.toml's words; ``where`` begins the message of an error."""
+    known = {"dat", "global", "map", "index", "dim", "dtype", "access"}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(sorted(known))}")
+    if ("dat" in values) == ("global" in values):
+        raise MeshprepError(f"{where}: give either 'dat' or 'global', the argument's name")
+    try:
+        access = Access(values.get("access", "read"))
+    except ValueError:
+        raise MeshprepError(
+            f"{where}: access '{values['access']}' is unknown: use {', '.join(Access)}"
+        ) from None
+    try:
+        return Arg(
+            name=_text(values.get("dat", values.get("global")), "name"),
+            access=access,
+            dim=_whole(values.get("dim", 1), "dim"),
+            dtype=_text(values.get("dtype", "f8"), "dtype"),
+            map=None if "map" not in values else _text(values["map"], "map"),
+            index=_index(values.get("index", [])),
+            is_global="global" in values,
+        )
+    except MeshprepError as error:
+        raise MeshprepError(f"{where}: {error}") from None
+
+
+def loop_from_dict(name: str, values: dict[str, Any], where: str) -> Loop:
+    """Build a loop from loops.toml's words; ``where`` begins the message of an error."""
+    over, args = values.get("over"), values.get("args")
+    if not isinstance(over, str) or not isinstance(args, list):
+        raise MeshprepError(f"{where}: needs over = \"SET\" and args = [ {{ ... }}, ... ]")
+    for i, arg in enumerate(args):
+        if not isinstance(arg, dict):
+            raise MeshprepError(f"{where}: argument {i} is not a table {{ dat = ..., ... }}")
+    made = tuple(arg_from_dict(a, f"{where}, argument {i}") for i, a in enumerate(args))
+    try:
+        return Loop(name, over, made)
+    except MeshprepError as error:
+        raise MeshprepError(f"{where}: {error}") from None
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise MeshprepError(f"{what} is {value!r}, must be text")
+    return value
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise MeshprepError(f"{what} is {value!r}, must be a whole number")
+    return value
+
+
+def _index(value: Any) -> tuple[int, ...]:
+    return tuple(_whole(i, "index") for i in (value if isinstance(value, list) else [value]))

@@ -1,0 +1,78 @@
+"""A map between two sets: the table of indices that a loop reaches its data through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import MeshprepError
+
+INDEX_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class SetMap:
+    """A table from one set to another with a fixed arity [G12 section 2].
+
+    Parameters
+    ----------
+    name : str
+        Usually ``"from->to"``.
+    from_set, to_set : str
+        Names of the sets.
+    table : (n_from, arity) int32
+        Indices into the to-set, C-contiguous. Other integer types are converted after a range
+        check; nothing wraps.
+    """
+
+    name: str
+    from_set: str
+    to_set: str
+    table: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        table = np.asarray(self.table)
+        if table.ndim != 2 or table.dtype.kind not in "iu" or table.shape[1] < 1:
+            raise MeshprepError(
+                f"map '{self.name}': the table has shape {table.shape} and dtype {table.dtype}, "
+                "must be integers of shape (n_from, arity) with arity >= 1"
+            )
+        if table.dtype != np.int32:
+            if table.size and (int(table.max()) > INDEX_LIMIT or int(table.min()) < -INDEX_LIMIT):
+                raise MeshprepError(f"map '{self.name}' has an index past 2^31-1")
+            table = table.astype(np.int32)
+        table = read_only(table)
+        object.__setattr__(self, "table", table)
+
+    @property
+    def size(self) -> int:
+        """Number of elements of the from-set."""
+        return int(self.table.shape[0])
+
+    @property
+    def arity(self) -> int:
+        """Number of to-set elements each element reaches."""
+        return int(self.table.shape[1])
+
+    def check_range(self, n_to: int) -> None:
+        """Raise MeshprepError, naming the element, unless every index is in 0..n_to-1. O(n)."""
+        if not self.table.size:
+            return
+        low, high = int(self.table.min()), int(self.table.max())
+        if low >= 0 and high < n_to:
+            return
+        bad = (self.table < 0) | (self.table >= n_to)
+        row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise MeshprepError(
+            f"map '{self.name}': element {row}, column {column} has index "
+            f"{self.table[row, column]}, but set '{self.to_set}' has {n_to} elements"
+        )
+
+
+def read_only(values: NDArray) -> NDArray:
+    """A C-contiguous view that refuses writing; copies only what is not contiguous."""
+    view = np.ascontiguousarray(values).view()
+    view.flags.writeable = False
+    return view

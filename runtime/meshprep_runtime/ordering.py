@@ -1,0 +1,80 @@
+"""A permutation of one set, both ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import MeshprepError
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering:
+    """A permutation of a set: which old element stands at each new place, and the reverse.
+
+    Parameters
+    ----------
+    new_to_old : (n,) int32
+        ``new_to_old[i]`` is the old number of the element that is now number ``i``.
+    old_to_new : (n,) int32
+        The inverse; computed by :meth:`from_new_to_old`.
+    """
+
+    new_to_old: NDArray[np.int32]
+    old_to_new: NDArray[np.int32]
+
+    @classmethod
+    def from_new_to_old(cls, new_to_old: NDArray[np.integer], name: str = "") -> Ordering:
+        """Build from one direction; raises MeshprepError unless it is a permutation. O(n)."""
+        forward = np.ascontiguousarray(new_to_old, dtype=np.int32)
+        n = forward.size
+        where = f" of set '{name}'" if name else ""
+        if n and (forward.min() < 0 or forward.max() >= n):
+            raise MeshprepError(f"the ordering{where} has a number outside 0..{n - 1}")
+        inverse = np.full(n, -1, dtype=np.int32)
+        inverse[forward] = np.arange(n, dtype=np.int32)
+        if n and inverse.min() < 0:
+            missing = int(np.argmin(inverse))
+            raise MeshprepError(f"the ordering{where} is not a permutation: {missing} is missing")
+        forward.flags.writeable = False
+        inverse.flags.writeable = False
+        return cls(forward, inverse)
+
+    @classmethod
+    def identity(cls, n: int) -> Ordering:
+        """The ordering of ``n`` elements that moves nothing."""
+        return cls.from_new_to_old(np.arange(n, dtype=np.int32))
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(self.new_to_old.size)
+
+    @property
+    def is_identity(self) -> bool:
+        """True when nothing moves. O(n)."""
+        return bool((self.new_to_old == np.arange(self.size)).all())
+
+    def apply(self, values: NDArray) -> NDArray:
+        """Old numbering to new, along the first axis; the array itself where nothing moves."""
+        return self._take(values, self.new_to_old)
+
+    def restore(self, values: NDArray) -> NDArray:
+        """New numbering back to old, along the first axis: the inverse of :meth:`apply`."""
+        return self._take(values, self.old_to_new)
+
+    def then(self, second: Ordering) -> Ordering:
+        """The ordering that applies this one first and ``second`` after it."""
+        if second.size != self.size:
+            raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
+        return Ordering.from_new_to_old(self.new_to_old[second.new_to_old])
+
+    def _take(self, values: NDArray, index: NDArray[np.int32]) -> NDArray:
+        if values.shape[:1] != (self.size,):
+            raise MeshprepError(
+                f"array of shape {values.shape} does not fit a set of {self.size} elements: "
+                "the first axis must run over the set"
+            )
+        return values if self.is_identity else values[index]

@@ -1,0 +1,167 @@
+"""The plan: what a solver needs to run its loops in blocks, without a race.
+
+Frozen arrays only; :mod:`store` reads and writes them, :mod:`verify` proves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import PlanError
+from .loops import Loop
+from .maps import SetMap
+from .ordering import Ordering
+
+
+@dataclass(frozen=True, eq=False)
+class Staging:
+    """For one to-set: the distinct elements each block touches.
+
+    Parameters
+    ----------
+    point_offset : (n_blocks + 1,) int64
+        Block ``b`` stages ``points[point_offset[b]:point_offset[b + 1]]``.
+    points : (loads,) int32
+        Ascending inside a block.
+    exclusive : (loads,) bool
+        True where no other block touches the point, so that it may be written plainly.
+    """
+
+    point_offset: NDArray[np.int64]
+    points: NDArray[np.int32]
+    exclusive: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One way to cut a loop's from-set into blocks; blocks are ranges of the new order.
+
+    Parameters
+    ----------
+    name : str
+        ``"s448"`` for a block size of 448.
+    block_size : int
+        The cap: no block has more elements.
+    target : str
+        ``"gpu"`` or ``"cpu"``.
+    partitioner : str
+        Which partitioner cut the blocks.
+    sorted_by_colour : bool
+        True when the elements of each block stand in the order of their thread colours.
+    block_offset : (n_blocks + 1,) int64
+        Block ``b`` owns elements ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+    block_colour_offset : (n_block_colours + 1,) int64
+        Blocks of colour ``c`` are ``block_order[block_colour_offset[c]:block_colour_offset[c+1]]``.
+    block_order : (n_blocks,) int32
+        Blocks grouped by colour, ascending inside a colour.
+    thread_colour : (n_from,) uint8 or uint16
+        Colour of each element inside its block, from 0.
+    thread_colours : (n_blocks,) int32
+        Number of thread colours of each block.
+    staging : mapping of to-set name to Staging
+    local : mapping of map name to (arity, n_from) uint16
+        The map as positions in the block's staging list; transposed for coalesced reading.
+    """
+
+    name: str
+    block_size: int
+    target: str
+    partitioner: str
+    sorted_by_colour: bool
+    block_offset: NDArray[np.int64]
+    block_colour_offset: NDArray[np.int64]
+    block_order: NDArray[np.int32]
+    thread_colour: NDArray[np.uint8] | NDArray[np.uint16]
+    thread_colours: NDArray[np.int32]
+    staging: Mapping[str, Staging]
+    local: Mapping[str, NDArray[np.uint16]]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return int(self.block_offset.size) - 1
+
+    @property
+    def n_block_colours(self) -> int:
+        """Number of block colours: launches a loop takes."""
+        return int(self.block_colour_offset.size) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """A loop, the maps it runs through in the new numbering, and its variants."""
+
+    loop: Loop
+    sizes: Mapping[str, int]
+    maps: Mapping[str, SetMap]
+    variants: Mapping[str, Variant]
+    default: str
+
+    def variant(self, name: str | None = None) -> Variant:
+        """The variant of that name (None: the default); raises PlanError that lists them."""
+        wanted = self.default if name is None else name
+        if wanted not in self.variants:
+            raise PlanError(
+                f"loop '{self.loop.name}' has no variant '{wanted}': "
+                f"choose {', '.join(self.variants)}"
+            )
+        return self.variants[wanted]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything prepared for one mesh.
+
+    Parameters
+    ----------
+    sizes : mapping of set name to number of elements
+    ordering : mapping of set name to Ordering
+        From the numbering of the input mesh to the plan's.
+    maps : mapping of map name to SetMap
+        The tables in the new numbering.
+    loops : mapping of loop name to LoopPlan
+    source_hash, mesh_hash : str
+        Content of the input mesh and of the renumbered mesh (hex digests).
+    metrics, options, about : mapping
+        What reports show; the effective options; creator, time and versions. JSON values.
+    """
+
+    sizes: Mapping[str, int]
+    ordering: Mapping[str, Ordering]
+    maps: Mapping[str, SetMap]
+    loops: Mapping[str, LoopPlan]
+    source_hash: str
+    mesh_hash: str
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, loop: str) -> LoopPlan:
+        if loop not in self.loops:
+            raise PlanError(f"the plan has no loop '{loop}': it has {', '.join(self.loops)}")
+        return self.loops[loop]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file; raises PlanError when it is damaged, foreign or of another version."""
+        from .store import load
+
+        return load(path)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the plan file atomically; raises PlanError when it exists and not ``overwrite``."""
+        from .store import save
+
+        save(self, path, overwrite=overwrite)
+
+    def verify(self) -> list[str]:
+        """Prove the plan; returns the findings, one line each, empty when it is right."""
+        from .verify import verify
+
+        return verify(self)
