@@ -45,7 +45,9 @@ def transpose(table: NDArray[np.int32], n_to: int) -> Csr:
     return Csr(*_transpose(table, n_to))
 
 
-def stack(tables: Sequence[NDArray[np.int32]], sizes: Sequence[int]) -> tuple[NDArray[np.int32], int]:
+def stack(
+    tables: Sequence[NDArray[np.int32]], sizes: Sequence[int]
+) -> tuple[NDArray[np.int32], int]:
     """Several maps of one from-set as one table into the disjoint union of their to-sets.
 
     Returns the table ``(n_from, sum of arities)`` and the number of points of the union.
@@ -76,7 +78,7 @@ def point_graph(table: NDArray[np.int32], n_to: int) -> Csr:
 def element_graph(table: NDArray[np.int32], n_to: int) -> Csr:
     """The conflict graph: two elements are neighbours when they share a point [S19 section 2.3].
 
-    No loops, no repeated neighbours; rows are ascending. O(sum over elements of arity x incidences).
+    No loops, no repeated neighbours; rows are ascending. O(sum of arity x incidences).
     """
     return _two_steps(as_csr(table), transpose(table, n_to))
 
@@ -85,9 +87,7 @@ def _two_steps(first: Csr, second: Csr) -> Csr:
     chunks = get_num_threads()
     count = _count_two_steps(first.offset, first.index, second.offset, second.index, chunks)
     offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    index = _fill_two_steps(
-        first.offset, first.index, second.offset, second.index, offset, chunks
-    )
+    index = _fill_two_steps(first.offset, first.index, second.offset, second.index, offset, chunks)
     return Csr(offset, index)
 
 

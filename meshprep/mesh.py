@@ -40,9 +40,7 @@ class ElementSet:
         if not self.name or "->" in self.name or "/" in self.name:
             raise MeshprepError(f"'{self.name}' is no name for a set: no '->', no '/', not empty")
         if not 0 <= self.size <= INDEX_LIMIT:
-            raise MeshprepError(
-                f"set '{self.name}' has size {self.size}, must be within 0..2^31-1"
-            )
+            raise MeshprepError(f"set '{self.name}' has size {self.size}, must be within 0..2^31-1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +162,9 @@ class IndexList:
     def __post_init__(self) -> None:
         index = np.asarray(self.index)
         if index.ndim not in (1, 2) or index.dtype.kind not in "iu":
-            raise MeshprepError(f"index list '{self.name}' must be integers of shape (m,) or (m, k)")
+            raise MeshprepError(
+                f"index list '{self.name}' must be integers of shape (m,) or (m, k)"
+            )
         object.__setattr__(self, "index", read_only(index.astype(np.int32, copy=False)))
 
 
@@ -313,18 +313,19 @@ class Mesh:
         )
 
     def content_hash(self) -> str:
-        """Digest of the cells as numbered: types, sizes and the tables from cells to nodes.
+        """Digest of the cells of the highest dimension as numbered: their types and tables.
 
-        Coordinates are left out, since text formats may round them. Meshes without cells (only
-        sets and maps) hash every map.
+        Coordinates are left out, since text formats may round them, and lower dimensions, since a
+        format may not carry them. Meshes without cells (only sets and maps) hash every map.
         """
         digest = hashlib.blake2b(digest_size=16)
-        names = [f"{s.name}->nodes" for s in self.cell_sets] or list(self.maps)
-        digest.update(f"nodes {self.sets['nodes'].size if 'nodes' in self.sets else 0}".encode())
+        parts = self.sets["cells"].parts or ("cells",) if "cells" in self.sets else ()
+        names = [f"{p}->nodes" for p in parts] or list(self.maps)
         for name in sorted(names):
-            table = self.map(name).table
-            digest.update(f"{name} {table.shape}".encode())
-            digest.update(table.astype("<i4", copy=False).data)
+            m = self.map(name)
+            cell_type = self.sets[m.from_set].cell_type
+            digest.update(f"{cell_type} {m.table.shape} {self.size(m.to_set)} ".encode())
+            digest.update(m.table.astype("<i4", copy=False).data)
         return digest.hexdigest()
 
 

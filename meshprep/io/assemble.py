@@ -120,7 +120,7 @@ def assemble(
 
 
 def set_names(types: Iterable[str]) -> dict[str, str]:
-    """Names of the sets for these cell types: ``cells`` for the only one of the highest dimension."""
+    """Names of the sets of these types: ``cells`` for the only one of the highest dimension."""
     types = list(types)
     highest = max(shape_of(t).dim for t in types)
     top = [t for t in types if shape_of(t).dim == highest]

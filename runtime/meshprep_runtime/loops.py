@@ -179,7 +179,7 @@ def loop_from_dict(name: str, values: dict[str, Any], where: str) -> Loop:
     """Build a loop from loops.toml's words; ``where`` begins the message of an error."""
     over, args = values.get("over"), values.get("args")
     if not isinstance(over, str) or not isinstance(args, list):
-        raise MeshprepError(f"{where}: needs over = \"SET\" and args = [ {{ ... }}, ... ]")
+        raise MeshprepError(f'{where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
     for i, arg in enumerate(args):
         if not isinstance(arg, dict):
             raise MeshprepError(f"{where}: argument {i} is not a table {{ dat = ..., ... }}")

@@ -1,0 +1,48 @@
+# `make demo` and `make test` make the environment they need; nothing else has to be installed.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.meshprep-installed
+
+.PHONY: help demo test lint format env bench bench-io bench-topology bench-order bench-colour \
+        bench-pipeline bench-start clean
+
+help:
+	@echo "make demo     generate a mesh, reorder it, run a loop from the plan, check it"
+	@echo "make test     run the tests"
+	@echo "make lint     ruff, ruff format, mypy"
+	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "meshprep needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $(STAMP)
+
+demo: env
+	$(BIN)/python examples/demo.py
+
+test: env
+	$(BIN)/python -m pytest -n 2
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: env
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+BENCHES := start io topology order colour pipeline
+
+bench: $(addprefix bench-,$(BENCHES))
+
+$(addprefix bench-,$(BENCHES)): bench-%: env
+	$(BIN)/python benchmarks/bench_$*.py
+
+clean:
+	rm -rf $(VENV) demo build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,54 @@
+"""Several output files that appear together or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+
+
+def check_targets(
+    paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()
+) -> None:
+    """Raise MeshprepError unless every path can be written: said before any work is done."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise MeshprepError(f"{path}: two outputs have this name: choose another")
+        seen.add(path.resolve())
+        if path.is_dir():
+            raise MeshprepError(f"{path}: is a directory: name a file")
+        if any(path.resolve() == i.resolve() for i in inputs):
+            raise MeshprepError(f"{path}: is the input itself: choose another name")
+        if (path.exists() or path.is_symlink()) and not overwrite:
+            raise MeshprepError(f"{path}: exists already: use --force to overwrite it")
+        if not path.parent.is_dir():
+            raise MeshprepError(f"{path}: folder {path.parent} does not exist: make it first")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise MeshprepError(f"{path}: no permission to write in folder {path.parent}")
+
+
+@contextmanager
+def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Yield a temporary path for each output; move all into place when the block succeeds.
+
+    The temporary files stand in a hidden folder beside each output, so that moving is a rename.
+    Whatever happens inside, KeyboardInterrupt included, no partial output is left.
+    """
+    folders: list[Path] = []
+    try:
+        staged = []
+        for path in paths:
+            folders.append(Path(tempfile.mkdtemp(prefix=".meshprep-", dir=path.parent)))
+            staged.append(folders[-1] / path.name)
+        yield staged
+        for temporary, path in zip(staged, paths, strict=True):
+            os.replace(temporary, path)
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
