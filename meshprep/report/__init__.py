@@ -1,0 +1,7 @@
+"""What a person or a script gets to see of meshes and plans: tables and JSON values."""
+
+from .compare import Comparison, compare, plan_table
+from .describe import Description, describe
+from .table import Table
+
+__all__ = ["Comparison", "Description", "Table", "compare", "describe", "plan_table"]

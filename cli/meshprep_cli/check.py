@@ -1,0 +1,37 @@
+"""``meshprep check``: prove a plan right, or say where it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import console, options
+
+
+def run(
+    plan: Annotated[Path, typer.Argument(help="Plan file.", show_default=False)],
+    mesh: Annotated[
+        Path | None,
+        typer.Option("--mesh", help="The mesh it was made from, or the reordered one."),
+    ] = None,
+    input_format: options.Format = None,
+    dimension: options.Dimension = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Prove that a plan is right: offsets, permutations, caps, staging, colours, hashes."""
+    from meshprep import workflow
+
+    with console.progress(quiet) as report:
+        result = workflow.check(
+            plan, mesh, input_format=input_format, dimension=dimension, progress=report
+        )
+    if as_json:
+        console.show_json(result.to_dict())
+    else:
+        for finding in result.findings:
+            console.show(f"wrong: {finding}")
+        console.show(result.verdict)
+    return 1 if result.findings else 0

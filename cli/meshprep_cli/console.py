@@ -1,0 +1,84 @@
+"""What a person sees: progress on stderr, tables on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+Report = Callable[[int, int, str], None]
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Report]:
+    """A function ``(done, total, stage)``: a bar on a terminal, a line a stage elsewhere."""
+    if quiet:
+        yield lambda done, total, name: None
+    elif sys.stderr.isatty():
+        with _bar() as report:
+            yield report
+    else:
+        yield _line
+
+
+def _line(done: int, total: int, name: str) -> None:
+    typer.echo(f"meshprep: [{done + 1}/{total}] {name}", err=True)
+
+
+@contextmanager
+def _bar() -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<22}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("reading", total=None)
+
+        def report(done: int, total: int, name: str) -> None:
+            bars.update(task, completed=done, total=total, description=name)
+
+        yield report
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """One line on stderr."""
+    if not quiet:
+        typer.echo(f"meshprep: {text}", err=True)
+
+
+def show(text: str) -> None:
+    """Text on stdout."""
+    typer.echo(text)
+
+
+def show_json(values: Any) -> None:
+    """JSON on stdout."""
+    typer.echo(json.dumps(values, indent=2, sort_keys=False, allow_nan=False))
+
+
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on stdout: first column to the left, the others to the right; never cut off."""
+    width = [max(len(r[i]) for r in (header, *rows)) for i in range(len(header))]
+    if title:
+        typer.echo(typer.style(title, bold=True))
+    for number, row in enumerate((header, *rows)):
+        first, *rest = row
+        cells = [first.ljust(width[0])]
+        cells += [c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
+        line = "  ".join(cells).rstrip()
+        typer.echo(typer.style(line, dim=True) if number == 0 else line)
+
+
+class Stopwatch:
+    """Seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __str__(self) -> str:
+        return f"{time.perf_counter() - self._start:.1f} s"

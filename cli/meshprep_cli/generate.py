@@ -1,0 +1,44 @@
+"""``meshprep generate``: meshes to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from meshprep_runtime.errors import MeshprepError
+
+from . import console, options
+
+
+def run(
+    kind: Annotated[
+        str | None, typer.Argument(help="Kind of mesh; without it, the kinds are listed.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Mesh to write; default: KIND.msh.")
+    ] = None,
+    cells: Annotated[
+        int | None, typer.Option("--cells", min=1, help="Number of cells, about.")
+    ] = None,
+    seed: options.Seed = 0,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", help="NAME=VALUE of the kind. Repeatable.")
+    ] = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a mesh of a known kind: Delaunay, boxes, the NACA0012 C-mesh."""
+    from meshprep import workflow
+
+    if kind is None:
+        console.show_table("", ("kind", "options"), workflow.kinds())
+        return
+    pairs = dict(text.partition("=")[::2] for text in option or ())
+    if any(not name or not value for name, value in pairs.items()):
+        raise MeshprepError("--option must read NAME=VALUE")
+    target = output or Path(f"{kind}.msh")
+    watch = console.Stopwatch()
+    sizes = workflow.generate(kind, target, cells=cells, seed=seed, values=pairs, overwrite=force)
+    told = ", ".join(f"{n} {name}" for name, n in sizes.items())
+    console.note(f"{target}: {told}, in {watch}", quiet)

@@ -1,0 +1,28 @@
+"""``meshprep info``: what a mesh or a plan holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import console, options
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="Mesh or plan.", show_default=False)],
+    input_format: options.Format = None,
+    dimension: options.Dimension = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show the sets, maps, tags and data of a mesh, or the loops of a plan."""
+    from meshprep.report import describe
+
+    description = describe(file, input_format=input_format, dimension=dimension)
+    if as_json:
+        console.show_json(description.to_dict())
+        return
+    for table in description.tables():
+        console.show_table(table.title, table.header, table.rows)
+        console.show("")

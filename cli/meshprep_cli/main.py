@@ -1,0 +1,117 @@
+"""The ``meshprep`` program: commands, exit codes and one-line errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Annotated
+
+import typer
+from meshprep_runtime.errors import MeshprepError
+
+from . import check, generate, info, plan, reorder, report
+
+FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
+
+# Typer brings its own click or uses the installed one, by version; its base error is the same.
+_UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+app = typer.Typer(
+    name="meshprep",
+    help="Prepares unstructured meshes so that solvers run fast.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (reorder, plan, check, report, info, generate):
+    app.command(command.__name__.rpartition(".")[2])(command.run)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        typer.echo(f"meshprep {version('meshprep')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+    ] = False,
+    trace: Annotated[
+        bool, typer.Option("--traceback", help="Show where an error arose; goes anywhere.")
+    ] = False,
+) -> None:
+    """Prepares unstructured meshes so that solvers run fast."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; returns the exit code.
+
+    0 all well, 1 a check failed, 2 bad input or usage, 3 a fault in meshprep, 130 interrupted.
+    """
+    args = list(sys.argv[1:] if argv is None else argv)
+    trace = "--traceback" in args
+    args = [a for a in args if a != "--traceback"]
+    previous = _stop_on_term()
+    try:
+        code = app(args=args, standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:
+        # The reader of our output went away (| head): no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        if trace:
+            traceback.print_exc()
+        return _explain(error)
+    finally:
+        if previous is not None:
+            signal.signal(signal.SIGTERM, previous)
+
+
+def _explain(error: BaseException) -> int:
+    """Say in one line what went wrong; returns the exit code."""
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return _fail("interrupted: nothing was written", INTERRUPTED)
+    if isinstance(error, _UsageError):
+        return _fail(f"{error.format_message()} (see meshprep --help)", BAD_INPUT)
+    if isinstance(error, MeshprepError):
+        return _fail(str(error), BAD_INPUT)
+    if isinstance(error, MemoryError):
+        return _fail("out of memory: use a machine with more, or a smaller mesh", BAD_INPUT)
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", BAD_INPUT)
+    text = f"a fault in meshprep: {type(error).__name__}: {error}"
+    return _fail(f"{text}: run again with --traceback and report it", INTERNAL)
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"meshprep: error: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _stop_on_term() -> signal.Handlers | None:
+    """SIGTERM ends the run as Ctrl-C does, so that temporary files are removed."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        return signal.signal(signal.SIGTERM, stop)  # type: ignore[return-value]
+    except ValueError:  # not in the main thread: the caller deals with signals
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

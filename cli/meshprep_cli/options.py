@@ -1,0 +1,124 @@
+"""Options that several commands share, so that they read alike everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from meshprep_runtime.errors import MeshprepError
+
+if TYPE_CHECKING:
+    from meshprep.loops import LoopRequest
+    from meshprep.pipeline import Options
+
+MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the input, where its name does not tell.")
+]
+Dimension = Annotated[
+    int | None,
+    typer.Option("--dimension", min=1, max=3, help="Accept loose cells of lower dimension."),
+]
+LoopTexts = Annotated[
+    list[str] | None,
+    typer.Option("--loop", help='A loop such as "faces->cells": one increment. Repeatable.'),
+]
+LoopsFile = Annotated[Path | None, typer.Option("--loops", help="Loops described in TOML.")]
+Method = Annotated[str, typer.Option("--method", help="Locality order: gps, rcm, hilbert, none.")]
+Partition = Annotated[
+    str | None,
+    typer.Option("--partition", help="How loops are cut into blocks: metis, contiguous."),
+]
+PartitionOptions = Annotated[
+    list[str] | None,
+    typer.Option("--partition-option", help="NAME=VALUE for the partitioner. Repeatable."),
+]
+BlockSize = Annotated[
+    int, typer.Option("--block-size", min=1, help="The most elements a block may have.")
+]
+Target = Annotated[str, typer.Option("--target", help="gpu or cpu: recorded in the plan.")]
+SortByColour = Annotated[
+    bool, typer.Option("--sort-by-colour", help="Sort each block's elements by thread colour.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is random.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
+PlanOutput = Annotated[
+    Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")
+]
+
+
+def set_threads(threads: int | None) -> None:
+    """Limit the threads of every parallel kernel."""
+    if threads is None:
+        return
+    import numba
+
+    if threads > numba.config.NUMBA_NUM_THREADS:
+        raise MeshprepError(
+            f"--threads {threads}: this machine gives {numba.config.NUMBA_NUM_THREADS} at most"
+        )
+    numba.set_num_threads(threads)
+
+
+def requests(texts: Sequence[str] | None, file: Path | None) -> list[LoopRequest]:
+    """The loops of ``--loops`` and then of each ``--loop``; empty for the default."""
+    from meshprep.loops import read_requests, simple_request
+
+    found = read_requests(file) if file is not None else []
+    return found + [simple_request(text) for text in texts or ()]
+
+
+def pipeline_options(
+    *,
+    method: str,
+    partition: str | None,
+    partition_options: Sequence[str] | None,
+    block_size: int,
+    target: str,
+    sort_by_colour: bool,
+    seed: int,
+) -> Options:
+    """The pipeline's options; raises MeshprepError for values it does not know."""
+    from meshprep.pipeline import Options
+
+    return Options(
+        method=method,
+        partition=partition,
+        partition_options=_pairs(partition_options or ()),
+        block_size=block_size,
+        target=target,
+        sort_by_colour=sort_by_colour,
+        seed=seed,
+    )
+
+
+def default_plan(mesh: Path) -> Path:
+    """``wing.msh`` -> ``wing.plan.h5``, beside it."""
+    return mesh.with_name(f"{_stem(mesh)}.plan.h5")
+
+
+def default_output(mesh: Path) -> Path:
+    """``wing.msh`` -> ``wing-reordered.msh``, beside it."""
+    return mesh.with_name(f"{_stem(mesh)}-reordered{mesh.suffix}")
+
+
+def _stem(mesh: Path) -> str:
+    return mesh.name.removesuffix(mesh.suffix) or mesh.name
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, Any]:
+    out = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise MeshprepError(f"--partition-option '{text}' must read NAME=VALUE")
+        out[name] = value
+    return out

@@ -1,0 +1,51 @@
+"""``meshprep plan``: a plan for a mesh that keeps its order."""
+
+from __future__ import annotations
+
+from . import options
+from .reorder import finish
+
+
+def run(
+    mesh: options.MeshFile,
+    plan: options.PlanOutput = None,
+    loop: options.LoopTexts = None,
+    loops: options.LoopsFile = None,
+    partition: options.Partition = None,
+    partition_option: options.PartitionOptions = None,
+    block_size: options.BlockSize = 256,
+    target: options.Target = "gpu",
+    sort_by_colour: options.SortByColour = False,
+    seed: options.Seed = 0,
+    input_format: options.Format = None,
+    dimension: options.Dimension = None,
+    threads: options.Threads = None,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
+    from meshprep import workflow
+
+    options.set_threads(threads)
+    chosen = options.pipeline_options(
+        method="none",
+        partition=partition,
+        partition_options=partition_option,
+        block_size=block_size,
+        target=target,
+        sort_by_colour=sort_by_colour,
+        seed=seed,
+    )
+    job = workflow.Job(
+        mesh=mesh,
+        output=None,
+        plan=plan or options.default_plan(mesh),
+        requests=tuple(options.requests(loop, loops)),
+        options=chosen,
+        input_format=input_format,
+        dimension=dimension,
+        overwrite=force,
+    )
+    finish(job, dry_run=dry_run, as_json=as_json, quiet=quiet)

@@ -1,0 +1,93 @@
+"""``meshprep reorder``: a renumbered mesh and a plan from a mesh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import console, options
+
+
+def run(
+    mesh: options.MeshFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Mesh to write; default: MESH-reordered."),
+    ] = None,
+    plan: options.PlanOutput = None,
+    loop: options.LoopTexts = None,
+    loops: options.LoopsFile = None,
+    method: options.Method = "gps",
+    partition: options.Partition = None,
+    partition_option: options.PartitionOptions = None,
+    block_size: options.BlockSize = 256,
+    target: options.Target = "gpu",
+    sort_by_colour: options.SortByColour = False,
+    seed: options.Seed = 0,
+    input_format: options.Format = None,
+    output_format: Annotated[
+        str | None, typer.Option("--to", help="Format to write, where its name does not tell.")
+    ] = None,
+    dimension: options.Dimension = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Accept what the output format cannot carry.")
+    ] = False,
+    threads: options.Threads = None,
+    force: options.Force = False,
+    dry_run: options.DryRun = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
+    from meshprep import workflow
+
+    options.set_threads(threads)
+    chosen = options.pipeline_options(
+        method=method,
+        partition=partition,
+        partition_options=partition_option,
+        block_size=block_size,
+        target=target,
+        sort_by_colour=sort_by_colour,
+        seed=seed,
+    )
+    job = workflow.Job(
+        mesh=mesh,
+        output=output or options.default_output(mesh),
+        plan=plan or options.default_plan(mesh),
+        requests=tuple(options.requests(loop, loops)),
+        options=chosen,
+        input_format=input_format,
+        output_format=output_format,
+        dimension=dimension,
+        drop=drop,
+        overwrite=force,
+    )
+    finish(job, dry_run=dry_run, as_json=as_json, quiet=quiet)
+
+
+def finish(job: Any, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
+    """Run or describe a job, and print its table."""
+    from meshprep import workflow
+    from meshprep.report import plan_table
+
+    watch = console.Stopwatch()
+    with console.progress(quiet) as report:
+        if dry_run:
+            steps = workflow.describe(job, report)
+        else:
+            done = workflow.run(job, report)
+    if dry_run:
+        console.show_json(steps) if as_json else console.show("\n".join(steps["text"]))
+        return
+    for text in done.notes:
+        console.note(text, quiet)
+    if as_json:
+        console.show_json(done.to_dict())
+        return
+    for table in plan_table(done.plan):
+        console.show_table(table.title, table.header, table.rows)
+        console.show("")
+    console.show(f"wrote {' and '.join(str(p) for p in done.written)} in {watch}")

@@ -1,0 +1,44 @@
+"""Where the elements of a set lie: needed by orderings and partitioners that use coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cells import shape_of
+from .mesh import Mesh
+
+
+def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
+    """Mean of the corners of every element of a set, (n, d); None where the mesh cannot tell.
+
+    Nodes give their coordinates; other sets go through ``SET->nodes``, or through their map to a
+    set of cells; unions put their parts one after the other.
+    """
+    xyz = mesh.coordinates
+    if xyz is None or name == "nodes":
+        return xyz
+    parts = mesh.sets[name].parts
+    if parts:
+        pieces = [centroids(mesh, p) for p in parts]
+        known = [p for p in pieces if p is not None]
+        return np.concatenate(known) if len(known) == len(pieces) else None
+    if f"{name}->nodes" in mesh.maps:
+        cell_type = mesh.sets[name].cell_type
+        table = mesh.map(f"{name}->nodes").table
+        corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
+        return _mean(xyz, table[:, :corners])
+    through = next((m for m in mesh.maps.values() if m.from_set == name), None)
+    if through is None or through.to_set == name or through.to_set not in mesh.sets:
+        return None
+    inner = centroids(mesh, through.to_set) if through.to_set in ("nodes", "cells") else None
+    return None if inner is None else _mean(inner, through.table)
+
+
+def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.float64]:
+    # Column by column: no temporary of n x arity x 3.
+    total = xyz[table[:, 0]].copy()
+    for column in range(1, table.shape[1]):
+        total += xyz[table[:, column]]
+    total /= table.shape[1]
+    return total

@@ -1,0 +1,93 @@
+"""The orderings of all sets while they are being found.
+
+A union set (the cells of a mixed mesh) has no ordering of its own: it is that of its parts, one
+after the other, so that what a file stores type by type and what a loop sees agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
+from numpy.typing import NDArray
+
+from .mesh import Mesh, renumber_map
+
+
+class Numbering:
+    """An ordering for every set of a mesh, some of them settled.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    settled : iterable of str
+        Sets that keep the order of the mesh.
+    """
+
+    def __init__(self, mesh: Mesh, settled: Iterable[str] = ()) -> None:
+        self.mesh = mesh
+        self._order = {s.name: Ordering.identity(s.size) for s in mesh.sets.values() if not s.parts}
+        self._settled = {leaf for name in settled for leaf in self.leaves(name)}
+
+    def leaves(self, name: str) -> tuple[str, ...]:
+        """The parts of a union set; the set itself where it has none."""
+        self.mesh.size(name)
+        return self.mesh.sets[name].parts or (name,)
+
+    def is_settled(self, name: str) -> bool:
+        """True when any part of the set must not move any more."""
+        return any(leaf in self._settled for leaf in self.leaves(name))
+
+    def ordering(self, name: str) -> Ordering:
+        """The present ordering of a set."""
+        leaves = self.leaves(name)
+        if leaves == (name,):
+            return self._order[name]
+        base, pieces = 0, []
+        for leaf in leaves:
+            pieces.append(self._order[leaf].new_to_old + np.int32(base))
+            base += self._order[leaf].size
+        return Ordering.from_new_to_old(np.concatenate(pieces), name)
+
+    def all(self) -> dict[str, Ordering]:
+        """The present ordering of every set."""
+        return {name: self.ordering(name) for name in self.mesh.sets}
+
+    def settled(self) -> dict[str, Ordering]:
+        """The orderings of the sets that must not move any more."""
+        return {name: self._order[name] for name in self._order if name in self._settled}
+
+    def map(self, name: str) -> SetMap:
+        """A map in the present numbering."""
+        m = self.mesh.map(name)
+        return renumber_map(m, {s: self.ordering(s) for s in {m.from_set, m.to_set}})
+
+    def move(self, name: str, new_to_old: NDArray[np.int32], *, settle: bool) -> None:
+        """Reorder a set further, relative to its present order, and settle it if asked.
+
+        The parts of a union set stay one after the other: the caller passes an order that keeps
+        them apart.
+        """
+        base = 0
+        for leaf in self.leaves(name):
+            n = self._order[leaf].size
+            piece = Ordering.from_new_to_old(new_to_old[base : base + n] - np.int32(base), leaf)
+            self._order[leaf] = self._order[leaf].then(piece)
+            base += n
+        if settle:
+            self.settle(name)
+
+    def settle(self, name: str) -> None:
+        """Forbid further moves of a set."""
+        self._settled.update(self.leaves(name))
+
+    def follow(self, orderings: Mapping[str, Ordering]) -> None:
+        """Take over the orderings of the sets that are not settled."""
+        for name, order in orderings.items():
+            if name in self._order and name not in self._settled:
+                if order.size != self._order[name].size:
+                    raise MeshprepError(f"the ordering of '{name}' has the wrong size")
+                self._order[name] = order

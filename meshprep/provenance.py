@@ -1,0 +1,25 @@
+"""Who made a plan, when, and with what: recorded in every plan and benchmark."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+PACKAGES = ("meshprep", "numpy", "scipy", "numba", "h5py", "meshio", "pymetis")
+
+
+def about() -> dict[str, Any]:
+    """Creator, time in UTC and versions, as JSON values."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return {
+        "creator": f"meshprep {versions['meshprep']}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions,
+    }

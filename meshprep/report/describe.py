@@ -1,0 +1,145 @@
+"""What a mesh or a plan holds, for ``meshprep info``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from meshprep_runtime.plan import LoopPlan, Plan
+from numpy.typing import NDArray
+
+from ..mesh import Dat, Mesh, Tag
+from .table import Table, figure
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file holds, as JSON values under ``values``."""
+
+    values: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return self.values
+
+    def tables(self) -> list[Table]:
+        """One table a part: every list of records of equal keys."""
+        head = {k: v for k, v in self.values.items() if not isinstance(v, list)}
+        summary = [(k, _text(v)) for k, v in head.items()]
+        parts = [(k, v) for k, v in self.values.items() if isinstance(v, list) and v]
+        return [
+            Table("", ("file", self.values["file"]), [r for r in summary if r[0] != "file"])
+        ] + [
+            Table(name, tuple(records[0]), [tuple(map(_text, r.values())) for r in records])
+            for name, records in parts
+        ]
+
+
+def describe(
+    path: Path, *, input_format: str | None = None, dimension: int | None = None
+) -> Description:
+    """Read a mesh or a plan (``*.plan.h5``) and say what is in it."""
+    if path.name.lower().endswith(".plan.h5") and input_format is None:
+        return Description({"file": str(path)} | _plan(Plan.load(path)))
+    from .. import io
+
+    mesh = io.read(path, format=input_format, dimension=dimension)
+    return Description({"file": str(path)} | _mesh(mesh))
+
+
+def _mesh(mesh: Mesh) -> dict[str, Any]:
+    return {
+        "kind": "mesh",
+        "hash": mesh.content_hash(),
+        "box": _box(mesh.coordinates),
+        "sets": [
+            {"set": s.name, "elements": s.size, "cells": s.cell_type or " + ".join(s.parts)}
+            for s in mesh.sets.values()
+        ],
+        "maps": [{"map": m.name, "arity": m.arity, "rows": m.size} for m in mesh.maps.values()],
+        "tags": [record for t in mesh.tags for record in _tag(t)],
+        "data": [_dat(d) for d in mesh.dats],
+        "lists": [
+            {"list": i.name, "points into": i.set, "entries": len(i.index)} for i in mesh.lists
+        ],
+    }
+
+
+def _plan(plan: Plan) -> dict[str, Any]:
+    return {
+        "kind": "plan",
+        "creator": plan.about.get("creator", ""),
+        "created": plan.about.get("created", ""),
+        "made from": plan.source_hash,
+        "drives": plan.mesh_hash,
+        "sets": [{"set": name, "elements": size} for name, size in plan.sizes.items()],
+        "maps": [
+            {"map": m.name, "arity": m.arity, "rows": m.size, "to": m.to_set}
+            for m in plan.maps.values()
+        ],
+        "loops": [record for p in plan.loops.values() for record in _loop(p)],
+        "arguments": [
+            {"loop": p.loop.name, "argument": a.name, "through": a.map or "direct"}
+            | {"access": str(a.access), "dim": a.dim, "dtype": a.dtype}
+            for p in plan.loops.values()
+            for a in p.loop.args
+        ],
+    }
+
+
+def _loop(plan: LoopPlan) -> list[dict[str, Any]]:
+    return [
+        {
+            "loop": plan.loop.name,
+            "variant": v.name,
+            "over": plan.loop.over,
+            "blocks": v.n_blocks,
+            "block size": v.block_size,
+            "block colours": v.n_block_colours,
+            "partitioner": v.partitioner,
+        }
+        for v in plan.variants.values()
+    ]
+
+
+def _tag(tag: Tag) -> list[dict[str, Any]]:
+    """One record a group: how many elements are in it."""
+    count = np.bincount(tag.values, minlength=tag.group_offset.size - 1)
+    per_entry = np.repeat(count, np.diff(tag.group_offset))
+    groups, row = np.unique(tag.group_id, return_inverse=True)
+    total = np.bincount(row.reshape(-1), weights=per_entry, minlength=groups.size)
+    return [
+        {
+            "tag": tag.name,
+            "set": tag.set,
+            "group": int(g),
+            "name": tag.names.get(int(g), ""),
+            "elements": int(n),
+        }
+        for g, n in zip(groups, total, strict=True)
+    ]
+
+
+def _dat(dat: Dat) -> dict[str, Any]:
+    shape = "x".join(map(str, dat.values.shape[1:])) or "1"
+    return {
+        "dat": dat.name,
+        "set": dat.set,
+        "components": shape,
+        "dtype": str(dat.values.dtype),
+        "rows": int(dat.values.shape[0]),
+    }
+
+
+def _box(xyz: NDArray[np.float64] | None) -> list[list[float]] | None:
+    if xyz is None or not xyz.size:
+        return None
+    return [xyz.min(axis=0).tolist(), xyz.max(axis=0).tolist()]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " to ".join("(" + ", ".join(f"{v:.6g}" for v in p) + ")" for p in value)
+    return figure(value)

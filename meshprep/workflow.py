@@ -1,0 +1,226 @@
+"""From file to file: what the commands do, for scripts that want the same.
+
+Reading, preparing and writing in one call each, all or nothing on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError, PlanError
+from meshprep_runtime.plan import Plan
+
+from . import io
+from .io.outputs import check_targets, together
+from .io.registry import find
+from .loops import LoopRequest, default_request
+from .mesh import Mesh
+from .pipeline import STAGES, Options, plan_request_maps, prepare
+from .reorder import METHODS
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to read, prepare and write; ``output`` None keeps the mesh's order and writes no mesh."""
+
+    mesh: Path
+    output: Path | None
+    plan: Path
+    requests: tuple[LoopRequest, ...] = ()
+    options: Options = field(default_factory=Options)
+    input_format: str | None = None
+    output_format: str | None = None
+    dimension: int | None = None
+    drop: bool = False
+    overwrite: bool = False
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The files the job writes."""
+        return [p for p in (self.output, self.plan) if p is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """What a job made."""
+
+    plan: Plan
+    written: list[Path]
+    notes: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: files, notes and every figure."""
+        return {
+            "written": [str(p) for p in self.written],
+            "notes": self.notes,
+            "metrics": dict(self.plan.metrics),
+        }
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of a check: findings, empty when the plan is right, and a verdict in words."""
+
+    findings: list[str]
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
+
+
+def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
+    """Read, prepare, write: the mesh and the plan appear together or not at all.
+
+    Raises
+    ------
+    MeshprepError
+        On bad input, unknown names, outputs that exist, and losses without ``drop``.
+    """
+    total = len(STAGES) + 2
+    mesh = _read(job, lambda name: progress(0, total, name))
+    done = prepare(
+        mesh,
+        job.requests,
+        job.options,
+        keep_order=job.output is None,
+        progress=lambda i, n, name: progress(i + 1, total, name),
+    )
+    progress(total - 1, total, "writing")
+    notes = _notes(done.plan)
+    with together(job.outputs) as staged:
+        if job.output is not None:
+            lost = io.write(done.mesh, staged[0], format=job.output_format, drop=job.drop)
+            notes += [f"dropped, as {job.output.name} cannot carry it: {what}" for what in lost]
+        done.plan.save(staged[-1])
+    return Done(done.plan, job.outputs, notes)
+
+
+def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
+    """What :func:`run` would do, found without doing the work: reads, checks, derives the maps."""
+    mesh = _read(job, lambda name: progress(0, 2, name))
+    progress(1, 2, "topology")
+    requests = job.requests or (default_request(mesh),)
+    full, specs = plan_request_maps(mesh, requests)
+    loops = []
+    for spec in specs:
+        size = spec.options.get("block_size", job.options.block_size)
+        n = full.size(spec.loop.over)
+        loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
+    what = "keep the order of" if job.output is None else f"order by {job.options.method}"
+    text = [f"read {job.mesh}: {', '.join(f'{s.size} {s.name}' for s in mesh.sets.values())}"]
+    text.append(f"would {what} the mesh")
+    text += [
+        f"would cut loop {i['name']} ({i['elements']} elements) into blocks of {i['block_size']}"
+        for i in loops
+    ]
+    text += [f"would write {path}" for path in job.outputs]
+    return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
+
+
+def check(
+    plan: Path,
+    mesh: Path | None = None,
+    *,
+    input_format: str | None = None,
+    dimension: int | None = None,
+    progress: Progress = lambda done, total, name: None,
+) -> Checked:
+    """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
+
+    ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
+    which.
+
+    Raises
+    ------
+    PlanError
+        When the file is damaged, or belongs to another mesh.
+    """
+    total = 1 if mesh is None else 3
+    progress(0, total, "proving the plan")
+    made = Plan.load(plan)
+    findings = made.verify()
+    against = ""
+    if mesh is not None:
+        progress(1, total, "reading the mesh")
+        given = io.read(mesh, format=input_format, dimension=dimension)
+        progress(2, total, "comparing the maps")
+        findings += _compare(made, given, plan, mesh)
+        against = f" and fits {mesh}"
+    if findings:
+        return Checked(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
+    elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
+    return Checked([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
+
+
+def generate(
+    kind: str,
+    target: Path,
+    *,
+    cells: int | None = None,
+    seed: int = 0,
+    values: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> dict[str, int]:
+    """Write a generated mesh; returns the sizes of its sets."""
+    from .generate import make
+
+    find(io.FORMATS, target, None, writing=True)
+    check_targets([target], overwrite=overwrite)
+    mesh = make(kind, cells=cells, seed=seed, values=values or {})
+    with together([target]) as (staged,):
+        io.write(mesh, staged)
+    return {s.name: s.size for s in mesh.sets.values()}
+
+
+def kinds() -> list[tuple[str, str]]:
+    """The kinds of mesh that :func:`generate` knows, each with a line about it."""
+    from .generate import GENERATORS
+
+    return [(name, g.description) for name, g in GENERATORS.items()]
+
+
+def _read(job: Job, told: Callable[[str], None]) -> Mesh:
+    """Refuse what can be refused before reading; then read."""
+    if job.options.method not in METHODS:
+        raise MeshprepError(
+            f"method '{job.options.method}' is unknown: use {', '.join(sorted(METHODS))}"
+        )
+    check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
+    target = job.output and find(io.FORMATS, job.output, job.output_format, writing=True)
+    told("reading")
+    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension)
+    if target and not job.drop:
+        io.refuse_losses(mesh, job.output, target)
+    return mesh
+
+
+def _notes(plan: Plan) -> list[str]:
+    locality = plan.metrics.get("locality")
+    if locality and not locality["applied"]:
+        return [f"order {locality['method']} was not applied: {locality['reason']}"]
+    return []
+
+
+def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:
+    """Findings where the plan's maps are not those that the mesh gives."""
+    from meshprep_runtime.verify import compare_maps, compare_rows
+
+    from .topology import derive
+
+    content = mesh.content_hash()
+    if content not in (plan.source_hash, plan.mesh_hash):
+        raise PlanError(
+            f"{plan_path}: made for another mesh than {mesh_path}: "
+            "give the mesh it was made from, the reordered one, or make a new plan"
+        )
+    full = derive(mesh, plan.maps)
+    if content == plan.source_hash:
+        return compare_maps(plan, full.renumber(plan.ordering).maps)
+    # Derived sets are numbered afresh in the reordered mesh: compare them as sets of rows.
+    return compare_rows(plan, {name: full.map(name) for name in plan.maps})

@@ -1,0 +1,40 @@
+import os
+
+import pytest
+from meshprep_runtime import MeshprepError
+
+from meshprep.io.outputs import check_targets, together
+
+
+def test_all_outputs_appear_together(tmp_path):
+    a, b = tmp_path / "a.msh", tmp_path / "b.h5"
+    with together([a, b]) as staged:
+        for path in staged:
+            path.write_text(path.name)
+        assert not a.exists()
+    assert a.read_text() == "a.msh"
+    assert sorted(os.listdir(tmp_path)) == ["a.msh", "b.h5"]
+
+
+@pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt])
+def test_nothing_is_left_when_the_work_stops(tmp_path, stop):
+    with pytest.raises(stop), together([tmp_path / "a", tmp_path / "b"]) as staged:
+        staged[0].write_text("half")
+        raise stop
+    assert os.listdir(tmp_path) == []
+
+
+def test_targets_are_refused_before_any_work(tmp_path):
+    old = tmp_path / "old.msh"
+    old.write_text("kept")
+    with pytest.raises(MeshprepError, match="use --force"):
+        check_targets([old], overwrite=False)
+    check_targets([old], overwrite=True)
+    with pytest.raises(MeshprepError, match="is the input itself"):
+        check_targets([old], overwrite=True, inputs=[tmp_path / "x" / ".." / "old.msh"])
+    with pytest.raises(MeshprepError, match="does not exist"):
+        check_targets([tmp_path / "none" / "a.msh"], overwrite=False)
+    with pytest.raises(MeshprepError, match="is a directory"):
+        check_targets([tmp_path], overwrite=True)
+    with pytest.raises(MeshprepError, match="two outputs"):
+        check_targets([tmp_path / "a", tmp_path / "a"], overwrite=False)

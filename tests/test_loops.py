@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from meshprep_runtime import Access, Arg, Loop, MeshprepError
+
+from meshprep.loops import default_request, read_requests, resolve, simple_request
+from meshprep.mesh import ElementSet, Mesh, SetMap
+
+TOML = """
+[loop.res]
+over = "edges"
+block_size = 64
+args = [
+  { dat = "x", map = "edges->nodes", index = [1], dim = 2, access = "read" },
+  { dat = "r", map = "edges->nodes", dim = 4, dtype = "f4", access = "inc" },
+  { dat = "w", access = "write" },
+  { global = "rms", access = "inc" },
+]
+"""
+
+
+def mesh():
+    table = np.array([[0, 1], [1, 2]])
+    return Mesh(
+        [ElementSet("nodes", 3), ElementSet("edges", 2)],
+        [SetMap("edges->nodes", "edges", "nodes", table)],
+    )
+
+
+def test_a_file_of_loops(tmp_path):
+    (tmp_path / "loops.toml").write_text(TOML)
+    requests = read_requests(tmp_path / "loops.toml")
+    assert requests[0].maps == ("edges->nodes",)
+    (spec,) = resolve(requests, mesh())
+    assert spec.options == {"block_size": 64}
+    x, r, w, rms = spec.loop.args
+    assert (x.index, x.dim, x.dtype, x.access) == ((1,), 2, "f8", Access.READ)
+    assert (r.index, r.nbytes, r.conflicts) == ((0, 1), 16, True)
+    assert w.map is None
+    assert rms.is_global
+    assert spec.loop.conflict_columns == {"edges->nodes": (0, 1)}
+    assert spec.loop.leading_map == "edges->nodes"
+
+
+def test_a_map_alone_stands_for_one_increment():
+    (spec,) = resolve([simple_request(" edges -> nodes ")], mesh())
+    assert spec.loop == Loop(
+        "edges->nodes",
+        "edges",
+        (Arg("value", Access.INC, 1, "f8", "edges->nodes", (0, 1)),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [(["tetra"], "faces->cells"), (["triangle"], "edges->cells"), (["line"], "cells->nodes")],
+)
+def test_default_loops(types, expected):
+    size = {"tetra": 4, "triangle": 3, "line": 2}[types[0]]
+    made = Mesh(
+        [ElementSet("nodes", 4), ElementSet("cells", 1, types[0])],
+        [SetMap("cells->nodes", "cells", "nodes", np.arange(size)[None])],
+    )
+    assert default_request(made).name == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('edges->nodes", index = [1]', 'edges->nodes", index = [2]', "index 2 is past the last"),
+        ('edges->nodes", index = [1]', 'edges->nodes", index = [0, 0]', "distinct"),
+        ('edges->nodes", dim', 'edges->cells", dim', "there is no map 'edges->cells'"),
+        ('over = "edges"', 'over = "nodes"', "runs over 'nodes'"),
+        ('access = "write"', 'access = "append"', "access 'append' is unknown"),
+        ('access = "write"', 'access = "min"', "is for globals"),
+        ('dtype = "f4"', 'dtype = "text"', "dtype 'text' is unknown"),
+        ("dim = 4", "dim = 0", "dim is 0"),
+        ("dim = 4", 'dim = "4"', "must be a whole number"),
+        ("block_size = 64", "blocksize = 64", "unknown key 'blocksize'"),
+        ("block_size = 64", 'block_size = "64"', "must be int"),
+        ("[loop.res]", "[loops.res]", "unknown table 'loops'"),
+        ('{ dat = "w"', '{ data = "w"', "unknown key 'data'"),
+        ('{ dat = "w",', "{", "either 'dat' or 'global'"),
+        ("args = [", "args = [ 3,", "argument 0 is not a table"),
+        ("]\n", "", "not valid TOML"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, before, after, message):
+    assert before in TOML
+    path = tmp_path / "loops.toml"
+    path.write_text(TOML.replace(before, after) if after else TOML.rstrip().rstrip("]"))
+    with pytest.raises(MeshprepError, match=message) as error:
+        resolve(read_requests(path), mesh())
+    assert "loops.toml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["edges", "->nodes", "a->b->c", ""])
+def test_no_loop(text):
+    with pytest.raises(MeshprepError, match="FROM->TO"):
+        simple_request(text)
+
+
+def test_two_loops_of_one_name():
+    request = simple_request("edges->nodes")
+    with pytest.raises(MeshprepError, match="two loops"):
+        resolve([request, request], mesh())
+
+
+def test_a_loops_file_that_is_missing(tmp_path):
+    with pytest.raises(MeshprepError, match="cannot be read"):
+        read_requests(tmp_path / "none.toml")

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from meshprep_runtime import MeshprepError, Ordering
+
+from meshprep.mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+
+
+def two_triangles(**kwargs):
+    """A unit square cut along its diagonal; node 4 is unused."""
+    return Mesh(
+        [ElementSet("nodes", 5), ElementSet("cells", 2, "triangle")],
+        [SetMap("cells->nodes", "cells", "nodes", np.array([[0, 1, 2], [0, 2, 3]]))],
+        [Dat("coordinates", "nodes", np.array([[0, 0], [1, 0], [1, 1], [0, 1], [9, 9.0]]))],
+        **kwargs,
+    )
+
+
+def test_a_mesh_knows_its_sizes_and_maps():
+    mesh = two_triangles()
+    assert mesh.size("nodes") == 5
+    assert mesh.map("cells->nodes").arity == 3
+    assert mesh.map("cells->nodes").table.dtype == np.int32
+    assert [s.name for s in mesh.cell_sets] == ["cells"]
+    np.testing.assert_array_equal(mesh.coordinates[4], [9, 9])
+
+
+def test_arrays_refuse_to_be_written():
+    mesh = two_triangles()
+    with pytest.raises(ValueError, match="read-only"):
+        mesh.map("cells->nodes").table[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ElementSet("a->b", 1), "no name for a set"),
+        (lambda: ElementSet("a", -1), "size -1"),
+        (lambda: ElementSet("a", 2**31), "size 2147483648"),
+        (lambda: SetMap("m", "a", "b", np.zeros((2, 0), int)), "arity >= 1"),
+        (lambda: SetMap("m", "a", "b", np.zeros((2, 2))), "must be integers"),
+        (lambda: SetMap("m", "a", "b", np.array([[2**31]])), "past 2\\^31-1"),
+        (lambda: Dat("d", "a", np.array([None])), "must be numbers"),
+        (lambda: Dat("d", "a", np.zeros(2), np.array([1, 1])), "ascending"),
+        (lambda: Tag("t", "a", np.array([1]), np.array([0, 0]), np.array([])), "outside its 1"),
+        (lambda: Tag("t", "a", np.array([0]), np.array([0, 2]), np.array([1])), "end at 1"),
+        (lambda: IndexList("i", "a", np.zeros(3)), "must be integers"),
+        (lambda: two_triangles(tags=[Tag.from_ids("t", "cells", np.ones(3))]), "3 rows"),
+        (lambda: two_triangles(lists=[IndexList("i", "nodes", np.array([5]))]), "outside the 5"),
+        (lambda: two_triangles(lists=[IndexList("i", "edges", np.array([0]))]), "no set 'edges'"),
+        (
+            lambda: Mesh(
+                [ElementSet("a", 1), ElementSet("b", 3)],
+                [SetMap("m", "a", "b", np.array([[0, -1]]))],
+            ),
+            "element 0, column 1 has index -1, but set 'b' has 3 elements",
+        ),
+        (lambda: Mesh([ElementSet("a", 1), ElementSet("a", 2)], []), "two sets are named 'a'"),
+        (lambda: Mesh([ElementSet("a", 1), ElementSet("u", 2, parts=("a",))], []), "its parts"),
+    ],
+)
+def test_what_is_wrong_is_said(make, message):
+    with pytest.raises(MeshprepError, match=message):
+        make()
+
+
+def test_a_tag_holds_several_groups_an_element():
+    tag = Tag(
+        "physical", "cells", np.array([2, 0, 1]), np.array([0, 0, 1, 3]), [7, 7, 9], {7: "in"}
+    )
+    assert [tag.groups(r) for r in tag.values] == [(7, 9), (), (7,)]
+    np.testing.assert_array_equal(tag.first_ids(), [7, 0, 7])
+
+
+def test_a_tag_from_ids_takes_zero_for_none():
+    tag = Tag.from_ids("physical", "cells", np.array([5, 0, -3, 5]))
+    np.testing.assert_array_equal(tag.first_ids(), [5, 0, -3, 5])
+    assert tag.groups(tag.values[1]) == ()
+
+
+def test_renumbering_reaches_everything_that_holds_an_index():
+    tag = Tag.from_ids("physical", "cells", np.array([4, 6]))
+    partial = Dat("t", "nodes", np.array([10.0, 30.0]), np.array([1, 3]))
+    pairs = IndexList("periodic", "nodes", np.array([[0, 1], [3, 2]]))
+    mesh = two_triangles(tags=[tag], lists=[pairs]).with_(dats=[partial])
+    nodes = Ordering.from_new_to_old(np.array([3, 2, 1, 0, 4]))
+    cells = Ordering.from_new_to_old(np.array([1, 0]))
+    new = mesh.renumber({"nodes": nodes, "cells": cells})
+    np.testing.assert_array_equal(new.map("cells->nodes").table, [[3, 1, 0], [3, 2, 1]])
+    np.testing.assert_array_equal(new.coordinates[:2], [[0, 1], [1, 1]])
+    np.testing.assert_array_equal(new.tag("physical", "cells").first_ids(), [6, 4])
+    moved = new.dat("t", "nodes")
+    np.testing.assert_array_equal(moved.index, [0, 2])
+    np.testing.assert_array_equal(moved.values, [30, 10])
+    np.testing.assert_array_equal(new.lists[0].index, [[3, 2], [0, 1]])
+    back = new.renumber(
+        {
+            "nodes": Ordering.from_new_to_old(nodes.old_to_new),
+            "cells": Ordering.from_new_to_old(cells.old_to_new),
+        }
+    )
+    assert back.content_hash() == mesh.content_hash() != new.content_hash()
+
+
+def test_the_hash_ignores_coordinates_and_lower_dimensions():
+    mesh = two_triangles()
+    lines = mesh.with_(
+        sets=[ElementSet("line", 1, "line")],
+        maps=[SetMap("line->nodes", "line", "nodes", np.array([[0, 1]]))],
+    )
+    assert lines.content_hash() == mesh.content_hash()
+    other = Mesh(mesh.sets.values(), mesh.maps.values())
+    assert other.content_hash() == mesh.content_hash()

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from meshprep_runtime import MeshprepError
+
+from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.numbering import Numbering
+
+
+def mixed():
+    """Two triangles and one quad as the union cells, seen by two edges."""
+    return Mesh(
+        [
+            ElementSet("triangle", 2, "triangle"),
+            ElementSet("quad", 1, "quad"),
+            ElementSet("cells", 3, parts=("triangle", "quad")),
+            ElementSet("edges", 2),
+        ],
+        [SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2]]))],
+    )
+
+
+def test_a_union_is_its_parts_one_after_the_other():
+    numbering = Numbering(mixed())
+    numbering.move("cells", np.array([1, 0, 2], np.int32), settle=True)
+    np.testing.assert_array_equal(numbering.ordering("triangle").new_to_old, [1, 0])
+    np.testing.assert_array_equal(numbering.ordering("cells").new_to_old, [1, 0, 2])
+    np.testing.assert_array_equal(numbering.map("edges->cells").table, [[1, 0], [0, 2]])
+    assert numbering.is_settled("quad")
+    assert not numbering.is_settled("edges")
+    assert set(numbering.settled()) == {"triangle", "quad"}
+
+
+def test_a_move_that_mixes_the_parts_is_refused():
+    with pytest.raises(MeshprepError, match="outside"):
+        Numbering(mixed()).move("cells", np.array([2, 0, 1], np.int32), settle=False)
+
+
+def test_settled_sets_do_not_follow():
+    numbering = Numbering(mixed(), settled=["edges"])
+    flipped = Numbering(mixed())
+    flipped.move("edges", np.array([1, 0], np.int32), settle=False)
+    flipped.move("triangle", np.array([1, 0], np.int32), settle=False)
+    numbering.follow(flipped.all())
+    assert numbering.ordering("edges").is_identity
+    np.testing.assert_array_equal(numbering.ordering("triangle").new_to_old, [1, 0])
