@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT
 from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import INDEX_LIMIT
 
 
 @dataclass(frozen=True, eq=False)

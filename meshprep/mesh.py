@@ -14,10 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, SetMap, read_only
 from meshprep_runtime.ordering import Ordering
-from numpy.typing import NDArray
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
+
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
-from numpy.typing import NDArray
 
 from .mesh import Mesh, renumber_map
 

@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
-from numpy.typing import NDArray
 
 from . import metrics
 from .colour import sort_by_colour
@@ -190,7 +191,7 @@ def _order_for_locality(
 
 
 def _cut(numbering: Numbering, spec: LoopSpec, block_size: int, options: Options) -> _Cut:
-    """Cut a loop's set into blocks; the first loop over a set also orders it and what it reaches."""
+    """Cut a loop into blocks; the first loop over a set orders that set and what it reaches."""
     loop, asked = spec.loop, spec.options.get("partition", options.partition)
     leads = not numbering.is_settled(loop.over)
     if not leads and asked not in (None, "contiguous"):

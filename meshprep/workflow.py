@@ -26,7 +26,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What to read, prepare and write; ``output`` None keeps the mesh's order and writes no mesh."""
+    """What to read, prepare and write; without ``output`` the mesh keeps its order."""
 
     mesh: Path
     output: Path | None

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from meshprep_runtime import Access, Arg, Loop, MeshprepError
 
 from meshprep.loops import default_request, read_requests, resolve, simple_request
 from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep_runtime import Access, Arg, Loop, MeshprepError
 
 TOML = """
 [loop.res]

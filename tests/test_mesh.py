@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from meshprep_runtime import MeshprepError, Ordering
 
 from meshprep.mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+from meshprep_runtime import MeshprepError, Ordering
 
 
 def two_triangles(**kwargs):

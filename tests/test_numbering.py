@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from meshprep_runtime import MeshprepError
 
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.numbering import Numbering
+from meshprep_runtime import MeshprepError
 
 
 def mixed():

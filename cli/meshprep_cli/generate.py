@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from meshprep_runtime.errors import MeshprepError
 
 from . import console, options

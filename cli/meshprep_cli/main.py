@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Annotated
 
 import typer
+
 from meshprep_runtime.errors import MeshprepError
 
 from . import check, generate, info, plan, reorder, report

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
 from meshprep_runtime.errors import MeshprepError
 
 if TYPE_CHECKING:

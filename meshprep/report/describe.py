@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from meshprep_runtime.plan import LoopPlan, Plan
 from numpy.typing import NDArray
+
+from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from .table import Table, figure

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from meshprep_runtime import MeshprepError
 
 from meshprep.io.assemble import Block, GroupTable, assemble
+from meshprep_runtime import MeshprepError
 
 POINTS = np.zeros((9, 3))
 

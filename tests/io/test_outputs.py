@@ -1,9 +1,9 @@
 import os
 
 import pytest
-from meshprep_runtime import MeshprepError
 
 from meshprep.io.outputs import check_targets, together
+from meshprep_runtime import MeshprepError
 
 
 def test_all_outputs_appear_together(tmp_path):
@@ -18,9 +18,13 @@ def test_all_outputs_appear_together(tmp_path):
 
 @pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt])
 def test_nothing_is_left_when_the_work_stops(tmp_path, stop):
-    with pytest.raises(stop), together([tmp_path / "a", tmp_path / "b"]) as staged:
-        staged[0].write_text("half")
-        raise stop
+    def half():
+        with together([tmp_path / "a", tmp_path / "b"]) as staged:
+            staged[0].write_text("half")
+            raise stop
+
+    with pytest.raises(stop):
+        half()
     assert os.listdir(tmp_path) == []
 
 
