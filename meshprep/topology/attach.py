@@ -1,0 +1,90 @@
+"""Cells of lower dimension (boundary triangles, lines) against the facets they lie on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..cells import shape_of
+from ..mesh import Mesh
+from .layout import layout_of, lower_sets
+from .match import first_slots
+from .slots import Slots, corners_of, plain_part, read_corners, slots_of
+
+
+def unattached(mesh: Mesh) -> dict[str, NDArray[np.int32]]:
+    """Lower-dimension cells that are no face or edge of any cell of the highest dimension.
+
+    Corner nodes count, in any order; sets of single vertices are not looked at. Expected
+    O(cells x facets); memory for the facets near those cells only.
+
+    Returns
+    -------
+    dict of set name to (k,) int32
+        Row numbers, ascending; empty where every cell of the set is attached.
+    """
+    layout = layout_of(mesh)
+    out = {}
+    for s in lower_sets(mesh, layout):
+        shape = shape_of(str(s.cell_type))
+        slots = slots_of(layout.entity_parts(shape.dim, shape.n_corners), shape.n_corners)
+        found = locate(slots, lower_corners(mesh, s.name), layout.n_nodes)
+        out[s.name] = np.flatnonzero(found < 0).astype(np.int32)
+    return out
+
+
+def lower_corners(mesh: Mesh, set_name: str) -> NDArray[np.int32]:
+    """The corner nodes of a set of cells, without those of high order."""
+    corners = shape_of(str(mesh.sets[set_name].cell_type)).n_corners
+    return mesh.cell_map(set_name).table[:, :corners]
+
+
+def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np.int32]:
+    """For each row of corners, the lowest slot with the same nodes, or -1.
+
+    Only slots whose every corner is a corner of some row are matched, so that a boundary costs
+    one pass over the slots. Expected O(slots + rows).
+
+    Parameters
+    ----------
+    slots : Slots
+    corners : (n, arity) int32
+    n_nodes : int
+
+    Returns
+    -------
+    (n,) int32
+    """
+    flagged = np.zeros(n_nodes, np.bool_)
+    flagged[corners] = True
+    near = _slots_near(slots, flagged)
+    both = [plain_part(corners_of(slots, near)), plain_part(np.ascontiguousarray(corners))]
+    first = first_slots(slots_of(both, slots.arity), n_nodes)[near.size :]
+    found = np.full(len(corners), -1, np.int32)
+    hit = first < near.size
+    found[hit] = near[first[hit]]
+    return found
+
+
+@njit(cache=True)
+def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The slots whose corners are all flagged, ascending."""
+    corners = np.empty(slots.local.shape[2], np.int32)
+    near = np.empty(0, np.int32)
+    # The first pass counts, the second fills.
+    for filling in (False, True):
+        found = 0
+        for part in range(slots.width.size):
+            for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
+                read_corners(slots, part, slot, corners)
+                inside = True
+                for j in range(corners.size):
+                    inside = inside and flagged[corners[j]]
+                if inside:
+                    if filling:
+                        near[found] = slot
+                    found += 1
+        if not filling:
+            near = np.empty(found, np.int32)
+    return near

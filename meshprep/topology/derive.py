@@ -1,0 +1,142 @@
+"""From the cells of a mesh to the sets and maps that loops ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ..mesh import ElementSet, Mesh, SetMap, Tag
+from .facets import (
+    Facets,
+    Selection,
+    check_manifold,
+    facets_to_cells,
+    facets_to_nodes,
+    fill_cell_facets,
+    find_facets,
+    select,
+)
+from .layout import Layout, layout_of
+from .names import ENTITY_DIM, check_names, entity_of, part_names
+from .tags import attach, carry
+
+Found = tuple[list[ElementSet], list[SetMap], list[Tag]]
+
+
+def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
+    """Add the sets, maps and tags that the named maps need.
+
+    What may be named, for cells of any order (corner nodes count):
+
+    - 2-D and surfaces: ``edges->cells`` (arity 2), ``edges->nodes``, ``boundary_edges->cells``
+      (arity 1), ``boundary_edges->nodes``, ``cells->edges``.
+    - 3-D: ``faces->cells``, ``faces->nodes``, ``boundary_faces->cells``,
+      ``boundary_faces->nodes``, ``cells->faces``, and ``edges->nodes``, ``cells->edges``.
+    - Where faces are triangles and quads, ``faces`` is the union of ``triangle_faces`` and
+      ``quad_faces`` (in that order), and ``triangle_faces->nodes``, ``quad_faces->nodes`` stand
+      for ``faces->nodes``; the same for ``boundary_faces``.
+    - ``cells->...`` only where all cells have the same number; 1-D meshes give nothing.
+
+    What ``edges`` (2-D) or ``faces`` (3-D) holds depends on what is asked: with ``edges->cells``
+    or ``faces->cells``, the interior ones, which have two cells, as in OP2's Airfoil
+    [G12 section 2]; otherwise all. ``edges`` of a 3-D mesh are always all of them.
+
+    Numbers follow first appearance by (cell, local facet), under each face type by itself.
+    Column 0 of the map to cells is the lower cell, and the nodes are listed with the normal
+    pointing out of that cell (in 2-D: the cell on the left from the first node to the second,
+    where cells are numbered anticlockwise). Every tag of the lower-dimension cells comes along,
+    matched by corner nodes: on the boundary sets always, on the others where any element has it.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        With the set ``cells``, of one type or a union of parts.
+    names : iterable of str
+        Maps; those that the mesh has are left alone.
+
+    Returns
+    -------
+    Mesh
+        ``mesh`` itself when nothing is missing.
+
+    Raises
+    ------
+    MeshprepError
+        For a name that the mesh cannot give (the message lists what it can), for maps over the
+        interior and over all facets asked together, for a set that exists without the map, and
+        for a facet of three or more cells when its cells are asked for.
+
+    Notes
+    -----
+    Expected O(cells x facets); 8 bytes a slot (cell and local facet) beside the result.
+    """
+    wanted = [n for n in dict.fromkeys(names) if n not in mesh.maps]
+    if not wanted:
+        return mesh
+    layout = layout_of(mesh)
+    check_names(mesh, layout, wanted)
+    sets: list[ElementSet] = []
+    maps: list[SetMap] = []
+    tags: list[Tag] = []
+    for entity in ENTITY_DIM:
+        asked = [n for n in wanted if entity_of(n) == entity]
+        if asked:
+            found = _derive_entity(mesh, layout, entity, asked)
+            sets, maps, tags = sets + found[0], maps + found[1], tags + found[2]
+    return mesh.with_(sets=sets, maps=maps, tags=tags)
+
+
+def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]) -> Found:
+    """The sets ``entity`` and ``boundary_entity``, as far as asked, from one matching."""
+    dim = ENTITY_DIM[entity]
+    parts = [(layout.entity_parts(dim, a), a) for a in layout.arities(dim)]
+    types = [find_facets(p, arity, layout.n_nodes) for p, arity in parts]
+    attachments = attach(mesh, layout, dim, types)
+    sets: list[ElementSet] = []
+    maps: list[SetMap] = []
+    tags: list[Tag] = []
+    for prefix in ("", "boundary_"):
+        own = [n for n in asked if ("boundary_" in n) == bool(prefix)]
+        if not own:
+            continue
+        name = f"{prefix}{entity}"
+        chosen = _choose(types, entity, name, own)
+        sets += _sets(name, part_names(layout, entity, prefix), chosen)
+        maps += [_map(layout, m, name, chosen) for m in own]
+        tags += carry(mesh, name, chosen, attachments, keep_empty=bool(prefix))
+    return sets, maps, tags
+
+
+def _choose(types: Sequence[Facets], entity: str, name: str, own: Sequence[str]) -> list[Selection]:
+    if name != entity:
+        return [select(f, "boundary") for f in types]
+    if f"{entity}->cells" not in own:
+        return [select(f, "all") for f in types]
+    for facets in types:
+        check_manifold(facets, entity)
+    return [select(f, "interior") for f in types]
+
+
+def _sets(name: str, parts: tuple[str, ...], chosen: Sequence[Selection]) -> list[ElementSet]:
+    sets = [ElementSet(p, c.size) for p, c in zip(parts, chosen, strict=False)]
+    return [*sets, ElementSet(name, sum(c.size for c in chosen), parts=parts)]
+
+
+def _map(layout: Layout, name: str, union: str, chosen: Sequence[Selection]) -> SetMap:
+    """The map ``name``, which starts or ends at the set ``union`` or at one of its parts."""
+    source, _, to = name.partition("->")
+    if source == "cells":
+        table = np.empty((layout.n_cells, layout.fixed_count(ENTITY_DIM[to]) or 1), np.int32)
+        base = 0
+        for c in chosen:
+            fill_cell_facets(c, base, table)
+            base += c.size
+    elif to == "cells":
+        arity = 1 if source.startswith("boundary_") else 2
+        tables = [facets_to_cells(c, arity) for c in chosen]
+        table = tables[0] if len(tables) == 1 else np.concatenate(tables)
+    else:
+        parts = part_names(layout, entity_of(name), union.removesuffix(entity_of(name)))
+        table = facets_to_nodes(chosen[parts.index(source) if parts else 0])
+    return SetMap(name, source, to, table)

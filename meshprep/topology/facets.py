@@ -1,0 +1,156 @@
+"""Unique facets (or edges) of one type, and the tables from them to cells and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from .match import first_slots, number_in_place
+from .slots import Part, Slots, cell_of, corners_of, part_of, read_corners, slots_of
+
+
+@dataclass(frozen=True, eq=False)
+class Facets:
+    """The unique facets of one type, numbered by first appearance (cell, then local facet).
+
+    Parameters
+    ----------
+    slots : Slots
+    number : (n_slots,) int32
+        Facet of each slot.
+    count : (n_facets,) uint8
+        Cells of each facet, 3 standing for three and more.
+    """
+
+    slots: Slots
+    number: NDArray[np.int32]
+    count: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Some of the facets: ``row`` is the new number of each, -1 for those left out."""
+
+    facets: Facets
+    row: NDArray[np.int32]
+    size: int
+
+
+# How many cells make a facet one of these; None for any number.
+CELLS_OF = {"all": None, "interior": 2, "boundary": 1}
+
+
+def find_facets(parts: Sequence[Part], arity: int, n_nodes: int) -> Facets:
+    """Unique facets with ``arity`` corners. Expected O(slots); 8 bytes a slot at the peak."""
+    slots = slots_of(parts, arity)
+    number = first_slots(slots, n_nodes)
+    return Facets(slots, number, _count(number, number_in_place(number)))
+
+
+def select(facets: Facets, which: str) -> Selection:
+    """Renumber the facets of one kind (a key of ``CELLS_OF``), keeping their order. O(facets)."""
+    cells = CELLS_OF[which]
+    if cells is None:
+        size = facets.count.size
+        return Selection(facets, np.arange(size, dtype=np.int32), size)
+    row, size = _rows(facets.count, cells)
+    return Selection(facets, row, size)
+
+
+def facets_to_cells(chosen: Selection, arity: int) -> NDArray[np.int32]:
+    """Cells ``(size, arity)`` of each chosen facet, ascending. O(slots)."""
+    return _fill_cells(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size, arity)
+
+
+def facets_to_nodes(chosen: Selection) -> NDArray[np.int32]:
+    """Corner nodes ``(size, corners)``, seen from the facet's lowest cell. O(slots)."""
+    return _fill_nodes(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size)
+
+
+def fill_cell_facets(chosen: Selection, base: int, table: NDArray[np.int32]) -> None:
+    """Write the number, plus ``base``, of each facet into the row of each of its cells."""
+    _fill_cell_facets(chosen.facets.slots, chosen.facets.number, chosen.row, base, table)
+
+
+def check_manifold(facets: Facets, entity: str) -> None:
+    """Raise MeshprepError, naming nodes and cells, where three or more cells share a facet."""
+    worst = int(facets.count.argmax()) if facets.count.size else -1
+    if worst < 0 or facets.count[worst] < 3:
+        return
+    slot = np.flatnonzero(facets.number == worst).astype(np.int32)
+    nodes = ", ".join(map(str, corners_of(facets.slots, slot[:1])[0]))
+    cells = [str(cell_of(facets.slots, part_of(facets.slots, s), s)) for s in slot.tolist()]
+    listed = ", ".join(cells[:6]) + (", ..." if len(cells) > 6 else "")
+    one = entity.removesuffix("s")
+    raise MeshprepError(
+        f"the {one} with nodes {nodes} belongs to {len(cells)} cells ({listed}; counted from 0), "
+        f"'{entity}->cells' allows two: use a loop without {entity}, for example cells->nodes"
+    )
+
+
+@njit(cache=True)
+def _count(number: NDArray[np.int32], n_facets: int) -> NDArray[np.uint8]:
+    count = np.zeros(n_facets, np.uint8)
+    for i in range(number.size):
+        if count[number[i]] < 3:
+            count[number[i]] += 1
+    return count
+
+
+@njit(cache=True)
+def _rows(count: NDArray[np.uint8], cells: int) -> tuple[NDArray[np.int32], int]:
+    row = np.full(count.size, -1, np.int32)
+    found = 0
+    for i in range(count.size):
+        if count[i] == cells:
+            row[i] = found
+            found += 1
+    return row, found
+
+
+@njit(cache=True)
+def _fill_cells(
+    slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int, arity: int
+) -> NDArray[np.int32]:
+    table = np.full((size, arity), -1, np.int32)
+    for part in range(slots.width.size):
+        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
+            r = row[number[slot]]
+            if r >= 0:
+                column = 0 if table[r, 0] < 0 else 1
+                table[r, column] = cell_of(slots, part, slot)
+    return table
+
+
+@njit(cache=True)
+def _fill_nodes(
+    slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int
+) -> NDArray[np.int32]:
+    table = np.full((size, slots.local.shape[2]), -1, np.int32)
+    for part in range(slots.width.size):
+        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
+            r = row[number[slot]]
+            if r >= 0 and table[r, 0] < 0:
+                read_corners(slots, part, slot, table[r])
+    return table
+
+
+@njit(cache=True)
+def _fill_cell_facets(
+    slots: Slots,
+    number: NDArray[np.int32],
+    row: NDArray[np.int32],
+    base: int,
+    table: NDArray[np.int32],
+) -> None:
+    for part in range(slots.width.size):
+        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
+            local = (slot - slots.slot_start[part]) % slots.n_local[part]
+            column = slots.column[part, local]
+            table[cell_of(slots, part, slot), column] = row[number[slot]] + base

@@ -1,0 +1,95 @@
+"""The cells of a mesh as topology sees them: parts of one shape each, of one dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..cells import Corners, Shape, shape_of
+from ..mesh import ElementSet, Mesh
+from .slots import Part
+
+# Names of the faces of each number of corners, in the order of the union ``faces``.
+FACE_TYPES = {3: "triangle", 4: "quad"}
+
+
+@dataclass(frozen=True, eq=False)
+class CellPart:
+    """The cells of one type: their set, shape, nodes, and the number of the first."""
+
+    name: str
+    shape: Shape
+    table: NDArray[np.int32]
+    start: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The cells of the highest dimension, part after part as in the set ``cells``."""
+
+    parts: tuple[CellPart, ...]
+    dim: int
+    n_nodes: int
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of all parts."""
+        return sum(len(p.table) for p in self.parts)
+
+    @property
+    def facet_entity(self) -> str:
+        """What lies between two cells: ``edges`` in 2-D, ``faces`` in 3-D, else nothing."""
+        return {2: "edges", 3: "faces"}.get(self.dim, "")
+
+    def arities(self, dim: int) -> tuple[int, ...]:
+        """The numbers of corners that entities of this dimension have, ascending."""
+        return tuple(sorted({len(c) for p in self.parts for c in local_corners(p.shape, dim)}))
+
+    def entity_parts(self, dim: int, arity: int) -> list[Part]:
+        """The entities of this dimension and number of corners, as parts with slots."""
+        out = []
+        for p in self.parts:
+            local = list(enumerate(local_corners(p.shape, dim)))
+            kept = [(i, c) for i, c in local if len(c) == arity]
+            out.append(Part(p.table, [c for _, c in kept], [i for i, _ in kept], p.start))
+        return out
+
+    def fixed_count(self, dim: int) -> int | None:
+        """Entities of this dimension a cell, where every cell has as many; else None."""
+        counts = {len(local_corners(p.shape, dim)) for p in self.parts}
+        return counts.pop() if len(counts) == 1 else None
+
+
+def local_corners(shape: Shape, dim: int) -> Corners:
+    """Local corners of the edges (dim 1) or faces (dim 2) that bound a shape."""
+    if dim >= shape.dim:
+        return ()
+    return {1: shape.edges, 2: shape.faces}.get(dim, ())
+
+
+def layout_of(mesh: Mesh) -> Layout:
+    """Read the layout; raises MeshprepError where the mesh has no set of cells with types."""
+    cells = mesh.sets.get("cells")
+    names = () if cells is None else cells.parts or (cells.name,)
+    types = [mesh.sets[n].cell_type for n in names]
+    if not names or any(t is None for t in types):
+        raise MeshprepError(
+            "the mesh has no cells of known types to derive maps from: "
+            f"use its own maps, {', '.join(mesh.maps) or 'of which there are none'}"
+        )
+    parts, start = [], 0
+    for name, cell_type in zip(names, types, strict=True):
+        table = mesh.cell_map(name).table
+        parts.append(CellPart(name, shape_of(str(cell_type)), table, start))
+        start += len(table)
+    return Layout(tuple(parts), parts[0].shape.dim, mesh.size("nodes"))
+
+
+def lower_sets(mesh: Mesh, layout: Layout) -> list[ElementSet]:
+    """The sets of cells of lower dimension than the layout's; vertices are left out."""
+    dims = [(s, shape_of(str(s.cell_type)).dim) for s in mesh.cell_sets]
+    return [s for s, dim in dims if 1 <= dim < layout.dim]

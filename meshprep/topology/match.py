@@ -1,0 +1,143 @@
+"""Which slots are the same facet: bucket by lowest node, then hash inside the bucket."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .slots import Slots, part_of, read_corners
+
+
+def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
+    """For every slot, the lowest slot with the same corner nodes in any order.
+
+    A counting sort puts the slots with one lowest node side by side, where a small hash table
+    that stays in cache matches them; a node that meets a million cells costs no more each.
+    Expected O(slots + nodes); 8 bytes a slot, the result included, and 8 a node.
+
+    Parameters
+    ----------
+    slots : Slots
+    n_nodes : int
+        All nodes are in 0..n_nodes-1.
+
+    Returns
+    -------
+    (n_slots,) int32
+    """
+    offset, order = _by_lowest_node(slots, n_nodes)
+    return _match(slots, offset, order)
+
+
+@njit(cache=True)
+def number_in_place(first: NDArray[np.int32]) -> int:
+    """Turn first slots into numbers of facets, in order of first appearance; returns how many.
+
+    ``first[i] <= i`` must hold, and a first slot must name itself. O(n).
+    """
+    found = 0
+    for i in range(first.size):
+        if first[i] == i:
+            first[i] = found
+            found += 1
+        else:
+            first[i] = first[first[i]]
+    return found
+
+
+@njit(cache=True)
+def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Slots sorted by lowest corner node, ascending under one node, and where each node starts."""
+    arity = slots.local.shape[2]
+    corners = np.empty(arity, np.int32)
+    offset = np.zeros(n_nodes + 2, np.int64)
+    for part in range(slots.width.size):
+        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
+            read_corners(slots, part, slot, corners)
+            offset[corners.min() + 2] += 1
+    for node in range(n_nodes):
+        offset[node + 2] += offset[node + 1]
+    order = np.empty(slots.slot_start[-1], np.int32)
+    # offset[node + 1] runs from the start of the node's bucket to its end while it fills.
+    for part in range(slots.width.size):
+        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
+            read_corners(slots, part, slot, corners)
+            low = corners.min()
+            order[offset[low + 1]] = slot
+            offset[low + 1] += 1
+    return offset[:-1], order
+
+
+@njit(cache=True)
+def _match(slots: Slots, offset: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int32]:
+    longest = 0
+    for node in range(offset.size - 1):
+        longest = max(longest, offset[node + 1] - offset[node])
+    key = np.empty((longest, slots.local.shape[2]), np.int32)
+    place = np.empty(_table_size(longest), np.int32)
+    first = np.empty(order.size, np.int32)
+    for node in range(offset.size - 1):
+        _match_bucket(slots, order[offset[node] : offset[node + 1]], key, place, first)
+    return first
+
+
+@njit(cache=True)
+def _match_bucket(
+    slots: Slots,
+    bucket: NDArray[np.int32],
+    key: NDArray[np.int32],
+    place: NDArray[np.int32],
+    first: NDArray[np.int32],
+) -> None:
+    """Open addressing with linear probing, at most half full; ``place`` is scratch."""
+    mask = _table_size(bucket.size) - 1
+    place[: mask + 1] = -1
+    for i in range(bucket.size):
+        slot = bucket[i]
+        read_corners(slots, part_of(slots, slot), slot, key[i])
+        _sort(key[i])
+        at = _hash(key[i]) & mask
+        while place[at] >= 0 and not _equal(key[place[at]], key[i]):
+            at = (at + 1) & mask
+        if place[at] < 0:
+            place[at] = i
+        first[slot] = bucket[place[at]]
+
+
+@njit(cache=True)
+def _table_size(n: int) -> int:
+    size = 2
+    while size < 2 * n:
+        size *= 2
+    return size
+
+
+@njit(cache=True)
+def _sort(key: NDArray[np.int32]) -> None:
+    for i in range(1, key.size):
+        value = key[i]
+        j = i - 1
+        while j >= 0 and key[j] > value:
+            key[j + 1] = key[j]
+            j -= 1
+        key[j + 1] = value
+
+
+@njit(cache=True)
+def _hash(key: NDArray[np.int32]) -> np.int64:
+    """Multiply and fold: neighbouring node numbers must not make runs in the table."""
+    h = np.uint64(0)
+    for i in range(1, key.size):
+        h = (h ^ np.uint64(key[i])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(32)
+    return np.int64(h & np.uint64(0x7FFFFFFF))
+
+
+@njit(cache=True)
+def _equal(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
+    # The lowest node, in column 0, is the bucket's and the same in all.
+    same = True
+    for i in range(1, a.size):
+        same = same and a[i] == b[i]
+    return same

@@ -1,0 +1,154 @@
+"""Every facet of every cell, as a number: the slot, decoded when needed instead of stored.
+
+A slot is one (cell, local facet) pair; slots are numbered cell by cell, part after part. The
+same holds for edges of 3-D cells: what a slot stands for is in the table of local corners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import INDEX_LIMIT, read_only
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Cells of one type and what to take of each.
+
+    Parameters
+    ----------
+    table : (n, k) int32
+        Nodes of the cells.
+    local : sequence of (arity,) corner numbers
+        Columns of ``table`` that make each local facet.
+    column : sequence of int
+        Place of each local facet among all facets of the cell.
+    cell_start : int
+        Number of the first of these cells in the set ``cells``.
+    """
+
+    table: NDArray[np.int32]
+    local: Sequence[tuple[int, ...]]
+    column: Sequence[int]
+    cell_start: int = 0
+
+
+class Slots(NamedTuple):
+    """The slots of several parts; arrays only, so that kernels take it as it is.
+
+    ``flat`` holds the nodes of all cells one after the other. Part ``p`` has the slots
+    ``slot_start[p]`` to ``slot_start[p + 1] - 1``, its nodes from ``flat_start[p]`` on,
+    ``width[p]`` a cell, and ``n_local[p]`` slots a cell, whose corners are the rows of
+    ``local[p]`` and whose places among the cell's facets are ``column[p]``.
+    """
+
+    flat: NDArray[np.int32]
+    flat_start: NDArray[np.int64]
+    width: NDArray[np.int64]
+    slot_start: NDArray[np.int64]
+    cell_start: NDArray[np.int64]
+    n_local: NDArray[np.int64]
+    local: NDArray[np.int32]
+    column: NDArray[np.int32]
+
+    @property
+    def size(self) -> int:
+        """Number of slots."""
+        return int(self.slot_start[-1])
+
+    @property
+    def arity(self) -> int:
+        """Corners of a slot."""
+        return int(self.local.shape[2])
+
+
+def slots_of(parts: Sequence[Part], arity: int) -> Slots:
+    """Number the slots of these parts.
+
+    Nodes are shared, not copied, when one part alone has facets of this arity.
+
+    Raises
+    ------
+    MeshprepError
+        When there are more than 2^31-1 slots.
+    """
+    kept = [p for p in parts if len(p.local)]
+    most = max((len(p.local) for p in kept), default=0)
+    local = np.zeros((len(kept), most, arity), np.int32)
+    column = np.zeros((len(kept), most), np.int32)
+    for i, part in enumerate(kept):
+        local[i, : len(part.local)] = part.local
+        column[i, : len(part.local)] = part.column
+    slot_start = _starts([len(p.table) * len(p.local) for p in kept])
+    if slot_start[-1] > INDEX_LIMIT:
+        raise MeshprepError(
+            f"the cells have {slot_start[-1]} edges or faces together, past 2^31-1: split the mesh"
+        )
+    return Slots(
+        _flatten([p.table for p in kept]),
+        _starts([p.table.size for p in kept]),
+        np.asarray([p.table.shape[1] for p in kept], np.int64),
+        slot_start,
+        np.asarray([p.cell_start for p in kept], np.int64),
+        np.asarray([len(p.local) for p in kept], np.int64),
+        local,
+        column,
+    )
+
+
+def plain_part(corners: NDArray[np.int32]) -> Part:
+    """Rows of corners as they stand: each row is one slot."""
+    return Part(corners, [tuple(range(corners.shape[1]))], [0])
+
+
+def _starts(counts: Sequence[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))]).astype(np.int64)
+
+
+def _flatten(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    # Always read-only: numba compiles once for it, whatever the mesh.
+    flat = [t.reshape(-1) for t in tables]
+    one = len(flat) == 1
+    return read_only(flat[0] if one else np.concatenate([np.empty(0, np.int32), *flat]))
+
+
+@njit(cache=True)
+def part_of(slots: Slots, slot: int) -> int:
+    """The part that a slot belongs to."""
+    part = 0
+    while slot >= slots.slot_start[part + 1]:
+        part += 1
+    return part
+
+
+@njit(cache=True)
+def cell_of(slots: Slots, part: int, slot: int) -> int:
+    """The cell, as numbered in ``cells``, that a slot of this part belongs to."""
+    return slots.cell_start[part] + (slot - slots.slot_start[part]) // slots.n_local[part]
+
+
+@njit(cache=True)
+def read_corners(slots: Slots, part: int, slot: int, out: NDArray[np.int32]) -> None:
+    """Write the corner nodes of a slot of this part into ``out``, in the order of the shape."""
+    within = slot - slots.slot_start[part]
+    cell = within // slots.n_local[part]
+    facet = within - cell * slots.n_local[part]
+    base = slots.flat_start[part] + cell * slots.width[part]
+    for j in range(out.size):
+        out[j] = slots.flat[base + slots.local[part, facet, j]]
+
+
+@njit(cache=True)
+def corners_of(slots: Slots, chosen: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Corner nodes ``(n, arity)`` of the slots in ``chosen``. O(n)."""
+    out = np.empty((chosen.size, slots.local.shape[2]), np.int32)
+    for i in range(chosen.size):
+        read_corners(slots, part_of(slots, chosen[i]), chosen[i], out[i])
+    return out
