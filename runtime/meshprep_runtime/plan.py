@@ -130,6 +130,9 @@ class Plan:
         Content of the input mesh and of the renumbered mesh (hex digests).
     metrics, options, about : mapping
         What reports show; the effective options; creator, time and versions. JSON values.
+    tags : mapping of set name to (mapping of tag name to (n,) int64)
+        Group numbers in the new numbering, for sets that the input file does not have (boundary
+        faces), so that a solver can set boundary conditions.
     """
 
     sizes: Mapping[str, int]
@@ -141,6 +144,7 @@ class Plan:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
 
     def __getitem__(self, loop: str) -> LoopPlan:
         if loop not in self.loops:

@@ -1,0 +1,35 @@
+"""What a user can do about a kernel that does not compile, in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ..bind import Slot
+from ..errors import MeshprepError
+from ..loops import Loop
+
+READ_ONLY = "Cannot modify readonly array"
+NOISE = re.compile(
+    r"^(Failed in|During:|File |There are|>>>|- Of which|Overload|With arg|\^|<source)"
+)
+PLACE = re.compile(r"^During: .* at (.+) \((\d+)\)$", re.MULTILINE)
+
+
+def compile_error(
+    kernel: Callable[..., None], loop: Loop, slots: Sequence[Slot], error: Exception
+) -> MeshprepError:
+    """The error to raise for one of numba's."""
+    text = str(error)
+    name = getattr(kernel, "__name__", "kernel")
+    found = PLACE.search(text)
+    where = f" at {found[1]}:{found[2]}" if found else ""
+    if READ_ONLY in text:
+        read = ", ".join(s.name for s in slots if not s.written)
+        return MeshprepError(
+            f"kernel '{name}' changes an argument that loop '{loop.name}' only reads{where}: "
+            f"declare another access for it, or leave it ({read}) alone"
+        )
+    lines = (line.strip() for line in text.splitlines())
+    reason = next((line for line in lines if line and not NOISE.match(line)), type(error).__name__)
+    return MeshprepError(f"kernel '{name}' does not compile{where}: {reason}")
