@@ -52,9 +52,9 @@ def components(offset, index):
     """
     n = offset.size - 1
     level = np.full(n, -1, np.int32)
-    order = np.empty(n, np.int32)
+    order = np.empty(n, np.uint32)
     bound = np.empty(n + 1, np.int64)
-    far = np.empty(n, np.int32)
+    far = np.empty(n, np.uint32)
     bound[0] = 0
     found = 0
     for v in range(n):
@@ -105,7 +105,7 @@ def pseudo_diameter(offset, index, begin, end, start, work, queue, rounds):
     """
     row_v, row_u, row_s = 0, 1, 2
     n = end - begin
-    chosen = np.empty(MAX_CANDIDATES, np.int32)
+    chosen = np.empty(MAX_CANDIDATES, np.uint32)
     v = u = start
     work[row_v, begin:end] = -1
     depth, width_v, last, _ = breadth_first(offset, index, v, work[row_v], queue, n + 1)

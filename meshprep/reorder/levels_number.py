@@ -1,0 +1,142 @@
+"""Numbering a level structure: level by level, by adjacency, lowest degree first.
+
+The third algorithm of [GPS76].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+SHORT = 24
+
+
+@njit(cache=True)
+def number(offset, index, start, begin, level, size, out):
+    """Number one component from ``start`` [GPS76 algorithm III].
+
+    Parameters
+    ----------
+    begin : the component has vertices begin..begin + out.size - 1
+    level : (n,) int32
+        Level of each vertex; overwritten.
+    size : (depth,) int32
+        Number of vertices of each level.
+    out : (size of the component,) uint32
+        Receives the vertices in their order.
+
+    Returns
+    -------
+    Bandwidth times the smaller profile of both directions, and whether that is the reverse one.
+
+    Notes
+    -----
+    ``level`` doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``,
+    so that one look at a neighbour serves both: a vertex's lowest neighbour is the one that
+    numbered it, its highest is known when the next level has been numbered from it.
+    O(vertices + edges), apart from the sorts.
+    """
+    leftover, bound = np.empty(0, np.uint32), np.zeros(1, np.int64)
+    bandwidth, profile, reverse_profile = 0, 0, 0
+    first, tail, full = 0, 0, 0
+    for depth in range(size.size + 1):
+        # the level before stands at head..first-1
+        head, first = first, tail
+        full += size[depth] if depth < size.size else 0
+        if depth == 0:
+            out[0], level[start], tail = start, -1, 1
+        while head < first or tail < full:
+            if head == tail:
+                if leftover.size == 0:
+                    leftover, bound = _leftovers(offset, begin, level, size.size, out.size)
+                while level[leftover[bound[depth]]] != depth:
+                    bound[depth] += 1
+                out[tail] = leftover[bound[depth]]
+                level[out[tail]] = -1 - tail
+                tail += 1
+                continue
+            added, high = _append(offset, index, out[head], depth, level, out, tail)
+            if added > 0:
+                bandwidth = max(bandwidth, tail + added - 1 - head)
+                profile += added * (tail - head) + added * (added - 1) // 2
+                tail += added
+            if head < first:
+                reverse_profile += max(high, head) - head
+            head += 1
+    return float(bandwidth) * min(profile, reverse_profile), reverse_profile < profile
+
+
+@njit(cache=True)
+def _append(offset, index, p, depth, level, out, tail):
+    """Number the neighbours of ``p`` in this level.
+
+    Returns how many, and the highest number among all its neighbours that have one.
+    """
+    end, low = tail, 0
+    for k in range(offset[p], offset[p + 1]):
+        q = index[k]
+        state = level[q]
+        if state == depth:
+            out[end] = q
+            end += 1
+            level[q] = -1
+        low = min(low, state)
+    if end - tail > 1:
+        _sort_by_degree(offset, out[tail:end])
+    for i in range(tail, end):
+        level[out[i]] = -1 - i
+    return end - tail, max(-1 - low, end - 1 if end > tail else -1)
+
+
+@njit(cache=True)
+def _sort_by_degree(offset, vertices):
+    """Stable sort in place: insertion where there are few, else by packed keys."""
+    if vertices.size > SHORT:
+        key = np.empty(vertices.size, np.int64)
+        for i in range(vertices.size):
+            p = vertices[i]
+            key[i] = (np.int64(offset[p + 1] - offset[p]) << 32) | i
+        key.sort()
+        vertices[:] = vertices[key & 0xFFFFFFFF]
+        return
+    for i in range(1, vertices.size):
+        p = vertices[i]
+        degree = offset[p + 1] - offset[p]
+        at = i
+        while at > 0 and offset[vertices[at - 1] + 1] - offset[vertices[at - 1]] > degree:
+            vertices[at] = vertices[at - 1]
+            at -= 1
+        vertices[at] = p
+
+
+@njit(cache=True)
+def _leftovers(offset, begin, level, depth, n):
+    """Vertices not numbered yet, by level and degree; and where each level begins. Linear."""
+    waiting, degree, where = np.empty(n, np.uint32), np.empty(n, np.int32), np.empty(n, np.int32)
+    count = highest = 0
+    for p in range(begin, begin + n):
+        if level[p] >= 0:
+            waiting[count] = p
+            degree[count] = offset[p + 1] - offset[p]
+            highest = max(highest, degree[count])
+            count += 1
+    waiting, _ = _counting_sort(waiting[:count], degree[:count], highest + 1)
+    for i in range(count):
+        where[i] = level[waiting[i]]
+    return _counting_sort(waiting, where[:count], depth)
+
+
+@njit(cache=True)
+def _counting_sort(vertices, key, n_keys):
+    """Vertices by ascending key, stable; and where each key begins. O(vertices + keys)."""
+    bound = np.zeros(n_keys + 1, np.int64)
+    for k in key:
+        bound[k + 1] += 1
+    for k in range(n_keys):
+        bound[k + 1] += bound[k]
+    fill = bound.copy()
+    out = np.empty(vertices.size, np.uint32)
+    for i in range(vertices.size):
+        out[fill[key[i]]] = vertices[i]
+        fill[key[i]] += 1
+    return out, bound
