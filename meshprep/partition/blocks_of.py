@@ -1,0 +1,101 @@
+"""Blocks as ranges of a new order, made from a block number for every element."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """An order of the elements in which every block is a range.
+
+    Parameters
+    ----------
+    new_to_old : (n,) int32
+        Place in the current order of the element that now stands at each place.
+    block_offset : (n_blocks + 1,) int64
+        Block ``b`` is ``new_to_old[block_offset[b]:block_offset[b + 1]]``; none is empty.
+    notes : mapping
+        What the partitioner has to report, JSON values.
+    """
+
+    new_to_old: NDArray[np.int32]
+    block_offset: NDArray[np.int64]
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return int(self.block_offset.size) - 1
+
+    @property
+    def block_of_element(self) -> NDArray[np.int32]:
+        """The block of each element of the current order, (n,). O(n)."""
+        block = np.empty(self.new_to_old.size, dtype=np.int32)
+        numbers = np.arange(self.n_blocks, dtype=np.int32)
+        block[self.new_to_old] = np.repeat(numbers, np.diff(self.block_offset))
+        return block
+
+
+def blocks_of(
+    block_of_element: NDArray[np.integer],
+    n_blocks: int,
+    notes: Mapping[str, Any] | None = None,
+    *,
+    keep_numbers: bool = False,
+) -> Blocks:
+    """Sort the elements by block, stably; empty blocks are removed.
+
+    Parameters
+    ----------
+    block_of_element : (n,) integers in 0..n_blocks-1
+    n_blocks : int
+    notes : mapping
+    keep_numbers : bool
+        Blocks stand in the order of their numbers; otherwise in that of their first elements.
+
+    Returns
+    -------
+    Blocks
+        Elements inside a block keep the current order.
+
+    Notes
+    -----
+    O(n + n_blocks).
+    """
+    block = np.ascontiguousarray(block_of_element, dtype=np.int32)
+    new_to_old, block_offset = _sort_by_block(block, n_blocks, keep_numbers)
+    return Blocks(new_to_old, block_offset, dict(notes or {}))
+
+
+@njit(cache=True)
+def _sort_by_block(block, n_blocks, keep_numbers):
+    n = block.size
+    size = np.zeros(n_blocks, np.int64)
+    order = np.empty(n_blocks, np.int64)
+    used = 0
+    for i in range(n):
+        b = block[i]
+        if size[b] == 0:
+            order[used] = b
+            used += 1
+        size[b] += 1
+    order = order[:used]
+    if keep_numbers:
+        order.sort()
+    offset = np.zeros(used + 1, np.int64)
+    place = np.zeros(n_blocks, np.int64)
+    for rank in range(used):
+        place[order[rank]] = offset[rank]
+        offset[rank + 1] = offset[rank] + size[order[rank]]
+    new_to_old = np.empty(n, np.int32)
+    for i in range(n):
+        new_to_old[place[block[i]]] = i
+        place[block[i]] += 1
+    return new_to_old, offset

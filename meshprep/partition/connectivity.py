@@ -1,0 +1,207 @@
+"""How many elements of each block touch each point: what a move would gain, and the move itself.
+
+A point keeps a short list of (block, count) in a slice as long as its number of elements, so a
+gain costs the blocks around an element, not the elements.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# More neighbouring blocks than this are not looked at: only elements of hubs have them.
+MAX_CANDIDATES = 64
+
+
+class Connectivity(NamedTuple):
+    """Blocks, and the counts that follow from them.
+
+    ``table`` (n, arity) has -1 where a row names a point again (:func:`distinct_rows`).
+    Point ``t`` has its ``used[t]`` blocks and counts from ``slot_offset[t]`` on. ``weight`` is what
+    a point costs; ``block`` (n,) and ``size`` (n_blocks,) are current. ``found_*`` are scratch.
+    """
+
+    table: NDArray[np.int32]
+    weight: NDArray[np.int32]
+    block: NDArray[np.int32]
+    size: NDArray[np.int64]
+    slot_offset: NDArray[np.int64]
+    slot_block: NDArray[np.int32]
+    slot_count: NDArray[np.int32]
+    used: NDArray[np.int32]
+    found_block: NDArray[np.int32]
+    found_weight: NDArray[np.int64]
+
+
+def distinct_rows(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The table with -1 where a row names a point again; the table itself when none does."""
+    repeats = _count_repeats(table)
+    return _mark_repeats(table) if repeats else table
+
+
+@njit(cache=True)
+def _count_repeats(table):
+    count = 0
+    for i in range(table.shape[0]):
+        for j in range(1, table.shape[1]):
+            for k in range(j):
+                if table[i, k] == table[i, j]:
+                    count += 1
+                    break
+    return count
+
+
+@njit(cache=True)
+def _mark_repeats(table):
+    out = table.copy()
+    for i in range(table.shape[0]):
+        for j in range(1, table.shape[1]):
+            for k in range(j):
+                if table[i, k] == table[i, j]:
+                    out[i, j] = -1
+                    break
+    return out
+
+
+@njit(cache=True)
+def connect(table, weight, block, n_blocks):
+    """Count the blocks at every point. O(n * arity * blocks at a point)."""
+    n, arity = table.shape
+    slot_offset = np.zeros(weight.size + 1, np.int64)
+    size = np.zeros(n_blocks, np.int64)
+    for i in range(n):
+        size[block[i]] += 1
+        for j in range(arity):
+            if table[i, j] >= 0:
+                slot_offset[table[i, j] + 1] += 1
+    for t in range(weight.size):
+        slot_offset[t + 1] += slot_offset[t]
+    slots = slot_offset[weight.size]
+    state = Connectivity(
+        table,
+        weight,
+        block,
+        size,
+        slot_offset,
+        np.empty(slots, np.int32),
+        np.empty(slots, np.int32),
+        np.zeros(weight.size, np.int32),
+        np.empty(MAX_CANDIDATES, np.int32),
+        np.empty(MAX_CANDIDATES, np.int64),
+    )
+    for i in range(n):
+        for j in range(arity):
+            if table[i, j] >= 0:
+                _enter(state, table[i, j], block[i])
+    return state
+
+
+@njit(cache=True)
+def _enter(state, point, block):
+    start = state.slot_offset[point]
+    end = start + state.used[point]
+    for s in range(start, end):
+        if state.slot_block[s] == block:
+            state.slot_count[s] += 1
+            return
+    state.slot_block[end] = block
+    state.slot_count[end] = 1
+    state.used[point] += 1
+
+
+@njit(cache=True)
+def _leave(state, point, block):
+    start = state.slot_offset[point]
+    s = start
+    while state.slot_block[s] != block:
+        s += 1
+    state.slot_count[s] -= 1
+    if state.slot_count[s] == 0:
+        last = start + state.used[point] - 1
+        state.slot_block[s] = state.slot_block[last]
+        state.slot_count[s] = state.slot_count[last]
+        state.used[point] -= 1
+
+
+@njit(cache=True)
+def move(state, element, target):
+    """Give an element to another block. O(arity * blocks at its points)."""
+    home = state.block[element]
+    for j in range(state.table.shape[1]):
+        point = state.table[element, j]
+        if point >= 0:
+            # Leaving first keeps the list within the point's slots.
+            _leave(state, point, home)
+            _enter(state, point, target)
+    state.block[element] = target
+    state.size[home] -= 1
+    state.size[target] += 1
+
+
+@njit(cache=True)
+def neighbours(state, element):
+    """Find the other blocks at an element's points.
+
+    Returns how many there are, the weight freed when the element leaves its block, and the weight
+    of all its points; ``found_block`` lists the blocks and ``found_weight`` what they hold of it.
+    """
+    home = state.block[element]
+    found, freed, total = 0, 0, 0
+    for j in range(state.table.shape[1]):
+        point = state.table[element, j]
+        if point < 0:
+            continue
+        weight = state.weight[point]
+        total += weight
+        start = state.slot_offset[point]
+        for s in range(start, start + state.used[point]):
+            b = state.slot_block[s]
+            if b == home:
+                if state.slot_count[s] == 1:
+                    freed += weight
+                continue
+            c = 0
+            while c < found and state.found_block[c] != b:
+                c += 1
+            if c < found:
+                state.found_weight[c] += weight
+            elif found < MAX_CANDIDATES:
+                state.found_block[found] = b
+                state.found_weight[found] = weight
+                found += 1
+    return found, freed, total
+
+
+@njit(cache=True)
+def best_target(state, element, cap, only):
+    """The neighbouring block with room that gains most, -1 when there is none; and the gain.
+
+    The gain is the weight freed at home less the weight new there; ``only`` >= 0 asks for one
+    block. Ties go to the emptier block, then to the lower number.
+    """
+    found, freed, total = neighbours(state, element)
+    target, gain = -1, 0
+    for c in range(found):
+        b = state.found_block[c]
+        if state.size[b] >= cap or (only >= 0 and b != only):
+            continue
+        score = freed - (total - state.found_weight[c])
+        better = target < 0 or score > gain
+        if not better and score == gain:
+            fuller = state.size[b] - state.size[target]
+            better = fuller < 0 or (fuller == 0 and b < target)
+        if better:
+            target, gain = b, score
+    return target, gain
+
+
+@njit(cache=True)
+def weighted_loads(state):
+    """The objective as the counts have it: the weight of every (point, block) pair."""
+    total = 0
+    for t in range(state.weight.size):
+        total += np.int64(state.weight[t]) * state.used[t]
+    return total

@@ -1,0 +1,43 @@
+"""The objective: how many points the blocks load."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]) -> int:
+    """The sum over blocks of the number of distinct points a block touches.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        Rows in the order of the blocks.
+    n_points : int
+    block_offset : (n_blocks + 1,) int64
+
+    Returns
+    -------
+    int
+        At least the number of points in use; at most ``n * arity``. The reuse factor is
+        ``table.size / loads`` [S19].
+
+    Notes
+    -----
+    O(n * arity + n_points).
+    """
+    return int(_loads(table, n_points, block_offset))
+
+
+@njit(cache=True)
+def _loads(table, n_points, block_offset):
+    seen = np.full(n_points, -1, np.int64)
+    count = 0
+    for b in range(block_offset.size - 1):
+        for i in range(block_offset[b], block_offset[b + 1]):
+            for j in range(table.shape[1]):
+                if seen[table[i, j]] != b:
+                    seen[table[i, j]] = b
+                    count += 1
+    return count

@@ -1,0 +1,147 @@
+"""Makes the block size a hard cap: what is over moves to neighbours, in chains or into new blocks.
+
+A partitioner that only balances leaves blocks over the cap, empty ones and slivers. Here elements
+leave an overfull block for neighbours with room, best connectivity gain first; where these are
+full too, elements are passed on along the shortest chain of blocks to one with room; where there
+is none within reach, the block is split evenly. Slivers go to their neighbours where these have
+room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..incidence import as_csr, transpose
+from .connectivity import connect, distinct_rows
+from .shift import gather, move_along_chain, new_members, relocate, shed
+
+# A block smaller than the cap over this is a sliver.
+SLIVER = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """Blocks within the cap: ``block`` (n,) with numbers in 0..n_blocks-1, some perhaps unused."""
+
+    block: NDArray[np.int32]
+    n_blocks: int
+    notes: Mapping[str, Any]
+
+
+def repair(
+    table: NDArray[np.int32],
+    n_points: int,
+    block_of_element: NDArray[np.int32],
+    n_asked: int,
+    block_size: int,
+) -> Repaired:
+    """Move as few elements as needed so that no block has more than ``block_size``.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+    n_points : int
+    block_of_element : (n,) int32 in 0..n_asked-1
+    n_asked : int
+        Number of blocks the partitioner was asked for; ``n_asked * block_size`` is at least n.
+    block_size : int
+        The cap.
+
+    Returns
+    -------
+    Repaired
+        Every block has at most ``block_size`` elements, and at most
+        ``n_asked + max(1, n_asked // 100)`` blocks are in use. ``notes`` counts what was done:
+        elements moved, blocks split, slivers merged.
+
+    Notes
+    -----
+    Linear in the incidences, plus for each element over the cap its block's incidences.
+    """
+    limit = n_asked + max(1, n_asked // 100)
+    rows = distinct_rows(table)
+    weight = np.ones(n_points, np.int32)
+    block = np.array(block_of_element, dtype=np.int32)
+    touching = transpose(table, n_points)
+    moved, split_blocks, merged = _repair(
+        rows, weight, block, limit, block_size, touching.offset, touching.index
+    )
+    notes = {"moved": moved, "split": split_blocks, "merged": merged}
+    return Repaired(block, limit, notes)
+
+
+@njit(cache=True)
+def _repair(rows, weight, block, limit, cap, offset, index):
+    state = connect(rows, weight, block, limit)
+    members = new_members(block, limit, offset, index)
+    journal = np.empty(block.size, np.int32)
+    cursor = np.zeros(2, np.int64)
+    moved, split, merged = 0, 0, 0
+    for b in range(limit):
+        while state.size[b] > cap:
+            count = shed(state, members, b, state.size[b] - cap, cap, -1, journal)
+            moves = count
+            if count == 0:
+                count, moves = move_along_chain(state, members, b, cap, journal)
+            if count == 0:
+                moves += _divide(state, members, b, cap, cursor, journal)
+                split += 1
+            moved += moves
+    for b in range(limit):
+        if 0 < state.size[b] < (cap + SLIVER - 1) // SLIVER:
+            count = _dissolve(state, members, b, cap, journal)
+            moved += count
+            merged += count > 0
+    return moved, split, merged
+
+
+@njit(cache=True)
+def _divide(state, members, home, cap, cursor, order):
+    """Split a block evenly into unused ones; what is left over goes wherever there is room.
+
+    Returns the number of moves. ``home`` is within the cap afterwards, and no other block is over
+    it, since all blocks together have room for every element.
+    """
+    count = gather(state, members, home, order)
+    pieces = (count + cap - 1) // cap
+    moves = 0
+    for piece in range(1, pieces):
+        unused = _next_block(state, cursor, 0, 1)
+        for k in range(piece * count // pieces, (piece + 1) * count // pieces):
+            if unused >= 0:
+                relocate(state, members, order[k], unused)
+                moves += 1
+            elif state.size[home] > cap:
+                relocate(state, members, order[k], _next_block(state, cursor, 1, cap))
+                moves += 1
+    return moves
+
+
+@njit(cache=True)
+def _next_block(state, cursor, which, below):
+    """The next block with fewer than ``below`` elements, round from where the last one was."""
+    n_blocks = state.size.size
+    for _ in range(n_blocks):
+        b = cursor[which]
+        if state.size[b] < below:
+            return b
+        cursor[which] = (b + 1) % n_blocks
+    return -1
+
+
+@njit(cache=True)
+def _dissolve(state, members, home, cap, journal):
+    """Give a whole block to its neighbours, or leave it as it is; returns how many moved."""
+    size = state.size[home]
+    count = shed(state, members, home, size, cap, -1, journal)
+    if count == size:
+        return count
+    for k in range(count):
+        relocate(state, members, journal[k], home)
+    return 0

@@ -1,0 +1,214 @@
+"""Kernels that take elements out of a block: one by one by gain, along a chain, by a split."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .connectivity import best_target, move
+
+# A chain of blocks is looked for among this many, and points with more elements than this do not
+# make their elements neighbours: both bound the cost of a step.
+REACH = 256
+HUB = 256
+
+
+class Members(NamedTuple):
+    """The elements of each block as doubly linked lists, their points' elements, and scratch."""
+
+    head: NDArray[np.int32]
+    after: NDArray[np.int32]
+    before: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    index: NDArray[np.int32]
+    element_mark: NDArray[np.int64]
+    block_mark: NDArray[np.int64]
+    parent: NDArray[np.int32]
+    tick: NDArray[np.int64]
+
+
+@njit(cache=True)
+def new_members(block, n_blocks, offset, index):
+    """Link the elements of each block, ascending. O(n + n_blocks)."""
+    n = block.size
+    members = Members(
+        np.full(n_blocks, -1, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        offset,
+        index,
+        np.zeros(n, np.int64),
+        np.zeros(n_blocks, np.int64),
+        np.empty(n_blocks, np.int32),
+        np.zeros(1, np.int64),
+    )
+    for i in range(n - 1, -1, -1):
+        _link(members, i, block[i])
+    return members
+
+
+@njit(cache=True)
+def _link(members, element, block):
+    first = members.head[block]
+    members.before[element] = -1
+    members.after[element] = first
+    if first >= 0:
+        members.before[first] = element
+    members.head[block] = element
+
+
+@njit(cache=True)
+def relocate(state, members, element, target):
+    """Move an element, and keep the lists. O(arity * blocks at its points)."""
+    previous, following = members.before[element], members.after[element]
+    if previous >= 0:
+        members.after[previous] = following
+    else:
+        members.head[state.block[element]] = following
+    if following >= 0:
+        members.before[following] = previous
+    _link(members, element, target)
+    move(state, element, target)
+
+
+@njit(cache=True)
+def shed(state, members, home, count, cap, only, journal):
+    """Move up to ``count`` elements to neighbouring blocks with room, best gain first.
+
+    ``only`` >= 0 names the one block to move to. Elements moved are written to ``journal``; returns
+    how many. O((boundary + moves * degree) * log), a lazy heap.
+    """
+    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    i = members.head[home]
+    while i >= 0:
+        target, gain = best_target(state, i, cap, only)
+        if target >= 0:
+            heapq.heappush(heap, (np.int64(-gain), np.int64(i)))
+        i = members.after[i]
+    moved = 0
+    while moved < count and len(heap) > 0:
+        cost, i = heapq.heappop(heap)
+        if state.block[i] != home:
+            continue
+        target, gain = best_target(state, i, cap, only)
+        if target < 0:
+            continue
+        if -gain > cost:
+            heapq.heappush(heap, (np.int64(-gain), np.int64(i)))
+            continue
+        relocate(state, members, i, target)
+        journal[moved] = i
+        moved += 1
+        _refresh(state, members, heap, i, home, cap, only)
+    return moved
+
+
+@njit(cache=True)
+def _refresh(state, members, heap, element, home, cap, only):
+    """Push the neighbours that stay behind: their gains have risen."""
+    for j in range(state.table.shape[1]):
+        t = state.table[element, j]
+        if t < 0 or members.offset[t + 1] - members.offset[t] > HUB:
+            continue
+        for p in range(members.offset[t], members.offset[t + 1]):
+            k = members.index[p]
+            if state.block[k] == home:
+                target, gain = best_target(state, k, cap, only)
+                if target >= 0:
+                    heapq.heappush(heap, (np.int64(-gain), np.int64(k)))
+
+
+@njit(cache=True)
+def move_along_chain(state, members, home, cap, journal):
+    """Pass elements on from block to block up to the nearest one with room.
+
+    Returns how many elements ``home`` has lost, and how many moves that took; (0, 0) when no
+    block with room is within reach.
+    """
+    end = _nearest_room(state, members, home, cap)
+    if end < 0:
+        return 0, 0
+    count = min(state.size[home] - cap, cap - state.size[end])
+    moves = 0
+    while end != home:
+        source = members.parent[end]
+        count = shed(state, members, source, count, cap, end, journal)
+        moves += count
+        end = source
+    return count, moves
+
+
+@njit(cache=True)
+def _nearest_room(state, members, home, cap):
+    """Breadth-first over neighbouring blocks; ``parent`` leads back from the block returned."""
+    queue = np.empty(REACH, np.int32)
+    members.tick[0] += 1
+    tick = members.tick[0]
+    members.block_mark[home] = tick
+    queue[0] = home
+    begin, end = 0, 1
+    while begin < end:
+        b = queue[begin]
+        begin += 1
+        i = members.head[b]
+        while i >= 0:
+            for j in range(state.table.shape[1]):
+                t = state.table[i, j]
+                if t < 0:
+                    continue
+                for s in range(state.slot_offset[t], state.slot_offset[t] + state.used[t]):
+                    other = state.slot_block[s]
+                    if members.block_mark[other] == tick:
+                        continue
+                    members.block_mark[other] = tick
+                    members.parent[other] = b
+                    if state.size[other] < cap:
+                        return other
+                    if end < REACH:
+                        queue[end] = other
+                        end += 1
+            i = members.after[i]
+    return -1
+
+
+@njit(cache=True)
+def gather(state, members, home, out):
+    """Write a block's elements to ``out``, breadth-first from a far end: ranges are compact.
+
+    Returns how many. Parts that do not touch follow one another.
+    """
+    count = _breadth_first(state, members, home, members.head[home], out)
+    return _breadth_first(state, members, home, out[count - 1], out)
+
+
+@njit(cache=True)
+def _breadth_first(state, members, home, root, out):
+    members.tick[0] += 1
+    tick = members.tick[0]
+    begin, end, spare = 0, 0, members.head[home]
+    start = root
+    while start >= 0:
+        members.element_mark[start] = tick
+        out[end] = start
+        end += 1
+        while begin < end:
+            i = out[begin]
+            begin += 1
+            for j in range(state.table.shape[1]):
+                t = state.table[i, j]
+                if t < 0 or members.offset[t + 1] - members.offset[t] > HUB:
+                    continue
+                for p in range(members.offset[t], members.offset[t + 1]):
+                    k = members.index[p]
+                    if state.block[k] == home and members.element_mark[k] != tick:
+                        members.element_mark[k] = tick
+                        out[end] = k
+                        end += 1
+        while spare >= 0 and members.element_mark[spare] == tick:
+            spare = members.after[spare]
+        start = spare
+    return end
