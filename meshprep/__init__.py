@@ -1,1 +1,92 @@
-"""Prepares unstructured meshes so that solvers run fast."""
+"""Prepares unstructured meshes so that solvers run fast.
+
+    import meshprep
+
+    mesh = meshprep.read("wing.msh")
+    done = meshprep.prepare(mesh, ["faces->cells"])
+    meshprep.write(done.mesh, "wing-reordered.msh")
+    done.plan.save("wing.plan.h5")
+
+Names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from meshprep_runtime import (
+        Access,
+        Arg,
+        Loop,
+        MeshprepError,
+        Ordering,
+        ParLoop,
+        Plan,
+        PlanError,
+    )
+
+    from .io import read, write
+    from .loops import LoopRequest, read_requests
+    from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+    from .pipeline import Options, Prepared, prepare
+    from .topology import derive
+
+_HOME = {
+    "Access": "meshprep_runtime",
+    "Arg": "meshprep_runtime",
+    "Dat": "meshprep.mesh",
+    "ElementSet": "meshprep.mesh",
+    "IndexList": "meshprep.mesh",
+    "Loop": "meshprep_runtime",
+    "LoopRequest": "meshprep.loops",
+    "Mesh": "meshprep.mesh",
+    "MeshprepError": "meshprep_runtime",
+    "Options": "meshprep.pipeline",
+    "Ordering": "meshprep_runtime",
+    "ParLoop": "meshprep_runtime",
+    "Plan": "meshprep_runtime",
+    "PlanError": "meshprep_runtime",
+    "Prepared": "meshprep.pipeline",
+    "SetMap": "meshprep.mesh",
+    "Tag": "meshprep.mesh",
+    "derive": "meshprep.topology",
+    "prepare": "meshprep.pipeline",
+    "read": "meshprep.io",
+    "read_requests": "meshprep.loops",
+    "write": "meshprep.io",
+}
+
+__all__ = [
+    "Access",
+    "Arg",
+    "Dat",
+    "ElementSet",
+    "IndexList",
+    "Loop",
+    "LoopRequest",
+    "Mesh",
+    "MeshprepError",
+    "Options",
+    "Ordering",
+    "ParLoop",
+    "Plan",
+    "PlanError",
+    "Prepared",
+    "SetMap",
+    "Tag",
+    "derive",
+    "prepare",
+    "read",
+    "read_requests",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'meshprep' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

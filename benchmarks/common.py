@@ -1,0 +1,121 @@
+"""What every benchmark shares: timing, the machine, a table, a JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshprep.io import write
+from meshprep.mesh import Mesh
+from meshprep.provenance import about
+
+RESULTS = Path(__file__).parent / "results"
+CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
+
+
+def best(work: Callable[[], Any], times: int = 3) -> float:
+    """Seconds of the fastest of several runs, after one that is not counted (compilation)."""
+    work()
+    return min(timed(work) for _ in range(times))
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Seconds of one run."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def mesh_of(kind: str, cells: int) -> Mesh:
+    """A generated mesh, kept as a binary Gmsh file so that later benchmarks start at once."""
+    from meshprep.io import read
+
+    return read(mesh_file(kind, cells))
+
+
+def mesh_file(kind: str, cells: int) -> Path:
+    """The file of a generated mesh; Delaunay meshes are shuffled."""
+    from meshprep.generate import make
+
+    path = CACHE / f"{kind}-{cells}.msh"
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        write(make(kind, cells=cells, seed=1, values={}), path)
+    return path
+
+
+def run_process(*words: object, env: dict[str, str] | None = None) -> tuple[float, float, str]:
+    """Run a command; returns seconds, its peak memory in MB and its standard output."""
+    start = time.perf_counter()
+    code = (
+        "import resource, subprocess, sys;"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE);"
+        "sys.stdout.buffer.write(done.stdout);"
+        "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
+        "print(); print(peak); sys.exit(done.returncode)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, *map(str, words)],
+        stdout=subprocess.PIPE,
+        env=os.environ | (env or {}),
+        check=True,
+    )
+    seconds = time.perf_counter() - start
+    out, _, peak = done.stdout.decode().rstrip("\n").rpartition("\n")
+    return seconds, int(peak) / 1024, out
+
+
+def program() -> Path:
+    """The ``meshprep`` program of this environment."""
+    return Path(sys.executable).with_name("meshprep")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory and versions."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
+        model = names[0].partition(":")[2].strip() if names else model
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(memory, 1)} | about()
+
+
+def report(name: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Print the rows as a table and write them, with the machine, to ``results/NAME.json``."""
+    header = list(rows[0])
+    text = [[_text(row.get(key)) for key in header] for row in rows]
+    width = [max(len(r[i]) for r in [header, *text]) for i in range(len(header))]
+    for row in [header, *text]:
+        first, *rest = row
+        cells = [first.ljust(width[0])]
+        cells += [c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
+        print("  ".join(cells).rstrip())
+    RESULTS.mkdir(exist_ok=True)
+    content = {"benchmark": name, "machine": machine(), "rows": list(rows)}
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(content, indent=1, default=float) + "\n")
+    print(f"-> benchmarks/results/{path.name}")
+
+
+def peak_memory() -> float:
+    """Peak memory of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool | str | int | np.integer):
+        return str(value)
+    return f"{value:.3g}"

@@ -1,0 +1,25 @@
+"""Run the program in process, as a user would type it."""
+
+import pytest
+
+from meshprep_cli.main import main
+
+
+@pytest.fixture
+def cli(capsys):
+    """Call ``cli(*words)``; returns exit code, stdout and stderr."""
+
+    def run(*words):
+        code = main([str(w) for w in words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def mesh_file(cli, tmp_path):
+    """A shuffled Delaunay mesh of about 300 triangles."""
+    path = tmp_path / "wing.msh"
+    assert cli("generate", "delaunay2d", "--cells", 300, "-o", path, "-q")[0] == 0
+    return path

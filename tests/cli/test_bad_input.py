@@ -1,0 +1,187 @@
+"""Whatever is wrong: one line that says what, where and what to do; exit code 2; no output."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from meshprep import io
+from meshprep_cli.main import main
+
+NODES = "$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n"
+ELEMENTS = "$Elements\n2\n1 2 2 0 1 1 2 3\n2 2 2 0 1 1 3 4\n$EndElements\n"
+SQUARE = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n" + NODES + ELEMENTS
+
+TEXTS = {
+    "empty": "",
+    "text": "this is no mesh\n",
+    "truncated": SQUARE[: len(SQUARE) // 2],
+    "no-cells": SQUARE.replace(ELEMENTS, "$Elements\n0\n$EndElements\n"),
+    "huge-nodes": SQUARE.replace("$Nodes\n4", "$Nodes\n1000000000000"),
+    "huge-elements": SQUARE.replace("$Elements\n2", "$Elements\n1000000000000"),
+    "negative-count": SQUARE.replace("$Nodes\n4", "$Nodes\n-4"),
+    "nan": SQUARE.replace("2 1 0 0", "2 nan 0 0"),
+    "infinite": SQUARE.replace("2 1 0 0", "2 inf 0 0"),
+    "unknown-node": SQUARE.replace("1 2 3\n", "1 2 9\n"),
+    "negative-node": SQUARE.replace("1 2 3\n", "1 2 -3\n"),
+    "degenerate": SQUARE.replace("1 2 3\n", "1 2 2\n"),
+    "duplicated": SQUARE.replace("2 2 2 0 1 1 3 4", "2 2 2 0 1 3 1 2"),
+    "unknown-type": SQUARE.replace("1 2 2 0 1", "1 999 2 0 1"),
+    "version": SQUARE.replace("2.2 0 8", "7.5 0 8"),
+    "mixed-dimension": SQUARE.replace("2 2 2 0 1 1 3 4", "2 1 2 0 1 2 4"),
+}
+
+
+def fails(capsys, *words):
+    """Run a command that must fail; returns its one line."""
+    start = time.perf_counter()
+    assert main([str(w) for w in words]) == 2
+    assert time.perf_counter() - start < 20
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if not line.startswith("meshprep: [")]
+    assert out == ""
+    assert len(lines) == 1, err
+    assert lines[0].startswith("meshprep: error: ")
+    assert "Traceback" not in err
+    return lines[0]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("command", ["reorder", "plan", "info"])
+def test_broken_meshes(capsys, tmp_path, name, command):
+    path = tmp_path / f"{name}.msh"
+    path.write_text(TEXTS[name])
+    assert str(path) in fails(capsys, command, path)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_sound_file_passes(tmp_path):
+    path = tmp_path / "square.msh"
+    path.write_text(SQUARE)
+    assert main(["reorder", str(path), "-q"]) == 0
+
+
+def test_mixed_dimensions_are_accepted_when_asked(tmp_path):
+    path = tmp_path / "beam.msh"
+    path.write_text(TEXTS["mixed-dimension"])
+    assert main(["reorder", str(path), "-q", "--dimension", "2", "--loop", "cells->nodes"]) == 0
+    new = io.read(tmp_path / "beam-reordered.msh", dimension=2)
+    assert (new.size("cells"), new.size("line")) == (1, 1)
+
+
+def test_paths_that_are_no_files(capsys, tmp_path):
+    assert "does not exist" in fails(capsys, "reorder", tmp_path / "none.msh")
+    (tmp_path / "folder.msh").mkdir()
+    assert "directory" in fails(capsys, "reorder", tmp_path / "folder.msh")
+    os.mkfifo(tmp_path / "pipe.msh")
+    fails(capsys, "reorder", tmp_path / "pipe.msh")
+    (tmp_path / "link.msh").symlink_to(tmp_path / "nowhere.msh")
+    fails(capsys, "reorder", tmp_path / "link.msh")
+    fails(capsys, "info", "/dev/null", "--format", "gmsh")
+    assert sorted(os.listdir(tmp_path)) == ["folder.msh", "link.msh", "pipe.msh"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_no_permission(capsys, tmp_path, mesh_file):
+    mesh_file.chmod(0)
+    assert "permission" in fails(capsys, "reorder", mesh_file)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--loop", "faces->cells"], "edges->cells"),
+        (["--loop", "wings->cells"], "edges->cells"),
+        (["--loop", "edges"], "FROM->TO"),
+        (["--method", "magic"], "gps"),
+        (["--partition", "magic"], "metis"),
+        (["--partition-option", "magic=1"], "magic"),
+        (["--partition-option", "magic"], "NAME=VALUE"),
+        (["--loops", "none.toml"], "none.toml"),
+        (["--to", "magic"], "gmsh"),
+        (["--format", "magic"], "gmsh"),
+        (["-o", "wing.magic"], "cannot tell the format"),
+        (["-o", "none/wing.msh"], "does not exist"),
+        (["--block-size", "0"], "block-size"),
+        (["--target", "abacus"], "gpu"),
+        (["--threads", "100000"], "at most"),
+        (["--magic"], "--magic"),
+    ],
+)
+def test_unknown_names(capsys, tmp_path, monkeypatch, mesh_file, words, told):
+    monkeypatch.chdir(tmp_path)
+    assert told in fails(capsys, "reorder", mesh_file, *words)
+    assert os.listdir(tmp_path) == ["wing.msh"]
+
+
+def test_an_unknown_command(capsys):
+    assert "magic" in fails(capsys, "magic")
+
+
+def test_an_unknown_kind(capsys, tmp_path):
+    assert "delaunay2d" in fails(capsys, "generate", "magic", "-o", tmp_path / "a.msh")
+    fails(capsys, "generate", "box", "--option", "type=magic", "-o", tmp_path / "a.msh")
+    fails(capsys, "generate", "box", "--option", "magic=1", "-o", tmp_path / "a.msh")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_output_that_is_the_input(capsys, mesh_file):
+    assert "input itself" in fails(capsys, "reorder", mesh_file, "-o", mesh_file, "--force")
+
+
+def test_a_plan_with_one_flipped_byte(capsys, cli, mesh_file):
+    cli("reorder", mesh_file, "-q")
+    plan = mesh_file.with_name("wing.plan.h5")
+    content = bytearray(plan.read_bytes())
+    random = np.random.default_rng(5)
+    refused = 0
+    for at in random.integers(0, len(content), 40):
+        flipped = content.copy()
+        flipped[at] ^= 0xFF
+        plan.write_bytes(flipped)
+        for command in ("check", "report", "info"):
+            code = main([command, str(plan)])
+            out, err = capsys.readouterr()
+            assert code in (0, 2)
+            assert code == 0 or len([e for e in err.splitlines() if "error" in e]) == 1
+            refused += code == 2
+    assert refused > 60  # what remains lies in bytes that nothing reads
+
+
+def test_a_plan_for_another_mesh(capsys, cli, mesh_file):
+    cli("reorder", mesh_file, "-q")
+    other = mesh_file.with_name("other.msh")
+    cli("generate", "delaunay2d", "--cells", 310, "-o", other, "-q")
+    line = fails(capsys, "check", mesh_file.with_name("wing.plan.h5"), "--mesh", other)
+    assert "another mesh" in line
+
+
+def test_files_that_are_no_plans(capsys, mesh_file, tmp_path):
+    fake = tmp_path / "fake.plan.h5"
+    for content in (b"", b"text", mesh_file.read_bytes(), b"\x89HDF\r\n\x1a\n" + bytes(100)):
+        fake.write_bytes(content)
+        for command in ("check", "report", "info"):
+            assert "fake.plan.h5" in fails(capsys, command, fake)
+
+
+@pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_run_leaves_nothing(tmp_path, stop):
+    import signal
+
+    program = shutil.which("meshprep", path=os.path.dirname(sys.executable))
+    mesh = tmp_path / "big.msh"
+    assert main(["generate", "delaunay2d", "--cells", "60000", "-o", str(mesh), "-q"]) == 0
+    run = subprocess.Popen([program, "reorder", mesh], stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
+        if "blocks" in line or "writing" in line:
+            run.send_signal(getattr(signal, stop))
+            break
+    told = run.stderr.read()
+    assert run.wait(60) == 130
+    assert "interrupted" in told
+    assert "Traceback" not in told
+    assert os.listdir(tmp_path) == ["big.msh"]

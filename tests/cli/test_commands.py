@@ -1,0 +1,142 @@
+"""What each command prints, writes and returns."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from meshprep import io
+from meshprep_runtime import Plan
+
+
+def test_reorder_writes_a_mesh_and_a_plan_and_shows_both_sides(cli, mesh_file):
+    code, out, err = cli("reorder", mesh_file, "--block-size", 64)
+    assert code == 0
+    assert "before" in out
+    assert "after" in out
+    assert "reuse factor" in out
+    assert "[1/" in err
+    folder = mesh_file.parent
+    assert sorted(os.listdir(folder)) == ["wing-reordered.msh", "wing.msh", "wing.plan.h5"]
+    plan = Plan.load(folder / "wing.plan.h5")
+    new = io.read(folder / "wing-reordered.msh")
+    assert new.content_hash() == plan.mesh_hash
+    assert io.read(mesh_file).content_hash() == plan.source_hash
+
+
+def test_reorder_as_json(cli, mesh_file):
+    code, out, err = cli("reorder", mesh_file, "--json", "-q", "--loop", "cells->nodes")
+    assert (code, err) == (0, "")
+    values = json.loads(out)
+    (figures,) = values["metrics"]["loops"]["cells->nodes"].values()
+    assert figures["after"]["reuse"] > figures["before"]["reuse"]
+    assert len(values["written"]) == 2
+
+
+def test_a_dry_run_writes_nothing(cli, mesh_file):
+    code, out, _ = cli("reorder", mesh_file, "--dry-run")
+    assert code == 0
+    assert "would write" in out
+    assert os.listdir(mesh_file.parent) == ["wing.msh"]
+    code, out, _ = cli("reorder", mesh_file, "--dry-run", "--json", "-q")
+    assert json.loads(out)["loops"][0]["name"] == "edges->cells"
+
+
+def test_plan_keeps_the_order_of_the_mesh(cli, mesh_file):
+    before = mesh_file.read_bytes()
+    assert cli("plan", mesh_file, "--loop", "cells->nodes", "-q")[0] == 0
+    plan = Plan.load(mesh_file.with_name("wing.plan.h5"))
+    assert plan.ordering["nodes"].is_identity
+    assert plan.ordering["cells"].is_identity
+    assert plan.source_hash == plan.mesh_hash
+    assert mesh_file.read_bytes() == before
+    assert sorted(os.listdir(mesh_file.parent)) == ["wing.msh", "wing.plan.h5"]
+
+
+def test_loops_from_a_file(cli, mesh_file):
+    loops = mesh_file.with_name("loops.toml")
+    loops.write_text(
+        '[loop.flux]\nover = "edges"\nblock_size = 50\nargs = [\n'
+        '  { dat = "q", map = "edges->cells", dim = 4, access = "read" },\n'
+        '  { dat = "r", map = "edges->cells", dim = 4, access = "inc" },\n]\n'
+        '[loop.area]\nover = "cells"\nargs = [\n'
+        '  { dat = "x", map = "cells->nodes", dim = 3, access = "read" },\n'
+        '  { dat = "a", access = "write" },\n]\n'
+    )
+    assert cli("reorder", mesh_file, "--loops", loops, "-q")[0] == 0
+    plan = Plan.load(mesh_file.with_name("wing.plan.h5"))
+    assert list(plan.loops) == ["flux", "area"]
+    assert plan["flux"].variant().block_size == 50
+    assert plan["area"].variant().block_size == 256
+
+
+@pytest.mark.parametrize("which", ["wing.msh", "wing-reordered.msh"])
+def test_check_proves_a_plan_against_either_mesh(cli, mesh_file, which):
+    cli("reorder", mesh_file, "--loop", "edges->cells", "--loop", "cells->nodes", "-q")
+    plan = mesh_file.with_name("wing.plan.h5")
+    code, out, _ = cli("check", plan, "--mesh", mesh_file.with_name(which), "-q")
+    assert code == 0
+    assert "right and fits" in out
+    code, out, _ = cli("check", plan, "--json", "-q")
+    assert json.loads(out)["ok"] is True
+
+
+def test_check_finds_a_wrong_plan(cli, mesh_file):
+    from dataclasses import replace
+
+    cli("reorder", mesh_file, "-q")
+    path = mesh_file.with_name("wing.plan.h5")
+    plan = Plan.load(path)
+    loop = plan["edges->cells"]
+    variant = loop.variant()
+    wrong = replace(variant, thread_colour=np.zeros_like(variant.thread_colour))
+    broken = replace(loop, variants={variant.name: wrong})
+    replace(plan, loops={"edges->cells": broken}).save(path, overwrite=True)
+    code, out, _ = cli("check", path, "-q")
+    assert code == 1
+    assert "wrong:" in out
+    assert "colour" in out
+
+
+def test_report_puts_plans_side_by_side(cli, mesh_file):
+    a, b = mesh_file.with_name("a.plan.h5"), mesh_file.with_name("b.plan.h5")
+    cli("plan", mesh_file, "--plan", a, "--block-size", 32, "-q")
+    cli("plan", mesh_file, "--plan", b, "--block-size", 128, "--partition", "contiguous", "-q")
+    code, out, _ = cli("report", a, b)
+    assert code == 0
+    assert "a.plan.h5" in out
+    assert "b.plan.h5" in out
+    values = json.loads(cli("report", a, b, "--json")[1])
+    assert len(values["plans"]) == 2
+
+
+def test_info_on_meshes_and_plans(cli, mesh_file):
+    values = json.loads(cli("info", mesh_file, "--json")[1])
+    assert {s["set"] for s in values["sets"]} >= {"nodes", "cells", "line"}
+    assert "cells->nodes" in cli("info", mesh_file)[1]
+    cli("reorder", mesh_file, "-q")
+    out = cli("info", mesh_file.with_name("wing.plan.h5"))[1]
+    assert "edges->cells" in out
+
+
+def test_generate_lists_its_kinds(cli):
+    code, out, _ = cli("generate")
+    assert code == 0
+    assert "delaunay2d" in out
+    assert "airfoil" in out
+
+
+def test_force_overwrites(cli, mesh_file):
+    assert cli("reorder", mesh_file, "-q")[0] == 0
+    code, _, err = cli("reorder", mesh_file, "-q")
+    assert code == 2
+    assert "use --force" in err
+    assert cli("reorder", mesh_file, "-q", "--force")[0] == 0
+
+
+def test_version_and_help(cli):
+    assert cli("--version")[1].startswith("meshprep ")
+    code, out, _ = cli("--help")
+    assert code == 0
+    assert "reorder" in out
