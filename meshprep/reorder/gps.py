@@ -18,13 +18,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..incidence import Csr
-from .levels import MAX_ROUNDS, components, pseudo_diameter
+from .levels import components, lowest_degree, pseudo_diameter
 from .levels_merge import combine
 from .levels_number import number
 
 # Mean distance of neighbours past which a graph is renumbered breadth-first before the work: the
 # window of vertices that a search then touches fits in a second-level cache.
 LOCAL_GAP = 1 << 15
+# Components of more vertices are numbered once, smaller ones four times.
+LARGE = 1 << 15
+# How many vertices of the last level are tried as the other end, and how often the search may
+# begin again from a deeper one: both keep the cost linear where [GPS76] is quadratic.
+MANY_CANDIDATES, FEW_CANDIDATES, MAX_ROUNDS = 8, 3, 12
 
 
 def gps(graph: Csr) -> NDArray[np.int32]:
@@ -93,37 +98,53 @@ def _renumbered(offset, index, order, far):
 @njit(cache=True)
 def _gps(offset, index, bound, far, rounds):
     n = offset.size - 1
-    work = np.empty((3, n), np.int32)
-    queue = np.empty(n, np.uint32)
-    bins = np.empty(n + 1, np.int32)
     out = np.empty((2, n), np.uint32)
+    # three rows of levels, the queue, and where pieces begin
+    work = np.empty((3, n), np.int32), np.empty(n, np.uint32), np.empty(n + 1, np.int32)
     for c in range(bound.size - 1):
         begin, end = bound[c], bound[c + 1]
         if end - begin == 1:
             out[0, begin] = begin
-        else:
-            _order_component(offset, index, begin, end, far[c], work, queue, bins, out, rounds)
+            continue
+        effort = (rounds, FEW_CANDIDATES) if end - begin > LARGE else (rounds, MANY_CANDIDATES)
+        best = _try_start(offset, index, begin, end, far[c], effort, np.inf, work, out)
+        if end - begin <= LARGE:
+            start = lowest_degree(offset, np.arange(begin, end).astype(np.uint32))
+            if start != far[c]:
+                _try_start(offset, index, begin, end, start, effort, best, work, out)
     return out[0]
 
 
 @njit(cache=True)
-def _order_component(offset, index, begin, end, start, work, queue, bins, out, rounds):
-    """Best of four numberings of one component, into ``out[0, begin:end]``."""
-    queue = queue[begin:end]
-    v, u, row_v, row_u, depth, width_v, width_u = pseudo_diameter(
-        offset, index, begin, end, start, work, queue, rounds
+def _try_start(offset, index, begin, end, start, effort, best, work, out):
+    """Number one component; where the score falls below ``best``, into ``out[0, begin:end]``.
+
+    Returns the best score. ``out[1]`` is scratch.
+    """
+    levels, queue, bins = work
+    v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
+        offset, index, begin, end, start, levels, queue[begin:end], effort
     )
-    level, other, state = work[row_v], work[row_u], work[3 - row_v - row_u]
+    level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
     size = np.zeros(depth, np.int32)
-    combine(
-        offset, index, begin, end, level, other, state, queue, bins, size, width_v <= width_u
-    )
-    for p in range(begin, end):
-        other[p] = depth - 1 - level[p]
-    score, turn = number(offset, index, v, begin, level, size, out[0, begin:end])
-    score_u, turn_u = number(offset, index, u, begin, other, size[::-1].copy(), out[1, begin:end])
-    if score_u < score:
-        out[0, begin:end] = out[1, begin:end]
-        turn = turn_u
-    if turn:
-        out[0, begin:end] = out[0, begin:end][::-1].copy()
+    combine(offset, index, begin, end, level, other, state, queue[begin:end], bins, size, narrow_v)
+    # a large component is numbered from the end of lower degree only, as the paper does
+    v_first = offset[v + 1] - offset[v] <= offset[u + 1] - offset[u]
+    if end - begin <= LARGE or not v_first:
+        for p in range(begin, end):
+            other[p] = depth - 1 - level[p]
+        backward = size[::-1].copy()
+        score = number(offset, index, u, begin, other, backward, out[1, begin:end])
+        best = _keep_better(score, best, out[:, begin:end])
+    if end - begin <= LARGE or v_first:
+        score = number(offset, index, v, begin, level, size, out[1, begin:end])
+        best = _keep_better(score, best, out[:, begin:end])
+    return best
+
+
+@njit(cache=True)
+def _keep_better(score, best, out):
+    product, reverse = score
+    if product < best:
+        out[0] = out[1, ::-1] if reverse else out[1]
+    return min(product, best)

@@ -1,18 +1,13 @@
 """Level structures: breadth-first search, components, and the ends of a pseudo-diameter.
 
-Kernels over a symmetric graph ``offset``, ``index``; a loop at a vertex does no harm. ``work``
-rows are scratch arrays over all vertices, so that a component costs no more than its own size.
+Kernels over a symmetric graph ``offset``, ``index``; a loop at a vertex does no harm. Scratch
+arrays run over all vertices, so that a component costs no more than its own size.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
-
-# How many vertices of the last level are tried as the other end, and how often the search may
-# begin again from a deeper one: both keep the cost linear where [GPS76] is quadratic.
-MAX_CANDIDATES = 5
-MAX_ROUNDS = 12
 
 
 @njit(cache=True)
@@ -96,26 +91,26 @@ def candidates(offset, last, chosen):
 
 
 @njit(cache=True)
-def pseudo_diameter(offset, index, begin, end, start, work, queue, rounds):
+def pseudo_diameter(offset, index, begin, end, start, levels, queue, effort):
     """End points of a pseudo-diameter of the component ``begin..end-1`` [GPS76 algorithm I].
 
-    Returns the ends ``v`` and ``u``, the rows of ``work`` (of the first three) that hold their
+    Returns the ends ``v`` and ``u``, the rows of ``levels`` (three) that hold their
     levels, the number of levels from ``v`` (from ``u`` there are more only when ``rounds`` ran
-    out), and the widths of both structures.
+    out), and whether the structure of ``v`` is not wider.
     """
     row_v, row_u, row_s = 0, 1, 2
-    n = end - begin
-    chosen = np.empty(MAX_CANDIDATES, np.uint32)
+    n, (rounds, n_candidates) = end - begin, effort
+    chosen = np.empty(n_candidates, np.uint32)
     v = u = start
-    work[row_v, begin:end] = -1
-    depth, width_v, last, _ = breadth_first(offset, index, v, work[row_v], queue, n + 1)
+    levels[row_v, begin:end] = -1
+    depth, width_v, last, _ = breadth_first(offset, index, v, levels[row_v], queue, n + 1)
     width_u = n + 1
     for round in range(rounds):
         count = candidates(offset, queue[last:n], chosen)
         width_u, deeper = n + 1, False
         for s in chosen[:count]:
-            work[row_s, begin:end] = -1
-            found, width, at, _ = breadth_first(offset, index, s, work[row_s], queue, width_u)
+            levels[row_s, begin:end] = -1
+            found, width, at, _ = breadth_first(offset, index, s, levels[row_s], queue, width_u)
             if found > depth and round < rounds - 1:
                 v, depth, width_v, last, deeper = s, found, width, at, True
                 row_v, row_s = row_s, row_v
@@ -125,4 +120,4 @@ def pseudo_diameter(offset, index, begin, end, start, work, queue, rounds):
                 row_u, row_s = row_s, row_u
         if not deeper:
             break
-    return v, u, row_v, row_u, depth, width_v, width_u
+    return v, u, row_v, row_u, depth, width_v <= width_u

@@ -66,7 +66,7 @@ def number(offset, index, start, begin, level, size, out):
     return float(bandwidth) * min(profile, reverse_profile), reverse_profile < profile
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _append(offset, index, p, depth, level, out, tail):
     """Number the neighbours of ``p`` in this level.
 
