@@ -1,0 +1,169 @@
+"""Plans made the slow and obvious way, one element at a time, for the tests of the runtime."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
+
+
+def first_free(taken: set[int]) -> int:
+    colour = 0
+    while colour in taken:
+        colour += 1
+    return colour
+
+
+def written_points(loop: Loop, maps: Mapping[str, SetMap], element: int) -> set[tuple[str, int]]:
+    """The (to-set, point) pairs that an element writes through maps."""
+    return {
+        (maps[name].to_set, int(maps[name].table[element, k]))
+        for name, columns in loop.conflict_columns.items()
+        for k in columns
+    }
+
+
+def colour(things: Sequence[set]) -> list[int]:
+    """Greedy: things that share a member get different colours."""
+    colours: list[int] = []
+    for thing in things:
+        taken = {c for other, c in zip(things, colours, strict=False) if other & thing}
+        colours.append(first_free(taken))
+    return colours
+
+
+def slow_staging(maps: Sequence[SetMap], blocks: list[range]) -> Staging:
+    lists = [sorted({int(p) for m in maps for p in m.table[b].ravel()}) for b in blocks]
+    points = [p for points in lists for p in points]
+    return Staging(
+        np.cumsum([0, *(len(points) for points in lists)], dtype=np.int64),
+        np.array(points, dtype=np.int32),
+        np.array([points.count(p) == 1 for p in points], dtype=np.bool_),
+    )
+
+
+def slow_variant(
+    loop: Loop, maps: Mapping[str, SetMap], n: int, block_size: int, target: str = "gpu"
+) -> Variant:
+    blocks = [range(i, min(i + block_size, n)) for i in range(0, n, block_size)]
+    written = [written_points(loop, maps, e) for e in range(n)]
+    thread = [colour([written[e] for e in b]) for b in blocks]
+    block_colour = colour([set().union(*(written[e] for e in b)) for b in blocks])
+    n_colours = max(block_colour, default=-1) + 1
+    order = [b for c in range(n_colours) for b in range(len(blocks)) if block_colour[b] == c]
+    sizes = [block_colour.count(c) for c in range(n_colours)]
+    staging, local = {}, {}
+    for name in loop.maps:
+        m = maps[name]
+        into = [maps[other] for other in loop.maps if maps[other].to_set == m.to_set]
+        staging[m.to_set] = s = slow_staging(into, blocks)
+        local[name] = np.zeros((m.arity, n), dtype=np.uint16)
+        for b, elements in enumerate(blocks):
+            points = list(s.points[s.point_offset[b] : s.point_offset[b + 1]])
+            for e in elements:
+                local[name][:, e] = [points.index(p) for p in m.table[e]]
+    return Variant(
+        name=f"s{block_size}",
+        block_size=block_size,
+        target=target,
+        partitioner="contiguous",
+        sorted_by_colour=False,
+        block_offset=np.array([0, *(b.stop for b in blocks)], dtype=np.int64),
+        block_colour_offset=np.cumsum([0, *sizes], dtype=np.int64),
+        block_order=np.array(order, dtype=np.int32),
+        thread_colour=np.array([c for t in thread for c in t], dtype=np.uint8),
+        thread_colours=np.array([max(t) + 1 for t in thread], dtype=np.int32),
+        staging=staging,
+        local=local,
+    )
+
+
+def make_plan(
+    sizes: Mapping[str, int],
+    tables: Mapping[str, np.ndarray],
+    loops: Sequence[Loop],
+    block_sizes: Sequence[int] = (4,),
+    seed: int = 0,
+) -> Plan:
+    rng = np.random.default_rng(seed)
+    maps = {name: SetMap(name, *name.split("->"), table) for name, table in tables.items()}
+    plans = {}
+    for loop in loops:
+        own = {name: maps[name] for name in loop.maps}
+        variants = [slow_variant(loop, own, sizes[loop.over], size) for size in block_sizes]
+        named = {v.name: v for v in variants}
+        plans[loop.name] = LoopPlan(loop, sizes, own, named, next(iter(named), ""))
+    ordering = {
+        name: Ordering.from_new_to_old(rng.permutation(size), name) for name, size in sizes.items()
+    }
+    return Plan(
+        sizes=sizes,
+        ordering=ordering,
+        maps=maps,
+        loops=plans,
+        source_hash="12ab",
+        mesh_hash="34cd",
+        metrics={"reuse": 3.5, "loads": [1, 2]},
+        options={"seed": seed},
+        about={"creator": "tests"},
+        tags={"cells": {"physical": np.arange(sizes["cells"], dtype=np.int64) - 1}}
+        if "cells" in sizes
+        else {},
+    )
+
+
+@dataclass(frozen=True)
+class Quads:
+    """A grid of quads: inner edges with their two cells and two nodes."""
+
+    sizes: dict[str, int]
+    tables: dict[str, np.ndarray]
+
+
+def quads(nx: int, ny: int) -> Quads:
+    cell = np.arange(nx * ny).reshape(ny, nx)
+    node = np.arange((nx + 1) * (ny + 1)).reshape(ny + 1, nx + 1)
+    cells = np.concatenate(
+        [
+            np.column_stack([cell[:, :-1].ravel(), cell[:, 1:].ravel()]),
+            np.column_stack([cell[:-1].ravel(), cell[1:].ravel()]),
+        ]
+    )
+    nodes = np.concatenate(
+        [
+            np.column_stack([node[:-1, 1:-1].ravel(), node[1:, 1:-1].ravel()]),
+            np.column_stack([node[1:-1, :-1].ravel(), node[1:-1, 1:].ravel()]),
+        ]
+    )
+    # By cell, so that blocks of consecutive edges lie close together.
+    order = np.argsort(cells[:, 0], kind="stable")
+    sizes = {"edges": len(order), "cells": cell.size, "nodes": node.size}
+    return Quads(sizes, {"edges->nodes": nodes[order], "edges->cells": cells[order]})
+
+
+RES_CALC = Loop(
+    "res_calc",
+    "edges",
+    (
+        Arg("x", Access.READ, 2, "f8", "edges->nodes", (0, 1)),
+        Arg("q", Access.READ, 4, "f8", "edges->cells", (0, 1)),
+        Arg("adt", Access.READ, 1, "f8", "edges->cells", (0, 1)),
+        Arg("res", Access.INC, 4, "f8", "edges->cells", (0, 1)),
+    ),
+)
+
+
+@pytest.fixture(scope="session")
+def slow() -> SimpleNamespace:
+    """The slow builders: ``slow.plan``, ``slow.variant``, ``slow.quads``, ``slow.res_calc``."""
+    return SimpleNamespace(plan=make_plan, variant=slow_variant, quads=quads, res_calc=RES_CALC)
+
+
+@pytest.fixture(scope="session")
+def airfoil() -> Plan:
+    """24 quads, 38 inner edges, one loop in blocks of 8 and of 16."""
+    grid = quads(6, 4)
+    return make_plan(grid.sizes, grid.tables, [RES_CALC], (8, 16))

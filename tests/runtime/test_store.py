@@ -1,0 +1,424 @@
+"""Plan files: what goes in comes out, and nothing else is believed."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from meshprep_runtime import Loop, MeshprepError, Plan, PlanError
+from meshprep_runtime.loops import Access, Arg
+from meshprep_runtime.schema import to_tree
+from meshprep_runtime.store import load, save
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "wing.plan.h5"
+
+
+def assert_equal_plans(a: Plan, b: Plan) -> None:
+    left, right = to_tree(a), to_tree(b)
+    assert left.groups == right.groups
+    assert left.datasets.keys() == right.datasets.keys()
+    for name, value in left.datasets.items():
+        other = right.datasets[name]
+        if isinstance(value, str):
+            assert value == other
+        else:
+            assert value.dtype == other.dtype
+            assert np.array_equal(value, other)
+
+
+def one_line(error: pytest.ExceptionInfo, *parts: str) -> None:
+    text = str(error.value)
+    assert "\n" not in text
+    assert len(text) < 600
+    for part in parts:
+        assert part in text
+
+
+def test_round_trip(airfoil, path):
+    airfoil.save(path)
+    loaded = Plan.load(path)
+    assert_equal_plans(airfoil, loaded)
+    assert loaded.verify() == []
+    assert list(loaded.sizes.items()) == [("edges", 38), ("cells", 24), ("nodes", 35)]
+    assert loaded["res_calc"].loop == airfoil["res_calc"].loop
+    assert list(loaded["res_calc"].variants) == ["s8", "s16"]
+    assert loaded["res_calc"].variant().block_size == 8
+    assert loaded["res_calc"].variant().staging["cells"].exclusive.dtype == np.bool_
+    assert loaded.metrics == {"reuse": 3.5, "loads": [1, 2]}
+    assert loaded.options == {"seed": 0}
+    assert loaded.about == {"creator": "tests"}
+    assert (loaded.source_hash, loaded.mesh_hash) == ("12ab", "34cd")
+    assert loaded.tags["cells"]["physical"].tolist() == list(range(-1, 23))
+    values = np.arange(24)
+    assert np.array_equal(
+        loaded.ordering["cells"].apply(values), airfoil.ordering["cells"].apply(values)
+    )
+
+
+def test_loaded_arrays_are_read_only(airfoil, path):
+    airfoil.save(path)
+    variant = Plan.load(path)["res_calc"].variant()
+    with pytest.raises(ValueError, match="read-only"):
+        variant.block_offset[0] = 1
+
+
+def test_order_of_names_survives(slow, path):
+    tables = {f"cells->{s}": np.zeros((3, 1), dtype=np.int32) for s in ("z", "b", "a")}
+    loops = [
+        Loop(name, "cells", (Arg("v", Access.INC, 1, "i4", m, (0,)),))
+        for name, m in (("last", "cells->z"), ("first", "cells->a"))
+    ]
+    sizes = {"z": 1, "cells": 3, "b": 1, "a": 1}
+    slow.plan(sizes, tables, loops, (2, 1)).save(path)
+    loaded = load(path)
+    assert list(loaded.sizes) == ["z", "cells", "b", "a"]
+    assert list(loaded.maps) == ["cells->z", "cells->b", "cells->a"]
+    assert list(loaded.loops) == ["last", "first"]
+    assert list(loaded["last"].variants) == ["s2", "s1"]
+
+
+def test_empty_plan_and_empty_sets(slow, path):
+    nothing = Plan({}, {}, {}, {}, "", "")
+    nothing.save(path)
+    assert_equal_plans(nothing, load(path))
+    loop = Loop("l", "cells", (Arg("v", Access.INC, 1, "i4", "cells->nodes", (0,)),))
+    table = np.zeros((0, 3), dtype=np.int32)
+    empty = slow.plan({"cells": 0, "nodes": 0}, {"cells->nodes": table}, [loop])
+    empty.save(path, overwrite=True)
+    assert_equal_plans(empty, load(path))
+    assert load(path).verify() == []
+
+
+def test_same_plan_same_bytes(airfoil, tmp_path):
+    airfoil.save(tmp_path / "a.h5")
+    airfoil.save(tmp_path / "b.h5")
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+def test_numpy_values_in_metrics(airfoil, path):
+    metrics = {"n": np.int64(3), "t": (1, np.float32(0.5)), "a": np.arange(2), "inf": float("inf")}
+    replace(airfoil, metrics=metrics).save(path)
+    assert load(path).metrics == {"n": 3, "t": [1, 0.5], "a": [0, 1], "inf": float("inf")}
+
+
+def test_text_of_any_script_and_length(airfoil, path):
+    options = {"Flügel ✈": "x" * 300_000}
+    variant = replace(airfoil["res_calc"].variant(), partitioner="größe" * 20_000)
+    loop_plan = replace(airfoil["res_calc"], variants={"s8": variant})
+    replace(airfoil, options=options, loops={"res_calc": loop_plan}).save(path)
+    assert load(path).options == options
+    assert load(path)["res_calc"].variant().partitioner == "größe" * 20_000
+
+
+def test_metrics_must_be_json(airfoil, path):
+    with pytest.raises(PlanError) as error:
+        replace(airfoil, metrics={"x": object()}).save(path)
+    one_line(error, "metrics cannot be stored as JSON")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["a/b", "", ".", "a\0b", "\udc80"])
+def test_names_a_file_cannot_hold(airfoil, path, name):
+    with pytest.raises(PlanError) as error:
+        replace(airfoil, sizes={**airfoil.sizes, name: 1}).save(path)
+    one_line(error, "cannot hold the name")
+
+
+def test_existing_file_is_kept_unless_overwritten(airfoil, path):
+    path.write_text("mine")
+    with pytest.raises(MeshprepError) as error:
+        airfoil.save(path)
+    one_line(error, "wing.plan.h5 exists")
+    assert path.read_text() == "mine"
+    airfoil.save(path, overwrite=True)
+    assert load(path).sizes == airfoil.sizes
+    assert [p.name for p in path.parent.iterdir()] == ["wing.plan.h5"]
+
+
+def test_overwriting_follows_a_link(airfoil, path, tmp_path):
+    target = tmp_path / "real.h5"
+    target.write_text("old")
+    path.symlink_to(target)
+    airfoil.save(path, overwrite=True)
+    assert path.is_symlink()
+    assert load(target).sizes == airfoil.sizes
+
+
+def test_permissions_follow_the_umask(airfoil, path):
+    before = os.umask(0o027)
+    try:
+        airfoil.save(path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("No space left"), MemoryError])
+def test_nothing_is_left_after_a_failure(airfoil, path, monkeypatch, error):
+    made = []
+
+    def fail(group, name, **kwargs):
+        made.append(name)
+        if len(made) == 5:
+            raise error
+        return original(group, name, **kwargs)
+
+    original = h5py.Group.create_dataset
+    monkeypatch.setattr(h5py.Group, "create_dataset", fail)
+    with pytest.raises((KeyboardInterrupt, MeshprepError, MemoryError)):
+        airfoil.save(path)
+    assert len(made) == 5
+    assert list(path.parent.iterdir()) == []
+
+
+def test_full_disk(airfoil, path):
+    """A limit on the size of files stands for a full disk: the same error, from the same call."""
+    airfoil.save(path)
+    size = path.stat().st_size
+    code = f"""
+import resource, sys
+from meshprep_runtime import Plan, MeshprepError
+plan = Plan.load({str(path)!r})
+for limit in range(0, {size}, {size // 40}):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        plan.save({str(path.parent / "new.h5")!r})
+    except MeshprepError as error:
+        assert "cannot write" in str(error) and "\\n" not in str(error), error
+    else:
+        sys.exit(f"wrote past {{limit}}")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (lambda p: None, ["No such file"]),
+        (lambda p: p.mkdir(), ["is a directory"]),
+        (os.mkfifo, ["is a device or a pipe"]),
+        (lambda p: p.write_bytes(b""), ["is empty"]),
+        (lambda p: p.write_text("$MeshFormat\n4.1 0 8\n"), ["is no plan", "plan.h5"]),
+        (lambda p: p.write_bytes(b"\x89HDF\r\n\x1a\n"), ["damaged"]),
+        (lambda p: h5py.File(p, "w").close(), ["HDF5 file, but no plan"]),
+        (lambda p: p.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(5000)), ["damaged"]),
+    ],
+)
+def test_not_a_plan(path, make, parts):
+    make(path)
+    with pytest.raises(PlanError) as error:
+        load(path)
+    one_line(error, str(path), *parts)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_no_permission(airfoil, path):
+    airfoil.save(path)
+    path.chmod(0)
+    with pytest.raises(PlanError, match="Permission denied"):
+        load(path)
+
+
+@pytest.mark.parametrize("target", ["missing/x.h5", "", "/dev/null"])
+def test_where_nothing_can_be_written(airfoil, tmp_path, target):
+    with pytest.raises(MeshprepError) as error:
+        airfoil.save(tmp_path / target, overwrite=True)
+    one_line(error, "cannot write")
+
+
+def test_truncated_anywhere(airfoil, path):
+    airfoil.save(path)
+    data = path.read_bytes()
+    for size in range(0, len(data), 997):
+        path.write_bytes(data[:size])
+        with pytest.raises(PlanError) as error:
+            load(path)
+        one_line(error, str(path))
+
+
+def test_one_flipped_byte_never_changes_what_is_loaded(airfoil, path):
+    """Every flip is refused, or hits a byte that HDF5 does not use."""
+    airfoil.save(path)
+    data = bytearray(path.read_bytes())
+    rng = np.random.default_rng(1)
+    refused = 0
+    sampled = rng.choice(len(data), 500, replace=False)
+    for at in [*range(64), *sampled]:
+        old = data[at]
+        data[at] ^= int(rng.integers(1, 256))
+        path.write_bytes(data)
+        data[at] = old
+        try:
+            loaded = load(path)
+        except PlanError as error:
+            refused += 1
+            assert "\n" not in str(error)
+            continue
+        assert_equal_plans(airfoil, loaded)
+    assert refused > 250
+
+
+def test_a_flip_in_the_content_is_called_by_its_name(airfoil, path):
+    airfoil.save(path)
+    data = bytearray(path.read_bytes())
+    with h5py.File(path) as file:
+        at = file["maps/edges->cells/table"].id.get_offset()
+    data[at] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(PlanError) as error:
+        load(path)
+    one_line(error, "does not match its checksum")
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_other_versions_are_refused(airfoil, path, version):
+    airfoil.save(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["version"] = version
+    with pytest.raises(PlanError) as error:
+        load(path)
+    one_line(error, f"version {version}", "reads version 1", "make the plan anew")
+
+
+def shadow(file, name, **kwargs):
+    del file[name]
+    return file.create_dataset(name, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda f: shadow(f, "checksum", shape=(10**6, 10**6), dtype="<i4"), "more than the file"),
+        (lambda f: shadow(f, "about", shape=(2**58,), dtype="<i8"), "more than the file has"),
+        (lambda f: shadow(f, "about", data=np.arange(9), chunks=(3,)), "not stored in one piece"),
+        (lambda f: shadow(f, "about", data=np.zeros(3, "f8")), "type that no plan has"),
+        (lambda f: f.create_dataset("extra", data=np.zeros(3, "<i4")), "checksum"),
+        (lambda f: f.create_group("extra"), "checksum"),
+        (lambda f: f.attrs.create("extra", 1), "checksum"),
+        (lambda f: f.attrs.create("extra", [1, 2]), "is no scalar"),
+        (lambda f: f.attrs.create("extra", 1.5), "neither short text nor int64"),
+        (lambda f: f.attrs.create("format", "meshprep-plan"), "neither short text nor int64"),
+        (lambda f: f.__setitem__("extra", h5py.SoftLink("/maps")), "is a link"),
+        (lambda f: f.__setitem__("extra", h5py.ExternalLink("x.h5", "/")), "is a link"),
+        (lambda f: f["maps"].__setitem__("extra", f["/"]), "linked twice"),
+        (lambda f: f.__delitem__("checksum"), "/checksum is missing"),
+    ],
+)
+def test_foreign_content_is_refused(airfoil, path, change, part):
+    airfoil.save(path)
+    with h5py.File(path, "r+") as file:
+        change(file)
+    with pytest.raises(PlanError) as error:
+        load(path)
+    one_line(error, part)
+
+
+def broken(plan: Plan, **changes) -> Plan:
+    loop_plan = plan["res_calc"]
+    variant = replace(loop_plan.variant(), **changes)
+    return replace(plan, loops={"res_calc": replace(loop_plan, variants={variant.name: variant})})
+
+
+def at(values: np.ndarray, index: int, value: int) -> np.ndarray:
+    out = np.array(values)
+    out.flat[index] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda v: {"block_offset": at(v.block_offset, 1, 20)}, "block_offset falls after entry 1"),
+        (lambda v: {"block_offset": at(v.block_offset, -1, 37)}, "does not go from 0 to 38"),
+        (lambda v: {"block_offset": v.block_offset.astype("i4")}, "must be int64"),
+        (lambda v: {"block_order": at(v.block_order, 2, 5)}, "entry 2 is 5, outside 0..4"),
+        (lambda v: {"block_order": at(v.block_order, 2, -1)}, "entry 2 is -1, outside 0..4"),
+        (lambda v: {"thread_colour": v.thread_colour[1:]}, "shape (37,), must be uint8"),
+        (lambda v: {"thread_colour": v.thread_colour.astype("i8")}, "must be u1 or u2"),
+        (
+            lambda v: {"local": {**v.local, "edges->cells": at(v.local["edges->cells"], 3, 99)}},
+            "element 3, column 0 is 99",
+        ),
+        (lambda v: {"local": {}}, "stages nothing for map 'edges->nodes'"),
+        (
+            lambda v: {
+                "staging": {
+                    **v.staging,
+                    "cells": replace(
+                        v.staging["cells"], points=at(v.staging["cells"].points, 0, 24)
+                    ),
+                }
+            },
+            "entry 0 is 24, outside 0..23",
+        ),
+    ],
+)
+def test_unsafe_plans_are_neither_saved_nor_loaded(airfoil, path, monkeypatch, change, part):
+    bad = broken(airfoil, **change(airfoil["res_calc"].variant()))
+    with pytest.raises(PlanError) as error:
+        bad.save(path)
+    one_line(error, part)
+    assert bad.verify() == [str(error.value)]
+    # A file with a right checksum all the same, from another writer.
+    monkeypatch.setattr("meshprep_runtime.store.check_plan", lambda plan: None)
+    try:
+        save(bad, path)
+    except KeyError:
+        return
+    monkeypatch.undo()
+    with pytest.raises(PlanError):
+        load(path)
+
+
+def test_maps_must_be_the_plans(airfoil, path):
+    loop_plan = airfoil["res_calc"]
+    m = loop_plan.maps["edges->cells"]
+    other = replace(m, table=at(m.table, 0, 5))
+    maps = {**loop_plan.maps, "edges->cells": other}
+    bad = replace(airfoil, loops={"res_calc": replace(loop_plan, maps=maps)})
+    with pytest.raises(PlanError, match="differs from the plan's"):
+        bad.save(path)
+
+
+def test_import_is_lean():
+    code = """
+import sys
+import meshprep_runtime
+heavy = {"scipy", "meshio", "pymetis", "numba", "h5py", "cupy"} & set(sys.modules)
+assert not heavy, heavy
+from meshprep_runtime import ParLoop, Plan
+from meshprep_runtime.verify import verify
+heavy = {"scipy", "meshio", "pymetis", "numba", "h5py", "cupy"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_missing_h5py(airfoil, tmp_path):
+    code = """
+import sys
+sys.modules["h5py"] = None
+from meshprep_runtime import Plan, MissingPackageError
+try:
+    Plan.load("x.h5")
+except MissingPackageError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "plan files need h5py: pip install h5py\n", done.stderr
+
+
+def test_path_types(airfoil, path):
+    airfoil.save(str(path))
+    assert load(str(path)).sizes == load(Path(path)).sizes
