@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshprep_runtime.errors import MeshprepError
 from numba import get_num_threads, set_num_threads
 
 from meshprep.incidence import as_csr, element_graph, point_graph, stack, transpose
+from meshprep_runtime.errors import MeshprepError
 
 
 @st.composite

@@ -75,7 +75,9 @@ def blocks_of(
 
 
 @njit(cache=True)
-def _sort_by_block(block, n_blocks, keep_numbers):
+def _sort_by_block(
+    block: NDArray[np.int32], n_blocks: int, keep_numbers: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     n = block.size
     size = np.zeros(n_blocks, np.int64)
     order = np.empty(n_blocks, np.int64)

@@ -43,7 +43,7 @@ def distinct_rows(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @njit(cache=True)
-def _count_repeats(table):
+def _count_repeats(table: NDArray[np.int32]) -> int:
     count = 0
     for i in range(table.shape[0]):
         for j in range(1, table.shape[1]):
@@ -55,7 +55,7 @@ def _count_repeats(table):
 
 
 @njit(cache=True)
-def _mark_repeats(table):
+def _mark_repeats(table: NDArray[np.int32]) -> NDArray[np.int32]:
     out = table.copy()
     for i in range(table.shape[0]):
         for j in range(1, table.shape[1]):
@@ -67,7 +67,9 @@ def _mark_repeats(table):
 
 
 @njit(cache=True)
-def connect(table, weight, block, n_blocks):
+def connect(
+    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
+) -> Connectivity:
     """Count the blocks at every point. O(n * arity * blocks at a point)."""
     n, arity = table.shape
     slot_offset = np.zeros(weight.size + 1, np.int64)
@@ -100,7 +102,7 @@ def connect(table, weight, block, n_blocks):
 
 
 @njit(cache=True)
-def _enter(state, point, block):
+def _enter(state: Connectivity, point: int, block: int) -> None:
     start = state.slot_offset[point]
     end = start + state.used[point]
     for s in range(start, end):
@@ -113,7 +115,7 @@ def _enter(state, point, block):
 
 
 @njit(cache=True)
-def _leave(state, point, block):
+def _leave(state: Connectivity, point: int, block: int) -> None:
     start = state.slot_offset[point]
     s = start
     while state.slot_block[s] != block:
@@ -127,7 +129,7 @@ def _leave(state, point, block):
 
 
 @njit(cache=True)
-def move(state, element, target):
+def move(state: Connectivity, element: int, target: int) -> None:
     """Give an element to another block. O(arity * blocks at its points)."""
     home = state.block[element]
     for j in range(state.table.shape[1]):
@@ -142,7 +144,7 @@ def move(state, element, target):
 
 
 @njit(cache=True)
-def neighbours(state, element):
+def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
     """Find the other blocks at an element's points.
 
     Returns how many there are, the weight freed when the element leaves its block, and the weight
@@ -176,7 +178,7 @@ def neighbours(state, element):
 
 
 @njit(cache=True)
-def best_target(state, element, cap, only):
+def best_target(state: Connectivity, element: int, cap: int, only: int) -> tuple[int, int]:
     """The neighbouring block with room that gains most, -1 when there is none; and the gain.
 
     The gain is the weight freed at home less the weight new there; ``only`` >= 0 asks for one
@@ -199,7 +201,7 @@ def best_target(state, element, cap, only):
 
 
 @njit(cache=True)
-def weighted_loads(state):
+def weighted_loads(state: Connectivity) -> int:
     """The objective as the counts have it: the weight of every (point, block) pair."""
     total = 0
     for t in range(state.weight.size):

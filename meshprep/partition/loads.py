@@ -31,7 +31,7 @@ def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int6
 
 
 @njit(cache=True)
-def _loads(table, n_points, block_offset):
+def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]) -> int:
     seen = np.full(n_points, -1, np.int64)
     count = 0
     for b in range(block_offset.size - 1):

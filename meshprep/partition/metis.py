@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pymetis
+from numpy.typing import NDArray
+
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT
-from numpy.typing import NDArray
 
 from ..incidence import element_graph
 from .blocks_of import Blocks, blocks_of
@@ -67,7 +68,7 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if block is None:
         return blocks_of(np.arange(n) // problem.block_size, n_parts, {"asked": n_parts})
     mended = repair(problem.table, problem.n_points, block, n_parts, problem.block_size)
-    return blocks_of(mended.block, mended.n_blocks, {"asked": n_parts} | mended.notes)
+    return blocks_of(mended.block, mended.n_blocks, {"asked": n_parts, **mended.notes})
 
 
 def part_size(block_size: int, tolerance: float) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..incidence import as_csr, transpose
-from .connectivity import connect, distinct_rows
-from .shift import gather, move_along_chain, new_members, relocate, shed
+from ..incidence import transpose
+from .connectivity import Connectivity, connect, distinct_rows
+from .shift import Members, gather, move_along_chain, new_members, relocate, shed
 
 # A block smaller than the cap over this is a sliver.
 SLIVER = 4
@@ -77,7 +77,15 @@ def repair(
 
 
 @njit(cache=True)
-def _repair(rows, weight, block, limit, cap, offset, index):
+def _repair(
+    rows: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    block: NDArray[np.int32],
+    limit: int,
+    cap: int,
+    offset: NDArray[np.int64],
+    index: NDArray[np.int32],
+) -> tuple[int, int, int]:
     state = connect(rows, weight, block, limit)
     members = new_members(block, limit, offset, index)
     journal = np.empty(block.size, np.int32)
@@ -102,7 +110,14 @@ def _repair(rows, weight, block, limit, cap, offset, index):
 
 
 @njit(cache=True)
-def _divide(state, members, home, cap, cursor, order):
+def _divide(
+    state: Connectivity,
+    members: Members,
+    home: int,
+    cap: int,
+    cursor: NDArray[np.int64],
+    order: NDArray[np.int32],
+) -> int:
     """Split a block evenly into unused ones; what is left over goes wherever there is room.
 
     Returns the number of moves. ``home`` is within the cap afterwards, and no other block is over
@@ -124,7 +139,7 @@ def _divide(state, members, home, cap, cursor, order):
 
 
 @njit(cache=True)
-def _next_block(state, cursor, which, below):
+def _next_block(state: Connectivity, cursor: NDArray[np.int64], which: int, below: int) -> int:
     """The next block with fewer than ``below`` elements, round from where the last one was."""
     n_blocks = state.size.size
     for _ in range(n_blocks):
@@ -136,7 +151,9 @@ def _next_block(state, cursor, which, below):
 
 
 @njit(cache=True)
-def _dissolve(state, members, home, cap, journal):
+def _dissolve(
+    state: Connectivity, members: Members, home: int, cap: int, journal: NDArray[np.int32]
+) -> int:
     """Give a whole block to its neighbours, or leave it as it is; returns how many moved."""
     size = state.size[home]
     count = shed(state, members, home, size, cap, -1, journal)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .connectivity import best_target, move
+from .connectivity import Connectivity, best_target, move
 
 # A chain of blocks is looked for among this many, and points with more elements than this do not
 # make their elements neighbours: both bound the cost of a step.
@@ -23,8 +23,8 @@ class Members(NamedTuple):
     head: NDArray[np.int32]
     after: NDArray[np.int32]
     before: NDArray[np.int32]
-    offset: NDArray[np.int64]
-    index: NDArray[np.int32]
+    touch_offset: NDArray[np.int64]
+    touch_index: NDArray[np.int32]
     element_mark: NDArray[np.int64]
     block_mark: NDArray[np.int64]
     parent: NDArray[np.int32]
@@ -32,7 +32,9 @@ class Members(NamedTuple):
 
 
 @njit(cache=True)
-def new_members(block, n_blocks, offset, index):
+def new_members(
+    block: NDArray[np.int32], n_blocks: int, offset: NDArray[np.int64], index: NDArray[np.int32]
+) -> Members:
     """Link the elements of each block, ascending. O(n + n_blocks)."""
     n = block.size
     members = Members(
@@ -52,7 +54,7 @@ def new_members(block, n_blocks, offset, index):
 
 
 @njit(cache=True)
-def _link(members, element, block):
+def _link(members: Members, element: int, block: int) -> None:
     first = members.head[block]
     members.before[element] = -1
     members.after[element] = first
@@ -62,7 +64,7 @@ def _link(members, element, block):
 
 
 @njit(cache=True)
-def relocate(state, members, element, target):
+def relocate(state: Connectivity, members: Members, element: int, target: int) -> None:
     """Move an element, and keep the lists. O(arity * blocks at its points)."""
     previous, following = members.before[element], members.after[element]
     if previous >= 0:
@@ -76,13 +78,21 @@ def relocate(state, members, element, target):
 
 
 @njit(cache=True)
-def shed(state, members, home, count, cap, only, journal):
+def shed(
+    state: Connectivity,
+    members: Members,
+    home: int,
+    count: int,
+    cap: int,
+    only: int,
+    journal: NDArray[np.int32],
+) -> int:
     """Move up to ``count`` elements to neighbouring blocks with room, best gain first.
 
     ``only`` >= 0 names the one block to move to. Elements moved are written to ``journal``; returns
     how many. O((boundary + moves * degree) * log), a lazy heap.
     """
-    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    heap: list = [(np.int64(0), np.int64(0)) for _ in range(0)]
     i = members.head[home]
     while i >= 0:
         target, gain = best_target(state, i, cap, only)
@@ -108,14 +118,22 @@ def shed(state, members, home, count, cap, only, journal):
 
 
 @njit(cache=True)
-def _refresh(state, members, heap, element, home, cap, only):
+def _refresh(
+    state: Connectivity,
+    members: Members,
+    heap: list,
+    element: int,
+    home: int,
+    cap: int,
+    only: int,
+) -> None:
     """Push the neighbours that stay behind: their gains have risen."""
     for j in range(state.table.shape[1]):
         t = state.table[element, j]
-        if t < 0 or members.offset[t + 1] - members.offset[t] > HUB:
+        if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HUB:
             continue
-        for p in range(members.offset[t], members.offset[t + 1]):
-            k = members.index[p]
+        for p in range(members.touch_offset[t], members.touch_offset[t + 1]):
+            k = members.touch_index[p]
             if state.block[k] == home:
                 target, gain = best_target(state, k, cap, only)
                 if target >= 0:
@@ -123,7 +141,9 @@ def _refresh(state, members, heap, element, home, cap, only):
 
 
 @njit(cache=True)
-def move_along_chain(state, members, home, cap, journal):
+def move_along_chain(
+    state: Connectivity, members: Members, home: int, cap: int, journal: NDArray[np.int32]
+) -> tuple[int, int]:
     """Pass elements on from block to block up to the nearest one with room.
 
     Returns how many elements ``home`` has lost, and how many moves that took; (0, 0) when no
@@ -143,7 +163,7 @@ def move_along_chain(state, members, home, cap, journal):
 
 
 @njit(cache=True)
-def _nearest_room(state, members, home, cap):
+def _nearest_room(state: Connectivity, members: Members, home: int, cap: int) -> int:
     """Breadth-first over neighbouring blocks; ``parent`` leads back from the block returned."""
     queue = np.empty(REACH, np.int32)
     members.tick[0] += 1
@@ -176,7 +196,7 @@ def _nearest_room(state, members, home, cap):
 
 
 @njit(cache=True)
-def gather(state, members, home, out):
+def gather(state: Connectivity, members: Members, home: int, out: NDArray[np.int32]) -> int:
     """Write a block's elements to ``out``, breadth-first from a far end: ranges are compact.
 
     Returns how many. Parts that do not touch follow one another.
@@ -186,7 +206,9 @@ def gather(state, members, home, out):
 
 
 @njit(cache=True)
-def _breadth_first(state, members, home, root, out):
+def _breadth_first(
+    state: Connectivity, members: Members, home: int, root: int, out: NDArray[np.int32]
+) -> int:
     members.tick[0] += 1
     tick = members.tick[0]
     begin, end, spare = 0, 0, members.head[home]
@@ -200,10 +222,10 @@ def _breadth_first(state, members, home, root, out):
             begin += 1
             for j in range(state.table.shape[1]):
                 t = state.table[i, j]
-                if t < 0 or members.offset[t + 1] - members.offset[t] > HUB:
+                if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HUB:
                     continue
-                for p in range(members.offset[t], members.offset[t + 1]):
-                    k = members.index[p]
+                for p in range(members.touch_offset[t], members.touch_offset[t + 1]):
+                    k = members.touch_index[p]
                     if state.block[k] == home and members.element_mark[k] != tick:
                         members.element_mark[k] = tick
                         out[end] = k

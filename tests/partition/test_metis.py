@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshprep_runtime.errors import MeshprepError
 
 from meshprep.partition import BlockProblem, loads, partition
 from meshprep.partition.metis import imbalance, part_size
+from meshprep_runtime.errors import MeshprepError
 
 
 def reuse(table, n_points, blocks):

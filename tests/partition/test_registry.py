@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshprep_runtime.errors import MeshprepError
 
 from meshprep.partition import (
     PARTITIONERS,
@@ -14,6 +13,7 @@ from meshprep.partition import (
     loads,
     partition,
 )
+from meshprep_runtime.errors import MeshprepError
 
 TABLE = np.array([[0, 1], [1, 2], [2, 3]], dtype=np.int32)
 
