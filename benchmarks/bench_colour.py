@@ -11,7 +11,7 @@ import numpy as np
 from common import best, report, timed
 
 from meshprep.colour import colour_blocks, colour_threads, colour_whole_set
-from meshprep.generate import make
+from meshprep.generate import generate
 from meshprep.incidence import element_graph
 from meshprep.topology import derive
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _edges(cells: int) -> tuple[np.ndarray, int]:
-    mesh = derive(make("airfoil", cells=cells, seed=0, values={}), ["edges->cells"])
+    mesh = derive(generate("airfoil", cells=cells), ["edges->cells"])
     return mesh.map("edges->cells").table, mesh.size("cells")
 
 

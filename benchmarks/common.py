@@ -45,12 +45,12 @@ def mesh_of(kind: str, cells: int) -> Mesh:
 
 def mesh_file(kind: str, cells: int) -> Path:
     """The file of a generated mesh; Delaunay meshes are shuffled."""
-    from meshprep.generate import make
+    from meshprep.generate import generate
 
     path = CACHE / f"{kind}-{cells}.msh"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        write(make(kind, cells=cells, seed=1, values={}), path)
+        write(generate(kind, cells=cells, seed=1), path)
     return path
 
 

@@ -168,21 +168,25 @@ def generate(
     overwrite: bool = False,
 ) -> dict[str, int]:
     """Write a generated mesh; returns the sizes of its sets."""
-    from .generate import make
+    from .generate import generate as make
 
     find(io.FORMATS, target, None, writing=True)
     check_targets([target], overwrite=overwrite)
-    mesh = make(kind, cells=cells, seed=seed, values=values or {})
+    given = dict(values or {}) | ({} if cells is None else {"cells": cells})
+    mesh = make(kind, **{"seed": seed} | given)
     with together([target]) as (staged,):
         io.write(mesh, staged)
     return {s.name: s.size for s in mesh.sets.values()}
 
 
-def kinds() -> list[tuple[str, str]]:
-    """The kinds of mesh that :func:`generate` knows, each with a line about it."""
+def kinds() -> list[tuple[str, str, str]]:
+    """The kinds of mesh that :func:`generate` knows: name, description, options and defaults."""
     from .generate import GENERATORS
 
-    return [(name, g.description) for name, g in GENERATORS.items()]
+    return [
+        (name, g.description, " ".join(f"{k}={v}" for k, v in g.options.items()))
+        for name, g in GENERATORS.items()
+    ]
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.generate import make
+from meshprep.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline import Options, prepare
@@ -76,23 +76,27 @@ def test_any_map_gives_a_valid_plan_and_exact_sums(mesh, partition, method, size
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "loops"),
+    ("kind", "options", "loops"),
     [
-        ("delaunay2d", {}, ["edges->cells", "cells->nodes"]),
-        ("delaunay3d", {}, ["faces->cells", "edges->nodes"]),
-        ("mixed2d", {}, ["edges->cells"]),
-        ("mixed2d", {}, ["triangle->nodes", "quad->nodes"]),
-        ("mixed3d", {}, ["faces->cells"]),
-        ("airfoil", {}, ["edges->cells", "edges->nodes", "cells->nodes", "boundary_edges->cells"]),
+        ("delaunay2d", {"cells": 600}, ["edges->cells", "cells->nodes"]),
+        ("delaunay3d", {"cells": 600}, ["faces->cells", "edges->nodes"]),
+        ("mixed2d", {"nx": 12, "ny": 12}, ["edges->cells"]),
+        ("mixed2d", {"nx": 12, "ny": 12}, ["triangle->nodes", "quad->nodes"]),
+        ("mixed3d", {"nx": 4, "ny": 4, "nz": 4}, ["faces->cells"]),
+        (
+            "airfoil",
+            {"cells": 600},
+            ["edges->cells", "edges->nodes", "cells->nodes", "boundary_edges->cells"],
+        ),
     ],
 )
 @pytest.mark.parametrize("keep_order", [False, True])
-def test_real_meshes(kind, values, loops, keep_order):
-    mesh = make(kind, cells=600, seed=2, values=values)
-    options = Options(partition=None if keep_order else "metis", block_size=32)
+def test_real_meshes(kind, options, loops, keep_order):
+    mesh = generate(kind, seed=2, **options)
+    chosen = Options(partition=None if keep_order else "metis", block_size=32)
     if not keep_order and len(loops) > 1:
-        options = Options(block_size=32)
-    done = prepare(mesh, loops, options, keep_order=keep_order)
+        chosen = Options(block_size=32)
+    done = prepare(mesh, loops, chosen, keep_order=keep_order)
     assert done.plan.verify() == []
     assert done.plan.source_hash == mesh.content_hash()
     assert done.plan.mesh_hash == done.mesh.content_hash()
@@ -109,7 +113,7 @@ def test_real_meshes(kind, values, loops, keep_order):
 
 
 def test_blocks_beat_the_input_order():
-    mesh = make("delaunay2d", cells=4000, seed=1, values={})
+    mesh = generate("delaunay2d", cells=4000, seed=1)
     plan = prepare(mesh, ["edges->cells"], Options(block_size=128)).plan
     (figures,) = plan.metrics["loops"]["edges->cells"].values()
     assert figures["before"]["reuse"] < 1.2
@@ -120,7 +124,7 @@ def test_blocks_beat_the_input_order():
 
 
 def test_an_order_that_is_worse_is_not_applied_and_said():
-    mesh = make("box", cells=900, seed=0, values={"type": "quad"})
+    mesh = generate("box", nx=30, ny=30, type="quad")
     once = prepare(mesh, ["cells->nodes"], Options(method="gps"))
     # Lines of a box in natural order are as narrow as any ordering makes them.
     locality = once.plan.metrics["locality"]
@@ -131,7 +135,7 @@ def test_an_order_that_is_worse_is_not_applied_and_said():
 
 
 def test_boundary_facets_come_with_the_interior_ones():
-    mesh = make("box", cells=64, seed=0, values={"type": "hexahedron"})
+    mesh = generate("box", nx=4, ny=4, nz=4)
     plan = prepare(mesh, ["faces->cells"], Options(block_size=16)).plan
     assert plan.maps["boundary_faces->cells"].table.shape == (96, 1)
     assert plan.sizes["boundary_faces"] == 96
@@ -140,7 +144,7 @@ def test_boundary_facets_come_with_the_interior_ones():
 
 
 def test_one_cell_has_no_interior_faces():
-    mesh = make("box", cells=1, seed=0, values={"type": "hexahedron"})
+    mesh = generate("box", nx=1, ny=1, nz=1)
     plan = prepare(mesh).plan
     assert plan.sizes["faces"] == 0
     assert plan.verify() == []
@@ -148,13 +152,13 @@ def test_one_cell_has_no_interior_faces():
 
 
 def test_a_set_that_has_its_order_cannot_be_partitioned():
-    mesh = make("box", cells=64, seed=0, values={"type": "quad"})
+    mesh = generate("box", nx=8, ny=8, type="quad")
     with pytest.raises(MeshprepError, match="has its order already"):
         prepare(mesh, ["cells->nodes"], Options(partition="metis"), keep_order=True)
 
 
 def test_the_plan_survives_its_file(tmp_path):
-    mesh = make("delaunay2d", cells=300, seed=3, values={})
+    mesh = generate("delaunay2d", cells=300, seed=3)
     plan = prepare(mesh, ["edges->cells"], Options(block_size=64)).plan
     plan.save(tmp_path / "a.plan.h5")
     again = Plan.load(tmp_path / "a.plan.h5")

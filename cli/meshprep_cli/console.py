@@ -61,15 +61,17 @@ def show_json(values: Any) -> None:
     typer.echo(json.dumps(values, indent=2, sort_keys=False, allow_nan=False))
 
 
-def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout: first column to the left, the others to the right; never cut off."""
+def show_table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False
+) -> None:
+    """A table on stdout: first column to the left, the others to the right unless ``left``."""
     width = [max(len(r[i]) for r in (header, *rows)) for i in range(len(header))]
     if title:
         typer.echo(typer.style(title, bold=True))
     for number, row in enumerate((header, *rows)):
         first, *rest = row
         cells = [first.ljust(width[0])]
-        cells += [c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
+        cells += [c.ljust(w) if left else c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
         line = "  ".join(cells).rstrip()
         typer.echo(typer.style(line, dim=True) if number == 0 else line)
 

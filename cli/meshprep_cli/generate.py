@@ -33,7 +33,10 @@ def run(
     from meshprep import workflow
 
     if kind is None:
-        console.show_table("", ("kind", "options"), workflow.kinds())
+        kinds = workflow.kinds()
+        console.show_table("", ("kind", "what"), [k[:2] for k in kinds], left=True)
+        console.show("")
+        console.show_table("", ("kind", "options"), [(k[0], k[2]) for k in kinds], left=True)
         return
     pairs = dict(text.partition("=")[::2] for text in option or ())
     if any(not name or not value for name, value in pairs.items()):
