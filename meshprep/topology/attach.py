@@ -10,7 +10,7 @@ from ..cells import shape_of
 from ..mesh import Mesh
 from .layout import layout_of, lower_sets
 from .match import first_slots
-from .slots import Slots, corners_of, plain_part, read_corners, slots_of
+from .slots import Slots, corner, corners_of, part_cells, plain_part, slots_of
 
 
 def unattached(mesh: Mesh) -> dict[str, NDArray[np.int32]]:
@@ -70,21 +70,29 @@ def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np
 @njit(cache=True)
 def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
     """The slots whose corners are all flagged, ascending."""
-    corners = np.empty(slots.local.shape[2], np.int32)
     near = np.empty(0, np.int32)
     # The first pass counts, the second fills.
     for filling in (False, True):
         found = 0
+        slot = 0
         for part in range(slots.width.size):
-            for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
-                read_corners(slots, part, slot, corners)
-                inside = True
-                for j in range(corners.size):
-                    inside = inside and flagged[corners[j]]
-                if inside:
-                    if filling:
-                        near[found] = slot
-                    found += 1
+            for cell in range(part_cells(slots, part)):
+                for facet in range(slots.n_local[part]):
+                    if _all_flagged(slots, part, cell, facet, flagged):
+                        if filling:
+                            near[found] = slot
+                        found += 1
+                    slot += 1
         if not filling:
             near = np.empty(found, np.int32)
     return near
+
+
+@njit(cache=True)
+def _all_flagged(
+    slots: Slots, part: int, cell: int, facet: int, flagged: NDArray[np.bool_]
+) -> bool:
+    inside = True
+    for j in range(slots.local.shape[2]):
+        inside = inside and flagged[corner(slots, part, cell, facet, j)]
+    return inside

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from .match import first_slots, number_in_place
-from .slots import Part, Slots, cell_of, corners_of, part_of, read_corners, slots_of
+from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, part_of, slots_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +119,15 @@ def _fill_cells(
     slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int, arity: int
 ) -> NDArray[np.int32]:
     table = np.full((size, arity), -1, np.int32)
+    slot = 0
     for part in range(slots.width.size):
-        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
-            r = row[number[slot]]
-            if r >= 0:
-                column = 0 if table[r, 0] < 0 else 1
-                table[r, column] = cell_of(slots, part, slot)
+        for cell in range(part_cells(slots, part)):
+            for _ in range(slots.n_local[part]):
+                r = row[number[slot]]
+                slot += 1
+                if r >= 0:
+                    column = 0 if table[r, 0] < 0 else 1
+                    table[r, column] = slots.cell_start[part] + cell
     return table
 
 
@@ -133,11 +136,15 @@ def _fill_nodes(
     slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int
 ) -> NDArray[np.int32]:
     table = np.full((size, slots.local.shape[2]), -1, np.int32)
+    slot = 0
     for part in range(slots.width.size):
-        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
-            r = row[number[slot]]
-            if r >= 0 and table[r, 0] < 0:
-                read_corners(slots, part, slot, table[r])
+        for cell in range(part_cells(slots, part)):
+            for facet in range(slots.n_local[part]):
+                r = row[number[slot]]
+                slot += 1
+                if r >= 0 and table[r, 0] < 0:
+                    for j in range(table.shape[1]):
+                        table[r, j] = corner(slots, part, cell, facet, j)
     return table
 
 
@@ -149,8 +156,10 @@ def _fill_cell_facets(
     base: int,
     table: NDArray[np.int32],
 ) -> None:
+    slot = 0
     for part in range(slots.width.size):
-        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
-            local = (slot - slots.slot_start[part]) % slots.n_local[part]
-            column = slots.column[part, local]
-            table[cell_of(slots, part, slot), column] = row[number[slot]] + base
+        for cell in range(part_cells(slots, part)):
+            for facet in range(slots.n_local[part]):
+                column = slots.column[part, facet]
+                table[slots.cell_start[part] + cell, column] = row[number[slot]] + base
+                slot += 1

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .slots import Slots, part_of, read_corners
+from .slots import Slots, corner, part_cells, part_of, read_corners
 
 
 def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
@@ -49,24 +49,32 @@ def number_in_place(first: NDArray[np.int32]) -> int:
 @njit(cache=True)
 def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Slots sorted by lowest corner node, ascending under one node, and where each node starts."""
-    arity = slots.local.shape[2]
-    corners = np.empty(arity, np.int32)
     offset = np.zeros(n_nodes + 2, np.int64)
     for part in range(slots.width.size):
-        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
-            read_corners(slots, part, slot, corners)
-            offset[corners.min() + 2] += 1
+        for cell in range(part_cells(slots, part)):
+            for facet in range(slots.n_local[part]):
+                offset[_lowest(slots, part, cell, facet) + 2] += 1
     for node in range(n_nodes):
         offset[node + 2] += offset[node + 1]
     order = np.empty(slots.slot_start[-1], np.int32)
+    slot = 0
     # offset[node + 1] runs from the start of the node's bucket to its end while it fills.
     for part in range(slots.width.size):
-        for slot in range(slots.slot_start[part], slots.slot_start[part + 1]):
-            read_corners(slots, part, slot, corners)
-            low = corners.min()
-            order[offset[low + 1]] = slot
-            offset[low + 1] += 1
+        for cell in range(part_cells(slots, part)):
+            for facet in range(slots.n_local[part]):
+                low = _lowest(slots, part, cell, facet)
+                order[offset[low + 1]] = slot
+                offset[low + 1] += 1
+                slot += 1
     return offset[:-1], order
+
+
+@njit(cache=True)
+def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
+    low = corner(slots, part, cell, facet, 0)
+    for j in range(1, slots.local.shape[2]):
+        low = min(low, corner(slots, part, cell, facet, j))
+    return low
 
 
 @njit(cache=True)

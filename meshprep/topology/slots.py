@@ -129,9 +129,22 @@ def part_of(slots: Slots, slot: int) -> int:
 
 
 @njit(cache=True)
+def part_cells(slots: Slots, part: int) -> int:
+    """Number of cells of a part. Loops over all slots go part, cell, local facet: no division."""
+    return (slots.slot_start[part + 1] - slots.slot_start[part]) // slots.n_local[part]
+
+
+@njit(cache=True)
 def cell_of(slots: Slots, part: int, slot: int) -> int:
     """The cell, as numbered in ``cells``, that a slot of this part belongs to."""
     return slots.cell_start[part] + (slot - slots.slot_start[part]) // slots.n_local[part]
+
+
+@njit(cache=True)
+def corner(slots: Slots, part: int, cell: int, facet: int, j: int) -> np.int32:
+    """Corner ``j`` of a local facet of a cell, as numbered inside the part."""
+    base = slots.flat_start[part] + cell * slots.width[part]
+    return slots.flat[base + slots.local[part, facet, j]]
 
 
 @njit(cache=True)
@@ -139,10 +152,8 @@ def read_corners(slots: Slots, part: int, slot: int, out: NDArray[np.int32]) -> 
     """Write the corner nodes of a slot of this part into ``out``, in the order of the shape."""
     within = slot - slots.slot_start[part]
     cell = within // slots.n_local[part]
-    facet = within - cell * slots.n_local[part]
-    base = slots.flat_start[part] + cell * slots.width[part]
     for j in range(out.size):
-        out[j] = slots.flat[base + slots.local[part, facet, j]]
+        out[j] = corner(slots, part, cell, within - cell * slots.n_local[part], j)
 
 
 @njit(cache=True)
