@@ -87,7 +87,10 @@ def compare_rows(plan: Plan, maps: Mapping[str, SetMap]) -> list[str]:
     renamed: dict[str, NDArray[np.int64]] = {}
     for from_set in _inside_out(plan):
         names = [n for n, m in plan.maps.items() if m.from_set == from_set]
-        if any(_first_difference(plan.maps[n], maps[n]) for n in names):
+        if any(
+            plan.maps[n].to_set in renamed or _first_difference(plan.maps[n], maps[n])
+            for n in names
+        ):
             findings += _match(plan, maps, from_set, names, renamed)
     return findings
 
