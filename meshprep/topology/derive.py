@@ -33,9 +33,10 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
       (arity 1), ``boundary_edges->nodes``, ``cells->edges``.
     - 3-D: ``faces->cells``, ``faces->nodes``, ``boundary_faces->cells``,
       ``boundary_faces->nodes``, ``cells->faces``, and ``edges->nodes``, ``cells->edges``.
-    - Where faces are triangles and quads, ``faces`` is the union of ``triangle_faces`` and
-      ``quad_faces`` (in that order), and ``triangle_faces->nodes``, ``quad_faces->nodes`` stand
-      for ``faces->nodes``; the same for ``boundary_faces``.
+    - Where faces are triangles and quads, ``triangle_faces->nodes`` and ``quad_faces->nodes``
+      stand for ``faces->nodes``; with either, ``faces`` is the union of ``triangle_faces`` and
+      ``quad_faces`` (in that order), without them a set of its own in the same order. The same
+      for ``boundary_faces``.
     - ``cells->...`` only where all cells have the same number; 1-D meshes give nothing.
 
     What ``edges`` (2-D) or ``faces`` (3-D) holds depends on what is asked: with ``edges->cells``
@@ -102,7 +103,9 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
             continue
         name = f"{prefix}{entity}"
         chosen = _choose(types, entity, name, own)
-        sets += _sets(name, part_names(layout, entity, prefix), chosen)
+        # Unless a loop wants one face type by itself, the types stay free to mix in one order.
+        parted = [p for p in part_names(layout, entity, prefix) if f"{p}->nodes" in own]
+        sets += _sets(name, part_names(layout, entity, prefix) if parted else (), chosen)
         maps += [_map(layout, m, name, chosen) for m in own]
         tags += carry(mesh, name, chosen, attachments, keep_empty=bool(prefix))
     return sets, maps, tags

@@ -70,6 +70,8 @@ def test_one_cell(cell_type):
     assert closed.map("faces->cells").table.shape == (0, 2)
     assert table(closed, "boundary_faces->cells") == [[0]] * (n_triangles + n_quads)
     if n_triangles and n_quads:
+        types = ["boundary_triangle_faces->nodes", "boundary_quad_faces->nodes"]
+        closed = derive(mesh, types)
         assert closed.size("boundary_triangle_faces") == n_triangles
         assert closed.size("boundary_quad_faces") == n_quads
     cells_faces = derive(mesh, ["cells->faces"])
@@ -135,7 +137,8 @@ def test_tet_and_pyramid_number_triangles_before_quads():
 
 def test_wedges_glued_on_a_quad_have_faces_in_the_union():
     mesh = build({"wedge": [[0, 1, 2, 3, 4, 5], [1, 6, 2, 4, 7, 5]]})
-    out = derive(mesh, ["cells->faces"])
+    assert derive(mesh, ["faces->cells"]).sets["faces"].parts == ()
+    out = derive(mesh, ["cells->faces", "quad_faces->nodes"])
     # Triangles 0..3, quads 4..8; local order: two triangles, then three quads.
     assert table(out, "cells->faces") == [[0, 1, 4, 5, 6], [2, 3, 7, 8, 5]]
     assert out.sets["faces"].parts == ("triangle_faces", "quad_faces")
