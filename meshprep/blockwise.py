@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 # 2^64 divided by the golden ratio: spreads consecutive numbers over a power of two.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(cache=True)
-def find_slot(slot, points, point):
-    """Where ``point`` is in the open hash ``slot`` of positions in ``points``, or would go."""
+def _find(slot: NDArray[np.int32], points: NDArray[np.int32], point: int) -> np.int64:
+    """Where the open hash ``slot`` keeps the position of ``point`` in ``points``, or would."""
     mask = slot.size - 1
     at = np.int64((np.uint64(point) * SPREAD) >> np.uint64(32)) & mask
     while slot[at] >= 0 and points[slot[at]] != point:
@@ -20,7 +21,7 @@ def find_slot(slot, points, point):
 
 
 @njit(cache=True)
-def number_points(rows):
+def number_points(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The distinct points of a block in the order of first touch, and its rows in these numbers.
 
     Parameters
@@ -33,8 +34,6 @@ def number_points(rows):
     points : (n,) int32
     local : (m, k) int32
         ``points[local]`` is ``rows``.
-    slot : (size,) int32
-        The hash: ``slot[find_slot(slot, points, p)]`` is the position of ``p``.
 
     O(m k), and no array as long as the mesh.
     """
@@ -49,17 +48,19 @@ def number_points(rows):
     for e in range(m):
         for j in range(k):
             point = rows[e, j]
-            at = find_slot(slot, points, point)
+            at = _find(slot, points, point)
             if slot[at] < 0:
                 slot[at] = count
                 points[count] = point
                 count += 1
             local[e, j] = slot[at]
-    return points[:count], local, slot
+    return points[:count], local
 
 
 @njit(cache=True)
-def elements_of_points(local, n_points):
+def elements_of_points(
+    local: NDArray[np.int32], n_points: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The elements on each point of a block, ascending, each once: ``(offset, element)`` int32.
 
     An element that names a point twice stands once in its row. O(m k).

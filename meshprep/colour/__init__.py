@@ -1,0 +1,17 @@
+"""Colours: of threads in a block, of blocks, and of a whole set [G10 section 9.1]."""
+
+from .blocks import BlockColours, colour_blocks
+from .sort import sort_by_colour
+from .threads import ThreadColours, colour_threads, thread_bound
+from .whole_set import WholeSetColours, colour_whole_set
+
+__all__ = [
+    "BlockColours",
+    "ThreadColours",
+    "WholeSetColours",
+    "colour_blocks",
+    "colour_threads",
+    "colour_whole_set",
+    "sort_by_colour",
+    "thread_bound",
+]

@@ -13,19 +13,19 @@ EIGHT = np.uint64(8)
 
 
 @njit(cache=True)
-def bit(colour):
+def bit(colour: int) -> np.uint64:
     """The word with only the bit of ``colour``, 0..63."""
     return ONE << np.uint64(colour)
 
 
 @njit(cache=True)
-def first_colours(count):
+def first_colours(count: int) -> np.uint64:
     """The word with the lowest ``count`` bits, 1..64."""
     return FULL >> np.uint64(WORD - count)
 
 
 @njit(cache=True)
-def lowest(word):
+def lowest(word: np.uint64) -> int:
     """The number of the lowest bit set; ``word`` is not 0."""
     at = 0
     while word & BYTE == 0:

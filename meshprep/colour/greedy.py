@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from .bits import FULL, WORD, bit, lowest
 
 
 @njit(cache=True)
-def first_fit(table, n_points, order, colour, base):
+def first_fit(
+    table: NDArray[np.int32],
+    n_points: int,
+    order: NDArray[np.int32],
+    colour: NDArray[np.int32],
+    base: int,
+) -> None:
     """Give every element of colour -1 the lowest colour from ``base`` on that no neighbour has.
 
     Parameters
@@ -41,7 +48,9 @@ def first_fit(table, n_points, order, colour, base):
 
 
 @njit(cache=True)
-def _place(table, used, colour, e, base):
+def _place(
+    table: NDArray[np.int32], used: NDArray[np.uint64], colour: NDArray[np.int32], e: int, base: int
+) -> bool:
     taken = np.uint64(0)
     for j in range(table.shape[1]):
         taken |= used[table[e, j]]
@@ -55,7 +64,7 @@ def _place(table, used, colour, e, base):
 
 
 @njit(cache=True)
-def _blocker(table, used, e):
+def _blocker(table: NDArray[np.int32], used: NDArray[np.uint64], e: int) -> int:
     for j in range(table.shape[1]):
         if used[table[e, j]] == FULL:
             return table[e, j]
@@ -63,7 +72,13 @@ def _blocker(table, used, e):
 
 
 @njit(cache=True)
-def _queues(table, used, waiting, colour, base):
+def _queues(
+    table: NDArray[np.int32],
+    used: NDArray[np.uint64],
+    waiting: NDArray[np.int32],
+    colour: NDArray[np.int32],
+    base: int,
+) -> None:
     head = np.full(used.size, -1, np.int32)
     follower = np.empty(colour.size, np.int32)
     active = np.empty(min(used.size, waiting.size), np.int32)
@@ -96,7 +111,15 @@ def _queues(table, used, waiting, colour, base):
 
 
 @njit(cache=True)
-def _enqueue(table, used, elements, head, follower, active, n_active):
+def _enqueue(
+    table: NDArray[np.int32],
+    used: NDArray[np.uint64],
+    elements: NDArray[np.int32],
+    head: NDArray[np.int32],
+    follower: NDArray[np.int32],
+    active: NDArray[np.int32],
+    n_active: int,
+) -> int:
     """Put each element in front of the queue of a point that blocks it; the first comes first."""
     for i in range(elements.size - 1, -1, -1):
         e = elements[i]

@@ -36,7 +36,13 @@ class Chains(NamedTuple):
 
 
 @njit(cache=True)
-def repair(local, offset, element, colour, palette):
+def repair(
+    local: NDArray[np.int32],
+    offset: NDArray[np.int32],
+    element: NDArray[np.int32],
+    colour: NDArray[np.int32],
+    palette: int,
+) -> int:
     """Recolour what it can of the elements of colours from ``palette`` on; returns the count.
 
     ``colour``, (m,) int32 in 0..63, is changed in place; colours stay without a gap.
@@ -59,7 +65,7 @@ def repair(local, offset, element, colour, palette):
 
 
 @njit(cache=True)
-def close_gaps(colour):
+def close_gaps(colour: NDArray[np.int32]) -> int:
     """Renumber the colours, keeping their order, so that each is in use; returns the count."""
     number = np.zeros(colour.max() + 1, np.int32)
     for c in colour:
@@ -74,19 +80,19 @@ def close_gaps(colour):
 
 
 @njit(cache=True)
-def _put(s, e):
+def _put(s: Chains, e: int) -> None:
     for j in range(s.local.shape[1]):
         s.used[s.local[e, j]] |= bit(s.colour[e])
 
 
 @njit(cache=True)
-def _take(s, e):
+def _take(s: Chains, e: int) -> None:
     for j in range(s.local.shape[1]):
         s.used[s.local[e, j]] &= ~bit(s.colour[e])
 
 
 @njit(cache=True)
-def _lower_colour(s, e, palette):
+def _lower_colour(s: Chains, e: int, palette: int) -> int:
     wanted = first_colours(palette)
     taken = np.uint64(0)
     for j in range(s.local.shape[1]):
@@ -104,7 +110,7 @@ def _lower_colour(s, e, palette):
 
 
 @njit(cache=True)
-def _neighbours(s, e, a):
+def _neighbours(s: Chains, e: int, a: int) -> int:
     """Gather the neighbours of ``e`` of colour ``a`` at the front of the chain."""
     s.clock[0] += 1
     n = 0
@@ -116,7 +122,7 @@ def _neighbours(s, e, a):
 
 
 @njit(cache=True)
-def _append(s, p, colour, n):
+def _append(s: Chains, p: int, colour: int, n: int) -> int:
     for q in range(s.offset[p], s.offset[p + 1]):
         f = s.element[q]
         if s.colour[f] == colour and s.seen[f] != s.clock[0]:
@@ -127,7 +133,7 @@ def _append(s, p, colour, n):
 
 
 @njit(cache=True)
-def _free_by_swaps(s, e, n, a, palette):
+def _free_by_swaps(s: Chains, e: int, n: int, a: int, palette: int) -> bool:
     """Try to turn the first ``n`` of the chain, all of colour ``a``, into another colour."""
     for b in range(palette):
         if b == a:
@@ -142,7 +148,7 @@ def _free_by_swaps(s, e, n, a, palette):
 
 
 @njit(cache=True)
-def _grow(s, e, n, a, b):
+def _grow(s: Chains, e: int, n: int, a: int, b: int) -> int:
     """Complete the chain of colours ``a`` and ``b``; 0 when it gives a neighbour of ``e`` a."""
     s.clock[0] += 1
     for i in range(n):
@@ -164,7 +170,7 @@ def _grow(s, e, n, a, b):
 
 
 @njit(cache=True)
-def _any_near(s, e, start, stop):
+def _any_near(s: Chains, e: int, start: int, stop: int) -> bool:
     for i in range(start, stop):
         for j in range(s.local.shape[1]):
             if s.near[s.local[s.chain[i], j]] == e:
@@ -173,7 +179,7 @@ def _any_near(s, e, start, stop):
 
 
 @njit(cache=True)
-def _swap(s, length, a, b):
+def _swap(s: Chains, length: int, a: int, b: int) -> None:
     for i in range(length):
         _take(s, s.chain[i])
     for i in range(length):

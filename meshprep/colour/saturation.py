@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from .bits import FULL, ONE, WORD, bit, first_colours, lowest
+from .bits import ONE, WORD, bit, first_colours, lowest
 
 # Bits of a counter of votes: an element has at most 64 neighbours a column.
 COUNTER = 16
 
 
 @njit(cache=True)
-def saturate(local, offset, element, start, palette, vote):
+def saturate(
+    local: NDArray[np.int32],
+    offset: NDArray[np.int32],
+    element: NDArray[np.int32],
+    start: int,
+    palette: int,
+    vote: bool,
+) -> NDArray[np.int32]:
     """Colours 0..63 of a block's elements; -1 where these do not suffice.
 
     Next comes the element that sees the most colours; among equals, the one that has waited
@@ -73,7 +81,7 @@ def saturate(local, offset, element, start, palette, vote):
 
 
 @njit(cache=True)
-def _one_queue(m, start):
+def _one_queue(m: int, start: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     following = np.empty(m + WORD + 1, np.int32)
     previous = np.empty(m + WORD + 1, np.int32)
     for s in range(m, m + WORD + 1):
@@ -90,7 +98,9 @@ def _one_queue(m, start):
 
 
 @njit(cache=True)
-def _move_to_back(following, previous, f, sentinel):
+def _move_to_back(
+    following: NDArray[np.int32], previous: NDArray[np.int32], f: int, sentinel: int
+) -> None:
     following[previous[f]] = following[f]
     previous[following[f]] = previous[f]
     last = previous[sentinel]
@@ -101,7 +111,16 @@ def _move_to_back(following, previous, f, sentinel):
 
 
 @njit(cache=True)
-def _elect(local, offset, element, e, free, colour, forbidden, votes):
+def _elect(
+    local: NDArray[np.int32],
+    offset: NDArray[np.int32],
+    element: NDArray[np.int32],
+    e: int,
+    free: np.uint64,
+    colour: NDArray[np.int32],
+    forbidden: NDArray[np.uint64],
+    votes: NDArray[np.uint64],
+) -> np.uint64:
     """The colours of ``free`` that most uncoloured neighbours are forbidden, as a word."""
     if free & (free - ONE) == 0:
         return free

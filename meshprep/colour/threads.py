@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from meshprep_runtime.errors import MeshprepError
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from meshprep.blockwise import elements_of_points, number_points
+from meshprep_runtime.errors import MeshprepError
 
+from ..blockwise import elements_of_points, number_points
 from .bits import WORD
 from .greedy import first_fit
 from .kempe import repair
@@ -101,11 +101,17 @@ def thread_bound(
 
 
 @njit(cache=True, parallel=True)
-def _colour_blocks(table, block_offset, colour, count, bound):
+def _colour_blocks(
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    colour: NDArray[np.uint16],
+    count: NDArray[np.int32],
+    bound: NDArray[np.int32],
+) -> None:
     for b in prange(block_offset.size - 1):
         start, stop = block_offset[b], block_offset[b + 1]
         if stop > start:
-            points, local, _ = number_points(table[start:stop])
+            points, local = number_points(table[start:stop])
             offset, element = elements_of_points(local, points.size)
             bound[b] = np.diff(offset).max()
             found = _colour_block(local, offset, element, bound[b])
@@ -114,22 +120,26 @@ def _colour_blocks(table, block_offset, colour, count, bound):
 
 
 @njit(cache=True, parallel=True)
-def _bounds(table, block_offset, bound):
+def _bounds(
+    table: NDArray[np.int32], block_offset: NDArray[np.int64], bound: NDArray[np.int32]
+) -> None:
     for b in prange(block_offset.size - 1):
         start, stop = block_offset[b], block_offset[b + 1]
         if stop > start:
-            points, local, _ = number_points(table[start:stop])
+            points, local = number_points(table[start:stop])
             offset, _ = elements_of_points(local, points.size)
             bound[b] = np.diff(offset).max()
 
 
 @njit(cache=True)
-def _colour_block(local, offset, element, bound):
+def _colour_block(
+    local: NDArray[np.int32], offset: NDArray[np.int32], element: NDArray[np.int32], bound: int
+) -> NDArray[np.int32]:
     m = local.shape[0]
     n_points = offset.size - 1
     # First-fit is cheapest; storage order suits ordered meshes, crowded points first tets.
     best = np.full(m, -1, np.int32)
-    first_fit(local, n_points, np.arange(m), best, 0)
+    first_fit(local, n_points, _as_stored(m), best, 0)
     if best.max() >= bound:
         other = np.full(m, -1, np.int32)
         first_fit(local, n_points, _crowded_first(local, offset), other, 0)
@@ -153,15 +163,23 @@ def _colour_block(local, offset, element, bound):
 
 
 @njit(cache=True)
-def _fewer(best, other):
+def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """The colouring with fewer colours, where ``other`` is complete."""
     return other if other.min() >= 0 and other.max() < best.max() else best
 
 
 @njit(cache=True)
-def _crowded_first(local, offset):
+def _as_stored(m: int) -> NDArray[np.int32]:
+    order = np.empty(m, np.int32)
+    for e in range(m):
+        order[e] = e
+    return order
+
+
+@njit(cache=True)
+def _crowded_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
     """The elements by the number of elements on their points, most first, else as stored."""
-    m, k = local.shape
+    m = local.shape[0]
     crowd = np.zeros(m, np.int32)
     for e in range(m):
         for p in local[e]:
@@ -170,9 +188,9 @@ def _crowded_first(local, offset):
     place = np.zeros(most + 2, np.int32)
     for c in crowd:
         place[most - c + 1] += 1
-    for c in range(most + 1):
-        place[c + 1] += place[c]
-    order = np.empty(m, np.int64)
+    for rank in range(most + 1):
+        place[rank + 1] += place[rank]
+    order = np.empty(m, np.int32)
     for e in range(m):
         order[place[most - crowd[e]]] = e
         place[most - crowd[e]] += 1

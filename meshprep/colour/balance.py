@@ -1,0 +1,122 @@
+"""Hand out block colours, and even out how many blocks each has.
+
+A colour with a handful of blocks leaves a device idle for a whole launch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .bits import FULL, ONE, WORD, bit, lowest
+from .conflicts import Conflicts, neighbours
+
+PASSES = 10
+
+
+@njit(cache=True)
+def first_fit_blocks(
+    conflicts: Conflicts, order: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], int, NDArray[np.uint64]]:
+    """Give each block, in ``order``, the lowest colour that no neighbour has.
+
+    Returns
+    -------
+    colour : (n_blocks,) int32
+    n_colours : int
+    crowded : (n_heavy, n_words) uint64
+        The colours on each heavy point.
+    """
+    colour = np.full(order.size, -1, np.int32)
+    crowded = np.zeros((conflicts.n_heavy, conflicts.n_words), np.uint64)
+    seen, found = np.full(colour.size, -1, np.int32), np.empty(colour.size, np.int32)
+    taken = np.empty(conflicts.n_words, np.uint64)
+    n_colours = 0
+    for b in order:
+        _taken(conflicts, b, colour, crowded, seen, found, taken)
+        w = 0
+        while taken[w] == FULL:
+            w += 1
+        colour[b] = w * WORD + lowest(~taken[w])
+        n_colours = max(n_colours, colour[b] + 1)
+        _flip(conflicts, b, colour[b], crowded)
+    return colour, n_colours, crowded
+
+
+@njit(cache=True)
+def balance(
+    conflicts: Conflicts, colour: NDArray[np.int32], n_colours: int, crowded: NDArray[np.uint64]
+) -> None:
+    """Move blocks from large classes to the least-used colour that admits them.
+
+    ``colour`` and ``crowded`` are changed in place; the number of colours stays, and no class
+    runs empty. At most ``PASSES`` passes, each O(light pairs + n_blocks x n_colours).
+    """
+    size = np.zeros(n_colours, np.int64)
+    for c in colour:
+        size[c] += 1
+    seen, found = np.full(colour.size, -1, np.int32), np.empty(colour.size, np.int32)
+    taken = np.empty(conflicts.n_words, np.uint64)
+    for _ in range(PASSES):
+        moved = 0
+        seen[:] = -1
+        for b in range(colour.size):
+            old = colour[b]
+            # A class within one of the smallest has nothing to give.
+            if size[old] <= size.min() + 1:
+                continue
+            _taken(conflicts, b, colour, crowded, seen, found, taken)
+            new = _least_used(taken, size)
+            if new >= 0 and size[new] + 1 < size[old]:
+                _flip(conflicts, b, old, crowded)
+                _flip(conflicts, b, new, crowded)
+                size[old] -= 1
+                size[new] += 1
+                colour[b] = new
+                moved += 1
+        if not moved:
+            break
+
+
+@njit(cache=True)
+def _taken(
+    conflicts: Conflicts,
+    b: int,
+    colour: NDArray[np.int32],
+    crowded: NDArray[np.uint64],
+    seen: NDArray[np.int32],
+    found: NDArray[np.int32],
+    taken: NDArray[np.uint64],
+) -> None:
+    """Set ``taken`` to the colours of the other blocks that ``b`` shares a point with."""
+    taken[:] = 0
+    if conflicts.n_heavy:
+        for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
+            if conflicts.point[i] < 0:
+                taken |= crowded[-1 - conflicts.point[i]]
+    for other in found[: neighbours(conflicts, b, seen, found)]:
+        if colour[other] >= 0:
+            taken[colour[other] // WORD] |= bit(colour[other] % WORD)
+
+
+@njit(cache=True)
+def _flip(conflicts: Conflicts, b: int, colour: int, crowded: NDArray[np.uint64]) -> None:
+    for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
+        if conflicts.point[i] < 0:
+            crowded[-1 - conflicts.point[i], colour // WORD] ^= bit(colour % WORD)
+
+
+@njit(cache=True)
+def _least_used(taken: NDArray[np.uint64], size: NDArray[np.int64]) -> int:
+    best = -1
+    for w in range((size.size + WORD - 1) // WORD):
+        free = ~taken[w]
+        while free != 0:
+            c = w * WORD + lowest(free)
+            if c >= size.size:
+                break
+            if best < 0 or size[c] < size[best]:
+                best = c
+            free &= free - ONE
+    return best

@@ -1,0 +1,120 @@
+"""Block colours: no two blocks of one colour write the same point, so that they run together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .balance import balance, first_fit_blocks
+from .conflicts import Conflicts, block_conflicts, neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class BlockColours:
+    """Blocks grouped by colour; each colour is one launch.
+
+    Parameters
+    ----------
+    order : (n_blocks,) int32
+        Blocks grouped by colour, ascending inside a colour.
+    offset : (n_colours + 1,) int64
+        Colour ``c`` is ``order[offset[c]:offset[c + 1]]``.
+    """
+
+    order: NDArray[np.int32]
+    offset: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """Number of block colours."""
+        return int(self.offset.size) - 1
+
+
+def colour_blocks(
+    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
+) -> BlockColours:
+    """Colour the blocks so that no two of one colour share a point, in classes of even size.
+
+    Greedy in smallest-last order [G10 section 9.1]; then blocks of the larger classes move to
+    the least-used colour that admits them, until none gains.
+
+    Parameters
+    ----------
+    table : (n, k) int32
+        Only the columns that the loop writes through, stacked over the to-sets; with k = 0
+        nothing conflicts and one colour holds every block.
+    n_points : int
+    block_offset : (n_blocks + 1,) int64
+        Block ``b`` owns the rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+
+    Notes
+    -----
+    O(n k + sum over points shared by up to 64 blocks of these blocks squared); points shared by
+    more are kept as sets of colours instead. Memory O(n_points + shared incidences).
+    """
+    n_blocks = block_offset.size - 1
+    if n_blocks == 0 or table.shape[1] == 0 or n_points == 0:
+        offset = np.array([0, n_blocks] if n_blocks else [0], dtype=np.int64)
+        return BlockColours(np.arange(n_blocks, dtype=np.int32), offset)
+    conflicts = block_conflicts(np.ascontiguousarray(table), n_points, block_offset)
+    order = _heavy_first(_smallest_last(conflicts), conflicts)
+    colour, n_colours, crowded = first_fit_blocks(conflicts, order)
+    balance(conflicts, colour, n_colours, crowded)
+    grouped = np.argsort(colour, kind="stable").astype(np.int32)
+    size = np.bincount(colour, minlength=n_colours)
+    return BlockColours(grouped, np.concatenate([[0], np.cumsum(size)]).astype(np.int64))
+
+
+@njit(cache=True)
+def _smallest_last(conflicts: Conflicts) -> NDArray[np.int32]:
+    """Blocks so that each has the fewest neighbours among those before it (Matula and Beck)."""
+    n = conflicts.point_offset.size - 1
+    seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    degree = np.empty(n, np.int32)
+    for b in range(n):
+        degree[b] = neighbours(conflicts, b, seen, found)
+    # by_degree is sorted by degree; first[d] is where degree d begins.
+    first = np.zeros(degree.max() + 2, np.int64)
+    for d in degree:
+        first[d + 1] += 1
+    first = np.cumsum(first)
+    by_degree = np.argsort(degree, kind="mergesort").astype(np.int32)
+    place = np.empty(n, np.int32)
+    for i in range(n):
+        place[by_degree[i]] = i
+    seen[:] = -1
+    for i in range(n):
+        b = by_degree[i]
+        for other in found[: neighbours(conflicts, b, seen, found)]:
+            if degree[other] > degree[b]:
+                _one_less(other, by_degree, place, first, degree)
+    return by_degree[::-1].copy()
+
+
+@njit(cache=True)
+def _one_less(
+    b: int,
+    by_degree: NDArray[np.int32],
+    place: NDArray[np.int32],
+    first: NDArray[np.int64],
+    degree: NDArray[np.int32],
+) -> None:
+    d = degree[b]
+    front = by_degree[first[d]]
+    by_degree[place[b]], by_degree[first[d]] = front, b
+    place[front], place[b] = place[b], first[d]
+    first[d] += 1
+    degree[b] = d - 1
+
+
+@njit(cache=True)
+def _heavy_first(order: NDArray[np.int32], c: Conflicts) -> NDArray[np.int32]:
+    """Blocks on points shared by very many come first, most such points first; else stable."""
+    crowd = np.zeros(order.size, np.int64)
+    for i in range(order.size):
+        for p in range(c.point_offset[order[i]], c.point_offset[order[i] + 1]):
+            crowd[i] += c.point[p] < 0
+    return order[np.argsort(-crowd, kind="mergesort")]

@@ -1,0 +1,201 @@
+"""Staging lists and the variants of a loop: the blocks as the runtime runs them.
+
+A block works on its own copy of the to-set elements it touches [G10 section 6]: the list says
+which these are, and the local map where in the list each argument of an element stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan import Staging, Variant
+
+from .blockwise import number_points
+from .colour.blocks import colour_blocks
+from .colour.threads import colour_threads
+from .incidence import stack
+
+STAGED_LIMIT = 65536
+
+
+def build_staging(
+    tables: Sequence[NDArray[np.int32]], n_to: int, block_offset: NDArray[np.int64]
+) -> tuple[Staging, list[NDArray[np.uint16]]]:
+    """List the points of one to-set that each block touches, through any of the maps into it.
+
+    Parameters
+    ----------
+    tables : sequence of (n_from, arity) int32
+        The maps into the set, in the new numbering; at least one.
+    n_to : int
+    block_offset : (n_blocks + 1,) int64
+
+    Returns
+    -------
+    staging : Staging
+        The points of each block, ascending, each once.
+    local : list of (arity, n_from) uint16
+        Each map as positions in the block's list.
+
+    Raises
+    ------
+    MeshprepError
+        When a block touches more than 65,536 points.
+
+    O(n x arity) and the sorting of each block's points; parallel over blocks.
+    """
+    table = _beside(tables)
+    loads = _count_points(table, block_offset)
+    most = int(loads.max(initial=0))
+    if most > STAGED_LIMIT:
+        raise MeshprepError(
+            f"block {int(loads.argmax())} touches {most} points of one set, but a block stages at "
+            f"most {STAGED_LIMIT}: lower the block size"
+        )
+    point_offset = np.concatenate([[0], np.cumsum(loads, dtype=np.int64)])
+    points = np.empty(point_offset[-1], np.int32)
+    local = np.empty(table.shape[::-1], np.uint16)
+    _fill_points(table, block_offset, point_offset, points, local)
+    rows = np.cumsum([t.shape[1] for t in tables])[:-1]
+    return Staging(point_offset, points, _exclusive(points, n_to)), np.split(local, rows)
+
+
+def written_table(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]
+) -> tuple[NDArray[np.int32], int]:
+    """The columns that a loop writes through, as one table into the union of their to-sets.
+
+    What every colouring takes: ``(n_from, k)`` int32 and the number of points. Maps into one set
+    share its points; k is 0 where the loop writes nothing through a map.
+    """
+    columns: dict[str, list[NDArray[np.int32]]] = {}
+    for name, index in loop.conflict_columns.items():
+        table = maps[name].table
+        written = table if len(index) == table.shape[1] else table[:, list(index)]
+        columns.setdefault(maps[name].to_set, []).append(written)
+    if not columns:
+        return np.empty((sizes[loop.over], 0), np.int32), 0
+    tables = [_beside(t) for t in columns.values()]
+    return stack(tables, [sizes[s] for s in columns])
+
+
+def build_variant(
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    n_from: int,
+    block_offset: NDArray[np.int64],
+    *,
+    block_size: int,
+    target: str,
+    partitioner: str,
+    sorted_by_colour: bool = False,
+) -> Variant:
+    """Colour and stage the blocks of a loop.
+
+    Parameters
+    ----------
+    loop : Loop
+    maps : mapping of map name to SetMap
+        In the new numbering; at least those of the loop.
+    sizes : mapping of set name to number of elements
+    n_from : int
+        Elements of the loop's set.
+    block_offset : (n_blocks + 1,) int64
+        Rises from 0 to ``n_from``.
+    block_size, target, partitioner, sorted_by_colour
+        As :class:`~meshprep_runtime.plan.Variant` keeps them.
+
+    Returns
+    -------
+    Variant
+        Named ``s{block_size}``. A loop without maps has one colour and nothing staged.
+
+    Raises
+    ------
+    MeshprepError
+        When a block stages more than 65,536 points or needs more than 65,536 colours.
+    """
+    table, n_points = written_table(loop, maps, {loop.over: n_from, **sizes})
+    threads = colour_threads(table, n_points, block_offset)
+    blocks = colour_blocks(table, n_points, block_offset)
+    staging: dict[str, Staging] = {}
+    local: dict[str, NDArray[np.uint16]] = {}
+    for to_set, names in maps_by_set(loop, maps).items():
+        tables = [maps[name].table for name in names]
+        staging[to_set], found = build_staging(tables, sizes[to_set], block_offset)
+        local |= dict(zip(names, found, strict=True))
+    return Variant(
+        name=f"s{block_size}",
+        block_size=block_size,
+        target=target,
+        partitioner=partitioner,
+        sorted_by_colour=sorted_by_colour,
+        block_offset=np.asarray(block_offset, dtype=np.int64),
+        block_colour_offset=blocks.offset,
+        block_order=blocks.order,
+        thread_colour=threads.colour,
+        thread_colours=threads.count,
+        staging=staging,
+        local=local,
+    )
+
+
+def maps_by_set(loop: Loop, maps: Mapping[str, SetMap]) -> dict[str, list[str]]:
+    """The maps of a loop by the set they reach, in the order of its arguments."""
+    found: dict[str, list[str]] = {}
+    for name in loop.maps:
+        found.setdefault(maps[name].to_set, []).append(name)
+    return found
+
+
+def _beside(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))
+
+
+@njit(cache=True, parallel=True)
+def _count_points(table: NDArray[np.int32], block_offset: NDArray[np.int64]) -> NDArray[np.int64]:
+    loads = np.zeros(block_offset.size - 1, np.int64)
+    for b in prange(block_offset.size - 1):
+        points, _ = number_points(table[block_offset[b] : block_offset[b + 1]])
+        loads[b] = points.size
+    return loads
+
+
+@njit(cache=True, parallel=True)
+def _fill_points(
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    point_offset: NDArray[np.int64],
+    points: NDArray[np.int32],
+    local: NDArray[np.uint16],
+) -> None:
+    for b in prange(block_offset.size - 1):
+        found, first_touch = number_points(table[block_offset[b] : block_offset[b + 1]])
+        order = np.argsort(found)
+        place = np.empty(found.size, np.uint16)
+        for i in range(found.size):
+            points[point_offset[b] + i] = found[order[i]]
+            place[order[i]] = i
+        for e in range(first_touch.shape[0]):
+            for j in range(first_touch.shape[1]):
+                local[j, block_offset[b] + e] = place[first_touch[e, j]]
+
+
+@njit(cache=True)
+def _exclusive(points: NDArray[np.int32], n_to: int) -> NDArray[np.bool_]:
+    """True where a point is in one block's list only."""
+    blocks = np.zeros(n_to, np.uint8)
+    for p in points:
+        blocks[p] = min(blocks[p] + 1, 2)
+    out = np.empty(points.size, np.bool_)
+    for i in range(points.size):
+        out[i] = blocks[points[i]] == 1
+    return out
