@@ -32,6 +32,11 @@ class Format:
         words each, empty when nothing is lost.
     options : mapping of option name to default
         What ``write`` takes besides.
+    reduce : callable or None
+        ``reduce(mesh) -> Mesh``: what is left of the mesh when the losses are accepted, exactly as
+        reading the written file gives it. None where nothing beyond the losses changes.
+    digits : int
+        Significant decimal digits that coordinates keep; 17 means exactly.
     """
 
     name: str
@@ -40,6 +45,8 @@ class Format:
     write: Callable[..., None] | None
     losses: Callable[[Mesh], list[str]]
     options: Mapping[str, Any] = field(default_factory=dict)
+    reduce: Callable[[Mesh], Mesh] | None = None
+    digits: int = 17
 
 
 def find(

@@ -1,0 +1,111 @@
+"""What a file format can carry, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Arrays that hold group numbers, under the names that formats and meshio give them.
+GROUP_ARRAYS: dict[str, str] = {
+    "gmsh:physical": "physical",
+    "gmsh:geometrical": "entity",
+    **{
+        name: name
+        for name in (
+            "su2:tag",
+            "medit:ref",
+            "nastran:ref",
+            "cell_tags",
+            "point_tags",
+            "tetgen:ref",
+            "ugrid:ref",
+            "netgen:index",
+            "avsucd:material",
+            "obj:group_ids",
+            "exodus:block",
+        )
+    },
+}
+GROUP_PREFIX = "group:"
+
+
+def group_of_array(name: str) -> str | None:
+    """The tag that an array of integers of this name is, or None for plain values."""
+    if name.startswith(GROUP_PREFIX):
+        return name.removeprefix(GROUP_PREFIX)
+    return GROUP_ARRAYS.get(name)
+
+
+def array_of_group(name: str) -> str:
+    """The name of the array that a tag is written as: the inverse of :func:`group_of_array`."""
+    for array, tag in GROUP_ARRAYS.items():
+        if tag == name:
+            return array
+    return f"{GROUP_PREFIX}{name}"
+
+
+@dataclass(frozen=True)
+class Values:
+    """Values on nodes or cells that a format can carry.
+
+    Parameters
+    ----------
+    kinds : str
+        NumPy's letters of the kinds of number: ``i``, ``u``, ``f``.
+    widths : tuple of int
+        Components a row may have; empty for any number. One row is one axis of components.
+    name : str
+        Pattern that names must match.
+    cast : mapping of dtype name to dtype name
+        Types that are widened, without a change of value, since the format lacks them.
+    """
+
+    kinds: str = "iuf"
+    widths: tuple[int, ...] = ()
+    name: str = r"[^\x00-\x1f]+"
+    cast: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Carries:
+    """What a format can carry.
+
+    Parameters
+    ----------
+    cell_types : tuple of str
+        Cells of the highest dimension and below.
+    lower : str
+        Cells below the highest dimension: ``"any"``, ``"facets"`` (one below) or ``"none"``.
+    mixed : bool
+        Several types of the highest dimension.
+    type_order : tuple of str
+        The order in which types come back; empty where it is that of the file.
+    node_values, cell_values : Values or None
+    tag : str or None
+        The name of the one group number that a cell has, where there is only one, without a name
+        of its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
+    node_tag : str or None
+        The same for nodes.
+    tag_on : str
+        Which cells have group numbers: ``"all"`` or ``"facets"``.
+    group_names : bool
+    lists : tuple of str
+        Kinds of index lists (``attrs["kind"]``).
+    plane : bool
+        Coordinates of two numbers a node stay so; elsewhere a zero is added.
+    extras : tuple of str
+        Keys of :attr:`meshprep.mesh.Mesh.extras`.
+    """
+
+    cell_types: tuple[str, ...]
+    lower: str = "any"
+    mixed: bool = True
+    type_order: tuple[str, ...] = ()
+    node_values: Values | None = None
+    cell_values: Values | None = None
+    tag: str | None = None
+    node_tag: str | None = None
+    tag_on: str = "all"
+    group_names: bool = False
+    lists: tuple[str, ...] = ()
+    plane: bool = False
+    extras: tuple[str, ...] = ()

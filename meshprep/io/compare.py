@@ -1,0 +1,207 @@
+"""Whether a written file, read back, is the mesh that was written."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mesh import Dat, IndexList, Mesh, Tag
+
+
+def difference(
+    expected: Mesh, found: Mesh, *, digits: int = 17, partial: bool = False
+) -> str | None:
+    """The first difference in words, or None where the meshes are equal.
+
+    Sets of cells, tables and their order, coordinates, dats, tags with their names, and lists.
+    Integer and floating types may differ in width, not in kind or value; a missing value equals
+    NaN, a missing tag equals one without groups.
+
+    Parameters
+    ----------
+    expected, found : Mesh
+    digits : int
+        Significant decimal digits that coordinates and floating data keep; 17 means exactly.
+    partial : bool
+        Losses were accepted: what ``found`` lacks is no difference, the cells of the highest
+        dimension and the coordinates excepted.
+    """
+    checks = (_sets, _tables, _coordinates, _dats, _tags, _lists)
+    found_differences = (c(expected, found, digits, partial) for c in checks)
+    return next(itertools.chain.from_iterable(found_differences), None)
+
+
+def _sets(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    if a.size("nodes") != b.size("nodes"):
+        yield f"{a.size('nodes')} nodes became {b.size('nodes')}"
+    types = {s.name: s.cell_type for s in a.cell_sets}
+    names = list(types) + [s.name for s in b.cell_sets if s.name not in types]
+    for name in names:
+        if partial and name not in b.sets and not _is_top(a, name):
+            continue
+        if name not in b.sets or name not in a.sets:
+            yield f"set '{name}' is {'missing' if name in a.sets else 'new'}"
+        elif b.sets[name].cell_type != types[name]:
+            yield f"the cells of set '{name}' changed type"
+    if "cells" in a.sets and a.sets["cells"].parts != b.sets["cells"].parts:
+        parts = " and ".join(b.sets["cells"].parts)
+        yield f"the cell types stand in another order ({parts})"
+
+
+def _is_top(mesh: Mesh, name: str) -> bool:
+    return name == "cells" or ("cells" in mesh.sets and name in mesh.sets["cells"].parts)
+
+
+def _tables(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    for s in b.cell_sets:
+        one, other = a.cell_map(s.name).table, b.cell_map(s.name).table
+        if one.shape != other.shape:
+            yield f"set '{s.name}' of {one.shape} nodes became {other.shape}"
+        elif not np.array_equal(one, other):
+            row = int(np.flatnonzero((one != other).any(axis=1))[0])
+            yield f"cell {row + 1} of set '{s.name}' changed its nodes"
+
+
+def _coordinates(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    one, other = a.coordinates, b.coordinates
+    if one is None or other is None:
+        if one is not other:
+            yield "the coordinates are missing"
+        return
+    width = max(one.shape[1], other.shape[1])
+    row = _first_unequal(_padded(one, width), _padded(other, width), digits)
+    if row is not None:
+        yield f"node {row + 1} moved"
+
+
+def _padded(points: NDArray, width: int) -> NDArray:
+    """Coordinates with zeros added: a plane mesh is the same in a space of three dimensions."""
+    if points.shape[1] == width:
+        return points
+    return np.pad(points, ((0, 0), (0, width - points.shape[1])))
+
+
+def _first_unequal(one: NDArray, other: NDArray, digits: int) -> int | None:
+    if np.array_equal(one, other):
+        return None
+    equal = one == other
+    if one.dtype.kind in "fc" and other.dtype.kind in "fc":
+        equal |= np.isnan(one) & np.isnan(other)
+        if digits < 17:
+            equal |= np.abs(one - other) <= 10.0 ** (1 - digits) * np.abs(one)
+    bad = np.flatnonzero(~equal.reshape(len(one), -1).all(axis=1))
+    return int(bad[0]) if bad.size else None
+
+
+def _dats(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    one, other = _dats_by_key(a), _dats_by_key(b)
+    for key in dict.fromkeys([*one, *other]):
+        text = f"values '{key[1]}' on '{key[0]}'"
+        if key not in other:
+            if not partial and not _is_void(one[key]):
+                yield f"{text} are missing"
+        elif key not in one:
+            if not _is_void(other[key]):
+                yield f"{text} are new"
+        else:
+            yield from _one_dat(text, one[key], other[key], a.size(key[0]), digits)
+
+
+def _dats_by_key(mesh: Mesh) -> dict[tuple[str, str, int], Dat]:
+    out: dict[tuple[str, str, int], Dat] = {}
+    for d in mesh.dats:
+        if (d.name, d.set) == ("coordinates", "nodes") or d.set not in _stored(mesh):
+            continue
+        same = sum(k[:2] == (d.set, d.name) for k in out)
+        out[d.set, d.name, same] = d
+    return out
+
+
+def _stored(mesh: Mesh) -> set[str]:
+    return {"nodes"} | {s.name for s in mesh.cell_sets}
+
+
+def _is_void(d: Dat) -> bool:
+    """Whether these values say nothing: none, all missing, or the numbers 1..n."""
+    if d.name == "label":
+        return np.array_equal(d.values, np.arange(1, d.values.size + 1))
+    return d.values.size == 0 or bool(d.values.dtype.kind == "f" and np.isnan(d.values).all())
+
+
+def _one_dat(text: str, a: Dat, b: Dat, n: int, digits: int) -> Iterator[str]:
+    kinds = [v.dtype.kind.replace("u", "i") for v in (a.values, b.values)]
+    if kinds[0] != kinds[1]:
+        yield f"{text} changed from {a.values.dtype} to {b.values.dtype}"
+        return
+    one, other = _dense(a, n), _dense(b, n)
+    if one.shape != other.shape:
+        yield f"{text} changed shape from {a.values.shape} to {b.values.shape}"
+        return
+    row = _first_unequal(one, other, digits)
+    if row is not None:
+        yield f"{text} changed at element {row + 1}"
+
+
+def _dense(d: Dat, n: int) -> NDArray:
+    """Values of every element, NaN (0 for integers) where there is none; scalars in one row."""
+    values = d.values.reshape(len(d.values), -1) if d.values.ndim <= 2 else d.values
+    if d.index is None:
+        return values
+    out = np.full((n, *values.shape[1:]), np.nan if values.dtype.kind == "f" else 0, values.dtype)
+    out[d.index] = values
+    return out
+
+
+def _tags(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    one, other = ({(t.set, t.name): t for t in m.tags if t.set in _stored(m)} for m in (a, b))
+    for key in dict.fromkeys([*one, *other]):
+        text = f"groups '{key[1]}' on '{key[0]}'"
+        if key not in other or key not in one:
+            lone = one[key] if key in one else other[key]
+            if lone.first_ids().any() and not (partial and key in one):
+                yield f"{text} are {'missing' if key in one else 'new'}"
+        else:
+            yield from _one_tag(text, one[key], other[key], partial)
+
+
+def _one_tag(text: str, a: Tag, b: Tag, partial: bool) -> Iterator[str]:
+    unequal = np.flatnonzero(_group_rows(a) != _group_rows(b, a))
+    if unequal.size:
+        yield f"{text} changed at element {unequal[0] + 1}"
+    if dict(a.names) != dict(b.names) and not (partial and not b.names):
+        yield f"{text} changed their names"
+
+
+def _group_rows(tag: Tag, like: Tag | None = None) -> NDArray[np.int64]:
+    """A number for each element's list of groups: the same for equal lists of ``tag``, ``like``."""
+    number: dict[tuple[int, ...], int] = {}
+    base = tag if like is None else like
+    for source in (base, tag):
+        for row in range(source.group_offset.size - 1):
+            number.setdefault(source.groups(row), len(number))
+    rows = [number[tag.groups(r)] for r in range(tag.group_offset.size - 1)]
+    return np.asarray(rows, dtype=np.int64)[tag.values]
+
+
+def _lists(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    one, other = _lists_by_key(a), _lists_by_key(b)
+    for key in dict.fromkeys([*one, *other]):
+        text = f"index list '{key[1]}' on '{key[0]}'"
+        if key not in other:
+            if not partial:
+                yield f"{text} is missing"
+        elif key not in one:
+            yield f"{text} is new"
+        elif not np.array_equal(one[key].index, other[key].index):
+            yield f"{text} changed"
+
+
+def _lists_by_key(mesh: Mesh) -> dict[tuple[str, str, int], IndexList]:
+    out: dict[tuple[str, str, int], IndexList] = {}
+    for i in mesh.lists:
+        same = sum(k[:2] == (i.set, i.name) for k in out)
+        out[i.set, i.name, same] = i
+    return out

@@ -1,0 +1,185 @@
+"""One way in and one way out for every mesh file.
+
+Reading checks the path, reads, and validates; writing asks first what would be lost, writes beside
+the target, reads the result back, compares it with the mesh, and only then puts it in place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..mesh import Mesh
+from . import meshio_adapter, su2
+from .outputs import check_targets, together
+from .paths import check_input, reason
+from .registry import Format, find
+
+try:
+    from .gmsh import FORMAT as GMSH
+except ImportError:
+    GMSH = su2.FORMAT
+FORMATS: dict[str, Format] = {
+    f.name: f for f in (GMSH, su2.FORMAT, *meshio_adapter.FORMATS.values())
+}
+
+
+def read(path: str | Path, *, format: str | None = None, dimension: int | None = None) -> Mesh:
+    """Read and validate a mesh file.
+
+    Parameters
+    ----------
+    path : str or Path
+    format : str, optional
+        A name of :data:`FORMATS`; without it the ending of the name tells.
+    dimension : int, optional
+        Accepts a file of mixed dimensions, see :func:`meshprep.io.validate.validate`.
+
+    Raises
+    ------
+    MeshprepError
+        One line that begins with the path: whatever is wrong with it or with what it holds.
+    """
+    from .validate import validate
+
+    path = Path(path)
+    with _named(path):
+        check_input(path)
+        made = _find(path, format).read(path)
+        validate(made, dimension)
+    return made
+
+
+def write(
+    mesh: Mesh,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    overwrite: bool = False,
+    drop: bool = False,
+    check: bool = True,
+    **options: Any,
+) -> list[str]:
+    """Write a mesh file in the order of the mesh; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    path : str or Path
+    format : str, optional
+        A name of :data:`FORMATS`; without it the ending of the name tells.
+    overwrite : bool
+        Replaces a file that exists.
+    drop : bool
+        Accepts that the format cannot carry everything.
+    check : bool
+        Reads the file back and compares it with the mesh before it is put in place.
+    **options
+        Options of the format (:attr:`Format.options`).
+
+    Returns
+    -------
+    list of str
+        What was dropped, in a few words each; empty unless ``drop``.
+
+    Raises
+    ------
+    MeshprepError
+        When the target cannot be written, something would be lost, or reading back differs.
+    """
+    path = Path(path)
+    target = _find(path, format, writing=True)
+    _check_options(target, options)
+    lost = target.losses(mesh)
+    if not drop:
+        refuse_losses(mesh, path, target)
+    check_targets([path], overwrite=overwrite)
+    with _named(path), together([path]) as (staged,):
+        _write(target, mesh, staged, options)
+        if check:
+            _prove(target, mesh, staged, partial=bool(lost))
+        _sync(staged)
+    return lost
+
+
+def refuse_losses(mesh: Mesh, path: str | Path, target: Format) -> None:
+    """Raise MeshprepError that names everything of this mesh that the format cannot carry."""
+    lost = target.losses(mesh)
+    if lost:
+        raise MeshprepError(
+            f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
+            "use --drop to write the rest, or another format"
+        )
+
+
+def _find(path: Path, name: str | None, *, writing: bool = False) -> Format:
+    try:
+        found = find(FORMATS, path, name)
+    except MeshprepError:
+        if name is not None:
+            raise
+        with _named(path):
+            return find(FORMATS, path, name, writing=writing)
+    if writing and found.write is None:
+        raise MeshprepError(f"{path}: format '{found.name}' can only be read: choose another")
+    return found
+
+
+def _check_options(target: Format, options: dict[str, Any]) -> None:
+    for name in options:
+        if name not in target.options:
+            known = ", ".join(sorted(target.options)) or "there are none"
+            raise MeshprepError(
+                f"format '{target.name}' has no option '{name}': use one of these: {known}"
+            )
+
+
+def _write(target: Format, mesh: Mesh, staged: Path, options: dict[str, Any]) -> None:
+    assert target.write is not None
+    target.write(mesh, staged, **{**target.options, **options})
+    others = [p.name for p in staged.parent.iterdir() if p.name != staged.name]
+    if others or not staged.exists():
+        raise MeshprepError(f"format '{target.name}' wants several files: use another format")
+
+
+def _prove(target: Format, mesh: Mesh, staged: Path, *, partial: bool) -> None:
+    from .compare import difference
+
+    expected = mesh if target.reduce is None else target.reduce(mesh)
+    found = difference(
+        expected,
+        target.read(staged),
+        digits=target.digits,
+        partial=partial and target.reduce is None,
+    )
+    if found is not None:
+        raise MeshprepError(
+            f"format '{target.name}' does not keep this mesh ({found}): "
+            "nothing was written, use another format"
+        )
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as f:
+        os.fsync(f.fileno())
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors that leave begin with the path, once."""
+    try:
+        yield
+    except MeshprepError as error:
+        text = " ".join(str(error).split())
+        if text.startswith(f"{path}: "):
+            raise
+        raise type(error)(f"{path}: {text}") from error.__cause__
+    except OSError as error:
+        raise MeshprepError(f"{path}: {reason(error)}") from None
+    except MemoryError:
+        raise MeshprepError(f"{path}: there is not enough memory") from None

@@ -1,0 +1,96 @@
+"""Every format but Gmsh and SU2, through meshio: one entry in a table each, one code for all.
+
+meshio itself is imported when a file is read or written, not before.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Mesh
+from ..reduce import reduce
+from ..registry import Format
+from .table import ENTRIES, Entry
+
+__all__ = ["FORMATS"]
+
+
+def _read(entry: Entry, path: Path) -> Mesh:
+    from .checks import check_before
+    from .harden import guarded, load
+    from .incoming import convert
+
+    what = f"not a readable {entry.name} file"
+    with guarded(what) as warnings:
+        unread = check_before(entry.name, path)
+        load()
+        source = _run_reader(entry, path)
+        unread += _judged(entry, warnings)
+        return convert(source, unread)
+
+
+def _run_reader(entry: Entry, path: Path) -> Any:
+    from .harden import opened
+    from .readers import reader_of
+
+    reader = reader_of(entry.name, path)
+    if entry.mode is None:
+        return reader(str(path))
+    with opened(path, entry.mode) as file:
+        return reader(file)
+
+
+def _judged(entry: Entry, warnings: list[str]) -> list[str]:
+    """Warnings of things left out, as findings; the others are errors."""
+    for text in warnings:
+        if not text.startswith(entry.tolerated or ("\0",)):
+            raise MeshprepError(f"not a readable {entry.name} file: {text}")
+    return list(warnings)
+
+
+def _reduced(entry: Entry, mesh: Mesh) -> Mesh:
+    from .normal import normal
+
+    assert entry.carries is not None
+    return normal(entry.name, reduce(mesh, entry.carries)[0])
+
+
+def _losses(entry: Entry, mesh: Mesh) -> list[str]:
+    from .normal import own_losses
+
+    if entry.carries is None:
+        raise MeshprepError(f"format '{entry.name}' can only be read: {entry.why}")
+    kept, lost = reduce(mesh, entry.carries)
+    return lost + own_losses(entry.name, kept)
+
+
+def _write(entry: Entry, mesh: Mesh, path: Path, **options: Any) -> None:
+    from .harden import guarded, load
+    from .outgoing import convert
+
+    assert entry.carries is not None
+    kept = _reduced(entry, mesh)
+    with guarded(f"format '{entry.name}' could not be written"):
+        meshio = load()
+        made = convert(kept, entry.carries, meshio)
+        meshio.write(str(path), made, file_format=entry.name, **options)
+
+
+def _format(entry: Entry) -> Format:
+    return Format(
+        entry.name,
+        entry.extensions,
+        partial(_read, entry),
+        None if entry.carries is None else partial(_write, entry),
+        partial(_losses, entry),
+        entry.options,
+        None if entry.carries is None else partial(_reduced, entry),
+        entry.digits,
+    )
+
+
+FORMATS: dict[str, Format] = {entry.name: _format(entry) for entry in ENTRIES}

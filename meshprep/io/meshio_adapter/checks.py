@@ -1,0 +1,183 @@
+"""What meshio would get wrong without a word, looked for before it reads.
+
+Each check raises MeshprepError where the result would be wrong or larger than the file can
+justify, and returns what meshio leaves out, in words.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..paths import check_input
+from .table import MEDIT_IGNORED, NASTRAN_READ
+
+# The most that the compression in HDF5 and netCDF files can gain.
+_MOST_PACKED = 1040
+# Datasets of this many bytes may be unwritten; so may the dimensions of netCDF, never read.
+_HARMLESS = 65536
+
+
+def check_before(name: str, path: Path) -> list[str]:
+    """Run the check of a format, where there is one."""
+    check = _CHECKS.get(name)
+    return check(path) if check else []
+
+
+def _vtu(path: Path) -> list[str]:
+    pieces = len(re.findall(rb"<Piece[\s>]", path.read_bytes()))
+    if pieces > 1:
+        raise MeshprepError(f"has {pieces} pieces: merge them into one first")
+    return []
+
+
+def _vtk(path: Path) -> list[str]:
+    data = path.read_bytes()
+    found = re.search(rb"^[ \t]*DIMENSIONS[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)", data, re.M | re.I)
+    if found:
+        size = math.prod(int(n) for n in found.groups())
+        if size > len(data):
+            raise MeshprepError(f"declares a grid of {size} points in {len(data)} bytes")
+    return []
+
+
+def _xdmf(path: Path) -> list[str]:
+    data = path.read_bytes()
+    if re.search(rb"Format\s*=\s*[\"']Binary", data):
+        raise MeshprepError("keeps numbers in raw binary files: write it with HDF5 or XML data")
+    for name in {n.decode() for n in re.findall(rb">\s*([^<>:\n]+\.h(?:df)?5):", data)}:
+        beside = path.resolve().parent / name
+        try:
+            check_input(beside)
+        except MeshprepError as error:
+            raise MeshprepError(f"its data file {name} {error}") from None
+        _hdf5(beside)
+    return []
+
+
+def _hdf5(path: Path) -> list[str]:
+    """Refuse datasets that are larger than what is stored of them can give."""
+    import h5py
+
+    size = path.stat().st_size
+
+    def check(name: str, item: object) -> None:
+        count = int(item.attrs["NBR"]) if "NBR" in item.attrs else 0  # type: ignore[attr-defined]
+        if count > size:
+            raise MeshprepError(f"'{name}' declares {count} entries in a file of {size} bytes")
+        if isinstance(item, h5py.Dataset):
+            if item.is_virtual or item.external:
+                raise MeshprepError(f"the values of '{name}' are in other files: put them into one")
+            unwritten = item.nbytes <= _HARMLESS or "_Netcdf4Dimid" in item.attrs
+            if item.nbytes > _MOST_PACKED * item.id.get_storage_size() and not unwritten:
+                raise MeshprepError(f"'{name}' declares {item.nbytes} bytes that are not there")
+
+    with h5py.File(path, "r") as file:
+        file.visititems(check)
+    return []
+
+
+def _exodus(path: Path) -> list[str]:
+    import h5py
+
+    return _hdf5(path) if h5py.is_hdf5(path) else []
+
+
+def _ply(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        header = file.read(65536).partition(b"end_header")[0]
+    size = path.stat().st_size
+    for kind, count in re.findall(rb"element[ \t]+(\w+)[ \t]+(-?\d+)", header):
+        if not 0 <= int(count) <= size:
+            raise MeshprepError(
+                f"declares {int(count)} times '{kind.decode()}' in {size} bytes: "
+                "the file is truncated or damaged"
+            )
+    return []
+
+
+def _dolfin(path: Path) -> list[str]:
+    data = path.read_bytes()
+    for what, item in ((rb"vertices", rb"vertex"), (rb"cells", rb"(?:triangle|tetrahedron)")):
+        declared = re.search(rb"<" + what + rb"\s[^>]*?size\s*=\s*[\"'](-?\d+)", data)
+        indices = [int(i) for i in re.findall(rb"<" + item + rb"\s[^>]*?index=[\"'](\d+)", data)]
+        if declared and sorted(indices) != list(range(int(declared[1]) if indices else 0)):
+            raise MeshprepError(
+                f"declares {int(declared[1])} {what.decode()}, but {len(indices)} are there or "
+                "their numbers have gaps"
+            )
+    return []
+
+
+def _medit(path: Path) -> list[str]:
+    data = path.read_bytes()
+    words = re.findall(rb"^[ \t]*([A-Za-z]+)[ \t]*$", data, re.M) if data[:1] > b"\x1f" else []
+    return sorted({w.decode() for w in words} & MEDIT_IGNORED)
+
+
+def _abaqus(path: Path) -> list[str]:
+    data = path.read_bytes()
+    words = [w.strip().upper() for w in re.findall(rb"^\*([A-Za-z][^,\r\n]*)", data, re.M)]
+    if b"INCLUDE" in words:
+        raise MeshprepError("takes in other files with *INCLUDE: put them into one file")
+    if words.count(b"NODE") > 1 or b"PART" in words:
+        raise MeshprepError("has several parts or lists of nodes: write one part with one list")
+    known = {b"NODE", b"ELEMENT", b"NSET", b"ELSET", b"HEADING"}
+    return sorted({f"*{w.decode('utf-8', 'replace')}" for w in words if w not in known})
+
+
+def _nastran(path: Path) -> list[str]:
+    data = path.read_bytes()
+    cards = re.findall(rb"^([A-Z][A-Z0-9]*)\*?(?=[ ,\t]|$)", data.partition(b"BEGIN BULK")[2], re.M)
+    return sorted({c.decode() for c in cards} - NASTRAN_READ)
+
+
+def _permas(path: Path) -> list[str]:
+    words = re.findall(rb"^\$(\w+)", path.read_bytes(), re.M)
+    return sorted({w.decode().upper() for w in words} & {"NSET", "ESET"})
+
+
+def _obj(path: Path) -> list[str]:
+    words = set(re.findall(rb"^[ \t]*(l|p|curv|surf)[ \t]", path.read_bytes(), re.M))
+    return sorted(f"elements '{w.decode()}'" for w in words)
+
+
+def _tecplot(path: Path) -> list[str]:
+    zones = len(re.findall(rb"^[ \t]*ZONE\b", path.read_bytes(), re.M | re.I))
+    if zones > 1:
+        raise MeshprepError(f"has {zones} zones: write one file a zone")
+    return []
+
+
+def _tetgen(path: Path) -> list[str]:
+    other = path.with_suffix(".ele" if path.suffix == ".node" else ".node")
+    try:
+        check_input(other)
+    except MeshprepError as error:
+        raise MeshprepError(f"needs {other.name} beside it, which {error}") from None
+    return []
+
+
+_CHECKS: dict[str, Callable[[Path], list[str]]] = {
+    "vtu": _vtu,
+    "vtk": _vtk,
+    "xdmf": _xdmf,
+    "med": _hdf5,
+    "h5m": _hdf5,
+    "hmf": _hdf5,
+    "cgns": _hdf5,
+    "exodus": _exodus,
+    "ply": _ply,
+    "dolfin-xml": _dolfin,
+    "medit": _medit,
+    "abaqus": _abaqus,
+    "nastran": _nastran,
+    "permas": _permas,
+    "obj": _obj,
+    "tecplot": _tecplot,
+    "tetgen": _tetgen,
+}

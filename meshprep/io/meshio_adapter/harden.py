@@ -1,0 +1,179 @@
+"""Running meshio without being hurt by it.
+
+Its readers allocate what a header declares, loop for ever at the end of a file, and print where
+data are skipped. Three remedies, all inside this process, since a child process would cost every
+read about half a second: a NumPy that refuses to read more than the file holds, files that end
+loops at their end, and warnings that become findings.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from meshprep_runtime.errors import MeshprepError, MissingPackageError
+
+# Reads at the end of a file before a reader is taken to be in an endless loop.
+_PATIENCE = 1000
+_findings: ContextVar[list[str] | None] = ContextVar("meshio_findings", default=None)
+
+
+class _BoundedNumpy(ModuleType):
+    """NumPy, but ``fromfile`` never allocates for more numbers than the file has bytes for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
+    def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", **more: Any) -> Any:
+        """Read numbers; raises EOFError where ``count`` of them cannot be there."""
+        count = int(count)
+        if count > 0 and hasattr(file, "fileno"):
+            left = os.fstat(file.fileno()).st_size - file.tell()
+            # Text needs a digit and a blank each, the last one no blank.
+            needed = 2 * count - 1 if sep else count * np.dtype(dtype).itemsize
+            if needed > left:
+                raise EOFError(f"{count} numbers are declared, but {max(left, 0)} bytes are left")
+        if count < -1:
+            raise EOFError(f"{count} numbers are declared")
+        return np.fromfile(file, dtype=dtype, count=count, sep=sep, **more)
+
+
+class _EndingText(io.TextIOWrapper):
+    """A text file that stops a reader which goes on at the end."""
+
+    misses = 0
+
+    def readline(self, *size: int) -> str:  # type: ignore[override]
+        """The next line; raises EOFError after many reads past the end."""
+        return _counted(self, super().readline(*size))
+
+    def read(self, *size: int | None) -> str:
+        """The next characters; raises EOFError after many reads past the end."""
+        return _counted(self, super().read(*size))
+
+
+class _EndingBytes(io.BufferedReader):
+    """A binary file that stops a reader which goes on at the end or asks for too much."""
+
+    misses = 0
+
+    def readline(self, *size: int) -> bytes:  # type: ignore[override]
+        """The next line; raises EOFError after many reads past the end."""
+        return _counted(self, super().readline(*size))
+
+    def read(self, *size: int | None) -> bytes:
+        """The next bytes; raises EOFError where that many cannot be there."""
+        wanted = size[0] if size and size[0] is not None else -1
+        if wanted > os.fstat(self.fileno()).st_size - self.tell():
+            raise EOFError(f"{wanted} bytes are declared, but the file ends before")
+        return _counted(self, super().read(*size))
+
+
+def _counted(file: Any, found: Any) -> Any:
+    if not found:
+        file.misses += 1
+        if file.misses > _PATIENCE:
+            raise EOFError("the file ends in the middle")
+    return found
+
+
+@contextmanager
+def opened(path: Path, mode: str) -> Iterator[Any]:
+    """The file for a reader of meshio: ``"r"`` UTF-8 text, ``"rb"`` bytes."""
+    raw = _EndingBytes(io.FileIO(path))
+    file: Any = _EndingText(raw, encoding="utf-8") if mode == "r" else raw
+    with file:
+        yield file
+
+
+@cache
+def load() -> ModuleType:
+    """Import meshio and give its modules the bounded NumPy and the collecting warnings.
+
+    Outside of :func:`guarded` both behave as before, except that a read past the end of a file
+    raises where it gave a short array.
+    """
+    import meshio
+
+    meshio._mesh.topological_dimension.update(_FORGOTTEN)
+    bounded = _BoundedNumpy("numpy")
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("meshio."):
+            continue
+        for function in ("warn", "info"):
+            original = getattr(module, function, None)
+            if callable(original) and original.__module__ == "meshio._common":
+                setattr(module, function, _collecting(original))
+        if getattr(module, "np", None) is np and name.split(".")[1] in _FROMFILE:
+            module.np = bounded  # type: ignore[attr-defined]
+    return meshio
+
+
+# Types that meshio reads and writes, but cannot make a block of.
+_FORGOTTEN = {"triangle7": 2, "pyramid13": 3, "wedge12": 3, "wedge15": 3, "hexahedron24": 3}
+_FROMFILE = {"medit", "off", "stl", "tetgen", "ugrid", "vtk", "xdmf"}
+
+
+def _collecting(original: Callable[..., None]) -> Callable[..., None]:
+    def tell(text: str, *args: Any, **kwargs: Any) -> None:
+        findings = _findings.get()
+        if findings is None:
+            original(text, *args, **kwargs)
+        else:
+            findings.append(" ".join(str(text).split()))
+
+    tell.__module__ = __name__
+    return tell
+
+
+@contextmanager
+def guarded(what: str) -> Iterator[list[str]]:
+    """Run meshio: yields the list of its warnings; whatever it raises becomes one MeshprepError.
+
+    ``what`` begins the message: ``"not a readable VTU file"``.
+    """
+    findings: list[str] = []
+    token = _findings.set(findings)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # NumPy's way of saying that text held something other than numbers.
+            warnings.filterwarnings("error", message="string or file could not be read")
+            yield findings
+    except (MeshprepError, KeyboardInterrupt):
+        raise
+    except ImportError as error:
+        raise missing_package(error) from None
+    except (Exception, SystemExit) as error:
+        raise MeshprepError(f"{what}: {_reason(error)}") from error
+    finally:
+        _findings.reset(token)
+
+
+def missing_package(error: ImportError) -> MissingPackageError:
+    """The error that names the package and the command that installs it."""
+    name = (error.name or "the package").partition(".")[0]
+    return MissingPackageError(f"package {name} is needed: install it with  pip install {name}")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "it declares more than fits into memory"
+    if isinstance(error, KeyError):
+        return f"{error} is missing or unknown"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is no {error.encoding} text"
+    text = " ".join(str(error).split())
+    return text[:200] if text else f"it is malformed ({type(error).__name__})"

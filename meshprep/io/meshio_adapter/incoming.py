@@ -1,0 +1,187 @@
+"""From meshio's mesh to ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Dat, IndexList, Mesh, Tag
+from ..assemble import Block, Place, assemble
+from ..carries import group_of_array
+
+# Point data of these names would be taken for something else.
+_RESERVED = ("coordinates", "label")
+# meshio's names for types that come under several names.
+_ALIAS = {"tetra4": "tetra"}
+# Values that stand for no group.
+_NO_GROUP = {"obj:group_ids": -1}
+
+
+def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
+    """Build a Mesh: blocks merged by type, integers of groups as tags, sets as index lists.
+
+    Parameters
+    ----------
+    source : meshio.Mesh
+    unread : sequence of str
+        What the reader left out, in words: kept in ``extras["unread"]`` so that writing tells.
+    """
+    points = np.asarray(source.points)
+    if points.ndim != 2 or points.shape[1] not in (1, 2, 3):
+        raise MeshprepError(f"the points have the shape {points.shape}, must be (n, 2) or (n, 3)")
+    if points.shape[1] == 1:
+        points = np.pad(points, ((0, 0), (0, 1)))
+    blocks = [_block(source, k) for k in range(len(source.cells))]
+    dats, tags = _node_data(source.point_data, getattr(source, "point_tags", {}))
+    extras = _extras(source, [*unread, *_unplaced(source)])
+    mesh, places = assemble(
+        np.ascontiguousarray(points, dtype=np.float64),
+        blocks,
+        tag_names=_names(source, blocks),
+        dats=dats,
+        extras=extras,
+    )
+    return _completed(mesh, tags, [*_point_sets(source), *_cell_sets(source, places)])
+
+
+def _completed(mesh: Mesh, tags: Sequence[Tag], lists: Sequence[IndexList]) -> Mesh:
+    """The mesh with node tags and lists, and without tags that put nothing in a group."""
+    kept = [t for t in mesh.tags if t.group_id.size or t.names]
+    return Mesh(
+        mesh.sets.values(), mesh.maps.values(), mesh.dats, [*kept, *tags], lists, mesh.extras
+    )
+
+
+def _block(source: Any, k: int) -> Block:
+    block = source.cells[k]
+    if block.type.startswith(("polygon", "polyhedron")):
+        raise MeshprepError(
+            f"holds cells of type '{block.type}', which are not supported: "
+            "split them into triangles, tetrahedra or the like"
+        )
+    tags, data = {}, {}
+    for name, blocks in source.cell_data.items():
+        values = _plain(blocks[k])
+        group = group_of_array(name)
+        if group is not None and _is_group(values):
+            ids = _ids(values, name)
+            if ids.any():
+                tags[group] = ids
+        elif name != "label" or _is_group(values):
+            data[name] = values
+        else:
+            data[f"data:{name}"] = values
+    return Block(_ALIAS.get(block.type, block.type), np.asarray(block.data), tags=tags, data=data)
+
+
+def _plain(values: Any) -> NDArray:
+    """An array in native byte order, with one axis where rows have one component."""
+    out = np.asarray(values)
+    if out.dtype.byteorder not in "=|":
+        out = out.astype(out.dtype.newbyteorder("="))
+    return out[:, 0] if out.ndim == 2 and out.shape[1] == 1 else out
+
+
+def _is_group(values: NDArray) -> bool:
+    """Whether these can be group numbers: integers, or floating numbers that are whole."""
+    if values.ndim != 1:
+        return False
+    if values.dtype.kind == "f":
+        return bool(np.isfinite(values).all() and (values == np.round(values)).all())
+    return values.dtype.kind in "iu"
+
+
+def _ids(values: NDArray, name: str) -> NDArray[np.int64]:
+    return values.astype(np.int64) - _NO_GROUP.get(name, 0)
+
+
+def _node_data(
+    data: Mapping[str, Any], families: Mapping[int, Sequence[str]]
+) -> tuple[list[Dat], list[Tag]]:
+    dats, tags = [], []
+    names = {int(number): ", ".join(n) for number, n in families.items()}
+    for name, raw in data.items():
+        values = _plain(raw)
+        group = group_of_array(name)
+        if group is not None and _is_group(values):
+            ids = _ids(values, name)
+            named = names if group == "point_tags" else {}
+            if ids.any() or named:
+                tags.append(Tag.from_ids(group, "nodes", ids, named))
+        else:
+            safe = f"data:{name}" if name in _RESERVED and name != "label" else name
+            dats.append(Dat(safe, "nodes", values))
+    return dats, tags
+
+
+def _names(source: Any, blocks: Sequence[Block]) -> dict[tuple[str, int], dict[int, str]]:
+    """Names of groups: from ``field_data`` (name: number, dimension) and from MED's families."""
+    out: dict[tuple[str, int], dict[int, str]] = {}
+    tags = {name for b in blocks for name in b.tags}
+    for tag in tags & {"physical", "netgen:index"}:
+        for name, value in source.field_data.items():
+            number, dim = _number_and_dim(value)
+            # meshio makes such names up where a Netgen mesh has none.
+            if dim is not None and not re.fullmatch(r"cd\d_\d+", name):
+                out.setdefault((tag, dim), {})[number] = name
+    for tag, by_number in getattr(source, "group_names", {}).items():
+        out |= {(tag, dim): by_number for dim in range(4)}
+    for number, names in getattr(source, "cell_tags", {}).items():
+        for dim in range(4):
+            out.setdefault(("cell_tags", dim), {})[int(number)] = ", ".join(names)
+    return out
+
+
+def _number_and_dim(value: Any) -> tuple[int, int | None]:
+    array = np.asarray(value)
+    if array.shape != (2,) or array.dtype.kind not in "iu":
+        return 0, None
+    return int(array[0]), int(array[1])
+
+
+def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
+    """Field data and notes of the file, which hold no index."""
+    extras: dict[str, Any] = {}
+    named = {n for n, v in source.field_data.items() if _number_and_dim(v)[1] is not None}
+    rest = {n: v for n, v in source.field_data.items() if n not in named and n != "med:nom"}
+    if rest:
+        extras["field data"] = {name: np.asarray(value) for name, value in rest.items()}
+    if unread:
+        extras["unread"] = tuple(dict.fromkeys(unread))
+    return extras
+
+
+def _unplaced(source: Any) -> list[str]:
+    """Netgen's periodic pairs, which meshio keeps as plain arrays, and what a reader says."""
+    pairs = list(source.info) if isinstance(source.info, dict) else []
+    return [*pairs, *getattr(source, "left_out", ())]
+
+
+def _point_sets(source: Any) -> list[IndexList]:
+    attrs = {"kind": "point_set"}
+    return [
+        IndexList(name, "nodes", np.asarray(index).reshape(-1).astype(np.int64), attrs)
+        for name, index in source.point_sets.items()
+        if len(index)
+    ]
+
+
+def _cell_sets(source: Any, places: Sequence[Place]) -> list[IndexList]:
+    """One list a set and type of cell, counted along the merged set of that type."""
+    out = []
+    for name, blocks in source.cell_sets.items():
+        if len(blocks) != len(places):
+            raise MeshprepError(f"the cell set '{name}' does not fit the blocks of cells")
+        parts: dict[str, list[NDArray]] = {}
+        for place, index in zip(places, blocks, strict=True):
+            if index is not None and len(index):
+                parts.setdefault(place.set, []).append(np.asarray(index) + place.start)
+        attrs = {"kind": "cell_set"}
+        out += [IndexList(name, s, np.concatenate(p), attrs) for s, p in parts.items()]
+    return out

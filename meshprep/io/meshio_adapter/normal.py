@@ -1,0 +1,117 @@
+"""Where single formats keep less of names and sets than the table of capabilities can say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ...cells import shape_of
+from ...mesh import IndexList, Mesh, Tag
+from ..reduce import with_tags
+from .exodus import BLOCK
+
+# Names of groups that a format can write and read back; MED's are 80 bytes in a path of HDF5.
+_GROUP_NAMES = {
+    "med": re.compile(r"[\x20-\x2e\x30-\x7e]{1,80}(?<! )"),
+    "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
+}
+_LIST_NAMES = {
+    "abaqus": re.compile(r"[\x21-\x7e]+"),
+    "exodus": re.compile(r"[\x21-\x7e]{1,32}"),
+}
+
+
+def own_losses(name: str, mesh: Mesh) -> list[str]:
+    """What this format loses of a mesh that its capabilities let through."""
+    lost = _lost_blocks(mesh) if name == "exodus" else []
+    lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
+    return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
+
+
+def normal(name: str, mesh: Mesh) -> Mesh:
+    """The mesh without what :func:`own_losses` tells of."""
+    if name == "exodus":
+        mesh = with_tags(mesh, _blocks(mesh))
+    bad_names = _bad_group_names(name, mesh)
+    bad_lists = {id(i) for i in _bad_lists(name, mesh)}
+    if not bad_names and not bad_lists:
+        return mesh
+    return Mesh(
+        mesh.sets.values(),
+        mesh.maps.values(),
+        mesh.dats,
+        [_without(t, bad_names) for t in mesh.tags],
+        [i for i in mesh.lists if id(i) not in bad_lists],
+        mesh.extras,
+    )
+
+
+def _blocks(mesh: Mesh) -> list[Tag]:
+    """meshio writes a block a set, numbered in their order."""
+    return [
+        Tag.from_ids(BLOCK, s.name, np.full(s.size, i)) for i, s in enumerate(mesh.cell_sets, 1)
+    ]
+
+
+def _lost_blocks(mesh: Mesh) -> list[str]:
+    return [
+        f"the blocks '{t.name}' of '{t.set}': the file gets one block a type of cell"
+        for t in _blocks(mesh)
+        if (own := mesh.tag(BLOCK, t.set)) is not None
+        and not np.array_equal(own.first_ids(), t.first_ids())
+    ]
+
+
+def _without(tag: Tag, bad: set[str]) -> Tag:
+    return replace(tag, names={i: n for i, n in tag.names.items() if n not in bad})
+
+
+def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
+    """Names that do not fit, and names or numbers that stand for two things."""
+    if name not in _GROUP_NAMES:
+        return set()
+    pattern = _GROUP_NAMES[name]
+    key = _BY_FAMILY[name]
+    pairs = {
+        (key(mesh, t, i), n) for t in mesh.tags if t.set != "nodes" for i, n in t.names.items()
+    }
+    times = Counter(k for k, _ in pairs), Counter(n for _, n in pairs)
+    return {
+        n
+        for k, n in pairs
+        if times[0][k] > 1 or times[1][n] > 1 or not pattern.fullmatch(n) or k[-1] == 0
+    }
+
+
+def _number(mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
+    return (group,)
+
+
+def _number_in_dimension(mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
+    # Netgen lists the names by number from 1.
+    return (shape_of(str(mesh.sets[tag.set].cell_type)).dim, max(group, 0))
+
+
+_BY_FAMILY: dict[str, Callable[[Mesh, Tag, int], tuple[int, ...]]] = {
+    "med": _number,
+    "netgen": _number_in_dimension,
+}
+
+
+def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:
+    """Lists with names that do not fit, and sets that span several types or have two of a name."""
+    pattern = _LIST_NAMES.get(name)
+    times = Counter((i.name.upper(), i.set == "nodes") for i in mesh.lists)
+    for i in mesh.lists:
+        fits = pattern is None or (pattern.fullmatch(i.name) and "," not in i.name)
+        if (
+            not fits
+            or "=" in i.name
+            or times[i.name.upper(), i.set == "nodes"] > 1
+            or not i.index.size
+        ):
+            yield i

@@ -1,0 +1,108 @@
+"""From our mesh to meshio's, after :func:`meshprep.io.reduce.reduce` has left what fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mesh import Mesh
+from ..carries import Carries, array_of_group
+
+
+def convert(mesh: Mesh, carries: Carries, module: Any) -> Any:
+    """A ``meshio.Mesh`` with one block a set of cells, in the order of the mesh.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Reduced to what the format carries.
+    carries : Carries
+    module
+        The module ``meshio``.
+    """
+    sets = mesh.cell_sets
+    cells = [(str(s.cell_type), mesh.cell_map(s.name).table.copy()) for s in sets]
+    names = [s.name for s in sets]
+    points = np.array(mesh.coordinates)
+    made = module.Mesh(
+        _fitting(points) if carries.tag == "nastran:ref" else points,
+        cells,
+        point_data=_node_data(mesh, carries),
+        cell_data=_cell_data(mesh, carries, names),
+        point_sets={i.name: i.index.copy() for i in mesh.lists if i.set == "nodes"},
+        cell_sets=_cell_sets(mesh, names),
+    )
+    _add_names(mesh, made)
+    return made
+
+
+def _fitting(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers of at most 16 characters, which is what a Nastran field holds."""
+    rounded = [_sixteen(x) for x in points.ravel().tolist()]
+    return np.array(rounded).reshape(points.shape)
+
+
+def _sixteen(x: float) -> float:
+    if x == 0:
+        return 0.0
+    exponent = len(f"{x:.15e}".partition("e")[2].lstrip("+-").lstrip("0")) or 1
+    return float(f"{x:.{12 - exponent - (x < 0)}e}")
+
+
+def _node_data(mesh: Mesh, carries: Carries) -> dict[str, NDArray]:
+    out = {
+        d.name: d.values.copy() for d in mesh.dats if d.set == "nodes" and d.name != "coordinates"
+    }
+    for t in mesh.tags:
+        if t.set == "nodes":
+            out[array_of_group(t.name)] = t.first_ids()
+    # Formats with a number on every node write 1 where none is given, so give none as 0.
+    if carries.node_tag not in (None, "*", "nastran:ref"):
+        out.setdefault(str(carries.node_tag), np.zeros(mesh.size("nodes"), np.int64))
+    return out
+
+
+def _cell_data(mesh: Mesh, carries: Carries, names: list[str]) -> dict[str, list[NDArray]]:
+    out: dict[str, list[NDArray]] = {}
+    values = {(d.set, d.name): d.values for d in mesh.dats}
+    for name in dict.fromkeys(d.name for d in mesh.dats if d.set in names):
+        out[name] = [values[s, name].copy() for s in names]
+    for name in dict.fromkeys(t.name for t in mesh.tags if t.set in names):
+        out[array_of_group(name)] = [_ids(mesh, name, s) for s in names]
+    if carries.tag not in (None, "*"):
+        out.setdefault(str(carries.tag), [np.zeros(mesh.size(s), np.int64) for s in names])
+    return out
+
+
+def _ids(mesh: Mesh, tag: str, set_name: str) -> NDArray[np.int64]:
+    found = mesh.tag(tag, set_name)
+    return np.zeros(mesh.size(set_name), np.int64) if found is None else found.first_ids()
+
+
+def _cell_sets(mesh: Mesh, names: list[str]) -> dict[str, list[NDArray]]:
+    out: dict[str, list[NDArray]] = {}
+    for i in mesh.lists:
+        if i.set in names:
+            empty = [np.empty(0, np.int64) for _ in names]
+            out.setdefault(i.name, empty)[names.index(i.set)] = i.index.copy()
+    return out
+
+
+def _add_names(mesh: Mesh, made: Any) -> None:
+    """Names of groups where meshio looks for them: ``field_data``, and MED's families."""
+    from ...cells import shape_of
+
+    families: dict[int, list[str]] = {}
+    for t in mesh.tags:
+        split = {number: name.split(", ") for number, name in t.names.items()}
+        if t.set == "nodes":
+            made.point_tags = split
+        elif t.name == "cell_tags":
+            families |= split
+        else:
+            dim = shape_of(str(mesh.sets[t.set].cell_type)).dim
+            made.field_data |= {n: np.array([i, dim]) for i, n in t.names.items()}
+    if families:
+        made.cell_tags = families

@@ -1,0 +1,284 @@
+"""What each format can carry through meshio 5.3.5, found by writing meshes and reading them back.
+
+``tests/io/test_formats.py`` repeats those experiments: every entry is either an exact round trip
+or a loss with a name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..carries import Carries, Values
+
+LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
+_FLAT = ("line", "triangle", "quad")
+_SOLID = ("tetra", "pyramid", "wedge", "hexahedron")
+_SECOND = (
+    *("line3", "triangle6", "quad8", "quad9", "tetra10", "pyramid13"),
+    *("wedge15", "wedge18", "hexahedron20", "hexahedron27"),
+)
+_VTK = (
+    *LINEAR,
+    *_SECOND,
+    *("line4", "triangle7", "wedge12", "hexahedron24"),
+    *(f"VTK_LAGRANGE_{s}" for s in ("CURVE", "TRIANGLE", "QUADRILATERAL", "TETRAHEDRON")),
+    *(f"VTK_LAGRANGE_{s}" for s in ("HEXAHEDRON", "WEDGE", "PYRAMID")),
+)
+_WORD = r"[\x21-\x7e]+"
+_SIMPLE = r"[A-Za-z_][\w:.-]*"
+_XDMF_CAST = (
+    *((name, "int64") for name in ("int8", "int16", "uint8", "uint16")),
+    ("float32", "float64"),
+)
+_XDMF_VALUES = Values(cast=_XDMF_CAST)
+_TECPLOT_VALUES = Values(
+    kinds="f", widths=(1,), name=rf"(?![xyzXYZ]$){_SIMPLE}", cast=(("float32", "float64"),)
+)
+
+# HDF5 gives the groups of a MED file in the order of their names: H20, HE8, P13, ..., TR6.
+_MED_ORDER = (
+    *("hexahedron20", "hexahedron", "pyramid13", "wedge15", "wedge", "vertex", "pyramid"),
+    *("quad", "quad8", "line", "line3", "tetra10", "tetra", "triangle", "triangle6"),
+)
+
+
+# Keywords of a medit file that meshio reads past without keeping anything.
+MEDIT_IGNORED = frozenset(
+    {
+        "Corners",
+        "Normals",
+        "NormalAtVertices",
+        "SubDomainFromMesh",
+        "VertexOnGeometricVertex",
+        "VertexOnGeometricEdge",
+        "EdgeOnGeometricEdge",
+        "Identifier",
+        "Geometry",
+    }
+)
+# Cards of a Nastran deck that meshio keeps, and those that hold nothing.
+NASTRAN_READ = frozenset(
+    {
+        "GRID",
+        "ENDDATA",
+        "CELAS1",
+        "CROD",
+        "CTRIAR",
+        "CTRIA3",
+        "CTRAX6",
+        "CTRIAX6",
+        "CTRIA6",
+        "CQUADR",
+        "CSHEAR",
+        "CQUAD4",
+        "CQUAD8",
+        "CQUAD9",
+        "CTETRA",
+        "CPYRAM",
+        "CPYRA",
+        "CPENTA",
+        "CHEXA",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One format that meshio reads, and perhaps writes.
+
+    Parameters
+    ----------
+    name, extensions
+        As in :class:`meshprep.io.registry.Format`.
+    carries : Carries or None
+        None: read only; ``why`` says why it is not written.
+    mode : str or None
+        How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
+    options : dict
+        Arguments of meshio's writer.
+    tolerated : tuple of str
+        Beginnings of meshio's warnings on reading that tell of something left out; every other
+        warning is an error.
+    digits : int
+        Significant digits that numbers keep.
+    why : str
+        Why the format is read only.
+    """
+
+    name: str
+    extensions: tuple[str, ...]
+    carries: Carries | None = None
+    mode: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    tolerated: tuple[str, ...] = ()
+    digits: int = 17
+    why: str = ""
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "vtu",
+        (".vtu",),
+        Carries(_VTK, node_values=Values(), cell_values=Values(), tag="*", node_tag="*"),
+        options={"header_type": "UInt64"},
+    ),
+    Entry(
+        "vtk",
+        (".vtk",),
+        Carries(
+            _VTK,
+            node_values=Values(widths=(1, 3, 4, 6, 9), name=_WORD),
+            cell_values=Values(widths=(1, 3, 4, 6, 9), name=_WORD),
+            tag="*",
+            node_tag="*",
+        ),
+        mode="rb",
+    ),
+    Entry(
+        "xdmf",
+        (".xdmf", ".xmf"),
+        Carries(
+            (*_FLAT, *_SOLID),
+            node_values=_XDMF_VALUES,
+            cell_values=_XDMF_VALUES,
+            tag="*",
+            node_tag="*",
+            plane=True,
+        ),
+        options={"data_format": "XML"},
+    ),
+    Entry(
+        "medit",
+        (".mesh", ".meshb"),
+        Carries(LINEAR[1:], tag="medit:ref", node_tag="medit:ref", plane=True),
+        tolerated=("Meshio doesn't know keyword", "meshio doesn't know"),
+    ),
+    Entry(
+        "exodus",
+        (".e", ".exo", ".ex2"),
+        Carries(
+            (
+                *("vertex", "line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9"),
+                *(*_SOLID, "tetra10", "hexahedron20", "hexahedron27"),
+            ),
+            node_values=Values(kinds="f", widths=(1,), name=r"[\x21-\x7e]{1,32}"),
+            tag="exodus:block",
+            lists=("point_set",),
+            plane=True,
+        ),
+    ),
+    Entry(
+        "abaqus",
+        (".inp",),
+        Carries(
+            (
+                *("line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9", "tetra"),
+                *("tetra10", "wedge", "wedge15", "hexahedron", "hexahedron20"),
+            ),
+            lists=("point_set", "cell_set"),
+            plane=True,
+        ),
+        mode="r",
+    ),
+    Entry(
+        "nastran",
+        (".bdf", ".fem", ".nas"),
+        Carries(
+            ("line", "triangle", "triangle6", "quad", "quad8", *_SOLID),
+            tag="nastran:ref",
+            node_tag="nastran:ref",
+        ),
+        mode="r",
+        digits=10,
+    ),
+    Entry(
+        "med",
+        (".med",),
+        Carries(
+            (
+                *("vertex", "line", "line3", "triangle", "triangle6", "quad", "quad8", *_SOLID),
+                *("tetra10", "pyramid13", "wedge15", "hexahedron20"),
+            ),
+            type_order=_MED_ORDER,
+            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+"),
+            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+"),
+            tag="cell_tags",
+            node_tag="point_tags",
+            group_names=True,
+            plane=True,
+        ),
+    ),
+    Entry(
+        "ply",
+        (".ply",),
+        Carries(
+            ("vertex", *_FLAT),
+            node_values=Values(
+                widths=(1,),
+                name=_SIMPLE,
+                cast=(("int16", "int32"), ("uint16", "int32")),
+            ),
+        ),
+        mode="rb",
+    ),
+    Entry("obj", (".obj",), Carries(_FLAT[1:]), mode="r"),
+    Entry("off", (".off",), Carries(("triangle",)), mode="r"),
+    Entry(
+        "dolfin-xml",
+        (".xml",),
+        Carries(("triangle", "tetra"), lower="none", mixed=False, plane=True),
+    ),
+    Entry(
+        "netgen",
+        (".vol",),
+        Carries(
+            (*LINEAR, "triangle6", "quad8", "tetra10", "pyramid13", "wedge15", "hexahedron20"),
+            tag="netgen:index",
+            group_names=True,
+            plane=True,
+        ),
+        mode="r",
+    ),
+    Entry(
+        "h5m",
+        (".h5m",),
+        Carries(("line", "triangle", "tetra"), node_values=Values(name=r"[^/\x00-\x1f.]+")),
+        options={"add_global_ids": False},
+    ),
+    Entry(
+        "tecplot",
+        (".tec", ".dat"),
+        Carries(
+            ("line", "triangle", "quad", "tetra", "hexahedron"),
+            lower="none",
+            mixed=False,
+            node_values=_TECPLOT_VALUES,
+            cell_values=_TECPLOT_VALUES,
+            plane=True,
+        ),
+        mode="r",
+    ),
+    Entry("permas", (".post", ".dato"), Carries(LINEAR), mode="r"),
+    Entry(
+        "hmf",
+        (".hmf",),
+        Carries((*_FLAT, *_SOLID), node_values=Values(name=r"[^/\x00-\x1f.]+"), plane=True),
+    ),
+    Entry(
+        "avsucd",
+        (".avs",),
+        Carries(
+            LINEAR,
+            node_values=Values(kinds="f", name=_SIMPLE),
+            tag="avsucd:material",
+        ),
+        mode="r",
+        digits=15,
+    ),
+    Entry("flac3d", (".f3grid",), why="meshio turns some cells round"),
+    Entry("tetgen", (".node", ".ele"), why="it takes two files"),
+    Entry("ugrid", (".ugrid",), mode="r", why="meshio cannot write its groups"),
+    Entry("stl", (".stl",), why="it has no nodes, only corners of triangles"),
+    Entry("cgns", (".cgns",), why="meshio writes no valid CGNS"),
+)

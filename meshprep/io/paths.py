@@ -1,0 +1,36 @@
+"""Whether a path can be read, said before anything is opened."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+
+
+def check_input(path: Path) -> None:
+    """Raise MeshprepError unless this is a regular file with something in it that can be read.
+
+    The message is without the path. Pipes and devices are refused unopened, so nothing can hang.
+    """
+    try:
+        mode = path.stat()
+    except FileNotFoundError:
+        what = "is a broken link" if path.is_symlink() else "does not exist"
+        raise MeshprepError(f"{what}: check the name") from None
+    except OSError as error:
+        raise MeshprepError(f"cannot be opened: {reason(error)}") from None
+    if stat.S_ISDIR(mode.st_mode):
+        raise MeshprepError("is a directory: name a file in it")
+    if not stat.S_ISREG(mode.st_mode):
+        raise MeshprepError("is no regular file (a pipe, socket or device): copy it to a file")
+    if not os.access(path, os.R_OK):
+        raise MeshprepError("no permission to read it")
+    if mode.st_size == 0:
+        raise MeshprepError("is empty")
+
+
+def reason(error: OSError) -> str:
+    """What the system said, in lower case."""
+    return (error.strerror or str(error) or type(error).__name__).lower()

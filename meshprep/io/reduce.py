@@ -1,0 +1,285 @@
+"""What of a mesh is left in a format that cannot carry everything, and what is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..cells import shape_of
+from ..mesh import Dat, ElementSet, IndexList, Mesh, Tag
+from .carries import Carries, Values, array_of_group
+
+PREFERRED_TAGS = ("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The mesh, the format, the sets that stay, and the losses found so far."""
+
+    mesh: Mesh
+    carries: Carries
+    sets: tuple[ElementSet, ...]
+    dim: int
+    lost: list[str] = field(default_factory=list)
+
+
+def reduce(mesh: Mesh, carries: Carries) -> tuple[Mesh, list[str]]:
+    """The mesh as the format keeps it, and what it loses in a few words each.
+
+    Values that only a part of the elements has are filled with NaN where they are floating
+    numbers. Tags become one group an element. Coordinates get a zero where the format wants three.
+    O(size of the mesh).
+
+    Raises
+    ------
+    MeshprepError
+        Where the format cannot hold the cells of the highest dimension, or there are no
+        coordinates: nothing worth writing would be left.
+    """
+    dim = _highest(mesh)
+    lost: list[str] = []
+    job = _Job(mesh, carries, _cell_sets(mesh, carries, dim, lost), dim, lost)
+    nodes = mesh.sets["nodes"]
+    union = [
+        _ordered(s, mesh, carries) for s in mesh.sets.values() if s.name == "cells" and s.parts
+    ]
+    maps = [mesh.cell_map(s.name) for s in job.sets]
+    dats = [_coordinates(job), *_node_dats(job), *_cell_dats(job)]
+    tags = [*_tags(job, ["nodes"], carries.node_tag), *_cell_tags(job)]
+    lists = list(_lists(job))
+    _foreign_sets(job)
+    extras = _extras(job)
+    return Mesh([nodes, *job.sets, *union], maps, dats, tags, lists, extras), lost
+
+
+def _ordered(union: ElementSet, mesh: Mesh, carries: Carries) -> ElementSet:
+    if not carries.type_order:
+        return union
+    place = {p: carries.type_order.index(str(mesh.sets[p].cell_type)) for p in union.parts}
+    return replace(union, parts=tuple(sorted(union.parts, key=place.__getitem__)))
+
+
+def _highest(mesh: Mesh) -> int:
+    dims = [shape_of(str(s.cell_type)).dim for s in mesh.cell_sets]
+    if "nodes" not in mesh.sets or not dims or max(dims) == 0:
+        raise MeshprepError("there are no cells to write")
+    return max(dims)
+
+
+def _cell_sets(mesh: Mesh, carries: Carries, dim: int, lost: list[str]) -> tuple[ElementSet, ...]:
+    kept = []
+    top = [str(s.cell_type) for s in mesh.cell_sets if shape_of(str(s.cell_type)).dim == dim]
+    for s in mesh.cell_sets:
+        kind = str(s.cell_type)
+        below = dim - shape_of(kind).dim
+        lower = {"any": True, "facets": below == 1, "none": False}[carries.lower]
+        if kind in carries.cell_types and (below == 0 or lower):
+            kept.append(s)
+        elif below == 0:
+            raise MeshprepError(f"the format has no cells of type '{kind}': use another format")
+        else:
+            lost.append(f"{s.size} cells of type '{kind}'")
+    if len(top) > 1 and not carries.mixed:
+        raise MeshprepError(
+            f"the format holds cells of one type, this mesh has {' and '.join(top)}: "
+            "use another format"
+        )
+    if carries.type_order and top != sorted(top, key=carries.type_order.index):
+        lost.append(f"the order of the cell types {', '.join(top)}")
+    return tuple(kept)
+
+
+def _coordinates(job: _Job) -> Dat:
+    points = job.mesh.coordinates
+    if points is None:
+        raise MeshprepError("the mesh has no coordinates to write: give it some")
+    points = points.astype(np.float64, copy=False)
+    if points.shape[1] < 3 and not (job.carries.plane and points.shape[1] == 2):
+        points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
+    return Dat("coordinates", "nodes", points)
+
+
+def _values_of(job: _Job, set_name: str) -> Iterable[Dat]:
+    """The dats of a set but the coordinates; a name that repeats is lost."""
+    seen = set()
+    for d in job.mesh.dats:
+        if d.set != set_name or (d.name, d.set) == ("coordinates", "nodes"):
+            continue
+        if d.name in seen:
+            job.lost.append(f"more than one time step of '{d.name}' on '{set_name}'")
+            continue
+        seen.add(d.name)
+        yield d
+
+
+def _node_dats(job: _Job) -> list[Dat]:
+    kept = (_kept(job, d, job.carries.node_values) for d in _values_of(job, "nodes"))
+    return [d for d in kept if d is not None]
+
+
+def _cell_dats(job: _Job) -> list[Dat]:
+    """Dats of cells: one of each name on every set, filled where there is none."""
+    found: dict[str, dict[str, Dat]] = {}
+    for s in job.sets:
+        for d in _values_of(job, s.name):
+            kept = _kept(job, d, job.carries.cell_values)
+            if kept is not None:
+                found.setdefault(d.name, {})[s.name] = kept
+    out: list[Dat] = []
+    for name, by_set in found.items():
+        first = next(iter(by_set.values()))
+        shapes = {(d.values.shape[1:], d.values.dtype.kind) for d in by_set.values()}
+        absent = [s for s in job.sets if s.name not in by_set]
+        if len(shapes) > 1 or (absent and first.values.dtype.kind != "f"):
+            job.lost.append(f"values '{name}' of cells, as {_why(absent)}")
+            continue
+        out += by_set.values()
+        shape, dtype = first.values.shape[1:], first.values.dtype
+        out += [Dat(name, s.name, np.full((s.size, *shape), np.nan, dtype)) for s in absent]
+    return out
+
+
+def _why(absent: Sequence[ElementSet]) -> str:
+    if absent:
+        return f"the integers are not given on '{absent[0].name}'"
+    return "they differ in shape from set to set"
+
+
+def _kept(job: _Job, d: Dat, able: Values | None) -> Dat | None:
+    """The dat as the format writes it, or None with a line in the losses."""
+    text = f"values '{d.name}' on '{d.set}'"
+    if able is None:
+        job.lost.append(text)
+        return None
+    values = d.values
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    reason = _refusal(d, values, able, job.mesh.size(d.set))
+    if reason:
+        job.lost.append(f"{text} ({reason})")
+        return None
+    values = values.astype(dict(able.cast).get(values.dtype.name, values.dtype), copy=False)
+    if d.index is not None:
+        nothing = np.nan if values.dtype.kind == "f" else 0
+        full = np.full((job.mesh.size(d.set), *values.shape[1:]), nothing, values.dtype)
+        full[d.index] = values
+        values = full
+    return Dat(d.name, d.set, values)
+
+
+def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
+    if values.dtype.kind not in able.kinds:
+        return {"i": "integers", "u": "integers", "f": "floating numbers"}.get(
+            values.dtype.kind, f"of type {values.dtype}"
+        )
+    if values.dtype.itemsize > 8 or (values.dtype.itemsize == 2 and values.dtype.kind == "f"):
+        return f"of type {values.dtype}"
+    if values.ndim > 2 or values.shape[1:] == (0,):
+        return f"of shape {values.shape[1:]} each"
+    width = 1 if values.ndim == 1 else values.shape[1]
+    if able.widths and width not in able.widths:
+        return f"{width} components each"
+    if not re.fullmatch(able.name, d.name):
+        return "a name the format cannot hold"
+    if d.index is not None and d.index.size < n and values.dtype.kind != "f":
+        return f"integers on {d.index.size} of {n} elements"
+    return ""
+
+
+def _cell_tags(job: _Job) -> list[Tag]:
+    names = [s.name for s in job.sets]
+    if job.carries.tag_on == "facets":
+        top = [s.name for s in job.sets if shape_of(str(s.cell_type)).dim == job.dim]
+        for t in job.mesh.tags:
+            if t.set in top and t.group_id.size:
+                job.lost.append(f"groups '{t.name}' on '{t.set}'")
+        names = [n for n in names if n not in top]
+    return _tags(job, names, job.carries.tag)
+
+
+def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
+    """The tags of these sets that the format carries, under the names they come back with."""
+    tags = [t for t in job.mesh.tags if t.set in sets and (t.group_id.size or t.names)]
+    names = list(dict.fromkeys(t.name for t in tags))
+    chosen = [_choose(names, able)] if able and names else []
+    if able == "*":
+        values = job.carries.node_values if sets == ["nodes"] else job.carries.cell_values
+        chosen = [n for n in names if values and re.fullmatch(values.name, array_of_group(n))]
+    out = []
+    for t in tags:
+        if t.name in chosen:
+            out.append(_plain(job, t, t.name if able == "*" else str(able)))
+        else:
+            job.lost.append(f"groups '{t.name}' on '{t.set}'")
+    return out
+
+
+def _choose(names: Sequence[str], own: str) -> str:
+    wanted = (n for n in (own, *PREFERRED_TAGS) if n in names)
+    return next(wanted, names[0])
+
+
+def _plain(job: _Job, t: Tag, name: str) -> Tag:
+    """The tag with one group an element, and with names only where the format has them."""
+    if (np.diff(t.group_offset) > 1).any():
+        job.lost.append(f"all but the first group of each element in '{t.name}' on '{t.set}'")
+    if (t.group_id == 0).any():
+        job.lost.append(f"the group 0 of '{t.name}' on '{t.set}'")
+    names = dict(t.names)
+    if names and not job.carries.group_names:
+        job.lost.append(f"the names of the groups '{t.name}' on '{t.set}'")
+        names = {}
+    return Tag.from_ids(name, t.set, t.first_ids(), names)
+
+
+def _lists(job: _Job) -> Iterable[IndexList]:
+    stored = {"nodes", *(s.name for s in job.sets)}
+    for i in job.mesh.lists:
+        if i.attrs.get("kind") in job.carries.lists and i.set in stored and i.index.ndim == 1:
+            yield i
+        else:
+            job.lost.append(f"the list '{i.name}' of '{i.set}'")
+
+
+def _foreign_sets(job: _Job) -> None:
+    """Values and groups on sets that no mesh file has, such as derived edges and faces."""
+    dropped = {s.name for s in job.mesh.cell_sets} - {s.name for s in job.sets}
+    known = {"nodes", *(s.name for s in job.sets)} | dropped
+    for what, items in (("values", job.mesh.dats), ("groups", job.mesh.tags)):
+        foreign = [i for i in items if i.set not in known]
+        job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in foreign)
+
+
+def _extras(job: _Job) -> dict[str, object]:
+    kept = {}
+    for key, value in job.mesh.extras.items():
+        if key == "unread":
+            job.lost.extend(f"{what}, which was not read" for what in value)
+        elif key in job.carries.extras:
+            kept[key] = value
+        elif value is not None and not (hasattr(value, "__len__") and len(value) == 0):
+            job.lost.append(f"'{key}'")
+    return kept
+
+
+def with_tags(mesh: Mesh, tags: Iterable[Tag]) -> Mesh:
+    """The mesh with these tags instead of its own."""
+    return Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags, mesh.lists, mesh.extras)
+
+
+def flattened(mesh: Mesh) -> Mesh:
+    """The mesh with two coordinates a node, where the third is zero throughout."""
+    points = mesh.coordinates
+    if points is None or points.shape[1] < 3 or points[:, 2].any():
+        return mesh
+    flat = [
+        replace(d, values=d.values[:, :2]) if (d.name, d.set) == ("coordinates", "nodes") else d
+        for d in mesh.dats
+    ]
+    return Mesh(mesh.sets.values(), mesh.maps.values(), flat, mesh.tags, mesh.lists, mesh.extras)
