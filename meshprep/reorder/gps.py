@@ -7,8 +7,9 @@
 3. Numbering level by level, by adjacency, lowest degree first.
 
 What the paper leaves quadratic is capped (candidates of the last level) or touched once
-(components, levels). Where the paper picks one end and a direction by rule, both ends and both
-directions are numbered and the best is kept.
+(components, levels). Both directions of a numbering are measured and the better one is kept. The
+paper's rule picks the end; small graphs, where time does not matter, try both ends and several
+starts instead.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from .levels_number import number
 # Mean distance of neighbours past which a graph is renumbered breadth-first before the work: the
 # window of vertices that a search then touches fits in a second-level cache.
 LOCAL_GAP = 1 << 15
-# Components of more vertices are numbered once, smaller ones four times.
-LARGE = 1 << 15
-# How many vertices of the last level are tried as the other end, and how often the search may
-# begin again from a deeper one: both keep the cost linear where [GPS76] is quadratic.
-MANY_CANDIDATES, FEW_CANDIDATES, MAX_ROUNDS = 8, 3, 12
+# Starts for each component: as many as keep tries x neighbours within the budget.
+BUDGET, MAX_TRIES = 1 << 18, 8
+# Vertices of the last level tried as the other end, with one try and with more; and how often the
+# search may begin again from a deeper one. [GPS76] tries all of them, without end.
+FEW, MANY, MAX_ROUNDS = 3, 16, 12
 
 
 def gps(graph: Csr) -> NDArray[np.int32]:
@@ -38,7 +39,7 @@ def gps(graph: Csr) -> NDArray[np.int32]:
     Parameters
     ----------
     graph : Csr
-        Neighbours of each vertex, both ways; loops are ignored.
+        Neighbours of each vertex; symmetric, which is not checked. Loops do no harm.
 
     Returns
     -------
@@ -47,7 +48,8 @@ def gps(graph: Csr) -> NDArray[np.int32]:
 
     Notes
     -----
-    O(vertices + edges), apart from sorting the children of one vertex by degree.
+    O(vertices + edges), apart from sorting by degree what one vertex numbers. Against [GPS76]:
+    at most a fixed number of searches, and only the levels in use are looked at.
     """
     # unsigned: numba then leaves out the test for negative indices, half of a search's time
     offset = graph.offset.view(np.uint64)
@@ -67,7 +69,7 @@ def _connected_first(new_to_old: NDArray[np.int32], offset: NDArray[np.int64]) -
 
 
 @njit(cache=True)
-def _mean_gap(offset, index):
+def _mean_gap(offset: NDArray, index: NDArray) -> float:
     """Mean distance of the neighbours of every 16th vertex."""
     total, count = 0.0, 0
     for i in range(0, offset.size - 1, 16):
@@ -78,7 +80,9 @@ def _mean_gap(offset, index):
 
 
 @njit(cache=True)
-def _renumbered(offset, index, order, far):
+def _renumbered(
+    offset: NDArray, index: NDArray, order: NDArray, far: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
     """The graph with vertex ``order[i]`` as ``i``."""
     n = order.size
     position = np.empty(n, np.uint32)
@@ -96,55 +100,70 @@ def _renumbered(offset, index, order, far):
 
 
 @njit(cache=True)
-def _gps(offset, index, bound, far, rounds):
+def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: int) -> NDArray:
+    """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
     out = np.empty((2, n), np.uint32)
-    # three rows of levels, the queue, and where pieces begin
+    # three rows of levels, a queue, and where its pieces begin
     work = np.empty((3, n), np.int32), np.empty(n, np.uint32), np.empty(n + 1, np.int32)
+    tries = min(max(BUDGET // max(index.size, 1), 1), MAX_TRIES)
+    effort = rounds, MANY if tries > 1 else FEW, tries > 1
     for c in range(bound.size - 1):
-        begin, end = bound[c], bound[c + 1]
+        begin, end, best = bound[c], bound[c + 1], np.inf
         if end - begin == 1:
             out[0, begin] = begin
-            continue
-        effort = (rounds, FEW_CANDIDATES) if end - begin > LARGE else (rounds, MANY_CANDIDATES)
-        best = _try_start(offset, index, begin, end, far[c], effort, np.inf, work, out)
-        if end - begin <= LARGE:
-            start = lowest_degree(offset, np.arange(begin, end).astype(np.uint32))
-            if start != far[c]:
-                _try_start(offset, index, begin, end, start, effort, best, work, out)
+        for t in range(min(tries, end - begin - 1)):
+            start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
+            best = _try_start(offset, index, begin, end, start, effort, best, work, out)
     return out[0]
 
 
 @njit(cache=True)
-def _try_start(offset, index, begin, end, start, effort, best, work, out):
-    """Number one component; where the score falls below ``best``, into ``out[0, begin:end]``.
+def _start(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
+    """Where try ``t`` starts: at the lowest degree, as in [GPS76], then evenly spread."""
+    vertices = np.arange(begin, end).astype(np.uint32)
+    return lowest_degree(offset, vertices) if t == 1 else vertices[vertices.size * t // tries]
 
-    Returns the best score. ``out[1]`` is scratch.
+
+@njit(cache=True)
+def _try_start(
+    offset: NDArray,
+    index: NDArray,
+    begin: int,
+    end: int,
+    start: int,
+    effort: tuple,
+    best: float,
+    work: tuple,
+    out: NDArray,
+) -> float:
+    """Number one component; where the cost falls below ``best``, into ``out[0, begin:end]``.
+
+    Returns the lowest cost so far. ``out[1]`` is scratch.
     """
-    levels, queue, bins = work
+    (levels, queue, bins), (rounds, n_candidates, both_ends) = work, effort
+    queue, out = queue[begin:end], out[:, begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        offset, index, begin, end, start, levels, queue[begin:end], effort
+        offset, index, begin, end, start, levels, queue, (rounds, n_candidates)
     )
     level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
     size = np.zeros(depth, np.int32)
-    combine(offset, index, begin, end, level, other, state, queue[begin:end], bins, size, narrow_v)
-    # a large component is numbered from the end of lower degree only, as the paper does
+    combine(offset, index, begin, end, level, other, state, queue, bins, size, narrow_v)
     v_first = offset[v + 1] - offset[v] <= offset[u + 1] - offset[u]
-    if end - begin <= LARGE or not v_first:
+    if both_ends or not v_first:
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
-        backward = size[::-1].copy()
-        score = number(offset, index, u, begin, other, backward, out[1, begin:end])
-        best = _keep_better(score, best, out[:, begin:end])
-    if end - begin <= LARGE or v_first:
-        score = number(offset, index, v, begin, level, size, out[1, begin:end])
-        best = _keep_better(score, best, out[:, begin:end])
+        cost = number(offset, index, u, begin, other, size[::-1].copy(), out[1])
+        best = _keep_better(cost, best, out)
+    if both_ends or v_first:
+        cost = number(offset, index, v, begin, level, size, out[1])
+        best = _keep_better(cost, best, out)
     return best
 
 
 @njit(cache=True)
-def _keep_better(score, best, out):
-    product, reverse = score
+def _keep_better(cost: tuple[float, bool], best: float, out: NDArray) -> float:
+    product, reverse = cost
     if product < best:
         out[0] = out[1, ::-1] if reverse else out[1]
     return min(product, best)

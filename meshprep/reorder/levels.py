@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(cache=True)
-def breadth_first(offset, index, root, level, queue, width_limit):
+def breadth_first(
+    offset: NDArray, index: NDArray, root: int, level: NDArray, queue: NDArray, width_limit: int
+) -> tuple[int, int, int, int]:
     """Levels from ``root``; stops as soon as one has ``width_limit`` vertices or more.
 
     ``level`` is -1 on the component of ``root``; ``queue`` receives its vertices level by level.
@@ -39,7 +42,7 @@ def breadth_first(offset, index, root, level, queue, width_limit):
 
 
 @njit(cache=True)
-def components(offset, index):
+def components(offset: NDArray, index: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Connected components in the order of their first vertices, each in breadth-first order.
 
     Returns the vertices (n,), the offset of each component (n_components + 1,), and for each one
@@ -63,7 +66,7 @@ def components(offset, index):
 
 
 @njit(cache=True)
-def lowest_degree(offset, vertices):
+def lowest_degree(offset: NDArray, vertices: NDArray) -> int:
     """The first vertex of lowest degree."""
     best = vertices[0]
     for v in vertices:
@@ -73,7 +76,7 @@ def lowest_degree(offset, vertices):
 
 
 @njit(cache=True)
-def candidates(offset, last, chosen):
+def candidates(offset: NDArray, last: NDArray, chosen: NDArray) -> int:
     """Fill ``chosen`` with the vertices of lowest degree in ``last``; returns how many. Linear."""
     count = 0
     for v in last:
@@ -91,7 +94,16 @@ def candidates(offset, last, chosen):
 
 
 @njit(cache=True)
-def pseudo_diameter(offset, index, begin, end, start, levels, queue, effort):
+def pseudo_diameter(
+    offset: NDArray,
+    index: NDArray,
+    begin: int,
+    end: int,
+    start: int,
+    levels: NDArray,
+    queue: NDArray,
+    effort: tuple,
+) -> tuple[int, int, int, int, int, bool]:
     """End points of a pseudo-diameter of the component ``begin..end-1`` [GPS76 algorithm I].
 
     Returns the ends ``v`` and ``u``, the rows of ``levels`` (three) that hold their

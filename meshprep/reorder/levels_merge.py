@@ -8,10 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit(cache=True)
-def combine(offset, index, begin, end, level, other, state, queue, bins, size, prefer_first):
+def combine(
+    offset: NDArray,
+    index: NDArray,
+    begin: int,
+    end: int,
+    level: NDArray,
+    other: NDArray,
+    state: NDArray,
+    queue: NDArray,
+    bins: NDArray,
+    size: NDArray,
+    prefer_first: bool,
+) -> None:
     """Merge the levels from both ends into ``level`` [GPS76 algorithm II].
 
     ``other`` holds the levels from the second end and becomes those counted from the first.
@@ -32,7 +45,15 @@ def combine(offset, index, begin, end, level, other, state, queue, bins, size, p
 
 
 @njit(cache=True)
-def _pieces(offset, index, begin, end, state, queue, bound):
+def _pieces(
+    offset: NDArray,
+    index: NDArray,
+    begin: int,
+    end: int,
+    state: NDArray,
+    queue: NDArray,
+    bound: NDArray,
+) -> int:
     """Connected pieces of the vertices with ``state`` 1; returns how many. Leaves ``state`` 0."""
     count, head, tail = 0, 0, 0
     bound[0] = 0
@@ -57,7 +78,9 @@ def _pieces(offset, index, begin, end, state, queue, bound):
 
 
 @njit(cache=True)
-def _settle(piece, level, other, size, prefer_first):
+def _settle(
+    piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
+) -> None:
     """Put one piece on the side where the widest level it touches stays narrower."""
     first, second = _widest(piece, level, size), _widest(piece, other, size)
     if second < first or (second == first and not prefer_first):
@@ -68,7 +91,7 @@ def _settle(piece, level, other, size, prefer_first):
 
 
 @njit(cache=True)
-def _widest(piece, level, size):
+def _widest(piece: NDArray, level: NDArray, size: NDArray) -> int:
     widest = 0
     for p in piece:
         size[level[p]] += 1

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
+# Up to this many vertices an insertion sort beats sorting packed keys.
 SHORT = 24
 
 
 @njit(cache=True)
-def number(offset, index, start, begin, level, size, out):
+def number(
+    offset: NDArray,
+    index: NDArray,
+    start: int,
+    begin: int,
+    level: NDArray,
+    size: NDArray,
+    out: NDArray,
+) -> tuple[float, bool]:
     """Number one component from ``start`` [GPS76 algorithm III].
 
     Parameters
@@ -27,7 +37,8 @@ def number(offset, index, start, begin, level, size, out):
 
     Returns
     -------
-    Bandwidth times the smaller profile of both directions, and whether that is the reverse one.
+    The cost of the numbering, and whether it is that of the reverse one: the cube of the bandwidth
+    times the smaller profile of both directions, so that 1 % of bandwidth is worth 3 % of profile.
 
     Notes
     -----
@@ -63,11 +74,13 @@ def number(offset, index, start, begin, level, size, out):
             if head < first:
                 reverse_profile += max(high, head) - head
             head += 1
-    return float(bandwidth) * min(profile, reverse_profile), reverse_profile < profile
+    return float(bandwidth) ** 3 * min(profile, reverse_profile), reverse_profile < profile
 
 
 @njit(cache=True, inline="always")
-def _append(offset, index, p, depth, level, out, tail):
+def _append(
+    offset: NDArray, index: NDArray, p: int, depth: int, level: NDArray, out: NDArray, tail: int
+) -> tuple[int, int]:
     """Number the neighbours of ``p`` in this level.
 
     Returns how many, and the highest number among all its neighbours that have one.
@@ -89,7 +102,7 @@ def _append(offset, index, p, depth, level, out, tail):
 
 
 @njit(cache=True)
-def _sort_by_degree(offset, vertices):
+def _sort_by_degree(offset: NDArray, vertices: NDArray) -> None:
     """Stable sort in place: insertion where there are few, else by packed keys."""
     if vertices.size > SHORT:
         key = np.empty(vertices.size, np.int64)
@@ -110,7 +123,9 @@ def _sort_by_degree(offset, vertices):
 
 
 @njit(cache=True)
-def _leftovers(offset, begin, level, depth, n):
+def _leftovers(
+    offset: NDArray, begin: int, level: NDArray, depth: int, n: int
+) -> tuple[NDArray, NDArray]:
     """Vertices not numbered yet, by level and degree; and where each level begins. Linear."""
     waiting, degree, where = np.empty(n, np.uint32), np.empty(n, np.int32), np.empty(n, np.int32)
     count = highest = 0
@@ -127,7 +142,7 @@ def _leftovers(offset, begin, level, depth, n):
 
 
 @njit(cache=True)
-def _counting_sort(vertices, key, n_keys):
+def _counting_sort(vertices: NDArray, key: NDArray, n_keys: int) -> tuple[NDArray, NDArray]:
     """Vertices by ascending key, stable; and where each key begins. O(vertices + keys)."""
     bound = np.zeros(n_keys + 1, np.int64)
     for k in key:

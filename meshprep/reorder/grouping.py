@@ -1,0 +1,143 @@
+"""Data grouping: points that the same blocks use stand together [S19 section 2.3.2]."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+
+def group_points(
+    table: NDArray[np.int32], n_to: int, block_offset: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Sort points by how many blocks access them, then by which blocks, lexicographically.
+
+    Points that one block alone uses come first, so that its data are contiguous; points on the
+    border of the same blocks stand together behind [S19 section 2.3.2]. Points of the same
+    blocks keep their order; unused points come last.
+
+    Parameters
+    ----------
+    table : (n_from, arity) int32
+        Rows in the order of the blocks; several maps into one set side by side.
+    n_to : int
+        Number of points.
+    block_offset : (n_blocks + 1,) int64
+        Block ``b`` owns rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+
+    Returns
+    -------
+    new_to_old : (n_to,) int32
+
+    Raises
+    ------
+    MeshprepError
+        When the offsets do not rise from 0 to the number of rows.
+
+    Notes
+    -----
+    Partition refinement: points with equally many blocks begin as one class; block after block
+    splits off, ahead of the rest of each class, the points it accesses. Among classes of one
+    count that is the lexicographic order. O(n_from x arity + n_to).
+    """
+    offset = np.asarray(block_offset, dtype=np.int64)
+    n = table.shape[0]
+    if offset.size < 1 or offset[0] != 0 or offset[-1] != n or (np.diff(offset) < 0).any():
+        raise MeshprepError(f"grouping: the block offsets must rise from 0 to {n}, one a block")
+    count = _block_count(table, n_to, offset)
+    return _sorted_by(*_classes(table, offset, count))
+
+
+@njit(cache=True)
+def _block_count(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
+    """Number of distinct blocks of each point."""
+    count = np.zeros(n_to, np.int32)
+    last = np.full(n_to, -1, np.int32)
+    for b in range(block_offset.size - 1):
+        for i in range(block_offset[b], block_offset[b + 1]):
+            for j in range(table.shape[1]):
+                p = table[i, j]
+                if last[p] != b:
+                    last[p] = b
+                    count[p] += 1
+    return count
+
+
+@njit(cache=True)
+def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:
+    """The class of each point, and the ring of classes as :func:`_ring` makes it."""
+    n_counts = count.max() + 1 if count.size else 1
+    # unused points, of count 0, make the last class
+    kind = np.where(count == 0, n_counts, count).astype(np.int32) - 1
+    # no more classes than points hold one, and those that begin empty
+    capacity = n_counts + count.size + 1
+    ring, size = _ring(n_counts, capacity), np.bincount(kind, minlength=capacity)
+    free, n_free = np.arange(capacity - 1, n_counts - 1, -1), capacity - n_counts
+    split_by, part = np.full(capacity, -1, np.int32), np.empty(capacity, np.int32)
+    last = np.full(count.size, -1, np.int32)
+    for b in range(block_offset.size - 1):
+        for i in range(block_offset[b], block_offset[b + 1]):
+            for j in range(table.shape[1]):
+                p = table[i, j]
+                if last[p] == b:
+                    continue
+                last[p] = b
+                old = kind[p]
+                if split_by[old] != b:
+                    n_free -= 1
+                    new = free[n_free]
+                    split_by[old], part[old], split_by[new], size[new] = b, new, -1, 0
+                    _insert_before(ring, new, old)
+                kind[p] = part[old]
+                size[part[old]] += 1
+                size[old] -= 1
+                if size[old] == 0:
+                    _remove(ring, old)
+                    free[n_free] = old
+                    n_free += 1
+    return kind, ring
+
+
+@njit(cache=True)
+def _ring(n: int, capacity: int) -> NDArray:
+    """Classes 0..n-1 in a ring: row 0 holds the one before, row 1 the one behind.
+
+    The ring begins and ends at entry ``capacity``, which is no class.
+    """
+    ring = np.empty((2, capacity + 1), np.int32)
+    for c in range(n):
+        ring[0, c], ring[1, c] = c - 1, c + 1
+    ring[0, 0] = ring[1, n - 1] = capacity
+    ring[0, capacity], ring[1, capacity] = n - 1, 0
+    return ring
+
+
+@njit(cache=True)
+def _insert_before(ring: NDArray, new: int, old: int) -> None:
+    before = ring[0, old]
+    ring[0, new], ring[1, new] = before, old
+    ring[1, before] = ring[0, old] = new
+
+
+@njit(cache=True)
+def _remove(ring: NDArray, c: int) -> None:
+    before, behind = ring[0, c], ring[1, c]
+    ring[1, before], ring[0, behind] = behind, before
+
+
+@njit(cache=True)
+def _sorted_by(kind: NDArray, ring: NDArray) -> NDArray:
+    """Points by the place of their class in the ring; counting sort, stable."""
+    capacity = ring.shape[1] - 1
+    size = np.bincount(kind, minlength=capacity)
+    at, c = 0, ring[1, capacity]
+    while c != capacity:
+        at, size[c] = at + size[c], at
+        c = ring[1, c]
+    out = np.empty(kind.size, np.int32)
+    for p in range(kind.size):
+        out[size[kind[p]]] = p
+        size[kind[p]] += 1
+    return out

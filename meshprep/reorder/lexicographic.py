@@ -1,0 +1,50 @@
+"""The order of a from-set that follows the order of the points it reaches."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .radix import stable_argsort
+
+
+def from_set_order(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Sort elements by their points, lexicographically [S19 section 2.3.1].
+
+    Parameters
+    ----------
+    table : (n_from, arity) int32
+        The points of each element in the new numbering, not negative.
+
+    Returns
+    -------
+    new_to_old : (n_from,) int32
+        Ascending by the row of each element with its points in ascending order; elements with
+        the same points keep their order.
+
+    Notes
+    -----
+    Rows are packed into as few 64-bit words as hold them. O(n_from x arity), apart from sorting
+    inside a row.
+    """
+    n, arity = table.shape
+    if n == 0:
+        return np.empty(0, dtype=np.int32)
+    bits = max(int(table.max()).bit_length(), 1)
+    per_word = 64 // bits
+    return stable_argsort(_packed_rows(table, bits, per_word, -(-arity // per_word)))
+
+
+@njit(cache=True)
+def _packed_rows(table: NDArray, bits: int, per_word: int, n_words: int) -> NDArray:
+    n, arity = table.shape
+    words = np.zeros((n, n_words), np.uint64)
+    row = np.empty(arity, np.int32)
+    for i in range(n):
+        row[:] = table[i]
+        row.sort()
+        for j in range(arity):
+            word = words[i, j // per_word]
+            words[i, j // per_word] = (word << np.uint64(bits)) | np.uint64(row[j])
+    return words

@@ -1,0 +1,27 @@
+"""The table of locality methods."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .gps import gps
+from .hilbert import hilbert
+from .problem import LocalityProblem, Method
+from .rcm import rcm
+
+
+def _gps(problem: LocalityProblem) -> NDArray[np.int32]:
+    return gps(problem.graph)
+
+
+def _none(problem: LocalityProblem) -> NDArray[np.int32]:
+    return np.arange(problem.n_points, dtype=np.int32)
+
+
+METHODS: dict[str, Method] = {
+    "gps": Method(_gps, "Gibbs-Poole-Stockmeyer: small bandwidth and profile, no coordinates"),
+    "rcm": Method(rcm, "reverse Cuthill-McKee: cheaper than gps, wider, no coordinates"),
+    "hilbert": Method(hilbert, "along a Hilbert curve through the coordinates", True),
+    "none": Method(_none, "keep the order of the input"),
+}

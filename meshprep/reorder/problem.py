@@ -1,0 +1,79 @@
+"""What a locality method is given, and what a method is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..incidence import Csr, point_graph
+
+
+@dataclass(frozen=True, eq=False)
+class LocalityProblem:
+    """The points of a map, to be numbered so that the points of an element stand close together.
+
+    Parameters
+    ----------
+    table : (n_from, arity) int32
+        The points of each element, in 0..n_points-1.
+    n_points : int
+    coordinates : (n_points, d) or None
+
+    Raises
+    ------
+    MeshprepError
+        When the table is not two-dimensional, names a point outside the set, or the coordinates
+        are not one row a point.
+    """
+
+    table: NDArray[np.int32]
+    n_points: int
+    coordinates: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        table = self.table
+        if table.ndim != 2 or table.dtype != np.int32:
+            raise MeshprepError(
+                f"locality order: the table has shape {table.shape} and dtype {table.dtype}, "
+                "must be int32 of shape (n_from, arity)"
+            )
+        if table.size and (table.min() < 0 or table.max() >= self.n_points):
+            raise MeshprepError(
+                f"locality order: the table names points {table.min()}..{table.max()}, "
+                f"but there are {self.n_points}"
+            )
+        where = self.coordinates
+        if where is not None and (where.ndim != 2 or where.shape[0] != self.n_points):
+            raise MeshprepError(
+                f"locality order: coordinates have shape {where.shape}, "
+                f"must be ({self.n_points}, d), one row a point"
+            )
+
+    @cached_property
+    def graph(self) -> Csr:
+        """The clique graph of the points, made when first asked for [S19 section 2.3.1]."""
+        return point_graph(self.table, self.n_points)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to order the points of a map.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(problem) -> new_to_old``, an (n_points,) int32 permutation.
+    description : str
+        One line for help texts.
+    needs_coordinates : bool
+    """
+
+    function: Callable[[LocalityProblem], NDArray[np.int32]]
+    description: str
+    needs_coordinates: bool = False

@@ -1,0 +1,187 @@
+"""From the orderings of some sets to an ordering of every set of a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
+
+from ..mesh import Mesh
+from .lexicographic import from_set_order
+
+Orderings = dict[str, Ordering]
+
+
+def propagate(mesh: Mesh, known: Mapping[str, Ordering]) -> Orderings:
+    """An ordering for every set: the known ones kept, the others derived from them.
+
+    The first rule that applies is taken, again and again, maps in the order of the mesh:
+
+    1. A union set and its parts follow each other: parts stay one after the other.
+    2. A set with a map into an ordered set: lexicographic by its new points [S19 section 2.3.1].
+    3. A set that ordered sets map into: in the order in which they touch it, map after map;
+       untouched elements last, in their old order.
+    4. What nothing reaches keeps its order.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    known : mapping of set name to Ordering
+        From the mesh's numbering.
+
+    Returns
+    -------
+    dict of set name to Ordering
+        In the order of the mesh's sets.
+
+    Raises
+    ------
+    MeshprepError
+        On an unknown set, an ordering of the wrong size, and the ordering of a union set that
+        mixes its parts or contradicts theirs.
+
+    Notes
+    -----
+    O(sum over the sets of the size of one map each, and over maps reached by rule 3).
+    """
+    _check(mesh, known)
+    done: Orderings = dict(known)
+    while _apply_first(mesh, done, (_unions, _by_points, _by_touch)):
+        pass
+    for name, s in mesh.sets.items():
+        if name not in done and not s.parts:
+            done[name] = Ordering.identity(s.size)
+    while _apply_first(mesh, done, (_unions,)):
+        pass
+    return {name: done[name] for name in mesh.sets}
+
+
+def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> NDArray[np.int32]:
+    """The order of a union set with its parts one after the other; stable inside each part.
+
+    Parameters
+    ----------
+    new_to_old : (n,) int32
+        Any order of the union set.
+    part_sizes : sequence of int
+        Sizes of the parts, ``n`` together.
+
+    Returns
+    -------
+    new_to_old : (n,) int32
+        First the elements of the first part.
+    """
+    forward = np.asarray(new_to_old, dtype=np.int32)
+    bound = np.cumsum([0, *part_sizes])
+    if bound[-1] != forward.size:
+        raise MeshprepError(
+            f"an ordering of {forward.size} elements does not fit parts of {bound[-1]} together"
+        )
+    pairs = pairwise(bound)
+    pieces = [forward[(forward >= low) & (forward < high)] for low, high in pairs]
+    return np.concatenate([np.empty(0, dtype=np.int32), *pieces])
+
+
+Rule = Callable[[Mesh, Orderings], Iterator[tuple[str, Ordering]]]
+
+
+def _apply_first(mesh: Mesh, done: Orderings, rules: tuple[Rule, ...]) -> bool:
+    """Add what the first rule finds; False when none finds anything."""
+    for rule in rules:
+        for name, ordering in rule(mesh, done):
+            done[name] = ordering
+            return True
+    return False
+
+
+def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
+    for union in mesh.sets.values():
+        sizes = [mesh.size(p) for p in union.parts]
+        bound = np.cumsum([0, *sizes])
+        if union.name in done:
+            for part, low, high in zip(union.parts, bound[:-1], bound[1:], strict=True):
+                if part not in done:
+                    piece = done[union.name].new_to_old[low:high] - np.int32(low)
+                    yield part, Ordering.from_new_to_old(piece, part)
+        elif union.parts and all(p in done for p in union.parts):
+            yield union.name, _side_by_side([done[p] for p in union.parts], union.name)
+
+
+def _by_points(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
+    for m in mesh.maps.values():
+        if m.to_set in done and m.from_set not in done:
+            order = from_set_order(done[m.to_set].old_to_new[m.table])
+            yield m.from_set, _with_parts(mesh, m.from_set, order)
+
+
+def _by_touch(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
+    for m in mesh.maps.values():
+        if m.from_set in done and m.to_set not in done:
+            into = [o for o in mesh.maps.values() if o.to_set == m.to_set and o.from_set in done]
+            yield m.to_set, _with_parts(mesh, m.to_set, _touched(mesh.size(m.to_set), into, done))
+
+
+def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> NDArray[np.int32]:
+    order, place, count = np.empty(n, np.int32), np.full(n, -1, np.int32), 0
+    for m in maps:
+        count = _first_touch(m.table, done[m.from_set].new_to_old, place, order, count)
+    order[count:] = np.flatnonzero(place < 0)
+    return order
+
+
+def _with_parts(mesh: Mesh, name: str, new_to_old: NDArray[np.int32]) -> Ordering:
+    parts = mesh.sets[name].parts
+    if parts:
+        new_to_old = keep_parts(new_to_old, [mesh.size(p) for p in parts])
+    return Ordering.from_new_to_old(new_to_old, name)
+
+
+def _side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:
+    bound = np.cumsum([0, *(p.size for p in parts)])
+    pieces = [p.new_to_old + np.int32(b) for p, b in zip(parts, bound, strict=False)]
+    return Ordering.from_new_to_old(np.concatenate(pieces), name)
+
+
+def _check(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
+    for name, ordering in known.items():
+        if ordering.size != mesh.size(name):
+            raise MeshprepError(
+                f"the ordering of set '{name}' has {ordering.size} elements, "
+                f"but the set has {mesh.size(name)}"
+            )
+        parts = mesh.sets[name].parts
+        sizes = [mesh.size(p) for p in parts]
+        if parts and (keep_parts(ordering.new_to_old, sizes) != ordering.new_to_old).any():
+            raise MeshprepError(
+                f"the ordering of set '{name}' mixes its parts {', '.join(parts)}: "
+                "pass it through keep_parts first"
+            )
+        for part, low, size in zip(parts, np.cumsum([0, *sizes]), sizes, strict=False):
+            induced = ordering.new_to_old[low : low + size] - np.int32(low)
+            if part in known and (known[part].new_to_old != induced).any():
+                raise MeshprepError(
+                    f"the orderings of set '{name}' and of its part '{part}' contradict each "
+                    "other: give one of them"
+                )
+
+
+@njit(cache=True)
+def _first_touch(
+    table: NDArray, new_to_old: NDArray, place: NDArray, order: NDArray, count: int
+) -> int:
+    """Append to ``order`` what the rows touch first, in their order; returns the new count."""
+    for i in new_to_old:
+        for j in range(table.shape[1]):
+            t = table[i, j]
+            if place[t] < 0:
+                place[t] = count
+                order[count] = t
+                count += 1
+    return count
