@@ -129,7 +129,7 @@ def _flat(slot: Slot, value: NDArray) -> bool:
 
 
 def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray:
-    if slot.dtype.kind != "f" and not float(value) == int(value):
+    if slot.dtype.kind != "f" and not _whole_within(value, slot.dtype):
         raise MeshprepError(
             f"loop '{loop.name}': argument '{slot.name}' is {value}, must be {slot.dtype}"
         )
@@ -138,6 +138,11 @@ def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray:
             f"loop '{loop.name}': argument '{slot.name}' is one number, must be {slot.shape[0]}"
         )
     return np.full(slot.shape, value, dtype=slot.dtype)
+
+
+def _whole_within(value: float | np.generic, dtype: np.dtype) -> bool:
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= value <= limits.max) and int(value) == value  # type: ignore[operator]
 
 
 def _refusal(loop: Loop, slot: Slot, value: NDArray) -> MeshprepError:

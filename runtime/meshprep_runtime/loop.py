@@ -13,6 +13,7 @@ from .plan import LoopPlan, Variant
 from .structure import check_blocks, check_loop
 
 AUTO = "auto"
+GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class ParLoop:
@@ -34,7 +35,7 @@ class ParLoop:
     variant : str or None
         Which blocks; None takes those made for a CPU where the plan has them, else the default.
     boundscheck : bool
-        Check every index inside the kernel, for finding mistakes in it; slow.
+        Check every index inside the kernel, for finding mistakes in it; slow, one thread.
 
     Raises
     ------
@@ -132,6 +133,10 @@ def _check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
         raise MeshprepError(
             f"kernel '{function.__name__}' has *, ** or keyword parameters: it must have "
             f"{len(wanted)} plain ones"
+        )
+    if code.co_flags & GENERATOR:
+        raise MeshprepError(
+            f"kernel '{function.__name__}' is a generator or coroutine: use no yield"
         )
     if code.co_argcount != len(wanted):
         raise MeshprepError(

@@ -77,7 +77,11 @@ class Executor:
         _refuse_after_fork(self.loop.name)
         with _launch.lock:
             _launch.used = True
-            call(*self._fixed, *arrays)
+            try:
+                call(*self._fixed, *arrays)
+            except SystemError as error:
+                # How an exception in a thread arrives here.
+                raise error.__cause__ or error from None
 
     def _compile(self, strategy: str, arrays: Sequence[NDArray]) -> Any:
         numba = import_numba()
@@ -88,7 +92,7 @@ class Executor:
             call = _kept.get(key) or _build(numba, self.kernel, text, parallel, self.boundscheck)
             try:
                 call.compile(tuple(numba.typeof(a) for a in (*self._fixed, *arrays)))
-            except numba.core.errors.NumbaError as error:
+            except Exception as error:  # numba's own and, for some bytecode, others.
                 raise compile_error(self.kernel, self.loop, self.slots, error) from error
             if len(_kept) >= MAX_KEPT:
                 del _kept[next(iter(_kept))]
@@ -121,7 +125,7 @@ def _build(
     scope["kernel"] = fresh(kernel, lambda f, own: numba.jit(**(common | own))(f))
     exec(compile(text, "<meshprep loop>", "exec"), scope)
     scope["elements"] = numba.jit(**common)(scope["elements"])
-    return numba.jit(parallel=parallel, **common)(scope["run"])
+    return numba.jit(parallel=parallel and not boundscheck, **common)(scope["run"])
 
 
 def _refuse_after_fork(name: str) -> None:

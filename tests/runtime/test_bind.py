@@ -1,0 +1,175 @@
+"""Arrays that do not fit are refused before anything runs, by the argument's name."""
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
+
+READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
+
+
+def res_calc(x1, x2, q1, q2, adt1, adt2, res1, res2):
+    res1[0] += q1[0]
+    res2[0] += q2[0]
+
+
+@pytest.fixture
+def loop(airfoil):
+    return ParLoop(res_calc, airfoil["res_calc"], strategy="sequential")
+
+
+@pytest.fixture
+def arrays():
+    return {
+        "x": np.ones((35, 2)),
+        "q": np.ones((24, 4)),
+        "adt": np.ones(24),
+        "res": np.zeros((24, 4)),
+    }
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def unaligned(shape):
+    raw = np.zeros(np.prod(shape) * 8 + 1, dtype=np.uint8)
+    return raw[1:].view(np.float64).reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"q": np.ones((23, 4))},
+            "'q' has shape (23, 4), must be (24, 4), one row an element of 'cells'",
+        ),
+        ({"q": np.ones((4, 24))}, "'q' has shape (4, 24), must be (24, 4)"),
+        ({"q": np.ones(96)}, "'q' has shape (96,), must be (24, 4)"),
+        ({"adt": np.ones(25)}, "'adt' has shape (25,), must be (24, 1) or (24,)"),
+        ({"adt": np.ones((1, 24))}, "'adt' has shape (1, 24), must be (24, 1) or (24,)"),
+        ({"q": np.ones((24, 4), dtype="f4")}, "'q' has dtype float32, must be float64"),
+        ({"q": np.ones((24, 4), dtype=">f8")}, "'q' has dtype >f8, must be float64"),
+        ({"q": np.ones((24, 4), dtype="i8")}, "'q' has dtype int64, must be float64"),
+        ({"q": np.ones((24, 8))[:, ::2]}, "'q' is not contiguous: pass np.ascontiguousarray of it"),
+        ({"q": np.ones((4, 24)).T}, "'q' is not contiguous"),
+        ({"q": unaligned((24, 4))}, "'q' is not contiguous"),
+        (
+            {"res": read_only(np.zeros((24, 4)))},
+            "'res' is read-only, but the loop changes it (inc)",
+        ),
+        ({"q": [[1.0] * 4] * 24}, "'q' is a list, must be a NumPy array"),
+        ({"q": np.ma.ones((24, 4))}, "'q' is a MaskedArray, must be a NumPy array"),
+        ({"q": 1.0}, "'q' is a float, must be a NumPy array"),
+        ({"extra": 1.0}, "no argument 'extra': it takes x, q, adt, res"),
+    ],
+)
+def test_what_does_not_fit(loop, arrays, change, message):
+    with pytest.raises(MeshprepError) as error:
+        loop(**{**arrays, **change})
+    text = str(error.value)
+    assert text.startswith("loop 'res_calc': ")
+    assert message in text
+    assert "\n" not in text
+    assert not arrays["res"].any()
+
+
+def test_missing_argument(loop, arrays):
+    del arrays["adt"]
+    with pytest.raises(MeshprepError, match="argument 'adt' is missing: it takes x, q, adt, res"):
+        loop(**arrays)
+
+
+def test_both_shapes_of_one_component(loop, arrays):
+    loop(**arrays)
+    once = arrays["res"].copy()
+    arrays["res"][:] = 0
+    loop(**{**arrays, "adt": arrays["adt"].reshape(24, 1)})
+    assert np.array_equal(arrays["res"], once)
+
+
+def test_what_is_only_read_may_be_read_only(loop, arrays, tmp_path):
+    read_only(arrays["q"])
+    np.save(tmp_path / "x.npy", arrays["x"])
+    loop(**{**arrays, "x": np.load(tmp_path / "x.npy", mmap_mode="r")})
+    assert arrays["res"][:, 0].sum() == 2 * 38
+    assert arrays["x"].flags.writeable
+
+
+def test_shared_memory(loop, arrays):
+    with pytest.raises(MeshprepError) as error:
+        loop(**{**arrays, "res": arrays["q"]})
+    assert str(error.value) == (
+        "loop 'res_calc': arguments 'res' and 'q' share memory and 'res' is written: "
+        "pass separate arrays"
+    )
+    memory = np.zeros((30, 4))
+    with pytest.raises(MeshprepError, match="'res' and 'q' share memory"):
+        loop(**{**arrays, "q": memory[:24], "res": memory[6:]})
+    # Beside each other, or both only read, is fine.
+    memory = np.zeros((48, 4))
+    loop(**{**arrays, "q": memory[:24], "res": memory[24:]})
+    both = np.ones(24 * 4)
+    loop(**{**arrays, "q": both.reshape(24, 4), "adt": both[:24]})
+
+
+def cell_loop(*args):
+    return Loop("l", "cells", args)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            (Arg("v", READ, 1, "f8", "cells->p", (0,)), Arg("v", INC, 1, "f8", "cells->p", (1,))),
+            "argument 'v' stands twice, with accesses that conflict (read and inc)",
+        ),
+        ((Arg("v", READ), Arg("v", WRITE)), "accesses that conflict (read and write)"),
+        ((Arg("v", INC), Arg("v", INC)), "accesses that conflict (inc and inc)"),
+        (
+            (Arg("v", READ, 1), Arg("v", READ, 2)),
+            "stands twice, with different dtypes, dims or sets",
+        ),
+        (
+            (Arg("v", READ), Arg("v", READ, 1, "f8", "cells->p", (0,))),
+            "stands twice, with different dtypes, dims or sets",
+        ),
+        ((Arg("v", READ, 1, "f2"),), "has dtype f2, but loops run on f4, f8"),
+    ],
+)
+def test_loops_that_cannot_run(slow, args, message):
+    def two(a, b):
+        pass
+
+    def one(a):
+        pass
+
+    table = np.array([[0, 1], [1, 2]])
+    plan = slow.plan({"cells": 2, "p": 3}, {"cells->p": table}, [cell_loop(*args)])["l"]
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(one if len(args) == 1 else two, plan)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1.5, "'k' is 1.5, must be int32"),
+        (np.array([1, 2], dtype="i4"), "'k' has shape (2,), must be (1,)"),
+        (np.array([1]), "'k' has dtype int64, must be int32"),
+        (float("nan"), "'k' is nan, must be int32"),
+        (2**40, "'k' is 1099511627776, must be int32"),
+    ],
+)
+def test_constants(slow, value, message):
+    loop = cell_loop(Arg("v", RW, 1, "i4"), Arg("k", READ, 1, "i4", is_global=True))
+    plan = slow.plan({"cells": 2}, {}, [loop])["l"]
+
+    def times(v, k):
+        v[0] *= k[0]
+
+    run = ParLoop(times, plan, strategy="sequential")
+    with pytest.raises(MeshprepError) as error:
+        run(v=np.ones(2, dtype="i4"), k=value)
+    assert message in str(error.value)

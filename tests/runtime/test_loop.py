@@ -1,0 +1,447 @@
+"""ParLoop against the same kernel called in a Python loop, element by element."""
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
+
+BOTH = pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
+
+
+def rows(array, dim):
+    return array.reshape(-1, dim)
+
+
+def reference(kernel, loop_plan, arrays):
+    """Call the kernel in plain Python for one element after the other."""
+    loop = loop_plan.loop
+    for e in range(loop_plan.sizes[loop.over]):
+        given_rows = []
+        for a in loop.args:
+            if a.is_global:
+                given_rows.append(arrays[a.name])
+            elif a.map is None:
+                given_rows.append(rows(arrays[a.name], a.dim)[e])
+            else:
+                points = loop_plan.maps[a.map].table[e]
+                given_rows += [rows(arrays[a.name], a.dim)[points[k]] for k in a.index]
+        kernel(*given_rows)
+
+
+def check(kernel, loop_plan, arrays, strategy, rtol=0.0):
+    """Run both ways on copies; returns what ParLoop made of the arrays."""
+    ours = {k: v.copy() for k, v in arrays.items()}
+    theirs = {k: v.copy() for k, v in arrays.items()}
+    ParLoop(kernel, loop_plan, strategy=strategy)(**ours)
+    reference(kernel, loop_plan, theirs)
+    for name, value in ours.items():
+        if rtol:
+            np.testing.assert_allclose(value, theirs[name], rtol=rtol, atol=rtol)
+        else:
+            np.testing.assert_array_equal(value, theirs[name])
+    return ours
+
+
+def edge_plan(slow, *args, n=(5, 4), block_size=6):
+    grid = slow.quads(*n)
+    return slow.plan(grid.sizes, grid.tables, [Loop("loop", "edges", args)], (block_size,))["loop"]
+
+
+# --- A real kernel, and what must hold for every one ---
+
+
+def res_calc(x1, x2, q1, q2, adt1, adt2, res1, res2):
+    dx = x1[0] - x2[0]
+    dy = x1[1] - x2[1]
+    mu = 0.05 * (adt1[0] + adt2[0])
+    for k in range(4):
+        f = 0.5 * (q1[k] * dy - q2[k] * dx) + mu * (q1[k] - q2[k])
+        res1[k] += f
+        res2[k] -= f
+
+
+@pytest.fixture(scope="module")
+def flow():
+    rng = np.random.default_rng(7)
+    shapes = {"x": (35, 2), "q": (24, 4), "adt": (24,), "res": (24, 4)}
+    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+
+
+def test_sequential_is_bit_equal_to_python(airfoil, flow):
+    check(res_calc, airfoil["res_calc"], flow, "sequential")
+
+
+def test_hierarchical_agrees_to_rounding(airfoil, flow):
+    ours = check(res_calc, airfoil["res_calc"], flow, "hierarchical", rtol=1e-13)
+    for name in ("x", "q", "adt"):
+        assert np.array_equal(ours[name], flow[name])
+
+
+def test_a_loaded_plan_runs(airfoil, flow, tmp_path):
+    airfoil.save(tmp_path / "a.plan.h5")
+    check(res_calc, Plan.load(tmp_path / "a.plan.h5")["res_calc"], flow, "sequential")
+
+
+def test_threads_do_not_change_the_result(airfoil, flow):
+    results = []
+    before = numba.get_num_threads()
+    for threads in sorted({1, before}):
+        numba.set_num_threads(threads)
+        res = flow["res"].copy()
+        for _ in range(5):
+            ParLoop(res_calc, airfoil["res_calc"], strategy="hierarchical")(**{**flow, "res": res})
+        results.append(res)
+    numba.set_num_threads(before)
+    assert all(np.array_equal(r, results[0]) for r in results)
+
+
+def test_variants_give_the_same_sums(airfoil, flow):
+    results = []
+    for variant in ("s8", "s16"):
+        res = np.zeros((24, 4))
+        loop = ParLoop(res_calc, airfoil["res_calc"], strategy="hierarchical", variant=variant)
+        loop(**{**flow, "res": res})
+        results.append(res)
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-13, atol=1e-13)
+
+
+# --- Integers: exact, whatever the maps ---
+
+
+def add(a1, a2, b1, b2):
+    b1[0] += 3 * a1[0] + a2[1]
+    b2[0] -= a2[0] * a1[1]
+    b2[1] += 1
+
+
+@st.composite
+def random_case(draw):
+    n, m = draw(st.integers(0, 20)), draw(st.integers(1, 8))
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, m, (n, draw(st.integers(2, 3))))
+    return {"cells": n, "p": m}, table, draw(st.integers(1, 8)), rng
+
+
+ADD = Loop(
+    "add",
+    "cells",
+    (Arg("a", READ, 2, "i8", "cells->p", (0, 1)), Arg("b", INC, 2, "i8", "cells->p", (1, 0))),
+)
+
+
+@BOTH
+@settings(deadline=None, max_examples=60)
+@given(random_case())
+def test_integer_increments_are_exact(slow, strategy, case):
+    sizes, table, block_size, rng = case
+    plan = slow.plan(sizes, {"cells->p": table}, [ADD], (block_size,))["add"]
+    a, b = rng.integers(-99, 99, (2, sizes["p"], 2))
+    ours = check(add, plan, {"a": a, "b": b}, strategy)
+    expected = b.copy()
+    i, j = table[:, 0], table[:, 1]
+    np.add.at(expected[:, 0], j, 3 * a[i, 0] + a[j, 1])
+    np.add.at(expected[:, 0], i, -a[j, 0] * a[i, 1])
+    np.add.at(expected[:, 1], i, 1)
+    assert np.array_equal(ours["b"], expected)
+
+
+def every_access(d, w, rw, p1, p2, s, inc_d, n1, n2, c, total, low, high):
+    w[0] = 2 * d[0]
+    w[1] = d[0] - 1
+    rw[0] = rw[0] * 3 + c[0]
+    p1[0] = 1
+    p2[0] = 1
+    s[0] = max(s[0], d[0])
+    inc_d[0] += c[1]
+    n1[0] += d[0]
+    n2[2] += 7
+    total[0] += d[0]
+    total[1] += 1
+    low[0] = min(low[0], d[0])
+    high[0] = max(high[0], d[0])
+
+
+EVERY = Loop(
+    "every",
+    "cells",
+    (
+        Arg("d", READ, 1, "i4"),
+        Arg("w", WRITE, 2, "i8"),
+        Arg("rw", RW, 1, "i4"),
+        Arg("touched", WRITE, 1, "i4", "cells->p", (0, 2)),
+        Arg("largest", RW, 1, "i4", "cells->q", (1,)),
+        Arg("inc_d", INC, 1, "i8"),
+        Arg("n", INC, 3, "i8", "cells->q", (1, 0)),
+        Arg("c", READ, 2, "i4", is_global=True),
+        Arg("total", INC, 2, "i8", is_global=True),
+        Arg("low", Access.MIN, 1, "i4", is_global=True),
+        Arg("high", Access.MAX, 1, "i4", is_global=True),
+    ),
+)
+
+
+@BOTH
+@settings(deadline=None, max_examples=40)
+@given(random_case(), st.integers(1, 5))
+def test_every_access(slow, strategy, case, q):
+    sizes, _, block_size, rng = case
+    n = sizes["cells"]
+    sizes = {**sizes, "q": q}
+    tables = {
+        "cells->p": rng.integers(0, sizes["p"], (n, 3)),
+        "cells->q": rng.integers(0, q, (n, 2)),
+    }
+    plan = slow.plan(sizes, tables, [EVERY], (block_size,))["every"]
+    shapes = {"d": n, "rw": n, "inc_d": n, "touched": sizes["p"], "largest": q}
+    arrays = {name: rng.integers(-50, 50, size) for name, size in shapes.items()}
+    arrays |= {"w": rng.integers(0, 9, (n, 2)), "n": rng.integers(0, 9, (q, 3))}
+    arrays |= {"c": np.array([4, 5]), "total": np.array([100, 0])}
+    arrays |= {"low": np.array([3]), "high": np.array([-7])}
+    typed = {a.name: arrays[a.name].astype(a.dtype) for a in EVERY.args}
+    ours = check(every_access, plan, typed, strategy)
+    assert ours["total"].tolist() == [100 + int(arrays["d"].sum()), n]
+    assert ours["low"][0] == min([3, *arrays["d"]])
+    assert ours["high"][0] == max([-7, *arrays["d"]])
+
+
+def scale(a1, a2, b1, b2, k):
+    b1[0] += a1[0] * k[0]
+    b2[0] += a2[0]
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+def test_dtypes(slow, strategy, dtype):
+    plan = edge_plan(
+        slow,
+        Arg("a", READ, 1, dtype, "edges->cells", (0, 1)),
+        Arg("b", INC, 1, dtype, "edges->nodes", (0, 1)),
+        Arg("k", READ, 1, dtype, is_global=True),
+    )
+    # Small whole numbers: exact in every dtype, in any order.
+    a = np.arange(20, dtype=dtype)
+    b = np.zeros(30, dtype=dtype)
+    ours = check(scale, plan, {"a": a, "b": b, "k": np.array([3], dtype=dtype)}, strategy)
+    assert ours["b"].dtype == np.dtype(dtype)
+    assert ours["b"].sum() == sum(3 * a[i] + a[j] for i, j in plan.maps["edges->cells"].table)
+
+
+def norm(v, rms, largest):
+    rms[0] += v[0] * v[0]
+    largest[0] = max(largest[0], abs(v[0]))
+
+
+def test_float_reductions_do_not_depend_on_threads(slow):
+    args = (
+        Arg("v", READ, 1, "f8"),
+        Arg("rms", INC, 1, "f8", is_global=True),
+        Arg("largest", Access.MAX, 1, "f8", is_global=True),
+    )
+    plan = edge_plan(slow, *args, n=(9, 8))
+    v = np.random.default_rng(5).standard_normal(plan.sizes["edges"])
+    found = set()
+    before = numba.get_num_threads()
+    for threads in sorted({1, before}):
+        numba.set_num_threads(threads)
+        rms, largest = np.array([1.0]), np.array([0.0])
+        ParLoop(norm, plan, strategy="hierarchical")(v=v, rms=rms, largest=largest)
+        found.add((float(rms[0]), float(largest[0])))
+    numba.set_num_threads(before)
+    assert len(found) == 1
+    assert found.pop() == (pytest.approx(1 + v @ v, rel=1e-14), np.abs(v).max())
+
+
+def test_constants_may_be_numbers(slow):
+    args = (Arg("v", RW, 1, "f8"), Arg("g", READ, 1, "f8", is_global=True))
+    plan = edge_plan(slow, *args)
+
+    def times(v, g):
+        v[0] *= g[0]
+
+    loop = ParLoop(times, plan, strategy="sequential")
+    v = np.ones(plan.sizes["edges"])
+    loop(v=v, g=1.5)
+    loop(v=v, g=np.float64(2.0))
+    loop(v=v, g=3)
+    loop(v=v, g=np.array([2.0]))
+    assert np.array_equal(v, np.full(v.size, 18.0))
+
+
+def test_one_dat_through_two_maps(slow):
+    """Increments of one dat by two arguments: kept apart by the same colours."""
+    loop = Loop(
+        "two",
+        "cells",
+        (Arg("v", INC, 1, "i8", "cells->p", (0,)), Arg("v", INC, 1, "i8", "cells->p", (1,))),
+    )
+
+    def two(v1, v2):
+        v1[0] += 1
+        v2[0] += 10
+
+    table = np.array([[0, 1], [1, 2], [2, 0], [0, 0]])
+    plan = slow.plan({"cells": 4, "p": 3}, {"cells->p": table}, [loop], (1,))["two"]
+    ours = check(two, plan, {"v": np.zeros(3, dtype=np.int64)}, "hierarchical")
+    assert ours["v"].tolist() == [22, 11, 11]
+
+
+# --- Strategies and variants ---
+
+
+def test_auto_follows_the_threads(airfoil):
+    loop = ParLoop(res_calc, airfoil["res_calc"])
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    assert loop.strategy == "sequential"
+    numba.set_num_threads(before)
+    assert loop.strategy == ("hierarchical" if before > 1 else "sequential")
+    assert ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy == "sequential"
+
+
+def test_a_loop_without_blocks(airfoil, flow):
+    bare = replace(airfoil["res_calc"], variants={}, default="")
+    assert ParLoop(res_calc, bare).strategy == "sequential"
+    check(res_calc, bare, flow, "auto")
+    with pytest.raises(MeshprepError, match="has no blocks in this plan"):
+        ParLoop(res_calc, bare, strategy="hierarchical")
+
+
+def test_blocks_for_a_cpu_are_preferred(airfoil):
+    variants = dict(airfoil["res_calc"].variants)
+    variants["s16"] = replace(variants["s16"], target="cpu")
+    plan = replace(airfoil["res_calc"], variants=variants)
+    assert ParLoop(res_calc, plan)._executor.variant.name == "s16"
+    assert ParLoop(res_calc, plan, variant="s8")._executor.variant.name == "s8"
+    assert ParLoop(res_calc, airfoil["res_calc"])._executor.variant.name == "s8"
+
+
+def test_unknown_names(airfoil):
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(res_calc, airfoil["res_calc"], strategy="warp")
+    assert str(error.value) == (
+        "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical"
+    )
+    with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
+        ParLoop(res_calc, airfoil["res_calc"], variant="s9")
+    with pytest.raises(MeshprepError, match="not a Plan: pass plan\\['NAME'\\]"):
+        ParLoop(res_calc, airfoil)
+
+
+def test_an_unsafe_plan_made_in_memory_is_refused(airfoil):
+    plan = airfoil["res_calc"]
+    table = plan.maps["edges->cells"].table.copy()
+    table[3, 1] = 24
+    maps = {**plan.maps, "edges->cells": replace(plan.maps["edges->cells"], table=table)}
+    with pytest.raises(PlanError, match="element 3, column 1 has index 24"):
+        ParLoop(res_calc, replace(plan, maps=maps))
+    variant = replace(plan.variant(), block_offset=plan.variant().block_offset + 1)
+    with pytest.raises(PlanError, match="block_offset does not go from 0 to 38"):
+        ParLoop(res_calc, replace(plan, variants={"s8": variant}))
+
+
+def test_nan_and_division_by_zero_are_numpys(slow):
+    plan = edge_plan(slow, Arg("v", RW, 1, "f8"))
+
+    def inverse(v):
+        v[0] = 1.0 / v[0]
+
+    v = np.zeros(plan.sizes["edges"])
+    ParLoop(inverse, plan, strategy="hierarchical")(v=v)
+    assert (v == math.inf).all()
+
+
+# --- Processes and threads ---
+
+PRELUDE = """
+import os, sys, threading
+import numpy as np
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, Variant
+i4 = np.int32
+loop = Loop("l", "cells", (Arg("v", Access.INC, 1, "i8"),))
+variant = Variant("s10", 10, "cpu", "contiguous", False, np.arange(0, 1010, 10),
+    np.array([0, 100]), np.arange(100, dtype=i4), np.zeros(1000, "u1"), np.ones(100, i4), {}, {})
+plan = LoopPlan(loop, {"cells": 1000}, {}, {"s10": variant}, "s10")
+def one(v):
+    v[0] += 1
+run = ParLoop(one, plan, strategy="hierarchical")
+"""
+
+
+def in_a_process(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PRELUDE + code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_calls_from_several_threads(layer):
+    code = """
+values = [np.zeros(1000, dtype=np.int64) for _ in range(4)]
+def work(v):
+    for _ in range(50):
+        run(v=v)
+threads = [threading.Thread(target=work, args=(v,)) for v in values]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print({int(x) for v in values for x in v})
+"""
+    assert in_a_process(code, NUMBA_THREADING_LAYER=layer) == "{50}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_is_told_not_killed():
+    code = """
+v = np.zeros(1000, dtype=np.int64)
+run(v=v)
+import numba
+if os.fork() == 0:
+    try:
+        run(v=v)
+        print("ran", set(v.tolist()), flush=True)
+    except MeshprepError as error:
+        print("spawn" in str(error), numba.threading_layer(), flush=True)
+    ParLoop(one, plan, strategy="sequential")(v=v)
+    os._exit(0)
+os.wait()
+"""
+    assert in_a_process(code) in ("True omp\n", "ran {2}\n")
+
+
+def test_numba_comes_with_the_first_call():
+    code = """
+assert "numba" not in sys.modules
+v = np.zeros(1000, dtype=np.int64)
+run(v=v)
+assert "numba" in sys.modules
+print(v.sum())
+"""
+    assert in_a_process(code) == "1000\n"
+
+
+def test_missing_numba():
+    code = """
+sys.modules["numba"] = None
+from meshprep_runtime import MissingPackageError
+try:
+    run(v=np.zeros(1000, dtype=np.int64))
+except MissingPackageError as error:
+    print(error)
+"""
+    assert in_a_process(code) == "running loops needs numba: pip install numba\n"
