@@ -203,7 +203,7 @@ def _cut(numbering: Numbering, spec: LoopSpec, block_size: int, options: Options
     blocks = _partition(numbering, loop, name, block_size, options)
     if leads:
         numbering.move(loop.over, blocks.new_to_old, settle=True)
-        _group(numbering, loop, blocks.block_offset)
+    _group(numbering, loop, blocks.block_offset)
     return _Cut(blocks.block_offset, name, leads, blocks.notes)
 
 

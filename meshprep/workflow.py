@@ -95,7 +95,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
     notes = _notes(done.plan)
     with together(job.outputs) as staged:
         if job.output is not None:
-            lost = io.write(done.mesh, staged[0], format=job.output_format, drop=job.drop)
+            lost = _write(done.mesh, staged[0], job.output, job.output_format, drop=job.drop)
             notes += [f"dropped, as {job.output.name} cannot carry it: {what}" for what in lost]
         done.plan.save(staged[-1])
     return Done(done.plan, job.outputs, notes)
@@ -170,12 +170,13 @@ def generate(
     """Write a generated mesh; returns the sizes of its sets."""
     from .generate import generate as make
 
-    find(io.FORMATS, target, None, writing=True)
+    written_as = find(io.FORMATS, target, None, writing=True)
     check_targets([target], overwrite=overwrite)
     given = dict(values or {}) | ({} if cells is None else {"cells": cells})
     mesh = make(kind, **{"seed": seed} | given)
+    io.refuse_losses(mesh, target, written_as)
     with together([target]) as (staged,):
-        io.write(mesh, staged)
+        _write(mesh, staged, target)
     return {s.name: s.size for s in mesh.sets.values()}
 
 
@@ -202,6 +203,16 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     if target and not job.drop:
         io.refuse_losses(mesh, job.output, target)
     return mesh
+
+
+def _write(
+    mesh: Mesh, staged: Path, final: Path, format: str | None = None, *, drop: bool = False
+) -> list[str]:
+    """Write to a staged path; errors speak of the final one."""
+    try:
+        return io.write(mesh, staged, format=format, drop=drop)
+    except MeshprepError as error:
+        raise MeshprepError(str(error).replace(str(staged), str(final))) from None
 
 
 def _notes(plan: Plan) -> list[str]:

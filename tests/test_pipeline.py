@@ -116,7 +116,7 @@ def test_blocks_beat_the_input_order():
     mesh = generate("delaunay2d", cells=4000, seed=1)
     plan = prepare(mesh, ["edges->cells"], Options(block_size=128)).plan
     (figures,) = plan.metrics["loops"]["edges->cells"].values()
-    assert figures["before"]["reuse"] < 1.2
+    assert figures["before"]["reuse"] < 1.5
     assert figures["after"]["reuse"] > 2.2
     locality = plan.metrics["locality"]
     assert locality["applied"]
