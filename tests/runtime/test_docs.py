@@ -1,0 +1,68 @@
+"""The Python in the documentation, run as it stands."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import Plan
+from meshprep_runtime.loops import loop_from_dict
+
+tomllib = pytest.importorskip("tomllib")
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page, language):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
+    (toml,) = blocks("solvers/python.md", "toml")
+    described = tomllib.loads(toml)["loop"]
+    loops = [loop_from_dict(name, words, "heat.toml") for name, words in described.items()]
+    grid = slow.quads(12, 10)
+    slow.plan(grid.sizes, grid.tables, loops, (16,)).save(tmp_path / "square.plan.h5")
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    exec("\n".join(blocks("solvers/python.md", "python")), scope)
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"peak 0\.\d{6}, sum 60\.000000 of 60\.000000", first)
+    assert float(second.removeprefix("largest difference ")) < 1e-13
+    restored = np.load("temperature.npy")
+    order = Plan.load("square.plan.h5").ordering["cells"].new_to_old
+    assert np.array_equal(restored[order], scope["t"])
+
+
+def test_the_checksum_of_the_format_page(airfoil, tmp_path):
+    (code,) = blocks("plan-format.md", "python")
+    scope = {}
+    exec(code, scope)
+    airfoil.save(tmp_path / "a.plan.h5")
+    import h5py
+
+    with h5py.File(tmp_path / "a.plan.h5") as file:
+        stored = file["checksum"].asstr()[()]
+    assert scope["checksum"](tmp_path / "a.plan.h5") == stored
+
+
+def test_the_format_page_names_every_object(airfoil, tmp_path):
+    """Each dataset and attribute of a file stands in the tables, under its own name."""
+    import h5py
+
+    page = (DOCS / "plan-format.md").read_text(encoding="utf-8")
+    airfoil.save(tmp_path / "a.plan.h5")
+    names = set()
+
+    def visit(name, found):
+        if isinstance(found, h5py.Dataset):
+            names.add(name.rpartition("/")[2])
+        names.update(found.attrs)
+
+    with h5py.File(tmp_path / "a.plan.h5") as file:
+        file.visititems(visit)
+        names.update(file.attrs)
+    data = {"edges->cells", "edges->nodes", "physical"}
+    assert data < names
+    assert [n for n in sorted(names - data) if f"`{n}`" not in page and f"/{n}`" not in page] == []
