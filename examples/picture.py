@@ -1,0 +1,78 @@
+"""The picture in the README: a mesh before and after, coloured by block, and its map.
+
+python examples/picture.py docs/reordered.png
+"""
+
+from __future__ import annotations
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+
+from meshprep import Mesh, Options, prepare
+from meshprep.generate import generate
+
+SIZE = 192
+TITLES = ("before: a shuffled numbering", "after: reordered by meshprep")
+
+
+def main(path: str) -> None:
+    """Draw the triangles of a Delaunay mesh by block, and the positions in cells->nodes."""
+    mesh = generate("delaunay2d", cells=6000, seed=4)
+    done = prepare(mesh, ["cells->nodes"], Options(block_size=SIZE))
+    before = np.arange(mesh.size("cells")) // SIZE
+    variant = done.plan["cells->nodes"].variant()
+    after = np.repeat(np.arange(variant.n_blocks), np.diff(variant.block_offset))
+    figures = done.plan.metrics["loops"]["cells->nodes"][variant.name]
+    plt.rcParams["font.size"] = 11
+    figure, axes = plt.subplots(2, 2, figsize=(11, 8.4), height_ratios=(3, 1.25))
+    for column, (m, block, side) in enumerate(
+        ((mesh, before, "before"), (done.mesh, after, "after"))
+    ):
+        reuse = figures[side]["reuse"]
+        axes[0, column].set_title(f"{TITLES[column]}\nreuse factor {reuse:.2f}")
+        _draw_blocks(axes[0, column], m, block)
+        _draw_map(axes[1, column], m)
+    axes[1, 0].set_ylabel("node")
+    figure.text(
+        0.5,
+        0.005,
+        f"one colour a block of {SIZE} triangles; below, nodes of each triangle",
+        ha="center",
+        fontsize=10,
+        color="0.35",
+    )
+    figure.tight_layout(rect=(0, 0.025, 1, 1))
+    figure.savefig(path, dpi=90)
+
+
+def _draw_blocks(axes: Axes, mesh: Mesh, block: np.ndarray) -> None:
+    # Neighbouring numbers get distant colours.
+    shade = (block * 0.618034) % 1.0
+    triangles = mesh.coordinates[:, :2][mesh.map("cells->nodes").table]
+    collection = PolyCollection(triangles, array=shade, cmap="turbo", linewidths=0.1)
+    collection.set_edgecolor("face")
+    axes.add_collection(collection)
+    axes.autoscale()
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _draw_map(axes: Axes, mesh: Mesh) -> None:
+    table = mesh.map("cells->nodes").table
+    for column in table.T:
+        axes.plot(np.arange(len(table)), column, ",", color="#1f4e9c", alpha=0.6)
+    axes.set_xlabel("triangle")
+    axes.set_xlim(0, len(table))
+    axes.set_ylim(mesh.size("nodes"), 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
