@@ -1,0 +1,97 @@
+"""The parts that thread colours are made of, each against a slow version."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep.blockwise import elements_of_points, number_points
+from meshprep.colour.bits import bit, first_colours, lowest
+from meshprep.colour.greedy import first_fit
+from meshprep.colour.kempe import close_gaps, repair
+from meshprep.colour.saturation import saturate
+
+random_table = st.builds(
+    lambda n, k, points, seed: np.random.default_rng(seed).integers(
+        0, points, (n, k), dtype=np.int32
+    ),
+    *(st.integers(1, 60), st.integers(1, 4), st.integers(1, 30), st.integers(0, 10**6)),
+)
+
+
+@pytest.mark.parametrize("i", [0, 1, 7, 8, 31, 32, 63])
+def test_words_of_bits(i):
+    assert int(bit(i)) == 1 << i
+    assert int(first_colours(i + 1)) == (1 << (i + 1)) - 1
+    assert lowest(np.uint64((1 << i) | (1 << 63))) == i
+
+
+@settings(deadline=None, max_examples=100)
+@given(random_table)
+def test_numbering_of_a_block(table):
+    table = table * np.int32(70_000_001 % 65_537)
+    points, local = number_points(table)
+    assert (points[local] == table).all()
+    assert sorted(points.tolist()) == np.unique(table).tolist()
+    offset, element = elements_of_points(local, points.size)
+    for i, p in enumerate(points):
+        on = np.flatnonzero((table == p).any(axis=1))
+        assert element[offset[i] : offset[i + 1]].tolist() == on.tolist()
+
+
+def _slow_first_fit(table: np.ndarray, order: np.ndarray) -> list[int]:
+    colour = [-1] * len(table)
+    for e in order:
+        mine = set(table[e].tolist())
+        near = {colour[f] for f in range(len(table)) if mine & set(table[f].tolist())}
+        colour[e] = next(c for c in range(len(table) + 1) if c not in near)
+    return colour
+
+
+@settings(deadline=None, max_examples=100)
+@given(random_table, st.integers(0, 10**6))
+def test_first_fit_is_first_fit_in_the_order_given(table, seed):
+    order = np.random.default_rng(seed).permutation(len(table)).astype(np.int32)
+    colour = np.full(len(table), -1, np.int32)
+    first_fit(table, 30, order, colour, 0)
+    assert colour.tolist() == _slow_first_fit(table, order)
+
+
+def test_first_fit_leaves_those_with_a_colour_alone():
+    table = np.zeros((3, 1), np.int32)
+    colour = np.array([-1, 5, -1], dtype=np.int32)
+    first_fit(table, 1, np.arange(3, dtype=np.int32), colour, 64)
+    assert colour.tolist() == [64, 5, 65]
+
+
+@settings(deadline=None, max_examples=100)
+@given(random_table, st.integers(0, 59), st.integers(1, 64), st.booleans())
+def test_saturation_and_chains_stay_proper(proper, table, start, palette, vote):
+    points, local = number_points(table)
+    offset, element = elements_of_points(local, points.size)
+    block = np.array([0, len(table)])
+    colour = saturate(local, offset, element, start % len(table), palette, vote)
+    assert colour.min() >= 0
+    assert proper(table, block, colour)
+    before = int(colour.max()) + 1
+    count = repair(local, offset, element, colour, palette)
+    assert proper(table, block, colour)
+    assert np.unique(colour).tolist() == list(range(count))
+    assert count <= before
+
+
+def test_a_chain_frees_the_colour_that_is_wanted():
+    # A path of five edges coloured from both ends: the middle one meets 0 and 1.
+    table = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]], dtype=np.int32)
+    points, local = number_points(table)
+    colour = np.array([1, 0, 2, 1, 0], dtype=np.int32)
+    assert repair(local, *elements_of_points(local, points.size), colour, 2) == 2
+    assert (np.diff(colour) != 0).all()
+
+
+def test_gaps_close_in_order():
+    colour = np.array([5, 0, 2, 5], dtype=np.int32)
+    assert close_gaps(colour) == 3
+    assert colour.tolist() == [2, 0, 1, 2]
