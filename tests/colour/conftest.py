@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def proper() -> Callable[[Table, Table, Table], bool]:
     """Whether no two elements of one colour in one block share a point, by looking at each."""
 
     def check(table: Table, block_offset: Table, colour: Table) -> bool:
-        for start, stop in zip(block_offset[:-1], block_offset[1:], strict=True):
+        for start, stop in pairwise(block_offset):
             taken: set[tuple[int, int]] = set()
             for e in range(start, stop):
                 mine = {(int(p), int(colour[e])) for p in table[e]}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from meshprep.colour.conflicts import block_conflicts, neighbours
 
 
 def _points_of_blocks(table: np.ndarray, block_offset: np.ndarray) -> list[set[int]]:
-    pairs = zip(block_offset[:-1], block_offset[1:], strict=True)
+    pairs = pairwise(block_offset)
     return [set(table[a:b].ravel().tolist()) for a, b in pairs]
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import networkx as nx
 import numba
 import numpy as np
@@ -29,7 +31,7 @@ def test_proper_without_gaps_and_not_below_the_bound(proper, crowd, case):
     found = colour_threads(table, n_points, block_offset)
     assert proper(table, block_offset, found.colour)
     assert found.bound.tolist() == thread_bound(table, n_points, block_offset).tolist()
-    for b, (start, stop) in enumerate(zip(block_offset[:-1], block_offset[1:], strict=True)):
+    for b, (start, stop) in enumerate(pairwise(block_offset)):
         assert found.bound[b] == crowd(table[start:stop])
         used = np.unique(found.colour[start:stop])
         assert used.tolist() == list(range(found.count[b]))
@@ -142,7 +144,7 @@ def test_no_elements_and_no_blocks():
 
 def test_more_colours_than_uint16_holds_are_refused_with_the_block():
     table = np.zeros((65538, 1), np.int32)
-    with pytest.raises(MeshprepError, match="block 1 needs 65537 thread colours.*lower the block"):
+    with pytest.raises(MeshprepError, match=r"block 1 needs 65537 thread colours.*lower the block"):
         colour_threads(table, 1, np.array([0, 1, 65538]))
     found = colour_threads(table[:65536], 1, np.array([0, 65536]))
     assert np.unique(found.colour).size == 65536
