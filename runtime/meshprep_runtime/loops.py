@@ -59,7 +59,7 @@ class Arg:
         if self.dim < 1:
             raise MeshprepError(f"argument '{self.name}': dim is {self.dim}, must be at least 1")
         try:
-            kind = np.dtype(self.dtype).kind
+            kind: str = np.dtype(self.dtype).kind
         except TypeError:
             kind = "?"
         if kind not in "fiu":

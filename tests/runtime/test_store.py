@@ -252,7 +252,7 @@ def test_one_flipped_byte_never_changes_what_is_loaded(airfoil, path):
     data = bytearray(path.read_bytes())
     rng = np.random.default_rng(1)
     refused = []
-    sampled = rng.choice(len(data), 500, replace=False)
+    sampled = rng.choice(len(data), 300, replace=False)
     for at in [*range(64), *sampled]:
         old = data[at]
         data[at] ^= int(rng.integers(1, 256))
@@ -264,7 +264,7 @@ def test_one_flipped_byte_never_changes_what_is_loaded(airfoil, path):
             refused.append(str(error))
         else:
             assert_equal_plans(airfoil, loaded)
-    assert len(refused) > 250
+    assert len(refused) > 200
     assert not any("\n" in line for line in refused)
 
 
