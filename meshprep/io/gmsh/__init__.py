@@ -1,0 +1,59 @@
+"""Gmsh meshes: MSH 2.2 and 4.1, text and binary.
+
+What a mesh from such a file holds, besides the sets of cells:
+
+- the tags ``entity``, ``physical`` (with names) and ``partition`` (negative where the cell is a
+  ghost) on every set of cells;
+- the dat ``label``, where nodes or cells have numbers other than 1, 2, 3, ...;
+- MSH 4.1: the dats ``gmsh:entity_dim`` and ``gmsh:entity_tag`` on the nodes, and
+  ``gmsh:parametric`` (as many columns mean something as the entity has dimensions);
+- a list ``gmsh:periodic`` of (slave, master) nodes for each periodic link;
+- values of nodes, elements and nodes of elements as dats, their headers in ``attrs``;
+- ``extras["gmsh"]``: version, mode, the table of entities, names of groups without cells, and
+  sections that hold no numbers of nodes or elements.
+
+Cells of second order stand in VTK's order in memory (``tetra10``, ``hexahedron20``,
+``hexahedron27``, ``wedge15``, ``pyramid13``), all others in Gmsh's. MSH 2 repeats an element for
+each of its groups; such copies are one cell in memory.
+
+Writing keeps the order of the mesh. What had to be made up for Gmsh (entities where cells have
+none, or where those of one entity differ in their groups) is noted in a section ``$Meshprep``,
+which Gmsh ignores, so that reading gives the mesh as it was.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...mesh import Mesh
+from ..registry import Format
+from .carry import losses
+
+__all__ = ["FORMAT", "losses", "read", "write"]
+
+
+def read(path: Path) -> Mesh:
+    """Read a Gmsh mesh, see :func:`meshprep.io.gmsh.read.read_file`."""
+    # Imported here, since numba takes longer to import than a command to print its help.
+    from .read import read_file
+
+    return read_file(Path(path))
+
+
+def write(
+    mesh: Mesh, path: Path, *, version: str | None = None, binary: bool | None = None
+) -> None:
+    """Write a Gmsh mesh, see :func:`meshprep.io.gmsh.write.write_file`."""
+    from .write import write_file
+
+    write_file(mesh, Path(path), version=version, binary=binary)
+
+
+FORMAT = Format(
+    name="gmsh",
+    extensions=(".msh",),
+    read=read,
+    write=write,
+    losses=losses,
+    options={"version": None, "binary": None},
+)

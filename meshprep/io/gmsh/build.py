@@ -1,0 +1,253 @@
+"""From what a file holds to a mesh: numbers become positions, groups become tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Dat, IndexList, Mesh
+from ..assemble import Block, GroupTable, assemble, set_names
+from .dats import field_values
+from .elements import Cells, Elements
+from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
+from .merge2 import from_lists, merge_copies, one_each
+from .numbering import Lookup, distinct, distinct_lists, make_lookup
+from .raw import RawCells, RawElements, RawMesh, RawNodes
+from .scan import MODES, Cursor
+from .types import DIMS, NAME_OF, TO_MEMORY
+
+
+@dataclass(frozen=True, eq=False)
+class Notes:
+    """The records of the section that only meshprep writes."""
+
+    entity: dict[int, dict[int, int]]
+    bare_nodes: bool
+    apart: bool
+    unnumbered: tuple[str, ...]
+    physical: str
+
+
+def build(raw: RawMesh, cursor: Cursor) -> Mesh:
+    """Make the mesh; raises MeshprepError, naming section and number, where it is none."""
+    assert raw.nodes is not None
+    assert raw.elements is not None
+    notes = _notes(raw)
+    try:
+        nodes = _node_lookup(raw.nodes)
+        cells = [_cells(c, raw, nodes, notes) for c in raw.elements.cells]
+        if raw.ghosts:
+            cells = _add_ghosts(cells, raw)
+        names = set_names(c.name for c in cells) if cells else {}
+        dats = _node_dats(raw.nodes, notes)
+        values, tags = field_values(raw.fields, nodes, cells, names, {d.name for d in dats})
+        mesh, _ = assemble(
+            raw.nodes.points,
+            _blocks(cells, notes),
+            node_label=raw.nodes.label,
+            tag_names={(notes.physical, dim): table for dim, table in raw.names.items()},
+            dats=[*dats, *values],
+            lists=[_periodic(link, nodes) for link in raw.periodic],
+            extras={"gmsh": _extras(raw, cells, notes, cursor)},
+        )
+        return mesh.with_(tags=tags) if tags else mesh
+    except MeshprepError as error:
+        raise MeshprepError(f"{cursor.path}: {error}") from None
+
+
+def _notes(raw: RawMesh) -> Notes:
+    entity: dict[int, dict[int, int]] = {}
+    for words in raw.notes:
+        if words[0] == "entity":
+            entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
+    named = [words[1] for words in raw.notes if words[0] == "physical"]
+    return Notes(
+        entity,
+        any(words[0] == "nodes" for words in raw.notes),
+        any(words[0] == "apart" for words in raw.notes),
+        tuple(words[1] for words in raw.notes if words[0] == "unnumbered"),
+        named[0] if named else "physical",
+    )
+
+
+def _node_lookup(nodes: RawNodes) -> Lookup:
+    lookup, twice = make_lookup(nodes.label)
+    if twice >= 0:
+        raise MeshprepError(f"$Nodes: node number {nodes.label[twice]} occurs twice: renumber one")
+    if nodes.label.size and nodes.label.min() < 0:
+        raise MeshprepError(f"$Nodes: node number {nodes.label.min()} is negative: renumber it")
+    good = np.isfinite(nodes.points)
+    if not good.all():
+        row = int(np.argmin(good.all(axis=1)))
+        raise MeshprepError(
+            f"$Nodes: node number {nodes.label[row]} has the coordinates "
+            f"{' '.join(f'{x:g}' for x in nodes.points[row])}: they must be finite numbers"
+        )
+    return lookup
+
+
+def _cells(raw: RawCells, mesh: RawMesh, nodes: Lookup, notes: Notes) -> Cells:
+    assert mesh.elements is not None
+    name, dim = NAME_OF[raw.number], int(DIMS[raw.number])
+    if raw.label.size and raw.label.min() < 0:
+        raise MeshprepError(f"$Elements: number {raw.label.min()} is negative: renumber it")
+    table = nodes.find(raw.nodes)
+    if table.size and table.min() < 0:
+        row, column = np.unravel_index(int(np.argmax(table < 0)), table.shape)
+        raise MeshprepError(
+            f"$Elements: element {raw.label[row]} names node {raw.nodes[row, column]}, "
+            "which is not in $Nodes: add the node or remove the element"
+        )
+    if name in TO_MEMORY:
+        table = table[:, TO_MEMORY[name]]
+    if raw.entity.size:
+        cell, tags = _tags2(raw, mesh.elements, notes, dim)
+    else:
+        cell, tags = np.arange(len(table)), _tags4(raw, mesh, notes, dim)
+    tags = {key: tag for key, tag in tags.items() if tag.group_id.size}
+    label = raw.label
+    if cell.size and cell[-1] != cell.size - 1:
+        # Copies were merged: the first element of each cell stands for it.
+        _, first = np.unique(cell, return_index=True)
+        table, label = table[first], label[first]
+    return Cells(name, dim, table, label, tags, raw.label, cell)
+
+
+def _tags2(
+    raw: RawCells, elements: RawElements, notes: Notes, dim: int
+) -> tuple[NDArray[np.int64], dict[str, GroupTable]]:
+    lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
+    cell, physical = merge_copies(raw, part, apart=notes.apart)
+    kept = np.full(int(cell.max()) + 1, -1, dtype=np.int64)
+    kept[cell[::-1]] = np.arange(cell.size)[::-1]
+    unique, place = distinct(raw.entity[kept])
+    origin = notes.entity.get(dim, {})
+    entity = [(origin.get(int(i), int(i)),) for i in unique]
+    tags = {
+        "entity": from_lists([e if e[0] else () for e in entity], place),
+        notes.physical: physical,
+        "partition": from_lists(lists, part[kept]),
+    }
+    return cell, tags
+
+
+def _tags4(raw: RawCells, mesh: RawMesh, notes: Notes, dim: int) -> dict[str, GroupTable]:
+    """Entities make the blocks, and have the groups and partitions."""
+    known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
+    if mesh.partitioned is not None:
+        known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
+    unique, run = distinct(raw.runs[:, 0])
+    place = np.repeat(run, raw.runs[:, 1])
+    origin = notes.entity.get(dim, {})
+    found = [known.get(int(i)) for i in unique]
+    old, row = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
+    return {
+        "entity": one_each(old, row[place]),
+        notes.physical: from_lists([_groups(e.physical) if e else () for e in found], place),
+        "partition": from_lists([e.partitions if e else () for e in found], place),
+    }
+
+
+def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(i for i in physical if i))
+
+
+def _add_ghosts(cells: list[Cells], raw: RawMesh) -> list[Cells]:
+    """Add the partitions where a cell is a ghost, as negative numbers."""
+    where = Elements.of(cells)
+    kind, row = where.find(np.array([g[0] for g in raw.ghosts]), "$GhostElements")
+    by_kind: dict[int, dict[int, list[int]]] = {}
+    for (_, owner, ghosts), t, r in zip(raw.ghosts, kind.tolist(), row.tolist(), strict=True):
+        added = by_kind.setdefault(t, {}).setdefault(r, [owner])
+        added += [-g for g in ghosts]
+    out = list(cells)
+    for t, extra in by_kind.items():
+        out[t] = _with_ghosts(cells[t], extra)
+    return out
+
+
+def _with_ghosts(cells: Cells, extra: dict[int, list[int]]) -> Cells:
+    n = len(cells.nodes)
+    tag = cells.tags.get("partition", GroupTable(np.zeros(n, np.int32), np.zeros(2, np.int64),
+                                                 np.empty(0, np.int64)))  # fmt: skip
+    bounds = zip(tag.group_offset[:-1].tolist(), tag.group_offset[1:].tolist(), strict=True)
+    lists = [tuple(tag.group_id[a:b].tolist()) for a, b in bounds]
+    rows: dict[tuple[int, ...], int] = {}
+    for i, groups in enumerate(lists):
+        rows.setdefault(groups, i)
+    values = tag.values.copy()
+    for row, (owner, *ghosts) in extra.items():
+        base = lists[tag.values[row]]
+        base = base if owner in base or not owner else (owner, *base)
+        wanted = (*base, *dict.fromkeys(ghosts))
+        if wanted not in rows:
+            rows[wanted] = len(lists)
+            lists.append(wanted)
+        values[row] = rows[wanted]
+    tags = {**cells.tags, "partition": from_lists(lists, values)}
+    return Cells(cells.name, cells.dim, cells.nodes, cells.label, tags, cells.element_label,
+                 cells.cell)  # fmt: skip
+
+
+def _node_dats(nodes: RawNodes, notes: Notes) -> list[Dat]:
+    """Entity and parametric coordinates of the nodes, in MSH 4.1."""
+    if nodes.runs is None or notes.bare_nodes:
+        return []
+    count = nodes.runs[:, 3]
+    dim, tag = (np.repeat(nodes.runs[:, j].astype(np.int32), count) for j in (0, 1))
+    out = [Dat(ENTITY_DIM, "nodes", dim), Dat(ENTITY_TAG, "nodes", tag)]
+    if nodes.parametric is not None:
+        index = np.flatnonzero(np.repeat(nodes.runs[:, 2], count)).astype(np.int32)
+        out.append(Dat(PARAMETRIC, "nodes", nodes.parametric[index], index))
+    return out
+
+
+def _periodic(link: Any, nodes: Lookup) -> IndexList:
+    pairs = nodes.find(link.pairs)
+    if pairs.size and pairs.min() < 0:
+        raise MeshprepError(
+            f"$Periodic: node {link.pairs.reshape(-1)[np.argmax(pairs.reshape(-1) < 0)]} is not "
+            "in $Nodes: repair the file"
+        )
+    attrs = {
+        "kind": "periodic",
+        "dim": link.dim,
+        "slave": link.slave,
+        "master": link.master,
+        "affine": link.affine,
+    }
+    return IndexList(PERIODIC, "nodes", pairs, attrs)
+
+
+def _blocks(cells: list[Cells], notes: Notes) -> list[Block]:
+    """The blocks, without the numbers of the cells where these are as if there were none."""
+    label = np.concatenate([*(c.label for c in cells), np.empty(0, np.int64)])
+    plain = bool((label == np.arange(1, label.size + 1)).all())
+    return [
+        Block(c.name, c.nodes, None if plain or c.name in notes.unnumbered else c.label, c.tags)
+        for c in cells
+    ]
+
+
+def _extras(raw: RawMesh, cells: list[Cells], notes: Notes, cursor: Cursor) -> dict[str, Any]:
+    """What only a Gmsh file has; nothing in it points into a set."""
+    made = {(dim, new) for dim, pairs in notes.entity.items() for new in pairs}
+    held = {c.dim for c in cells if notes.physical in c.tags}
+    out: dict[str, Any] = {
+        "version": cursor.version,
+        "binary": MODES[cursor.mode] != "ascii",
+        "mode": MODES[cursor.mode],
+        "names": {dim: table for dim, table in raw.names.items() if dim not in held},
+        "sections": tuple(raw.sections),
+    }
+    if raw.entities is not None:
+        out["entities"] = tuple(e for e in raw.entities if (e.dim, e.tag) not in made)
+    if raw.partitioned is not None:
+        kept = tuple(e for e in raw.partitioned["entities"] if (e.dim, e.tag) not in made)
+        out["partitioned"] = {**raw.partitioned, "entities": kept}
+    return out

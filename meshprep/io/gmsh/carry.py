@@ -1,0 +1,309 @@
+"""What of a mesh a Gmsh file can carry, and in which of its places; imports no numba."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cells import shape_of
+from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
+from .info import (
+    ATTRIBUTES,
+    ENTITY_DIM,
+    ENTITY_TAG,
+    KEPT_SECTIONS,
+    PARAMETRIC,
+    PERIODIC,
+    PORTABLE_SECTIONS,
+    RESERVED,
+    source,
+    target,
+)
+from .types import NUMBER_OF, node_count
+
+INT_LIMIT = 2**31 - 1
+NUMBER_LIMIT = 10**18 - 1
+EXACT_LIMIT = 2**53
+# Gmsh reads a line of names into 256 bytes.
+TEXT_LIMIT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where each part of a mesh goes.
+
+    Parameters
+    ----------
+    cells : tuple of ElementSet
+        The sets that are written, in order.
+    physical, entity, partition : mapping of set to Tag
+        Tags that Gmsh has a place for.
+    physical_name : str
+        What the tag is called that is written as physical groups.
+    tags : tuple of Tag
+        Tags that are written as values, with the table of their groups beside them.
+    dats : tuple of Dat
+        Dats that are written as values.
+    node_label : (n,) int64, optional
+    cell_label : mapping of set to (n,) int64
+    node_entity : (n, 2) int64, optional
+        Dimension and number of the entity of each node, where the file has a place for it.
+    parametric : Dat, optional
+    lost : tuple of str
+        What is written nowhere.
+    """
+
+    cells: tuple[ElementSet, ...]
+    physical: dict[str, Tag]
+    entity: dict[str, Tag]
+    partition: dict[str, Tag]
+    physical_name: str
+    tags: tuple[Tag, ...]
+    dats: tuple[Dat, ...]
+    node_label: NDArray[np.int64] | None
+    cell_label: dict[str, NDArray[np.int64]]
+    node_entity: NDArray[np.int64] | None
+    parametric: Dat | None
+    lost: tuple[str, ...]
+
+
+def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None) -> list[str]:
+    """What of this mesh a file of this version cannot carry, in a few words each.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    version, binary : optional
+        As for writing; without them those of the file that the mesh came from.
+    """
+    return list(find_places(mesh, *target(mesh, version, binary)).lost)
+
+
+def find_places(mesh: Mesh, version: str, binary: bool) -> Places:
+    """Decide where everything goes. O(size)."""
+    cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
+    lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
+    held = {s.name for s in cells}
+    entity = _native(mesh, held, "entity", _is_entity)
+    partition = _native(mesh, held, "partition", lambda t: _is_partition(t, version))
+    name = _physical_name(mesh, held)
+    physical = _same_names(_native(mesh, held, name, _is_physical), cells)
+    placed = [*entity.values(), *partition.values(), *physical.values()]
+    tags = tuple(t for t in mesh.tags if not any(t is p for p in placed))
+    dats = tuple(d for d in mesh.dats if (d.name, d.set) != ("coordinates", "nodes"))
+    node_entity, parametric = _node_entity(mesh) if version == "4.1" else (None, None)
+    if node_entity is not None:
+        dats = tuple(d for d in dats if d.set != "nodes" or d.name not in (ENTITY_DIM, ENTITY_TAG))
+    dats = tuple(d for d in dats if d is not parametric)
+    labels = {d.set: d for d in dats if d.name == "label" and d.set in {"nodes", *held}}
+    dats = tuple(d for d in dats if not any(d is x for x in labels.values()))
+    kept_tags = tuple(t for t in tags if not any(_tag_problems(t, held)))
+    kept_dats = tuple(d for d in dats if not any(_dat_problems(d, held)))
+    node_label, cell_label, problems = _labels(mesh, labels, version, kept_tags, kept_dats)
+    lost += problems
+    lost += [p for t in tags for p in _tag_problems(t, held)]
+    lost += [p for d in dats for p in (*_dat_problems(d, held), *_attribute_problems(d))]
+    lost += [
+        f"names of groups '{t.name}' with line breaks"
+        for t in physical.values()
+        if not all(is_text(n) for n in t.names.values())
+    ]
+    lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
+    lost += _section_losses(mesh, version, binary)
+    return Places(
+        *(cells, physical, entity, partition, name, kept_tags, kept_dats),
+        *(node_label, cell_label, node_entity, parametric, tuple(dict.fromkeys(lost))),
+    )
+
+
+def is_text(text: str) -> bool:
+    """Whether a line of a file can hold this text."""
+    try:
+        return not set("\n\r") & set(text) and len(text.encode()) <= TEXT_LIMIT
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_written(mesh: Mesh, s: ElementSet) -> bool:
+    kind = str(s.cell_type)
+    return kind in NUMBER_OF and mesh.cell_map(s.name).arity == node_count(kind) and s.size > 0
+
+
+def _native(mesh: Mesh, held: set[str], name: str, fits: object) -> dict[str, Tag]:
+    assert callable(fits)
+    return {t.set: t for t in mesh.tags if t.name == name and t.set in held and fits(t)}
+
+
+def _physical_name(mesh: Mesh, held: set[str]) -> str:
+    """The tag that becomes the physical groups: that name, or the only other one."""
+    names = list(dict.fromkeys(t.name for t in mesh.tags if t.set in held))
+    others = [n for n in names if n not in ("entity", "partition")]
+    if "physical" in names or len(others) != 1 or not is_text(others[0]):
+        return "physical"
+    return others[0]
+
+
+def _is_physical(t: Tag) -> bool:
+    """Numbers of 4 bytes but 0, no group twice for a cell; names of such numbers."""
+    return (
+        _fits_int(t.group_id)
+        and all(-INT_LIMIT <= i <= INT_LIMIT for i in t.names)
+        and all(len(set(g)) == len(g) for g in map(t.groups, _several(t)))
+    )
+
+
+def _is_entity(t: Tag) -> bool:
+    return _fits_int(t.group_id) and not t.names and not len(_several(t))
+
+
+def _is_partition(t: Tag, version: str) -> bool:
+    """In MSH 4.1 the partitions of a cell come before those where it is a ghost, each once."""
+    if not _fits_int(t.group_id) or t.names:
+        return False
+    rows = [t.groups(r) for r in _several(t)]
+    return version == "2.2" or all(
+        list(g) == sorted(g, key=lambda i: i < 0) and len(set(g)) == len(g) for g in rows
+    )
+
+
+def _fits_int(ids: NDArray[np.int64]) -> bool:
+    return bool((ids != 0).all() and (np.abs(ids) <= INT_LIMIT).all())
+
+
+def _several(t: Tag) -> NDArray[np.int64]:
+    return np.flatnonzero(np.diff(t.group_offset) > 1)
+
+
+def _same_names(tags: dict[str, Tag], cells: tuple[ElementSet, ...]) -> dict[str, Tag]:
+    """Those tags whose names are those of the first tag of their dimension."""
+    first: dict[int, dict[int, str]] = {}
+    out = {}
+    for s in cells:
+        if s.name in tags:
+            names = dict(tags[s.name].names)
+            if first.setdefault(shape_of(str(s.cell_type)).dim, names) == names:
+                out[s.name] = tags[s.name]
+    return out
+
+
+def _tag_problems(t: Tag, held: set[str]) -> Iterator[str]:
+    if t.set not in {"nodes", *held}:
+        if t.values.size:
+            yield f"groups '{t.name}' on '{t.set}'"
+    elif not all(is_text(text) for text in (t.name, *t.names.values())):
+        yield f"groups '{t.name}' on '{t.set}' (names that are long or have line breaks)"
+
+
+def _dat_problems(d: Dat, held: set[str]) -> Iterator[str]:
+    what = f"values '{d.name}' on '{d.set}'"
+    if d.set not in {"nodes", *held}:
+        yield what
+    elif d.values.dtype.kind not in "biuf" or d.values.dtype.itemsize > 8:
+        yield f"{what} of type {d.values.dtype}"
+    elif not is_text(d.name):
+        yield f"{what} (the name is long or has line breaks)"
+    elif d.values.dtype.kind in "iu" and d.values.dtype.itemsize == 8 and d.values.size:
+        if int(d.values.max()) > EXACT_LIMIT or int(d.values.min()) < -EXACT_LIMIT:
+            yield f"{what} (whole numbers beyond 2^53)"
+    elif d.name in RESERVED:
+        yield f"{what} (the name has another meaning)"
+
+
+def _attribute_problems(d: Dat) -> list[str]:
+    return [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
+
+
+def _node_entity(mesh: Mesh) -> tuple[NDArray[np.int64] | None, Dat | None]:
+    """Entities of the nodes and parametric coordinates, where the blocks of MSH 4.1 can say so."""
+    found = [mesh.dat(name, "nodes") for name in (ENTITY_DIM, ENTITY_TAG)]
+    dim, tag = found
+    if dim is None or tag is None:
+        return None, None
+    for d in (dim, tag):
+        if d.index is not None or d.values.ndim != 1 or d.values.dtype.kind not in "iu":
+            return None, None
+    pair = np.stack([dim.values.astype(np.int64), tag.values.astype(np.int64)], axis=1)
+    if pair.size and not (pair[:, 0].min() >= 0 and pair[:, 0].max() <= 3):
+        return None, None
+    if pair.size and np.abs(pair[:, 1]).max() > INT_LIMIT:
+        return None, None
+    return pair, _parametric(mesh, pair[:, 0])
+
+
+def _parametric(mesh: Mesh, dim: NDArray[np.int64]) -> Dat | None:
+    d = mesh.dat(PARAMETRIC, "nodes")
+    if d is None or d.values.shape[1:] != (3,) or d.values.dtype != np.float64:
+        return None
+    rows = dim if d.index is None else dim[d.index]
+    unused = np.arange(3) >= rows[:, None]
+    return None if d.values[unused].any() else d
+
+
+def _labels(
+    mesh: Mesh,
+    labels: dict[str, Dat],
+    version: str,
+    tags: tuple[Tag, ...],
+    dats: tuple[Dat, ...],
+) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]], list[str]]:
+    """Numbers of nodes and cells that can be written as they are; what is lost of the others."""
+    lost = []
+    node, cell = None, {name: d for name, d in labels.items() if name != "nodes"}
+    used = {t.set for t in tags} | {d.set for d in dats}
+    limit = INT_LIMIT if version == "2.2" or used else NUMBER_LIMIT
+    if "nodes" in labels:
+        if _are_numbers(labels["nodes"], limit) and _unique([labels["nodes"]]):
+            node = labels["nodes"].values.astype(np.int64)
+        else:
+            lost.append("node numbers (some occur twice or are out of range)")
+    # Numbers that occur twice harm only where sections refer to them.
+    refer = used - {"nodes"} or any(t.name == "partition" for t in mesh.tags)
+    good = all(_are_numbers(d, limit) for d in cell.values())
+    if good and (not refer or _unique(list(cell.values()))):
+        return node, {name: d.values.astype(np.int64) for name, d in cell.items()}, lost
+    return node, {}, [*lost, "cell numbers (some occur twice or are out of range)"]
+
+
+def _are_numbers(d: Dat, limit: int) -> bool:
+    v = d.values
+    if d.index is not None or v.ndim != 1 or v.dtype.kind not in "iu":
+        return False
+    return not v.size or (int(v.min()) >= 0 and int(v.max()) <= limit)
+
+
+def _unique(labels: list[Dat]) -> bool:
+    values = np.concatenate([d.values.astype(np.int64) for d in labels] or [np.empty(0, np.int64)])
+    if values.size and int(values.max()) < 4 * values.size + 1024:
+        return bool(np.bincount(values).max() == 1)
+    values.sort()
+    return not (values[1:] == values[:-1]).any()
+
+
+def is_periodic(i: IndexList) -> bool:
+    """Whether this list is a periodic link that a Gmsh file can say."""
+    known = {"dim", "slave", "master"} <= set(i.attrs)
+    pairs = i.set == "nodes" and i.index.ndim == 2 and i.index.shape[1] == 2
+    return i.name == PERIODIC and known and pairs
+
+
+def _section_losses(mesh: Mesh, version: str, binary: bool) -> list[str]:
+    info = source(mesh)
+    lost = [
+        f"section ${name}"
+        for name, _ in info.get("sections", ())
+        if not keeps_section(mesh, name, version, binary)
+    ]
+    if version == "2.2" and (info.get("entities") or info.get("partitioned")):
+        lost.append("boxes, boundaries and own groups of entities (MSH 2.2)")
+    return lost
+
+
+def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
+    """Whether a section is written back as it was read."""
+    info = source(mesh)
+    mode = "little" if binary else "ascii"
+    same = (info.get("version"), info.get("mode")) == (version, mode)
+    return name in PORTABLE_SECTIONS or (name in KEPT_SECTIONS and same)

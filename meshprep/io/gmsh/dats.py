@@ -1,0 +1,239 @@
+"""Sections of values become dats; those that meshprep wrote for tags become tags again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Dat, Tag
+from .elements import Cells, Elements
+from .info import COPY, INTEGERS, MARK, NAME, REALS, RESERVED, SECTION, STRINGS
+from .merge2 import from_lists
+from .numbering import Lookup
+from .raw import RawField
+from .types import TO_MEMORY
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What the string tags of a section say, of those that meshprep wrote.
+
+    Parameters
+    ----------
+    kind : str
+        ``dat`` or ``tag``; empty where another program wrote the section.
+    own : int
+        How many string tags are not meshprep's.
+    dtype : dtype, optional
+    shape : tuple of int
+        Of one row.
+    lines : tuple of str
+        What follows.
+    """
+
+    kind: str
+    own: int
+    dtype: np.dtype[Any] | None
+    shape: tuple[int, ...]
+    lines: tuple[str, ...]
+
+
+def _mark(f: RawField) -> Mark:
+    """Read ``meshprep KIND OWN DTYPE SHAPE`` among the string tags."""
+    at = next((i for i, s in enumerate(f.strings) if s.startswith(MARK)), None)
+    c = f.integers[1]
+    if at is None:
+        return Mark("", len(f.strings), None, () if c == 1 else (c,), ())
+    words = f.strings[at].split()
+    try:
+        if not re.fullmatch(r"[<|][biuf][1248]", words[3]):
+            raise ValueError(words[3])
+        kind, own, dtype = words[1], int(words[2]), np.dtype(words[3])
+        shape = tuple(int(w) for w in words[4].split(",") if w)
+        fits = 0 <= own <= at and kind in ("dat", "tag")
+        fits = fits and min(shape, default=0) >= 0 and np.prod(shape, dtype=float) <= c
+    except (IndexError, ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise MeshprepError(
+            f"${f.section} '{f.strings[0]}': its note '{f.strings[at][:40]}' is damaged: "
+            "delete that string"
+        )
+    return Mark(kind, own, dtype, shape, f.strings[at + 1 :])
+
+
+def field_values(
+    fields: Sequence[RawField],
+    nodes: Lookup,
+    cells: list[Cells],
+    names: Mapping[str, str],
+    taken: AbstractSet[str],
+) -> tuple[list[Dat], list[Tag]]:
+    """Dats and tags of all sections, in their order.
+
+    Parameters
+    ----------
+    fields : sequence of RawField
+    nodes : Lookup
+    cells : list of Cells
+    names : mapping of cell type to the name of its set
+    taken : set of str
+        Names of dats that the nodes have already.
+    """
+    dats: list[Dat] = []
+    tags: list[Tag] = []
+    where = Elements.of(cells) if any(f.section != "NodeData" for f in fields) else None
+    seen: dict[Any, int] = {}
+    for f in fields:
+        mark = _mark(f)
+        for dat in _pieces(f, mark, nodes, cells, names, where):
+            if mark.kind == "tag":
+                tags.append(_tag(dat, mark, _size(dat.set, nodes, cells, names)))
+            else:
+                dats.append(_named(dat, seen, taken))
+    return dats, tags
+
+
+def _size(name: str, nodes: Lookup, cells: list[Cells], names: Mapping[str, str]) -> int:
+    if name == "nodes":
+        return nodes.size
+    return next(len(c.nodes) for c in cells if names[c.name] == name)
+
+
+def _pieces(
+    f: RawField,
+    mark: Mark,
+    nodes: Lookup,
+    cells: list[Cells],
+    names: Mapping[str, str],
+    where: Elements | None,
+) -> Iterator[Dat]:
+    """The section cut by sets."""
+    name = f.strings[0] if f.strings and mark.own else ""
+    attrs = {
+        SECTION: f.section,
+        STRINGS: f.strings[1 : mark.own],
+        REALS: f.reals,
+        INTEGERS: (f.integers[0], *f.integers[3:]),
+    }
+    if f.section == "NodeData":
+        row = nodes.find(f.label)
+        if row.size and row.min() < 0:
+            raise MeshprepError(
+                f"$NodeData '{name}': node {f.label[np.argmax(row < 0)]} is not in $Nodes: "
+                "write mesh and values together"
+            )
+        yield _dat(name, "nodes", nodes.size, row, _shaped(f.values, mark, name), attrs)
+        return
+    assert where is not None
+    kind, row = where.find(f.label, f"${f.section} '{name}'")
+    types = np.unique(kind).tolist() if kind.size else [len(cells) - 1]
+    for t in types if cells else []:
+        c, mine = cells[t], np.flatnonzero(kind == t)
+        for rows, values in _values(f, mark, c, mine, name):
+            yield _dat(name, names[c.name], len(c.nodes), row[rows], values, attrs)
+
+
+def _values(
+    f: RawField, mark: Mark, cells: Cells, mine: NDArray[np.int64], name: str
+) -> Iterator[tuple[NDArray[np.int64], NDArray]]:
+    """The rows of one type; values at the nodes of elements by how many nodes they are for."""
+    if f.section != "ElementNodeData":
+        yield mine, _shaped(f.values[mine], mark, name)
+        return
+    c = f.integers[1]
+    start = np.concatenate([[0], np.cumsum(f.row_nodes * c)])
+    for k in np.unique(f.row_nodes[mine]) if mine.size else [cells.nodes.shape[1]]:
+        rows = mine[f.row_nodes[mine] == k]
+        values = f.values[start[rows][:, None] + np.arange(k * c)].reshape(rows.size, k, c)
+        if cells.name in TO_MEMORY and k == cells.nodes.shape[1]:
+            values = values[:, TO_MEMORY[cells.name]]
+        flat = _shaped(values.reshape(rows.size * k, c), mark, name, (c,))
+        yield rows, flat.reshape(rows.size, k, *flat.shape[1:])
+
+
+def _shaped(
+    values: NDArray[np.float64], mark: Mark, name: str, shape: tuple[int, ...] | None = None
+) -> NDArray:
+    """Values of the shape and type that they had before they were written."""
+    if mark.dtype is None:
+        return values.reshape(len(values), *(mark.shape if shape is None else shape))
+    n = int(np.prod(mark.shape, dtype=np.int64))
+    out = np.ascontiguousarray(values[:, :n]).reshape(len(values), *mark.shape)
+    if mark.dtype.kind != "f":
+        low, high = (0, 1) if mark.dtype.kind == "b" else (-(2.0**63), 2.0**64)
+        if not ((out >= low) & (out <= high) & (out == np.rint(out))).all():
+            raise MeshprepError(f"values '{name}' are no whole numbers: delete the note on them")
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = out.astype(mark.dtype)
+    if mark.dtype.kind != "f" and not (cast.astype(np.float64) == out).all():
+        raise MeshprepError(f"values '{name}' do not fit {mark.dtype}: delete the note on them")
+    return cast
+
+
+def _dat(
+    name: str, set_name: str, n: int, row: NDArray[np.integer], values: NDArray, attrs: Any
+) -> Dat:
+    """Sorted by element; an element may be named again only with equal values."""
+    if row.size > 1 and (np.diff(row) <= 0).any():
+        order = np.argsort(row, kind="stable")
+        row, values = row[order], values[order]
+        again = np.flatnonzero(np.diff(row) == 0)
+        a, b = values[again], values[again + 1]
+        if not ((a == b) | ((a != a) & (b != b))).all():
+            raise MeshprepError(
+                f"${attrs[SECTION]} '{name}' gives an element of set '{set_name}' two values: "
+                "remove one"
+            )
+        keep = np.concatenate([[True], np.diff(row) > 0])
+        row, values = row[keep], values[keep]
+    index = None if row.size == n else row.astype(np.int32)
+    return Dat(name, set_name, values, index, attrs)
+
+
+def _named(dat: Dat, seen: dict[Any, int], taken: AbstractSet[str]) -> Dat:
+    """The dat with a name that means nothing else, and attributes that no other one has."""
+    attrs = dict(dat.attrs)
+    name = dat.name
+    if name in RESERVED or (dat.set == "nodes" and name in taken) or not name:
+        attrs[NAME] = name
+        name = f"gmsh:{name or 'unnamed'}"
+    key = (dat.set, name, *((k, attrs[k]) for k in sorted(attrs)))
+    copy = seen.get(key, 0)
+    seen[key] = copy + 1
+    if copy:
+        attrs[COPY] = copy
+    return replace(dat, name=name, attrs=attrs)
+
+
+def _tag(dat: Dat, mark: Mark, n: int) -> Tag:
+    """The tag whose rows the values are; the string tags hold the lists of groups and names."""
+    lists: dict[int, list[int]] = {}
+    names: dict[int, str] = {}
+    try:
+        for line in mark.lines:
+            kind, number, *rest = line.split(" ", 2)
+            if kind == "row":
+                lists.setdefault(int(number), []).extend(int(w) for w in " ".join(rest).split())
+            elif kind == "name":
+                names[int(number)] = rest[0] if rest else ""
+            else:
+                raise ValueError(kind)
+        held = max(lists, default=-1) + 1
+        whole = dat.index is None and dat.values.shape == (n,) and held == len(lists)
+        if not whole or (n and not 0 <= dat.values.min() <= dat.values.max() < held):
+            raise ValueError
+        table = from_lists([tuple(lists[i]) for i in range(held)], dat.values.astype(np.int32))
+        return Tag(dat.name, dat.set, table.values, table.group_offset, table.group_id, names)
+    except (ValueError, KeyError, OverflowError):
+        raise MeshprepError(
+            f"the groups '{dat.name}' on '{dat.set}' are damaged: delete this section"
+        ) from None

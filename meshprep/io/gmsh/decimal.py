@@ -1,0 +1,311 @@
+"""Decimal text to double and back, exactly, inside numba kernels.
+
+Reading follows Lemire, *Number parsing at a gigabyte per second*, Softw. Pract. Exp. 51, 2021;
+writing finds the shortest decimal that reads back as the same double, after Giulietti's
+*Schubfach*. Both multiply by a power of ten known to 128 bits. What the first cannot decide (some
+numbers of 20 digits or more) it reports, for Python's ``float`` to decide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+LOWEST, HIGHEST = -342, 324
+U64 = np.uint64
+_MASK32 = U64(0xFFFFFFFF)
+_HIDDEN = U64(1 << 52)
+_INF = U64(0x7FF << 52)
+_SIGN = U64(1 << 63)
+_U0, _U1, _U2, _U3, _U4, _U10 = U64(0), U64(1), U64(2), U64(3), U64(4), U64(10)
+_U32, _U40, _U63, _U64 = U64(32), U64(40), U64(63), U64(64)
+_LONGEST_MANTISSA = U64(10**18)
+
+
+def _powers(rounding_up: tuple[tuple[int, int], ...]) -> NDArray[np.uint64]:
+    """Leading 128 bits (high, low) of 10^q, q in LOWEST..HIGHEST, rounded up in these ranges."""
+    out = np.empty((HIGHEST - LOWEST + 1, 2), dtype=np.uint64)
+    for q in range(LOWEST, HIGHEST + 1):
+        power = 5 ** abs(q)
+        if q < 0:
+            bits = (1 << (127 + power.bit_length())) // power
+        else:
+            bits = power << 128
+        bits >>= bits.bit_length() - 128
+        bits += any(low <= q <= high for low, high in rounding_up)
+        out[q - LOWEST] = bits >> 64, bits & (1 << 64) - 1
+    return out
+
+
+_FOR_READING = _powers(((-27, -1),))
+_FOR_WRITING = _powers(((LOWEST, -1), (56, HIGHEST)))
+
+
+@njit(cache=True)
+def _multiply(a: U64, b: U64) -> tuple[U64, U64]:
+    """The 128-bit product as (high, low)."""
+    a_low, a_high, b_low, b_high = a & _MASK32, a >> _U32, b & _MASK32, b >> _U32
+    low, cross = a_low * b_low, a_high * b_low
+    middle = (low >> _U32) + (cross & _MASK32) + a_low * b_high
+    high = a_high * b_high + (cross >> _U32) + (middle >> _U32)
+    return high, (middle << _U32) | (low & _MASK32)
+
+
+@njit(cache=True)
+def _leading_zeros(x: U64) -> int:
+    n = 0
+    for shift in (32, 16, 8, 4, 2, 1):
+        if x >> U64(64 - shift) == _U0:
+            n += shift
+            x = x << U64(shift)
+    return n
+
+
+@njit(cache=True)
+def nearest_bits(mantissa: U64, power: int) -> U64:
+    """Bits of the double nearest to mantissa * 10^power, ties to even. O(1)."""
+    if mantissa == _U0 or power < LOWEST:
+        return _U0
+    if power > 308:
+        return _INF
+    zeros = _leading_zeros(mantissa)
+    shifted = mantissa << U64(zeros)
+    high, low = _multiply(shifted, _FOR_READING[power - LOWEST, 0])
+    if high & U64(0x1FF) == U64(0x1FF):
+        more, _ = _multiply(shifted, _FOR_READING[power - LOWEST, 1])
+        low = low + more
+        if low < more:
+            high += _U1
+    upper = high >> _U63
+    shift = upper + U64(9)
+    digits = high >> shift
+    exponent = ((217706 * power) >> 16) + 1086 + int(np.int64(upper)) - zeros
+    if exponent <= 0:
+        return _subnormal(digits, exponent)
+    # Exactly half-way, which only small powers allow: round to even.
+    if low <= _U1 and -4 <= power <= 23 and digits & _U3 == _U1 and digits << shift == high:
+        digits = digits & ~_U1
+    digits = (digits + (digits & _U1)) >> _U1
+    if digits >= _HIDDEN << _U1:
+        digits = _HIDDEN
+        exponent += 1
+    if exponent >= 0x7FF:
+        return _INF
+    return (digits & ~_HIDDEN) | (U64(exponent) << U64(52))
+
+
+@njit(cache=True)
+def _subnormal(digits: U64, exponent: int) -> U64:
+    if 1 - exponent >= 64:
+        return _U0
+    digits = digits >> U64(1 - exponent)
+    # Reaching the hidden bit sets the exponent to 1 by itself.
+    return (digits + (digits & _U1)) >> _U1
+
+
+@njit(cache=True)
+def is_blank(char: int) -> bool:
+    """Whether this byte separates numbers."""
+    return char == 32 or 9 <= char <= 13
+
+
+@njit(cache=True)
+def parse_double(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
+    """Read the number that begins at ``pos``.
+
+    Returns
+    -------
+    value : float
+    stop : int
+        Where it ends, or -1 where there is no number up to the next blank.
+    hard : bool
+        The value may be wrong in the last bit: convert the text in another way.
+    """
+    start, n = pos, text.size
+    sign = _U0
+    if pos < n and (text[pos] == 45 or text[pos] == 43):
+        sign = _SIGN if text[pos] == 45 else _U0
+        pos += 1
+    mantissa, power, seen, cut = _U0, 0, False, False
+    point = False
+    while pos < n:
+        c = text[pos]
+        if 48 <= c <= 57:
+            seen = True
+            if mantissa < _LONGEST_MANTISSA:
+                mantissa = mantissa * _U10 + U64(c - 48)
+                power -= point
+            else:
+                cut = cut or c != 48
+                power += not point
+        elif c == 46 and not point:
+            point = True
+        else:
+            break
+        pos += 1
+    if not seen:
+        return _parse_word(text, start)
+    pos, exponent = _parse_exponent(text, pos)
+    if pos < 0 or (pos < n and not is_blank(text[pos])):
+        return 0.0, -1, False
+    power += exponent
+    bits = nearest_bits(mantissa, power)
+    hard = cut and nearest_bits(mantissa + _U1, power) != bits
+    return U64(bits | sign).view(np.float64), pos, hard
+
+
+@njit(cache=True)
+def _parse_exponent(text: NDArray[np.uint8], pos: int) -> tuple[int, int]:
+    n = text.size
+    if pos >= n or (text[pos] != 101 and text[pos] != 69):
+        return pos, 0
+    pos += 1
+    negative = pos < n and text[pos] == 45
+    if pos < n and (text[pos] == 45 or text[pos] == 43):
+        pos += 1
+    start, value = pos, 0
+    while pos < n and 48 <= text[pos] <= 57:
+        # Capped: beyond any file, and so that a long mantissa cannot bring it back.
+        value = min(value * 10 + int(np.int64(text[pos] - 48)), 1 << 50)
+        pos += 1
+    if pos == start:
+        return -1, 0
+    return pos, -value if negative else value
+
+
+@njit(cache=True)
+def _parse_word(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
+    """``nan`` and ``inf`` in any case, with a sign."""
+    n = text.size
+    negative = pos < n and text[pos] == 45
+    if pos < n and (text[pos] == 45 or text[pos] == 43):
+        pos += 1
+    if pos + 3 > n or (pos + 3 < n and not is_blank(text[pos + 3])):
+        return 0.0, -1, False
+    a, b, c = text[pos] | 32, text[pos + 1] | 32, text[pos + 2] | 32
+    if a == 110 and b == 97 and c == 110:
+        return np.nan, pos + 3, False
+    if a == 105 and b == 110 and c == 102:
+        return -np.inf if negative else np.inf, pos + 3, False
+    return 0.0, -1, False
+
+
+@njit(cache=True)
+def _round_to_odd(power: int, c: U64) -> U64:
+    x, _ = _multiply(_FOR_WRITING[power - LOWEST, 1], c)
+    high, low = _multiply(_FOR_WRITING[power - LOWEST, 0], c)
+    low = low + x
+    if low < x:
+        high += _U1
+    return high | U64(low > _U1)
+
+
+@njit(cache=True)
+def shortest(bits: U64) -> tuple[U64, int]:
+    """Digits and power of ten of the shortest decimal nearest to a finite double > 0. O(1)."""
+    fraction = bits & (_HIDDEN - _U1)
+    biased = int(np.int64((bits >> U64(52)) & U64(0x7FF)))
+    c, q = fraction, -1074
+    if biased != 0:
+        c, q = fraction | _HIDDEN, biased - 1075
+        if -53 < q <= 0 and c & ((_U1 << U64(-q)) - _U1) == _U0:
+            return c >> U64(-q), 0
+    uneven = fraction == _U0 and biased > 1
+    k = (q * 1262611 - (524031 if uneven else 0)) >> 22
+    h = U64(q + ((-k * 1741647) >> 19) + 1)
+    odd = c & _U1
+    lower = _round_to_odd(-k, (_U4 * c - _U2 + U64(uneven)) << h) + odd
+    value = _round_to_odd(-k, (_U4 * c) << h)
+    upper = _round_to_odd(-k, (_U4 * c + _U2) << h) - odd
+    s = value >> _U2
+    if s >= _U10:
+        tens = s // _U10
+        below, above = lower <= _U40 * tens, _U40 * tens + _U40 <= upper
+        if below != above:
+            return tens + U64(above), k + 1
+    below, above = lower <= _U4 * s, _U4 * s + _U4 <= upper
+    if below != above:
+        return s + U64(above), k
+    middle = _U4 * s + _U2
+    return s + U64(value > middle or (value == middle and s & _U1 == _U1)), k
+
+
+@njit(cache=True)
+def put_digits(out: NDArray[np.uint8], pos: int, value: U64) -> int:
+    """Write an unsigned whole number at ``pos``; returns the end. At most 20 bytes."""
+    n, rest = 1, value
+    while rest >= _U10:
+        rest = rest // _U10
+        n += 1
+    for i in range(pos + n - 1, pos - 1, -1):
+        rest = value // _U10
+        out[i] = np.uint8(U64(48) + (value - rest * _U10))
+        value = rest
+    return pos + n
+
+
+@njit(cache=True)
+def put_double(out: NDArray[np.uint8], pos: int, value: float) -> int:
+    """Write a double so that it reads back exactly; returns the end. At most 25 bytes."""
+    bits = np.float64(value).view(np.uint64)
+    if value != value:
+        return _put_word(out, pos, 110, 97, 110)
+    if bits & _SIGN != _U0:
+        out[pos] = 45
+        pos += 1
+        bits = bits & ~_SIGN
+    if bits == _INF:
+        return _put_word(out, pos, 105, 110, 102)
+    if bits == _U0:
+        out[pos] = 48
+        return pos + 1
+    digits, power = shortest(bits)
+    while digits >= _U10:
+        tens = digits // _U10
+        if tens * _U10 != digits:
+            break
+        digits = tens
+        power += 1
+    return _put_decimal(out, pos, digits, power)
+
+
+@njit(cache=True)
+def _put_word(out: NDArray[np.uint8], pos: int, a: int, b: int, c: int) -> int:
+    out[pos], out[pos + 1], out[pos + 2] = a, b, c
+    return pos + 3
+
+
+@njit(cache=True)
+def _put_decimal(out: NDArray[np.uint8], pos: int, digits: U64, power: int) -> int:
+    stop = put_digits(out, pos, digits)
+    n = stop - pos
+    point = n + power
+    if power >= 0 and point <= 17:
+        out[stop : stop + power] = 48
+        return stop + power
+    if 0 < point < n:
+        return _insert_point(out, pos + point, stop)
+    if -4 < point <= 0:
+        # Shift the digits behind "0." and the zeros.
+        for i in range(n - 1, -1, -1):
+            out[pos + 2 - point + i] = out[pos + i]
+        out[pos : pos + 2 - point] = 48
+        out[pos + 1] = 46
+        return pos + 2 - point + n
+    if n > 1:
+        stop = _insert_point(out, pos + 1, stop)
+    out[stop] = 101
+    stop += 1
+    if point < 1:
+        out[stop] = 45
+        stop += 1
+    return put_digits(out, stop, U64(abs(point - 1)))
+
+
+@njit(cache=True)
+def _insert_point(out: NDArray[np.uint8], at: int, stop: int) -> int:
+    for i in range(stop - 1, at - 1, -1):
+        out[i + 1] = out[i]
+    out[at] = 46
+    return stop + 1

@@ -1,0 +1,70 @@
+"""The cells of a file as they will be in memory, and where the elements of the file went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..assemble import GroupTable
+from .numbering import Lookup, make_lookup
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of one type, and where the elements of the file went.
+
+    ``cell`` is, for each element of this type in the file, the cell that it became.
+    """
+
+    name: str
+    dim: int
+    nodes: NDArray[np.int32]
+    label: NDArray[np.int64]
+    tags: dict[str, GroupTable]
+    element_label: NDArray[np.int64]
+    cell: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """Where the element of each number is: its type (place in the list of cells) and its row."""
+
+    lookup: Lookup
+    start: NDArray[np.int64]
+    cell: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cells: list[Cells]) -> Elements:
+        """Look at all cells; raises MeshprepError where a number stands for two of them."""
+        labels = [c.element_label for c in cells]
+        label = np.concatenate([*labels, np.empty(0, np.int64)])
+        start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
+        moved = [c.cell + s for c, s in zip(cells, start, strict=False)]
+        cell = np.concatenate([*moved, np.empty(0, np.int64)])
+        lookup, twice = make_lookup(label)
+        if twice >= 0:
+            bad = cell[lookup.find(label)] != cell
+            if bad.any():
+                raise MeshprepError(
+                    f"$Elements: element number {label[np.argmax(bad)]} occurs twice, so that "
+                    "values of elements are ambiguous: renumber one"
+                )
+        return cls(lookup, start, cell)
+
+    def find(
+        self, label: NDArray[np.int64], section: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Type and row of the elements with these numbers."""
+        at = self.lookup.find(label)
+        if at.size and at.min() < 0:
+            raise MeshprepError(
+                f"{section}: element {label[np.argmax(at < 0)]} is not in $Elements: "
+                "write mesh and values together"
+            )
+        cell = self.cell[at] if at.size else at.astype(np.int64)
+        kind = np.searchsorted(self.start, cell, side="right") - 1
+        return kind, cell - self.start[kind]

@@ -1,0 +1,229 @@
+"""Putting numbers into a file, in text or binary, a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import BinaryIO
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .tokens import BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, put_float, put_int, put_rows
+
+# Bytes that one piece takes at most.
+PIECE = 1 << 23
+
+
+class Sink:
+    """A file being written, and its mode.
+
+    Parameters
+    ----------
+    file : binary file
+    mode : int
+        ``tokens.ASCII`` or ``tokens.LITTLE``.
+    """
+
+    def __init__(self, file: BinaryIO, mode: int) -> None:
+        self.file, self.mode = file, mode
+        self._buffer = np.empty(0, dtype=np.uint8)
+
+    def text(self, text: str) -> None:
+        """Write text as it is."""
+        self.file.write(text.encode())
+
+    def begin(self, section: str) -> None:
+        """Begin a section."""
+        self.text(f"${section}\n")
+
+    def end(self, section: str) -> None:
+        """End a section; numbers in binary need a line of their own."""
+        self.text(f"\n$End{section}\n" if self.mode else f"$End{section}\n")
+
+    def room(self, rows: int, row_bytes: int) -> tuple[int, NDArray[np.uint8]]:
+        """How many rows a piece takes, and a buffer for it."""
+        step = max(1, min(rows, PIECE // row_bytes))
+        if self._buffer.size < step * row_bytes:
+            self._buffer = np.empty(step * row_bytes, dtype=np.uint8)
+        return step, self._buffer
+
+    def put(self, out: NDArray[np.uint8], size: int) -> None:
+        """Write the beginning of a buffer."""
+        self.file.write(out[:size].data)
+
+    def ints(self, values: Iterable[int], *, size: bool = False) -> None:
+        """Write a few whole numbers, of 4 bytes or as wide as sizes; a line in text."""
+        values = list(values)
+        if self.mode:
+            self.file.write(np.asarray(values, dtype="<i8" if size else "<i4").tobytes())
+        else:
+            self.text(" ".join(map(str, values)) + "\n")
+
+    def doubles(self, values: Iterable[float]) -> None:
+        """Write a few doubles; a line in text."""
+        if self.mode:
+            self.file.write(np.asarray(list(values), dtype="<f8").tobytes())
+        else:
+            self.text(" ".join(repr(float(x)) for x in values) + "\n")
+
+    def rows(
+        self, ints: NDArray[np.integer], values: NDArray | None = None, *, size: bool = False
+    ) -> None:
+        """Write rows of whole numbers followed by doubles. O(n)."""
+        n = len(ints)
+        values = np.empty((n, 0)) if values is None else values
+        row_bytes = INT_ROOM * ints.shape[1] + DOUBLE_ROOM * values.shape[1]
+        step, out = self.room(n, row_bytes)
+        for i in range(0, n, step):
+            # Copies, since kernels are compiled anew for arrays that refuse writing.
+            some = np.array(ints[i : i + step], dtype=np.int64, order="C")
+            doubles = np.array(values[i : i + step], dtype=np.float64, order="C")
+            used = put_rows(out, self.mode, 8 if size else 4, some, doubles)
+            self.put(out, used)
+
+    def nodes4(
+        self,
+        heads: NDArray[np.int64],
+        start: NDArray[np.int64],
+        label: NDArray[np.int64],
+        points: NDArray[np.float64],
+        parametric: NDArray[np.float64],
+    ) -> None:
+        """Write blocks of nodes: heads (m, 3) and where each starts (m + 1), see `_nodes4`."""
+        row = max(INT_ROOM, DOUBLE_ROOM * 6) + 5 * INT_ROOM
+        step, out = self.room(2 * len(label), row)
+        for i in range(0, 2 * len(label), step):
+            stop = min(i + step, 2 * len(label))
+            block = int(np.searchsorted(2 * start, i, side="right")) - 1
+            used = _nodes4(out, self.mode, i, stop, block, heads, start, label, points, parametric)
+            self.put(out, used)
+
+    def elements4(
+        self,
+        heads: NDArray[np.int64],
+        start: NDArray[np.int64],
+        label: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        node_label: NDArray[np.int64],
+    ) -> None:
+        """Write blocks of elements: heads (m, 3) and where each starts (m + 1)."""
+        step, out = self.room(len(label), INT_ROOM * (nodes.shape[1] + 5))
+        for i in range(0, len(label), step):
+            stop = min(i + step, len(label))
+            block = int(np.searchsorted(start, i, side="right")) - 1
+            used = _elements4(out, self.mode, i, stop, block, heads, start, label, nodes,
+                              node_label)  # fmt: skip
+            self.put(out, used)
+
+    def elements2(
+        self,
+        number: int,
+        label: NDArray[np.int64],
+        tags: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        node_label: NDArray[np.int64],
+    ) -> None:
+        """Write elements of MSH 2.2 that have the same number of tags (n, t)."""
+        if self.mode and len(label):
+            self.ints((number, len(label), tags.shape[1]))
+        step, out = self.room(len(label), INT_ROOM * (nodes.shape[1] + tags.shape[1] + 3))
+        for i in range(0, len(label), step):
+            some = slice(i, i + step)
+            used = _elements2(
+                out, self.mode, number, label[some], tags[some], nodes[some], node_label
+            )
+            self.put(out, used)
+
+
+@njit(cache=True)
+def _head(out: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64], count: int) -> int:
+    for j in range(3):
+        pos = put_int(out, pos, mode, 4, head[j], BLANK)
+    return put_int(out, pos, mode, 8, count, BREAK)
+
+
+@njit(cache=True)
+def _nodes4(
+    out: NDArray[np.uint8],
+    mode: int,
+    first: int,
+    stop: int,
+    block: int,
+    heads: NDArray[np.int64],
+    start: NDArray[np.int64],
+    label: NDArray[np.int64],
+    points: NDArray[np.float64],
+    parametric: NDArray[np.float64],
+) -> int:
+    """Items ``first`` to ``stop - 1``: in each block its numbers come first, then the points."""
+    pos = 0
+    for item in range(first, stop):
+        while item >= 2 * start[block + 1]:
+            block += 1
+        count = start[block + 1] - start[block]
+        local = item - 2 * start[block]
+        if local == 0:
+            pos = _head(out, pos, mode, heads[block], count)
+        if local < count:
+            pos = put_int(out, pos, mode, 8, label[start[block] + local], BREAK)
+            continue
+        i = start[block] + local - count
+        n_parametric = heads[block, 0] * heads[block, 2]
+        for j in range(3):
+            last = j == 2 and n_parametric == 0
+            pos = put_float(out, pos, mode, points[i, j], BREAK if last else BLANK)
+        for j in range(n_parametric):
+            end = BREAK if j == n_parametric - 1 else BLANK
+            pos = put_float(out, pos, mode, parametric[i, j], end)
+    return pos
+
+
+@njit(cache=True)
+def _elements4(
+    out: NDArray[np.uint8],
+    mode: int,
+    first: int,
+    stop: int,
+    block: int,
+    heads: NDArray[np.int64],
+    start: NDArray[np.int64],
+    label: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    node_label: NDArray[np.int64],
+) -> int:
+    pos, k = 0, nodes.shape[1]
+    for i in range(first, stop):
+        while i >= start[block + 1]:
+            block += 1
+        if i == start[block]:
+            pos = _head(out, pos, mode, heads[block], start[block + 1] - start[block])
+        pos = put_int(out, pos, mode, 8, label[i], BLANK)
+        for j in range(k):
+            tag = node_label[nodes[i, j]]
+            pos = put_int(out, pos, mode, 8, tag, BLANK if j + 1 < k else BREAK)
+    return pos
+
+
+@njit(cache=True)
+def _elements2(
+    out: NDArray[np.uint8],
+    mode: int,
+    number: int,
+    label: NDArray[np.int64],
+    tags: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    node_label: NDArray[np.int64],
+) -> int:
+    pos, k = 0, nodes.shape[1]
+    for i in range(len(label)):
+        pos = put_int(out, pos, mode, 4, label[i], BLANK)
+        if mode == 0:
+            pos = put_int(out, pos, mode, 4, number, BLANK)
+            pos = put_int(out, pos, mode, 4, tags.shape[1], BLANK)
+        for j in range(tags.shape[1]):
+            pos = put_int(out, pos, mode, 4, tags[i, j], BLANK)
+        for j in range(k):
+            tag = node_label[nodes[i, j]]
+            pos = put_int(out, pos, mode, 4, tag, BLANK if j + 1 < k else BREAK)
+    return pos

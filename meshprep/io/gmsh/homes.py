@@ -1,0 +1,281 @@
+"""Which entity each cell is written in.
+
+In MSH 4.1 the groups and partitions belong to entities, in a mesh to cells. Cells of one entity
+that differ in these are split over new entities, and cells without an entity get one; the file
+notes which entity a new one was made from, so that reading it gives the mesh as it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ...cells import shape_of
+from ...mesh import ElementSet, Mesh, SetMap, Tag
+from .carry import Places
+from .info import source
+from .numbering import distinct_pairs
+from .raw import Entity
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Cells that may share an entity: dimension, entity in the mesh (0: none), groups, parts."""
+
+    dim: int
+    old: int
+    groups: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class Homes:
+    """Entities of the cells as they are written.
+
+    Parameters
+    ----------
+    number : mapping of set to (n,) int64
+        The entity of each cell.
+    entities, parts : mapping of (dim, number) to Entity
+        For $Entities and $PartitionedEntities.
+    notes : list of (dim, new, old)
+    """
+
+    number: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
+    parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
+    notes: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+def keep_entities(mesh: Mesh, places: Places) -> Homes:
+    """For MSH 2.2: entities as they are; cells without one get one for each list of groups."""
+    homes = Homes()
+    kinds, place = _kinds(mesh, places, parts=False)
+    taken = {(k.dim, k.old) for k in kinds}
+    fresh = _fresh(taken)
+    number: dict[Kind, int] = {}
+    for k in kinds:
+        number[k] = k.old or next(fresh[k.dim])
+        if not k.old:
+            homes.notes.append((k.dim, number[k], 0))
+    _fill_numbers(homes, kinds, place, number)
+    return homes
+
+
+def split_entities(mesh: Mesh, places: Places) -> Homes:
+    """For MSH 4.1: entities so that all cells of one have its groups and partitions."""
+    info = source(mesh)
+    homes = Homes()
+    homes.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
+    parted = info.get("partitioned") or {}
+    homes.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
+    kinds, place = _kinds(mesh, places, parts=True)
+    taken = {(k.dim, k.old) for k in kinds} | set(homes.entities) | set(homes.parts)
+    if places.node_entity is not None:
+        pairs, _ = distinct_pairs(places.node_entity[:, 0], places.node_entity[:, 1])
+        taken |= {(int(d), int(t)) for d, t in pairs}
+    fresh = _fresh(taken)
+    number = _keep_some(kinds, homes)
+    for k in kinds:
+        if k not in number:
+            number[k] = next(fresh[k.dim])
+            homes.notes.append((k.dim, number[k], k.old))
+    _fill_numbers(homes, kinds, place, number)
+    _list_entities(mesh, places, homes, number, fresh)
+    return homes
+
+
+def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:
+    """For each dimension, the numbers that no entity has, from 1 on."""
+
+    def unused(dim: int) -> Iterator[int]:
+        return (i for i in itertools.count(1) if (dim, i) not in taken)
+
+    return [unused(dim) for dim in range(4)]
+
+
+def _kinds(
+    mesh: Mesh, places: Places, *, parts: bool
+) -> tuple[list[Kind], dict[str, NDArray[np.int64]]]:
+    """All kinds of cells by first appearance, and the kind of every cell of each set."""
+    kinds: dict[Kind, int] = {}
+    place = {}
+    for s in places.cells:
+        dim = shape_of(str(s.cell_type)).dim
+        entity = _ids(places.entity.get(s.name), s.size)
+        groups, group = _lists(places.physical.get(s.name), s.size)
+        owners, owner = _lists(
+            places.partition.get(s.name) if parts else None, s.size, positive=True
+        )
+        rows, pair = distinct_pairs(group, owner)
+        if not parts:
+            # In MSH 2.2 only cells without an entity are kept apart by their groups.
+            pair = np.where(entity == 0, pair, 0)
+        both, row = distinct_pairs(entity, pair)
+        _, first = np.unique(row, return_index=True)
+        numbers = np.empty(len(both), dtype=np.int64)
+        for i in np.argsort(first):
+            old, p = both[i]
+            g, o = rows[p]
+            kind = Kind(dim, int(old), groups[g] if parts or not old else (), owners[o])
+            numbers[i] = kinds.setdefault(kind, len(kinds))
+        place[s.name] = numbers[row]
+    return list(kinds), place
+
+
+def _ids(tag: Tag | None, n: int) -> NDArray[np.int64]:
+    return np.zeros(n, dtype=np.int64) if tag is None else tag.first_ids()
+
+
+def _lists(
+    tag: Tag | None, n: int, *, positive: bool = False
+) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
+    """Distinct lists of groups and the place of every cell; only positive ones where asked."""
+    if tag is None:
+        return [()], np.zeros(n, dtype=np.int64)
+    found: dict[tuple[int, ...], int] = {}
+    number = np.empty(max(tag.group_offset.size - 1, 1), dtype=np.int64)
+    for row in range(tag.group_offset.size - 1):
+        groups = tuple(i for i in tag.groups(row) if i > 0 or not positive)
+        number[row] = found.setdefault(groups, len(found))
+    return list(found) or [()], number[tag.values]
+
+
+def _fill_numbers(
+    homes: Homes,
+    kinds: Sequence[Kind],
+    place: Mapping[str, NDArray[np.int64]],
+    number: Mapping[Kind, int],
+) -> None:
+    table = np.array([number[k] for k in kinds], dtype=np.int64)
+    homes.number = {name: table[p] for name, p in place.items()}
+
+
+def _keep_some(kinds: Sequence[Kind], homes: Homes) -> dict[Kind, int]:
+    """For each entity, the kind that keeps its number: that with its groups, else the first."""
+    by_old: dict[tuple[int, int], list[Kind]] = {}
+    for k in kinds:
+        if k.old:
+            by_old.setdefault((k.dim, k.old), []).append(k)
+    kept = {}
+    for key, candidates in by_old.items():
+        known = homes.parts.get(key, homes.entities.get(key, Entity(*key, ())))
+        fit = [k for k in candidates if k.parts == known.partitions]
+        same = [k for k in fit if k.groups == known.physical]
+        for k in (same or fit)[:1]:
+            kept[k] = k.old
+    return kept
+
+
+def _list_entities(
+    mesh: Mesh,
+    places: Places,
+    homes: Homes,
+    number: Mapping[Kind, int],
+    fresh: Sequence[Iterator[int]],
+) -> None:
+    """Complete the tables: groups as the cells have them, and what no table has yet."""
+    boxes = _cell_boxes(mesh, places, homes)
+    for k, new in number.items():
+        key = (k.dim, new)
+        table = homes.parts if k.parts else homes.entities
+        if key in table:
+            e = table[key]
+            table[key] = Entity(k.dim, new, e.box, k.groups, e.bounding, e.parent, e.partitions)
+            continue
+        parent = _parent(k, homes, boxes[key], fresh) if k.parts else None
+        table[key] = Entity(k.dim, new, boxes[key], k.groups, (), parent, k.parts)
+    if places.node_entity is not None:
+        _list_node_entities(mesh, places.node_entity, homes)
+
+
+def _parent(
+    k: Kind, homes: Homes, box: tuple[float, ...], fresh: Sequence[Iterator[int]]
+) -> tuple[int, int]:
+    """The entity that a new part belongs to, which is made where there is none."""
+    key = (k.dim, k.old)
+    if key in homes.parts:
+        return homes.parts[key].parent or key
+    if not k.old:
+        key = (k.dim, next(fresh[k.dim]))
+        homes.notes.append((*key, 0))
+    if key not in homes.entities:
+        homes.entities[key] = Entity(*key, box)
+    return key
+
+
+def _list_node_entities(mesh: Mesh, pairs: NDArray[np.int64], homes: Homes) -> None:
+    points = _points(mesh)
+    rows, place = distinct_pairs(pairs[:, 0], pairs[:, 1])
+    box = _empty_boxes(len(rows))
+    _grow(points, read_only(np.arange(len(points), dtype=np.int32).reshape(-1, 1)), place, box)
+    for (dim, tag), b in zip(rows.tolist(), box, strict=True):
+        if (dim, tag) not in homes.entities and (dim, tag) not in homes.parts:
+            homes.entities[dim, tag] = Entity(dim, tag, _as_box(dim, b))
+
+
+def _cell_boxes(
+    mesh: Mesh, places: Places, homes: Homes
+) -> dict[tuple[int, int], tuple[float, ...]]:
+    """Bounding boxes of the entities of the cells, from the nodes of these."""
+    points = _points(mesh)
+    found: dict[tuple[int, int], NDArray[np.float64]] = {}
+    for s in places.cells:
+        dim = shape_of(str(s.cell_type)).dim
+        zero = np.zeros(s.size, dtype=np.int64)
+        rows, place = distinct_pairs(homes.number[s.name], zero)
+        box = _empty_boxes(len(rows))
+        _grow(points, _table(mesh, s), place, box)
+        for (tag, _), b in zip(rows.tolist(), box, strict=True):
+            old = found.get((dim, tag))
+            if old is not None:
+                b = np.concatenate([np.minimum(old[:3], b[:3]), np.maximum(old[3:], b[3:])])
+            found[dim, tag] = b
+    return {(dim, tag): _as_box(dim, b) for (dim, tag), b in found.items()}
+
+
+def _table(mesh: Mesh, s: ElementSet) -> NDArray[np.int32]:
+    table: SetMap = mesh.cell_map(s.name)
+    return table.table
+
+
+def _points(mesh: Mesh) -> NDArray[np.float64]:
+    points = mesh.coordinates
+    assert points is not None
+    return np.asarray(points, dtype=np.float64)
+
+
+def _empty_boxes(n: int) -> NDArray[np.float64]:
+    return np.repeat(np.array([[np.inf] * 3 + [-np.inf] * 3]), n, axis=0)
+
+
+def _as_box(dim: int, box: NDArray[np.float64]) -> tuple[float, ...]:
+    """Six numbers, three for a point; zeros where nothing is inside."""
+    if box[0] > box[3]:
+        box = np.zeros(6)
+    box = np.where(np.isfinite(box), box, 0.0)
+    return tuple(box[: 3 if dim == 0 else 6].tolist())
+
+
+@njit(cache=True)
+def _grow(
+    points: NDArray[np.float64],
+    table: NDArray[np.int32],
+    place: NDArray[np.int32],
+    box: NDArray[np.float64],
+) -> None:
+    """Extend the box of each place over the nodes of its rows. O(size of the table)."""
+    for i in range(len(table)):
+        b = box[place[i]]
+        for j in range(table.shape[1]):
+            p = points[table[i, j]]
+            for k in range(points.shape[1]):
+                b[k] = min(b[k], p[k])
+                b[3 + k] = max(b[3 + k], p[k])

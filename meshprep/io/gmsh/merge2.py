@@ -1,0 +1,123 @@
+"""MSH 2 repeats an element for each of its physical groups: make one cell of the copies."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..assemble import GroupTable
+from .numbering import distinct, distinct_pairs
+from .raw import RawCells
+
+
+def one_each(unique: NDArray[np.int64], place: NDArray[np.int32]) -> GroupTable:
+    """The table in which every cell has one group, or none where the number is 0."""
+    held = unique != 0
+    offset = np.concatenate([[0], np.cumsum(held)])
+    return GroupTable(place, offset, unique[held])
+
+
+def from_lists(lists: list[tuple[int, ...]], place: NDArray[np.int32]) -> GroupTable:
+    """The table of these lists of groups."""
+    offset = np.concatenate([[0], np.cumsum([len(groups) for groups in lists])])
+    flat = np.asarray([i for groups in lists for i in groups], dtype=np.int64)
+    return GroupTable(place, offset.astype(np.int64), flat)
+
+
+def merge_copies(
+    cells: RawCells, part: NDArray[np.int32], *, apart: bool = False
+) -> tuple[NDArray[np.int64], GroupTable]:
+    """Which cell each element belongs to, and the physical groups of the cells.
+
+    Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
+    are one cell where their groups differ; a true duplicate (the same group as well, or none)
+    stays a cell of its own, and so do all with ``apart``. Cells are numbered by their first
+    element. Expected O(n).
+
+    Returns
+    -------
+    cell : (n,) int64
+    groups : GroupTable
+        One row a cell.
+    """
+    n = cells.label.size
+    pairs, home = distinct_pairs(cells.entity, part)
+    unique, place = distinct(cells.physical)
+    seen, _ = distinct_pairs(home, place)
+    if apart or len(seen) == len(pairs):
+        # Every entity has one group, so that no element can be a copy for another one.
+        return np.arange(n), one_each(unique, place)
+    first = _first_equal(cells.nodes, home)
+    again = np.flatnonzero(first != np.arange(n))
+    if not again.size:
+        return np.arange(n), one_each(unique, place)
+    return _attach(cells.physical, first, again)
+
+
+def _attach(
+    physical: NDArray[np.int64], first: NDArray[np.int64], again: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], GroupTable]:
+    """Give the k-th copy with a group to the k-th cell of its equals. O(copies) dict steps."""
+    cells: dict[int, list[tuple[int, list[int]]]] = {}
+    count: dict[tuple[int, int], int] = {}
+    owner = np.arange(first.size)
+    for row, leader, group in zip(
+        again.tolist(), first[again].tolist(), physical[again].tolist(), strict=True
+    ):
+        if leader not in cells:
+            start = int(physical[leader])
+            cells[leader] = [(leader, [start])] if start else []
+            count[leader, start] = 1
+        if group == 0:
+            continue
+        # The cells that have this group are always the first ones.
+        k = count.get((leader, group), 0)
+        count[leader, group] = k + 1
+        if k == len(cells[leader]):
+            cells[leader].append((row, [group]))
+        else:
+            owner[row] = cells[leader][k][0]
+            cells[leader][k][1].append(group)
+    kept = owner == np.arange(first.size)
+    cell = (np.cumsum(kept) - 1)[owner]
+    unique, place = distinct(physical[kept])
+    lists: dict[tuple[int, ...], int] = {}
+    rows = [lists.setdefault((int(i),) if i else (), len(lists)) for i in unique]
+    place = np.asarray(rows, dtype=np.int32)[place]
+    for members in cells.values():
+        for row, held in members:
+            place[cell[row]] = lists.setdefault(tuple(held), len(lists))
+    return cell, from_lists(list(lists), place)
+
+
+@njit(cache=True)
+def _first_equal(nodes: NDArray[np.int64], home: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The first row with the same nodes in the same order and the same home. Expected O(n k)."""
+    n, k = nodes.shape
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int64)
+    first = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        key = np.uint64(home[i]) + np.uint64(0x9E3779B97F4A7C15)
+        for j in range(k):
+            key = (key ^ np.uint64(nodes[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
+            key = key ^ (key >> np.uint64(29))
+        at = np.int64(key & np.uint64(size - 1))
+        while table[at] >= 0 and not _equal(nodes, home, table[at], i):
+            at = (at + 1) & (size - 1)
+        if table[at] < 0:
+            table[at] = i
+        first[i] = table[at]
+    return first
+
+
+@njit(cache=True)
+def _equal(nodes: NDArray[np.int64], home: NDArray[np.int32], a: int, b: int) -> bool:
+    same, j = home[a] == home[b], 0
+    while same and j < nodes.shape[1]:
+        same = nodes[a, j] == nodes[b, j]
+        j += 1
+    return same

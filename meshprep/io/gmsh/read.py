@@ -1,0 +1,119 @@
+"""Reading a Gmsh file: its sections one after the other, then the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Mesh
+from . import read2, read4, sections
+from .build import build
+from .fields import read_field
+from .info import KEPT_SECTIONS
+from .raw import RawMesh
+from .scan import Cursor, read_format
+
+Reader = Callable[[Cursor], Any]
+# By version: section, the attribute of RawMesh that holds it, and its reader.
+_READERS: dict[str, dict[str, tuple[str, Reader]]] = {
+    "2.2": {
+        "PhysicalNames": ("names", sections.read_names),
+        "Nodes": ("nodes", read2.read_nodes),
+        "Elements": ("elements", read2.read_elements),
+        "Periodic": ("periodic", read2.read_periodic),
+        sections.NOTES_SECTION: ("notes", sections.read_notes),
+    },
+    "4.1": {
+        "PhysicalNames": ("names", sections.read_names),
+        "Entities": ("entities", sections.read_entities),
+        "PartitionedEntities": ("partitioned", sections.read_partitioned),
+        "Nodes": ("nodes", read4.read_nodes),
+        "Elements": ("elements", read4.read_elements),
+        "Periodic": ("periodic", sections.read_periodic),
+        "GhostElements": ("ghosts", sections.read_ghosts),
+        sections.NOTES_SECTION: ("notes", sections.read_notes),
+    },
+}
+_FIELDS = ("NodeData", "ElementData", "ElementNodeData")
+_REFUSED = {
+    "NOD": "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2",
+    "ELM": "MSH 1.0 is not supported: save the file as MSH 4.1 or 2.2",
+    "ParametricNodes": "parametric nodes of MSH 2 are not supported: save the file as MSH 4.1",
+}
+
+
+def read_file(path: Path) -> Mesh:
+    """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
+
+    Parameters
+    ----------
+    path : Path
+        A regular file.
+
+    Returns
+    -------
+    Mesh
+        See :mod:`meshprep.io.gmsh` for what it holds.
+
+    Raises
+    ------
+    MeshprepError
+        With the line (of text) or the byte (of a binary file) where the file is damaged.
+    """
+    path = Path(path)
+    try:
+        data = np.fromfile(path, dtype=np.uint8)
+    except OSError as error:
+        raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    cursor = Cursor(path, data)
+    raw = _read_sections(cursor)
+    return build(raw, cursor)
+
+
+def _read_sections(cursor: Cursor) -> RawMesh:
+    raw = RawMesh()
+    seen: set[str] = set()
+    while (name := _next(cursor)) is not None:
+        readers = _READERS.get(cursor.version, {})
+        if name in seen and (name in readers or name == "MeshFormat"):
+            raise cursor.error("the section is there twice: remove one")
+        seen.add(name)
+        if name in _REFUSED:
+            raise cursor.error(_REFUSED[name])
+        if name == "MeshFormat":
+            read_format(cursor)
+        elif name in readers:
+            attribute, reader = readers[name]
+            setattr(raw, attribute, reader(cursor))
+        elif name in _FIELDS and cursor.version:
+            raw.fields.append(read_field(cursor))
+        else:
+            body = cursor.skip_section()
+            raw.sections.append((name, body if name in KEPT_SECTIONS else b""))
+        cursor.end_section()
+    for name in ("MeshFormat", "Nodes", "Elements"):
+        if name not in seen:
+            what = "this is no Gmsh mesh" if name == "MeshFormat" else "the mesh is not there"
+            raise MeshprepError(f"{cursor.path}: section ${name} is missing: {what}")
+    return raw
+
+
+def _next(cursor: Cursor) -> str | None:
+    """The next section; before the header it may only be one that is skipped."""
+    try:
+        name = cursor.next_section()
+    except MeshprepError:
+        if cursor.version:
+            raise
+        raise MeshprepError(
+            f"{cursor.path}: does not begin with $MeshFormat: this is no Gmsh mesh"
+        ) from None
+    known = name in _FIELDS or any(name in readers for readers in _READERS.values())
+    if name is not None and not cursor.version and known:
+        raise cursor.error("the section stands before $MeshFormat: this is no Gmsh mesh")
+    return name

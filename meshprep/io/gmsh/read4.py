@@ -1,0 +1,290 @@
+"""Nodes and elements of MSH 4.1: blocks, one for each entity, of which there may be many."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .raw import (
+    BAD_COUNT,
+    BAD_DIM,
+    BAD_FLAG,
+    FINE,
+    NO_NUMBER,
+    UNKNOWN_TYPE,
+    WANTS_ROOM,
+    RawCells,
+    RawElements,
+    RawNodes,
+)
+from .scan import Cursor
+from .tokens import ASCII, next_double, next_int, skip_tokens
+from .types import DIMS, NODES
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def read_nodes(cursor: Cursor) -> RawNodes:
+    """The body of $Nodes. O(bytes)."""
+    n_blocks, n = _header(cursor, "nodes", 8, cursor.size_width + 24)
+    runs = np.empty((n_blocks, 4), dtype=np.int64)
+    label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
+    parametric: NDArray[np.float64] = np.empty((0, 3))
+    hard = cursor.hard_list(6 * n)
+    start = cursor.pos
+    while True:
+        code, pos, extra, found = _nodes(
+            cursor.data, start, cursor.mode, cursor.size_width,
+            runs, label, points, parametric, hard,
+        )  # fmt: skip
+        if code != WANTS_ROOM:
+            break
+        parametric = np.zeros((n, 3))
+    _check(cursor, code, pos, extra, "nodes")
+    # Entries past the coordinates mean the parametric ones.
+    hard = hard[:found]
+    late = hard[:, 0] >= points.size
+    cursor.settle(points, hard[~late])
+    cursor.settle(parametric, hard[late] - np.array([points.size, 0]))
+    cursor.pos = int(pos)
+    used = parametric if runs[:, 2].any() else None
+    return RawNodes(label, points, runs, used)
+
+
+def _header(cursor: Cursor, what: str, text: int, binary: int) -> tuple[int, int]:
+    """Numbers of blocks and of nodes or elements; neither more than the file can hold."""
+    n_blocks, n = (cursor.count(w) for w in (f"blocks of {what}", what))
+    cursor.ints(2, size=True, what="the lowest and highest number")
+    cursor.need(n_blocks, 8, 12 + cursor.size_width, f"blocks of {what}")
+    cursor.need(n, text, binary, what)
+    return n_blocks, n
+
+
+def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
+    """Raise the error that a kernel reports."""
+    if code == FINE:
+        return
+    if code == NO_NUMBER:
+        raise cursor.no_number(int(pos), f"a number of the {what}")
+    texts = {
+        BAD_COUNT: f"a block declares {extra} {what}: its header does not fit this file",
+        BAD_DIM: f"a block of {what} has dimension {extra}, which does not fit what it holds",
+        BAD_FLAG: f"a block of {what} has the parametric flag {extra}, must be 0 or 1",
+        UNKNOWN_TYPE: f"element type {extra} is not supported: remesh with another one",
+    }
+    raise cursor.error(f"{texts[code]}; repair the file", int(pos))
+
+
+@njit(cache=True)
+def _block(data: NDArray[np.uint8], pos: int, mode: int, width: int, row: NDArray[np.int64]) -> int:
+    """Read the four numbers at the head of a block."""
+    for j in range(4):
+        row[j], pos = next_int(data, pos, mode, 4 if j < 3 else width)
+        if pos < 0:
+            break
+    return pos
+
+
+@njit(cache=True)
+def _nodes(
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: int,
+    width: int,
+    runs: NDArray[np.int64],
+    label: NDArray[np.int64],
+    points: NDArray[np.float64],
+    parametric: NDArray[np.float64],
+    hard: NDArray[np.int64],
+) -> tuple[int, int, int, int]:
+    """Fill everything; returns a code, a position, a number for the message, entries of hard."""
+    done, found = 0, 0
+    for b in range(len(runs)):
+        start = pos
+        pos = _block(data, pos, mode, width, runs[b])
+        if pos < 0:
+            return NO_NUMBER, pos, 0, found
+        dim, flag, count = runs[b, 0], runs[b, 2], runs[b, 3]
+        if dim < 0 or dim > 3:
+            return BAD_DIM, start, dim, found
+        if flag < 0 or flag > 1:
+            return BAD_FLAG, start, flag, found
+        if count < 0 or count > label.size - done:
+            return BAD_COUNT, start, count, found
+        if flag == 1 and len(parametric) < label.size:
+            return WANTS_ROOM, pos, 0, found
+        pos, found = _node_block(
+            data, pos, mode, width, dim * flag, done, done + count, label, points, parametric,
+            hard, found,
+        )  # fmt: skip
+        if pos < 0:
+            return NO_NUMBER, pos, 0, found
+        done += count
+    if done < label.size:
+        return BAD_COUNT, pos, done, found
+    return FINE, pos, 0, found
+
+
+@njit(cache=True)
+def _node_block(
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: int,
+    width: int,
+    n_parametric: int,
+    start: int,
+    stop: int,
+    label: NDArray[np.int64],
+    points: NDArray[np.float64],
+    parametric: NDArray[np.float64],
+    hard: NDArray[np.int64],
+    found: int,
+) -> tuple[int, int]:
+    for i in range(start, stop):
+        label[i], pos = next_int(data, pos, mode, width)
+        if pos < 0:
+            return pos, found
+    for i in range(start, stop):
+        for j in range(3):
+            before = pos
+            points[i, j], pos, unsure = next_double(data, pos, mode)
+            if pos < 0:
+                return pos, found
+            if unsure:
+                hard[found, 0], hard[found, 1] = 3 * i + j, before
+                found += 1
+        for j in range(n_parametric):
+            before = pos
+            parametric[i, j], pos, unsure = next_double(data, pos, mode)
+            if pos < 0:
+                return pos, found
+            if unsure:
+                hard[found, 0], hard[found, 1] = points.size + 3 * i + j, before
+                found += 1
+    return pos, found
+
+
+def read_elements(cursor: Cursor) -> RawElements:
+    """The body of $Elements. O(bytes); text is walked twice, so that nothing is sized by guess."""
+    n_blocks, n = _header(cursor, "elements", 4, 2 * cursor.size_width)
+    blocks = np.empty((n_blocks, 4), dtype=np.int64)
+    start = cursor.pos
+    where = (cursor.mode, cursor.size_width)
+    code, pos, extra = _scan_elements(cursor.data, start, *where, n, NODES, DIMS, blocks)
+    _check(cursor, code, pos, extra, "elements")
+    if n == 0:
+        cursor.pos = int(pos)
+        return RawElements(())
+    numbers, n_type, n_nodes, cell_start, node_start = _places(blocks)
+    label = np.empty(int(n_type.sum()), dtype=np.int64)
+    nodes = np.empty(int(n_nodes.sum()), dtype=np.int64)
+    pos = _fill_elements(
+        cursor.data, start, *where, blocks, NODES, cell_start, node_start, label, nodes
+    )
+    if pos < 0:
+        raise cursor.no_number(int(pos), "a number of the elements")
+    cursor.pos = int(pos)
+    labels = np.split(label, np.cumsum(n_type)[:-1])
+    tables = np.split(nodes, np.cumsum(n_nodes)[:-1])
+    return RawElements(
+        tuple(
+            _cells(int(t), label, table, blocks)
+            for t, label, table in zip(numbers, labels, tables, strict=True)
+        )
+    )
+
+
+def _cells(
+    number: int, label: NDArray[np.int64], table: NDArray[np.int64], blocks: NDArray[np.int64]
+) -> RawCells:
+    runs = blocks[(blocks[:, 2] == number) & (blocks[:, 3] > 0)][:, [1, 3]]
+    nodes = table.reshape(label.size, -1)
+    return RawCells(number, nodes, label, runs, _NONE, _NONE, _NONE, _NONE)
+
+
+def _places(blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Types by first appearance, their sizes, and where the cells and nodes of each block go."""
+    kind, count = blocks[:, 2], blocks[:, 3]
+    unique, first = np.unique(kind[count > 0], return_index=True)
+    numbers = unique[np.argsort(first)]
+    n_type = np.array([count[kind == t].sum() for t in numbers], dtype=np.int64)
+    n_nodes = n_type * NODES[numbers]
+    cell_start, node_start = np.zeros_like(count), np.zeros_like(count)
+    cells_before = np.concatenate([[0], np.cumsum(n_type)])
+    nodes_before = np.concatenate([[0], np.cumsum(n_nodes)])
+    for i, t in enumerate(numbers):
+        mine = np.flatnonzero(kind == t)
+        inside = np.cumsum(count[mine]) - count[mine]
+        cell_start[mine] = cells_before[i] + inside
+        node_start[mine] = nodes_before[i] + inside * NODES[t]
+    return numbers, n_type, n_nodes, cell_start, node_start
+
+
+@njit(cache=True)
+def _scan_elements(
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: int,
+    width: int,
+    n: int,
+    type_nodes: NDArray[np.int64],
+    type_dim: NDArray[np.int64],
+    blocks: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Fill the heads of the blocks and check that all they declare is there."""
+    done = 0
+    for b in range(len(blocks)):
+        start = pos
+        pos = _block(data, pos, mode, width, blocks[b])
+        if pos < 0:
+            return NO_NUMBER, pos, 0
+        dim, kind, count = blocks[b, 0], blocks[b, 2], blocks[b, 3]
+        if kind < 0 or kind >= type_nodes.size or type_nodes[kind] == 0:
+            return UNKNOWN_TYPE, start, kind
+        if dim != type_dim[kind]:
+            return BAD_DIM, start, dim
+        row = 1 + type_nodes[kind]
+        each = 2 if mode == ASCII else width
+        if count < 0 or count > n - done or count > (data.size - pos + 1) // (each * row):
+            return BAD_COUNT, start, count
+        done += count
+        if mode == ASCII:
+            pos = skip_tokens(data, pos, count * row)
+            if pos < 0:
+                return NO_NUMBER, pos, 0
+        else:
+            pos += count * row * width
+    if done < n:
+        return BAD_COUNT, pos, done
+    return FINE, pos, 0
+
+
+@njit(cache=True)
+def _fill_elements(
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: int,
+    width: int,
+    blocks: NDArray[np.int64],
+    type_nodes: NDArray[np.int64],
+    cell_start: NDArray[np.int64],
+    node_start: NDArray[np.int64],
+    label: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+) -> int:
+    """Read the rows of every block to where they go. O(bytes)."""
+    head = np.empty(4, dtype=np.int64)
+    for b in range(len(blocks)):
+        pos = _block(data, pos, mode, width, head)
+        k, at = type_nodes[blocks[b, 2]], node_start[b]
+        for i in range(cell_start[b], cell_start[b] + blocks[b, 3]):
+            label[i], pos = next_int(data, pos, mode, width)
+            if pos < 0:
+                return pos
+            for _ in range(k):
+                nodes[at], pos = next_int(data, pos, mode, width)
+                if pos < 0:
+                    return pos
+                at += 1
+    return pos

@@ -1,0 +1,266 @@
+"""Walking through a Gmsh file: its header, its sections, and where something is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from .tokens import ASCII, BIG, LITTLE, next_int, skip_blank, take_rows
+
+VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
+MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
+_NO_INTS = np.empty((0, 0), dtype=np.int64)
+LONGEST_NAME = 64
+
+
+class Cursor:
+    """A position in the bytes of a file, and what is needed to read on from there.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    data : (n,) uint8
+        The whole file.
+    """
+
+    def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
+        self.path, self.data, self.pos = path, data, 0
+        self.mode, self.size_width = ASCII, 8
+        self.version, self.exact_version, self.section = "", "", ""
+        self._bytes = data.data
+
+    @property
+    def left(self) -> int:
+        """Bytes from here to the end of the file."""
+        return int(self.data.size) - self.pos
+
+    def error(self, problem: str, pos: int | None = None) -> MeshprepError:
+        """An error that says where: the line of a text file, the byte of a binary one."""
+        at = min(self.pos if pos is None else pos, int(self.data.size))
+        if self.mode == ASCII:
+            where = f"line {np.count_nonzero(self.data[:at] == 10) + 1}"
+        else:
+            where = f"byte {at}"
+        inside = f" in ${self.section}" if self.section else ""
+        return MeshprepError(f"{self.path}: {where}{inside}: {problem}")
+
+    def no_number(self, pos: int, what: str = "a number") -> MeshprepError:
+        """The error for a failed read, given the negative position of a kernel."""
+        at = -1 - pos
+        if at >= self.data.size or self.mode != ASCII:
+            return self.error(f"the file ends before {what}: it is truncated, write it again", at)
+        start = int(skip_blank(self.data, at))
+        if start >= self.data.size:
+            return self.error(f"the file ends before {what}: it is truncated, write it again", at)
+        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
+
+    def word(self, pos: int) -> str:
+        """The text at ``pos`` up to the next blank, shortened, fit for a message."""
+        words = self.data[pos : pos + 24].tobytes().split()
+        text = words[0].decode("ascii", "replace") if words else ""
+        return "".join(c if c.isprintable() else "?" for c in text)
+
+    def need(self, count: int, text_bytes: int, binary_bytes: int, what: str) -> None:
+        """Raise MeshprepError where the rest of the file cannot hold ``count`` of these."""
+        each = text_bytes if self.mode == ASCII else binary_bytes
+        # The last number of a text needs no separator.
+        if count < 0 or count * each > self.left + 1:
+            raise self.error(
+                f"declares {count} {what}, but only {self.left} bytes follow: "
+                "the file is truncated or damaged, write it again"
+            )
+
+    def text_int(self, what: str) -> int:
+        """A whole number that is text in every mode."""
+        value, pos = next_int(self.data, self.pos, ASCII, 4)
+        if pos < 0:
+            raise self.no_text(pos, what)
+        self.pos = int(pos)
+        return int(value)
+
+    def no_text(self, pos: int, what: str) -> MeshprepError:
+        """The error for a failed read of what is text in every mode."""
+        start = int(skip_blank(self.data, -1 - pos))
+        if start >= self.data.size:
+            return self.error(f"the file ends before {what}: it is truncated, write it again")
+        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
+
+    def text_double(self, what: str) -> float:
+        """A number that is text in every mode."""
+        start = int(skip_blank(self.data, self.pos))
+        words = self.data[start : start + 800].tobytes().split(maxsplit=1)
+        try:
+            value = float(words[0]) if words else None
+        except ValueError:
+            value = None
+        if value is None:
+            raise self.no_text(-1 - self.pos, what)
+        self.pos = start + len(words[0])
+        return value
+
+    def count(self, what: str, *, size: bool = True) -> int:
+        """One whole number, not negative, in the mode of the file."""
+        value = int(self.ints(1, size=size, what=f"the number of {what}")[0])
+        if value < 0:
+            raise self.error(f"declares {value} {what}: repair the file")
+        return value
+
+    def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
+        """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""
+        width = self.size_width if size else 4
+        self.need(n, 2, width, what)
+        out = np.empty((n, 1), dtype=np.int64)
+        self._take(out, np.empty((n, 0)), width, what)
+        return out[:, 0]
+
+    def doubles(self, n: int, what: str = "numbers") -> NDArray[np.float64]:
+        """``n`` doubles."""
+        self.need(n, 2, 8, what)
+        out = np.empty((n, 1))
+        self._take(np.empty((n, 0), dtype=np.int64), out, 4, what)
+        return out[:, 0]
+
+    def rows(
+        self, n: int, ints: int, doubles: int, *, size: bool = False, what: str = "rows"
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """``n`` rows of some whole numbers followed by some doubles, in the mode of the file."""
+        width = self.size_width if size else 4
+        self.need(n, 2 * (ints + doubles), width * ints + 8 * doubles, what)
+        out = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
+        self._take(*out, width, what)
+        return out
+
+    def _take(
+        self, ints: NDArray[np.int64], values: NDArray[np.float64], width: int, what: str
+    ) -> None:
+        hard = self.hard_list(values.size)
+        pos, found = take_rows(self.data, self.pos, self.mode, width, ints, values, hard)
+        if pos < 0:
+            raise self.no_number(int(pos), what)
+        self.settle(values, hard[:found])
+        self.pos = int(pos)
+
+    def hard_list(self, n: int) -> NDArray[np.int64]:
+        """Room for the numbers that only ``float`` converts: those of 20 digits or more."""
+        return np.empty((min(n, self.left // 20 + 1) if self.mode == ASCII else 0, 2), np.int64)
+
+    def settle(self, values: NDArray[np.float64], hard: NDArray[np.int64]) -> None:
+        """Convert what the kernel could not decide."""
+        flat = values.reshape(-1)
+        for index, pos in hard.tolist():
+            size, words = 0, [b""]
+            while len(words) < 2 and pos + size < self.data.size:
+                size = 4 * size + 1024
+                words = self.data[pos : pos + size].tobytes().split(maxsplit=1)
+            flat[index] = float(words[0])
+
+    def line(self) -> bytes:
+        """The rest of this line, without its end."""
+        stop = self._find(b"\n", self.pos)
+        stop = int(self.data.size) if stop < 0 else stop
+        text = self.data[self.pos : stop].tobytes()
+        self.pos = min(stop + 1, int(self.data.size))
+        return text.rstrip(b"\r")
+
+    def end_line(self) -> None:
+        """Go to the next line; only blanks may be on the rest of this one."""
+        start = self.pos
+        rest = self.line().strip()
+        if rest:
+            raise self.error("there is more on this line than belongs there: repair it", start)
+
+    def _find(self, what: bytes, start: int) -> int:
+        """Position of these bytes, -1 where there are none; looks at a piece at a time."""
+        step, total = 1 << 16, int(self.data.size)
+        while start < total:
+            piece = bytes(self._bytes[start : start + step + len(what) - 1])
+            found = piece.find(what)
+            if found >= 0:
+                return start + found
+            start += step
+        return -1
+
+    def next_section(self) -> str | None:
+        """Enter the next section and return its name, or None at the end of the file."""
+        self.section = ""
+        self.pos = int(skip_blank(self.data, self.pos))
+        if self.left == 0:
+            return None
+        start = self.pos
+        word = self.data[start : start + LONGEST_NAME].tobytes().split(maxsplit=1)[0]
+        name = word[1:].decode("ascii", "replace")
+        if not word.startswith(b"$") or not name.isidentifier() or not name.isascii():
+            raise self.error(
+                f"expected the begin of a section, such as $Nodes, found '{self.word(start)}': "
+                "repair the file"
+            )
+        if name.startswith("End"):
+            raise self.error(f"${name} closes nothing: repair the file")
+        self.pos = start + len(word)
+        self.end_line()
+        self.section = name
+        return name
+
+    def end_section(self) -> None:
+        """Leave the section; its end must follow."""
+        self.pos = int(skip_blank(self.data, self.pos))
+        end = f"$End{self.section}".encode()
+        found = self.data[self.pos : self.pos + len(end) + 1].tobytes()
+        if found[: len(end)] != end or found[len(end) :].strip():
+            if self.left < len(end):
+                raise self.error(
+                    f"the file ends before {end.decode()}: it is truncated, write it again"
+                )
+            raise self.error(
+                f"expected {end.decode()}, found '{self.word(self.pos)}': repair the file"
+            )
+        self.pos += len(end)
+        self.section = ""
+
+    def skip_section(self) -> bytes:
+        """Everything up to the end of the section, which remains to be left."""
+        start = self.pos
+        end = f"$End{self.section}".encode()
+        stop = self._find(end, start)
+        if stop < 0:
+            raise self.error(f"{end.decode()} is missing: the file is truncated, write it again")
+        self.pos = stop
+        return self.data[start:stop].tobytes()
+
+
+def read_format(cursor: Cursor) -> None:
+    """Read the body of $MeshFormat and set the cursor to version and mode."""
+    words = cursor.line().split()
+    if len(words) != 3:
+        raise cursor.error("expected version, type and size: this is no Gmsh mesh")
+    version, kind, size = (w.decode("ascii", "replace") for w in words)
+    number = version.rstrip("0").rstrip(".") if "." in version else version
+    known = {v.rstrip("0").rstrip(".") if "." in v else v: k for v, k in VERSIONS.items()}
+    if number not in known:
+        raise cursor.error(
+            f"MSH {version[:8]} is not supported: save the file as MSH 4.1 or 2.2, "
+            "in Gmsh with -save -format msh41"
+        )
+    if kind not in ("0", "1") or size not in ("4", "8"):
+        raise cursor.error(
+            f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header"
+        )
+    cursor.version, cursor.exact_version = known[number], number
+    cursor.size_width = int(size)
+    if kind == "1":
+        cursor.mode = _byte_order(cursor)
+        cursor.pos += 4
+
+
+def _byte_order(cursor: Cursor) -> int:
+    one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
+    if one == b"\1\0\0\0":
+        return LITTLE
+    if one == b"\0\0\0\1":
+        return BIG
+    raise cursor.error("the number one that tells the byte order is missing: write the file again")

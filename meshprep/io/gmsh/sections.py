@@ -1,0 +1,149 @@
+"""The small sections: names, entities, periodic links, ghosts, and meshprep's own notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .raw import Entity, RawPeriodic
+from .scan import Cursor
+
+NOTES_SECTION = "Meshprep"
+NOTES_VERSION = "1"
+
+
+def decode(text: bytes) -> str:
+    """Text of a file: UTF-8, or latin-1 where it is none."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
+
+
+def read_names(cursor: Cursor) -> dict[int, dict[int, str]]:
+    """The body of $PhysicalNames: dimension, number, name."""
+    n = cursor.text_int("the number of names")
+    cursor.end_line()
+    if n < 0 or n * 6 > cursor.left + 1:
+        raise cursor.error(f"declares {n} names, which the file does not hold: repair the file")
+    names: dict[int, dict[int, str]] = {}
+    for _ in range(n):
+        start = cursor.pos
+        dim, number = cursor.text_int("a dimension"), cursor.text_int("a physical group")
+        text = decode(cursor.line().strip())
+        if not 0 <= dim <= 3:
+            raise cursor.error(f"dimension {dim} is none of 0 to 3: repair the name", start)
+        name = unquote(text)
+        if names.setdefault(dim, {}).setdefault(number, name) != name:
+            raise cursor.error(
+                f"group {number} of dimension {dim} has two names: remove one", start
+            )
+    return names
+
+
+def unquote(text: str) -> str:
+    """What stands between the first and the last quotation mark, where there are two."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
+def read_entities(cursor: Cursor) -> tuple[Entity, ...]:
+    """The body of $Entities. O(entities)."""
+    return _entities(cursor, parts=False)
+
+
+def read_partitioned(cursor: Cursor) -> dict[str, Any]:
+    """The body of $PartitionedEntities: count, ghosts and entities."""
+    count = cursor.count("partitions")
+    n = cursor.count("ghost entities")
+    ghosts = cursor.rows(n, 2, 0, what="ghost entities")[0]
+    return {
+        "count": count,
+        "ghosts": tuple((int(a), int(b)) for a, b in ghosts),
+        "entities": _entities(cursor, parts=True),
+    }
+
+
+def _entities(cursor: Cursor, *, parts: bool) -> tuple[Entity, ...]:
+    numbers = [cursor.count(f"entities of dimension {dim}") for dim in range(4)]
+    cursor.need(sum(numbers), 10, 28 + cursor.size_width, "entities")
+    return tuple(_entity(cursor, dim, parts) for dim in range(4) for _ in range(numbers[dim]))
+
+
+def _entity(cursor: Cursor, dim: int, parts: bool) -> Entity:
+    start = cursor.pos
+    tag = int(cursor.ints(1, what="an entity")[0])
+    parent, partitions = None, tuple[int, ...]()
+    if parts:
+        above = cursor.ints(2, what="a parent entity")
+        parent = (int(above[0]), int(above[1]))
+        partitions = _numbers(cursor, "partitions")
+    box = tuple(cursor.doubles(3 if dim == 0 else 6, "a bounding box").tolist())
+    if not np.isfinite(box).all():
+        raise cursor.error(f"the bounding box of entity {tag} is not finite: repair it", start)
+    physical = _numbers(cursor, "physical groups")
+    bounding = _numbers(cursor, "bounding entities") if dim else ()
+    return Entity(dim, tag, box, physical, bounding, parent, partitions)
+
+
+def _numbers(cursor: Cursor, what: str) -> tuple[int, ...]:
+    return tuple(cursor.ints(cursor.count(what), what=what).tolist())
+
+
+def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:
+    """The body of $Periodic of MSH 4.1."""
+    n = cursor.count("periodic links")
+    cursor.need(n, 10, 12 + 2 * cursor.size_width, "periodic links")
+    links = []
+    for _ in range(n):
+        dim, slave, master = cursor.ints(3, what="a periodic link").tolist()
+        affine = tuple(cursor.doubles(cursor.count("affine values"), "affine values").tolist())
+        m = cursor.count("pairs of nodes")
+        pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
+        links.append(RawPeriodic(dim, slave, master, affine, pairs))
+    return tuple(links)
+
+
+def read_ghosts(cursor: Cursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+    """The body of $GhostElements: element, its partition, and where it is a ghost."""
+    n = cursor.count("ghost elements")
+    cursor.need(n, 6, 4 + 2 * cursor.size_width, "ghost elements")
+    out = []
+    for _ in range(n):
+        element = cursor.count("ghost elements")
+        owner = int(cursor.ints(1, what="a partition")[0])
+        out.append((element, owner, _numbers(cursor, "ghost partitions")))
+    return tuple(out)
+
+
+def read_notes(cursor: Cursor) -> tuple[tuple[str, ...], ...]:
+    """The body of the section that only meshprep writes: records of words, one a line.
+
+    ``entity DIM NEW OLD``
+        Entity NEW was made from OLD (0: from none), since Gmsh wants one list of groups an entity.
+    ``nodes``
+        Nodes belong to no entity.
+    ``unnumbered TYPE``
+        Cells of this type have no numbers of their own.
+    ``physical "NAME"``
+        The groups are the tag of this name.
+    ``apart``
+        Equal elements are cells of their own, and no copies for several groups.
+    """
+    lines = [decode(line).strip() for line in cursor.skip_section().splitlines()]
+    lines = [line for line in lines if line]
+    if lines[:1] != [NOTES_VERSION]:
+        raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
+    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "physical": 2, "apart": 1}
+    records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
+    out = []
+    for words in records:
+        if words[0] == "entity":
+            words = (words[0], *words[-1].split())
+        elif len(words) > 1:
+            words = (words[0], unquote(words[1]))
+        whole = all(w.lstrip("-").isdecimal() for w in words[1:]) or words[0] != "entity"
+        if len(words) != sizes.get(words[0]) or not whole:
+            raise cursor.error(f"the note '{words[0][:20]}' is damaged: delete this section")
+        out.append(words)
+    return tuple(out)

@@ -1,0 +1,172 @@
+"""One way to take numbers from a file and to put them, whatever its mode: inside numba kernels.
+
+Every ``next_*`` returns the value and the position behind it; a negative position ``-1 - p``
+means that there is no such number at ``p``. Nothing is read past the end of the bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .decimal import is_blank, parse_double, put_digits, put_double
+
+ASCII, LITTLE, BIG = 0, 1, 2
+BLANK, BREAK = 32, 10
+# Bytes that one number takes at most, its separator included.
+INT_ROOM, DOUBLE_ROOM = 21, 26
+
+
+@njit(cache=True)
+def skip_blank(data: NDArray[np.uint8], pos: int) -> int:
+    """The first position at or behind ``pos`` that is not blank."""
+    while pos < data.size and is_blank(data[pos]):
+        pos += 1
+    return pos
+
+
+@njit(cache=True)
+def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
+    """Behind ``count`` tokens of text, whatever they are."""
+    for _ in range(count):
+        pos = skip_blank(data, pos)
+        start = pos
+        while pos < data.size and not is_blank(data[pos]):
+            pos += 1
+        if pos == start:
+            return -1 - start
+    return pos
+
+
+@njit(cache=True)
+def next_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[int, int]:
+    """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
+    if mode != ASCII:
+        return _binary_int(data, pos, mode, width)
+    pos = skip_blank(data, pos)
+    start, n = pos, data.size
+    negative = pos < n and data[pos] == 45
+    if pos < n and (data[pos] == 45 or data[pos] == 43):
+        pos += 1
+    first, value = pos, 0
+    while pos < n and 48 <= data[pos] <= 57:
+        value = value * 10 + int(np.int64(data[pos] - 48))
+        pos += 1
+    # Beyond 18 digits it might not fit.
+    if pos == first or pos - first > 18 or (pos < n and not is_blank(data[pos])):
+        return 0, -1 - start
+    return -value if negative else value, pos
+
+
+@njit(cache=True)
+def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[int, int]:
+    if pos + width > data.size:
+        return 0, -1 - data.size
+    if width == 4:
+        return int(np.int64(np.int32(np.uint32(_bytes4(data, pos, mode))))), pos + 4
+    return int(np.int64(_bytes8(data, pos, mode))), pos + 8
+
+
+@njit(cache=True)
+def _bytes4(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
+    a, b = np.uint64(data[pos]), np.uint64(data[pos + 1])
+    c, d = np.uint64(data[pos + 2]), np.uint64(data[pos + 3])
+    if mode == LITTLE:
+        return a | b << np.uint64(8) | c << np.uint64(16) | d << np.uint64(24)
+    return d | c << np.uint64(8) | b << np.uint64(16) | a << np.uint64(24)
+
+
+@njit(cache=True)
+def _bytes8(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
+    a, b = _bytes4(data, pos, mode), _bytes4(data, pos + 4, mode)
+    if mode == LITTLE:
+        return a | b << np.uint64(32)
+    return b | a << np.uint64(32)
+
+
+@njit(cache=True)
+def next_double(data: NDArray[np.uint8], pos: int, mode: int) -> tuple[float, int, bool]:
+    """A double; the third value says that the text must be converted in another way."""
+    if mode != ASCII:
+        if pos + 8 > data.size:
+            return 0.0, -1 - data.size, False
+        return np.uint64(_bytes8(data, pos, mode)).view(np.float64), pos + 8, False
+    pos = skip_blank(data, pos)
+    value, stop, hard = parse_double(data, pos)
+    return value, stop if stop >= 0 else -1 - pos, hard
+
+
+@njit(cache=True)
+def take_rows(
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: int,
+    width: int,
+    ints: NDArray[np.int64],
+    values: NDArray[np.float64],
+    hard: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Rows of whole numbers followed by doubles into (n, a) ``ints`` and (n, c) ``values``.
+
+    Returns the position behind, and how many entries of ``hard`` (m, 2: index into the flat
+    values, position of the text) were filled. O(bytes).
+    """
+    found = 0
+    for i in range(len(ints)):
+        for j in range(ints.shape[1]):
+            ints[i, j], pos = next_int(data, pos, mode, width)
+            if pos < 0:
+                return pos, found
+        for j in range(values.shape[1]):
+            start = pos
+            values[i, j], pos, unsure = next_double(data, pos, mode)
+            if pos < 0:
+                return pos, found
+            if unsure:
+                hard[found, 0], hard[found, 1] = i * values.shape[1] + j, start
+                found += 1
+    return pos, found
+
+
+@njit(cache=True)
+def put_int(out: NDArray[np.uint8], pos: int, mode: int, width: int, value: int, end: int) -> int:
+    """Write a whole number and, in text, the byte ``end``."""
+    if mode != ASCII:
+        for i in range(width):
+            out[pos + i] = np.uint8((value >> (8 * i)) & 255)
+        return pos + width
+    if value < 0:
+        out[pos] = 45
+        pos += 1
+    pos = put_digits(out, pos, np.uint64(abs(value)))
+    out[pos] = end
+    return pos + 1
+
+
+@njit(cache=True)
+def put_float(out: NDArray[np.uint8], pos: int, mode: int, value: float, end: int) -> int:
+    """Write a double and, in text, the byte ``end``."""
+    if mode != ASCII:
+        return put_int(out, pos, mode, 8, int(np.float64(value).view(np.int64)), end)
+    pos = put_double(out, pos, value)
+    out[pos] = end
+    return pos + 1
+
+
+@njit(cache=True)
+def put_rows(
+    out: NDArray[np.uint8],
+    mode: int,
+    width: int,
+    ints: NDArray[np.int64],
+    values: NDArray[np.float64],
+) -> int:
+    """Write rows of whole numbers followed by doubles; returns the number of bytes."""
+    pos, a, c = 0, ints.shape[1], values.shape[1]
+    for i in range(len(ints)):
+        for j in range(a):
+            pos = put_int(out, pos, mode, width, ints[i, j], BLANK if j + 1 < a + c else BREAK)
+        for j in range(c):
+            pos = put_float(out, pos, mode, values[i, j], BLANK if j + 1 < c else BREAK)
+    return pos

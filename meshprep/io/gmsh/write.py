@@ -1,0 +1,183 @@
+"""Writing a Gmsh file: every section in the order that Gmsh expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import read_only
+
+from ...cells import shape_of
+from ...mesh import ElementSet, Mesh
+from . import write2, write4
+from .carry import INT_LIMIT, Places, find_places, is_text, keeps_section
+from .emit import Sink
+from .homes import Homes, keep_entities, split_entities
+from .info import source, target
+from .sections import NOTES_SECTION, NOTES_VERSION
+from .tokens import ASCII, LITTLE
+from .types import NUMBER_OF, TO_FILE
+from .write_fields import write_fields
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A set of cells as it is written.
+
+    Parameters
+    ----------
+    set : ElementSet
+    number : int
+        Gmsh's number of the type.
+    dim : int
+    nodes : (n, k) int32
+        Positions of nodes, in Gmsh's order.
+    label, entity : (n,) int64
+    """
+
+    set: ElementSet
+    number: int
+    dim: int
+    nodes: NDArray[np.int32]
+    label: NDArray[np.int64]
+    entity: NDArray[np.int64]
+
+
+def write_file(
+    mesh: Mesh, path: Path, *, version: str | None = None, binary: bool | None = None
+) -> None:
+    """Write a mesh in its order: nodes and the cells of each set one after the other.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        With coordinates and cells.
+    path : Path
+    version : ``"2.2"`` or ``"4.1"``, optional
+        That of the file that the mesh came from, else 4.1.
+    binary : bool, optional
+        As in that file, else True.
+
+    Raises
+    ------
+    MeshprepError
+        When there are no coordinates or cells, or the version is unknown.
+    """
+    version, binary = target(mesh, version, binary)
+    points = mesh.coordinates
+    if points is None:
+        raise MeshprepError(f"{path}: the mesh has no coordinates: a Gmsh file needs them")
+    places = find_places(mesh, version, binary)
+    if not places.cells:
+        raise MeshprepError(f"{path}: the mesh has no cells that a Gmsh file can hold")
+    homes = split_entities(mesh, places) if version == "4.1" else keep_entities(mesh, places)
+    node_label = places.node_label
+    if node_label is None:
+        node_label = np.arange(1, len(points) + 1, dtype=np.int64)
+    cells, unnumbered = _cells(mesh, places, homes)
+    try:
+        with Path(path).open("wb") as file:
+            sink = Sink(file, LITTLE if binary else ASCII)
+            _write_format(sink, version)
+            _write_names(sink, mesh, places)
+            module = write4 if version == "4.1" else write2
+            notes = module.write_mesh(sink, mesh, places, homes, cells, node_label)
+            _write_notes(sink, [*notes, *_notes(places, homes, version, unnumbered)])
+            _write_kept(sink, mesh, version, binary)
+            labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
+            write_fields(sink, places, labels, {c.set.name: c.set for c in cells})
+    except OSError as error:
+        raise MeshprepError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
+
+
+def _cells(mesh: Mesh, places: Places, homes: Homes) -> tuple[list[Cells], list[str]]:
+    """The sets in order, and the types of those whose numbers are made up."""
+    labels, unnumbered = _cell_labels(places)
+    cells = []
+    for s in places.cells:
+        kind = str(s.cell_type)
+        table = mesh.cell_map(s.name).table
+        if kind in TO_FILE:
+            table = read_only(table[:, TO_FILE[kind]])
+        dim = shape_of(kind).dim
+        cells.append(Cells(s, NUMBER_OF[kind], dim, table, labels[s.name], homes.number[s.name]))
+    return cells, unnumbered
+
+
+def _cell_labels(places: Places) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
+    """Numbers of all cells: as they are, else 1, 2, ... through the file.
+
+    Where only some sets have numbers, those of the others follow the highest of them.
+    """
+    given = places.cell_label
+    highest = max((int(v.max()) for v in given.values() if v.size), default=0)
+    missing = [s for s in places.cells if s.name not in given]
+    if highest + sum(s.size for s in missing) > INT_LIMIT:
+        given, highest, missing = {}, 0, list(places.cells)
+    out = dict(given)
+    lowest = min((int(v.min()) for v in given.values() if v.size), default=1)
+    if given and len(missing) == 1 and missing[0].size < lowest:
+        # As they were numbered in the file, which needs no note.
+        return {**out, missing[0].name: np.arange(1, missing[0].size + 1)}, []
+    for s in missing:
+        out[s.name] = np.arange(highest + 1, highest + s.size + 1, dtype=np.int64)
+        highest += s.size
+    return out, [str(s.cell_type) for s in missing] if given else []
+
+
+def _write_format(sink: Sink, version: str) -> None:
+    sink.begin("MeshFormat")
+    sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
+    if sink.mode != ASCII:
+        sink.ints([1])
+    sink.end("MeshFormat")
+
+
+def _write_names(sink: Sink, mesh: Mesh, places: Places) -> None:
+    names: dict[int, Mapping[int, str]] = dict(source(mesh).get("names", {}))
+    for s in places.cells:
+        if s.name in places.physical:
+            names[shape_of(str(s.cell_type)).dim] = places.physical[s.name].names
+    rows = [
+        (dim, number, name)
+        for dim in sorted(names)
+        for number, name in names[dim].items()
+        if is_text(name)
+    ]
+    if not rows:
+        return
+    sink.begin("PhysicalNames")
+    sink.text(f"{len(rows)}\n")
+    for dim, number, name in rows:
+        sink.text(f'{dim} {number} "{name}"\n')
+    sink.text("$EndPhysicalNames\n")
+
+
+def _notes(places: Places, homes: Homes, version: str, unnumbered: list[str]) -> list[str]:
+    """What tells the reader that something was made up for Gmsh."""
+    out = [f"entity {dim} {new} {old}" for dim, new, old in homes.notes]
+    if version == "4.1" and places.node_entity is None:
+        out.append("nodes")
+    out += [f"unnumbered {kind}" for kind in unnumbered]
+    if places.physical_name != "physical":
+        out.append(f'physical "{places.physical_name}"')
+    return out
+
+
+def _write_notes(sink: Sink, notes: list[str]) -> None:
+    if notes:
+        lines = "\n".join([NOTES_VERSION, *notes])
+        sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
+
+
+def _write_kept(sink: Sink, mesh: Mesh, version: str, binary: bool) -> None:
+    for name, body in source(mesh).get("sections", ()):
+        if keeps_section(mesh, name, version, binary):
+            sink.begin(name)
+            sink.file.write(body)
+            sink.text(f"$End{name}\n")

@@ -1,0 +1,166 @@
+"""The sections of MSH 2.2: nodes, elements with their tags, periodic links."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Mesh, Tag
+from .carry import INT_LIMIT, Places
+from .emit import Sink
+from .homes import Homes
+from .merge2 import merge_copies
+from .periodic import links
+from .raw import RawCells
+
+if TYPE_CHECKING:
+    from .write import Cells
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def write_mesh(
+    sink: Sink,
+    mesh: Mesh,
+    places: Places,
+    homes: Homes,
+    cells: Sequence[Cells],
+    node_label: NDArray[np.int64],
+) -> list[str]:
+    """Write nodes, elements and periodic links; returns what the reader must be told."""
+    points = mesh.coordinates
+    assert points is not None
+    sink.begin("Nodes")
+    sink.text(f"{len(points)}\n")
+    if points.shape[1] < 3:
+        points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
+    sink.rows(node_label.reshape(-1, 1), points)
+    sink.end("Nodes")
+    notes = _write_elements(sink, places, cells, node_label)
+    _write_periodic(sink, mesh, node_label)
+    return notes
+
+
+def _write_elements(
+    sink: Sink, places: Places, cells: Sequence[Cells], node_label: NDArray[np.int64]
+) -> list[str]:
+    """Every cell once in order, then the copies of those in several groups. O(n)."""
+    first = [_group_columns(places.physical.get(c.set.name), c.label.size) for c in cells]
+    copies = [_copies(places.physical.get(c.set.name)) for c in cells]
+    total = sum(c.label.size for c in cells) + sum(rows.size for rows, _ in copies)
+    fresh = max(int(c.label.max()) for c in cells) + 1
+    if fresh + sum(rows.size for rows, _ in copies) > INT_LIMIT:
+        raise MeshprepError("cells in several groups need more numbers than MSH 2.2 has: use 4.1")
+    apart = _must_stay_apart(places, cells, first, copies)
+    sink.begin("Elements")
+    sink.text(f"{total}\n")
+    for c, group in zip(cells, first, strict=True):
+        part = places.partition.get(c.set.name)
+        rows = np.arange(c.label.size)
+        _write_runs(sink, c, part, rows, c.label, group, node_label)
+    for c, (rows, group) in zip(cells, copies, strict=True):
+        label = np.arange(fresh, fresh + rows.size, dtype=np.int64)
+        fresh += rows.size
+        _write_runs(sink, c, places.partition.get(c.set.name), rows, label, group, node_label)
+    sink.end("Elements")
+    return ["apart"] if apart else []
+
+
+def _group_columns(tag: Tag | None, n: int) -> NDArray[np.int64]:
+    return np.zeros(n, dtype=np.int64) if tag is None else tag.first_ids()
+
+
+def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cells that are in further groups, and these: all second ones first, then the third."""
+    if tag is None:
+        return _NONE, _NONE
+    count = np.diff(tag.group_offset)[tag.values]
+    start = tag.group_offset[tag.values]
+    found = [np.flatnonzero(count > k) for k in range(1, int(count.max(initial=0)))]
+    groups = [tag.group_id[start[rows] + k + 1] for k, rows in enumerate(found)]
+    return np.concatenate([*found, _NONE]), np.concatenate([*groups, _NONE])
+
+
+def _must_stay_apart(
+    places: Places,
+    cells: Sequence[Cells],
+    first: Sequence[NDArray[np.int64]],
+    copies: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+) -> bool:
+    """Whether equal cells would be taken for copies of one cell when the file is read."""
+    wrong = False
+    for c, group, (rows, more) in zip(cells, first, copies, strict=True):
+        n = c.label.size
+        every = np.concatenate([np.arange(n), rows])
+        tag = places.partition.get(c.set.name)
+        part = np.zeros(n, np.int32) if tag is None else _row_lists(tag)
+        raw = RawCells(
+            c.number, c.nodes[every].astype(np.int64), every, np.empty((0, 2), np.int64),
+            c.entity[every], np.concatenate([group, more]), _NONE, _NONE,
+        )  # fmt: skip
+        wrong |= not np.array_equal(merge_copies(raw, part[every])[0], every)
+    if wrong and any(rows.size for rows, _ in copies):
+        raise MeshprepError(
+            "equal cells in several groups cannot be told apart in MSH 2.2: write version 4.1"
+        )
+    return wrong
+
+
+def _row_lists(tag: Tag) -> NDArray[np.int32]:
+    """A number for the list of partitions of every cell; equal lists have the same."""
+    found: dict[tuple[int, ...], int] = {}
+    rows = range(tag.group_offset.size - 1)
+    number = [found.setdefault(tag.groups(r), len(found)) for r in rows]
+    return np.asarray(number or [0], dtype=np.int32)[tag.values]
+
+
+def _write_runs(
+    sink: Sink,
+    c: Cells,
+    part: Tag | None,
+    rows: NDArray[np.int64],
+    label: NDArray[np.int64],
+    group: NDArray[np.int64],
+    node_label: NDArray[np.int64],
+) -> None:
+    """Write these cells, a run of equal numbers of tags at a time."""
+    if not rows.size:
+        return
+    entity = c.entity[rows]
+    whole = rows.size == c.label.size
+    nodes = c.nodes if whole else np.ascontiguousarray(c.nodes[rows])
+    nodes.flags.writeable = False
+    if part is None:
+        sink.elements2(c.number, label, np.stack([group, entity], axis=1), nodes, node_label)
+        return
+    values = part.values[rows]
+    count = np.diff(part.group_offset)[values]
+    edges = np.flatnonzero(np.diff(count)) + 1
+    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), rows.size], strict=True):
+        k = int(count[lo])
+        tags = np.empty((hi - lo, 3 + k if k else 2), dtype=np.int64)
+        tags[:, 0], tags[:, 1] = group[lo:hi], entity[lo:hi]
+        if k:
+            tags[:, 2] = k
+            tags[:, 3:] = part.group_id[part.group_offset[values[lo:hi]][:, None] + np.arange(k)]
+        sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
+
+
+def _write_periodic(sink: Sink, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+    """Text in every mode."""
+    found = links(mesh, node_label)
+    if not found:
+        return
+    sink.text(f"$Periodic\n{len(found)}\n")
+    for link in found:
+        sink.text(f"{link.dim} {link.slave} {link.master}\n")
+        if link.affine:
+            sink.text(f"Affine {' '.join(map(repr, link.affine))}\n")
+        sink.text(f"{len(link.pairs)}\n")
+        sink.text("".join(f"{a} {b}\n" for a, b in link.pairs.tolist()))
+    sink.text("$EndPeriodic\n")

@@ -1,0 +1,185 @@
+"""The sections of MSH 4.1: entities, and blocks of nodes and elements in the order of the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mesh import Mesh, Tag
+from .carry import Places
+from .emit import Sink
+from .homes import Homes
+from .info import source
+from .periodic import links
+from .raw import Entity
+
+if TYPE_CHECKING:
+    from .write import Cells
+
+
+def write_mesh(
+    sink: Sink,
+    mesh: Mesh,
+    places: Places,
+    homes: Homes,
+    cells: Sequence[Cells],
+    node_label: NDArray[np.int64],
+) -> list[str]:
+    """Write entities, nodes, elements, periodic links and ghosts; returns no notes."""
+    _write_entities(sink, homes.entities)
+    _write_partitioned(sink, mesh, homes.parts)
+    _write_nodes(sink, mesh, places, cells, node_label)
+    _write_elements(sink, cells, node_label)
+    _write_periodic(sink, mesh, node_label)
+    _write_ghosts(sink, places, cells)
+    return []
+
+
+def _write_entities(sink: Sink, entities: Mapping[tuple[int, int], Entity]) -> None:
+    sink.begin("Entities")
+    _write_table(sink, entities)
+    sink.end("Entities")
+
+
+def _write_table(sink: Sink, entities: Mapping[tuple[int, int], Entity]) -> None:
+    by_dim = [[e for e in entities.values() if e.dim == dim] for dim in range(4)]
+    sink.ints((len(group) for group in by_dim), size=True)
+    for group in by_dim:
+        for e in group:
+            _write_entity(sink, e)
+
+
+def _write_entity(sink: Sink, e: Entity) -> None:
+    sink.ints([e.tag])
+    if e.parent is not None:
+        sink.ints(e.parent)
+        _write_list(sink, e.partitions)
+    sink.doubles(e.box)
+    _write_list(sink, e.physical)
+    if e.dim:
+        _write_list(sink, e.bounding)
+
+
+def _write_list(sink: Sink, numbers: Sequence[int]) -> None:
+    sink.ints([len(numbers)], size=True)
+    sink.ints(numbers)
+
+
+def _write_partitioned(sink: Sink, mesh: Mesh, parts: Mapping[tuple[int, int], Entity]) -> None:
+    info = source(mesh).get("partitioned")
+    if not parts and info is None:
+        return
+    highest = max((p for e in parts.values() for p in e.partitions), default=0)
+    ghosts = info["ghosts"] if info else ()
+    sink.begin("PartitionedEntities")
+    sink.ints([max(highest, info["count"] if info else 0)], size=True)
+    sink.ints([len(ghosts)], size=True)
+    for pair in ghosts:
+        sink.ints(pair)
+    _write_table(sink, parts)
+    sink.end("PartitionedEntities")
+
+
+def _write_nodes(
+    sink: Sink,
+    mesh: Mesh,
+    places: Places,
+    cells: Sequence[Cells],
+    label: NDArray[np.int64],
+) -> None:
+    """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
+    points = mesh.coordinates
+    assert points is not None
+    n = len(points)
+    if points.shape[1] < 3:
+        points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
+    points = points.astype(np.float64, copy=False)
+    points.flags.writeable = False
+    head, parametric = np.zeros((n, 3), dtype=np.int64), np.empty((0, 3))
+    if places.node_entity is not None:
+        head[:, :2] = places.node_entity
+    else:
+        # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
+        top = max(cells, key=lambda c: c.dim)
+        head[:, :2] = top.dim, top.entity[0]
+    if places.parametric is not None:
+        index = places.parametric.index
+        rows = np.arange(n) if index is None else index
+        head[rows, 2] = 1
+        parametric = np.zeros((n, 3))
+        parametric[rows] = places.parametric.values
+    start = _runs(head)
+    sink.begin("Nodes")
+    bounds = (int(label.min()), int(label.max())) if n else (0, 0)
+    sink.ints((start.size - 1, n, *bounds), size=True)
+    sink.nodes4(head[start[:-1]], start, label, points, parametric)
+    sink.end("Nodes")
+
+
+def _runs(head: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each run of equal rows starts, and the end."""
+    n = len(head)
+    change = np.flatnonzero((head[1:] != head[:-1]).any(axis=1)) + 1
+    return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
+
+
+def _write_elements(sink: Sink, cells: Sequence[Cells], node_label: NDArray[np.int64]) -> None:
+    """A block for each run of cells of one entity; nothing is sorted. O(n)."""
+    starts = [_runs(c.entity.reshape(-1, 1)) for c in cells]
+    total = sum(c.label.size for c in cells)
+    lowest = min(int(c.label.min()) for c in cells)
+    highest = max(int(c.label.max()) for c in cells)
+    sink.begin("Elements")
+    sink.ints((sum(s.size - 1 for s in starts), total, lowest, highest), size=True)
+    for c, start in zip(cells, starts, strict=True):
+        heads = np.empty((start.size - 1, 3), dtype=np.int64)
+        heads[:, 0], heads[:, 1], heads[:, 2] = c.dim, c.entity[start[:-1]], c.number
+        sink.elements4(heads, start, c.label, c.nodes, node_label)
+    sink.end("Elements")
+
+
+def _write_periodic(sink: Sink, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+    found = links(mesh, node_label)
+    if not found:
+        return
+    sink.begin("Periodic")
+    sink.ints([len(found)], size=True)
+    for link in found:
+        sink.ints((link.dim, link.slave, link.master))
+        sink.ints([len(link.affine)], size=True)
+        sink.doubles(link.affine)
+        sink.ints([len(link.pairs)], size=True)
+        sink.rows(link.pairs, size=True)
+    sink.end("Periodic")
+
+
+def _write_ghosts(sink: Sink, places: Places, cells: Sequence[Cells]) -> None:
+    """Cells that are ghosts elsewhere: negative numbers among their partitions."""
+    found: list[tuple[int, int, list[int]]] = []
+    for c in cells:
+        tag = places.partition.get(c.set.name)
+        if tag is not None:
+            found += _ghosts(tag, c.label)
+    if not found:
+        return
+    sink.begin("GhostElements")
+    sink.ints([len(found)], size=True)
+    for label, owner, ghosts in found:
+        sink.ints([label], size=True)
+        sink.ints([owner])
+        _write_list(sink, ghosts)
+    sink.end("GhostElements")
+
+
+def _ghosts(tag: Tag, label: NDArray[np.int64]) -> list[tuple[int, int, list[int]]]:
+    rows = [tag.groups(r) for r in range(tag.group_offset.size - 1)]
+    holding = np.array([any(i < 0 for i in groups) for groups in rows] or [False])
+    out = []
+    for i in np.flatnonzero(holding[tag.values]):
+        groups = rows[tag.values[i]]
+        owner = next((p for p in groups if p > 0), 0)
+        out.append((int(label[i]), owner, [-p for p in groups if p < 0]))
+    return out

@@ -1,0 +1,156 @@
+"""Sections of values on their way out; tags without a place of their own go the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mesh import Dat, ElementSet, Tag
+from .carry import TEXT_LIMIT, Places
+from .emit import Sink
+from .info import INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
+from .types import TO_FILE, node_count
+
+# Gmsh knows scalars, vectors and tensors; what lies between is filled up with zeros.
+COMPONENTS = (1, 3, 9)
+
+
+def write_fields(
+    sink: Sink,
+    places: Places,
+    labels: Mapping[str, NDArray[np.int64]],
+    sets: Mapping[str, ElementSet],
+) -> None:
+    """Write all values, one section for those of one name and header; then the tags."""
+    sections: dict[Any, list[Dat]] = {}
+    for d in places.dats:
+        key = (_header(d), d.values.dtype.str, _row_shape(d), _count_of(d))
+        group = sections.setdefault(key, [])
+        # A second dat of one name on a set is a section of its own.
+        if any(x.set == d.set for x in group):
+            sections[(*key, len(sections))] = [d]
+        else:
+            group.append(d)
+    for group in sections.values():
+        _write_dats(sink, group, labels, sets)
+    for tag in places.tags:
+        _write_tag(sink, tag, labels[tag.set])
+
+
+def _header(d: Dat) -> tuple[Any, ...]:
+    """Section, name and tags, as they were read or as Gmsh expects them."""
+    section = "NodeData" if d.set == "nodes" else "ElementData"
+    if _is_by_node(d):
+        section = "ElementNodeData"
+    return (
+        section,
+        (str(d.attrs.get(NAME, d.name)), *d.attrs.get(STRINGS, ())),
+        tuple(d.attrs.get(REALS, (0.0,))),
+        tuple(d.attrs.get(INTEGERS, (0,))),
+    )
+
+
+def _is_by_node(d: Dat) -> bool:
+    wanted = d.attrs.get(SECTION) == "ElementNodeData"
+    return wanted and d.set != "nodes" and d.values.ndim >= 3
+
+
+def _count_of(d: Dat) -> int:
+    return d.values.shape[1] if _is_by_node(d) else 0
+
+
+def _row_shape(d: Dat) -> tuple[int, ...]:
+    return tuple(d.values.shape[2:] if _is_by_node(d) else d.values.shape[1:])
+
+
+def _write_dats(
+    sink: Sink,
+    group: Sequence[Dat],
+    labels: Mapping[str, NDArray[np.int64]],
+    sets: Mapping[str, ElementSet],
+) -> None:
+    section, strings, reals, integers = _header(group[0])
+    shape, dtype = _row_shape(group[0]), group[0].values.dtype
+    n = int(np.prod(shape, dtype=np.int64))
+    width = n if section == "ElementNodeData" else _width(n)
+    width = max(width, 1)
+    plain = dtype == np.float64 and shape == (() if width == 1 else (width,))
+    if section == "ElementNodeData":
+        plain = dtype == np.float64 and len(shape) == 1 and n > 0
+    own = len(strings)
+    if not plain:
+        marked = f"{MARK}dat {own} {_dtype_text(dtype)} {','.join(map(str, shape))},"
+        strings = (*strings, *[""] * (2 - own), marked)
+    entries = sum(len(d.values) for d in group)
+    _write_header(sink, section, strings, reals, (integers[0], width, entries, *integers[1:]))
+    for d in group:
+        label = labels[d.set] if d.index is None else labels[d.set][d.index]
+        if section == "ElementNodeData":
+            _write_by_node(sink, d, label, width, str(sets[d.set].cell_type))
+        else:
+            sink.rows(label.reshape(-1, 1), _padded(d.values, n, width))
+    sink.end(section)
+
+
+def _width(n: int) -> int:
+    return next((c for c in COMPONENTS if n <= c), n)
+
+
+def _dtype_text(dtype: np.dtype[Any]) -> str:
+    return dtype.newbyteorder("<").str
+
+
+def _padded(values: NDArray, n: int, width: int) -> NDArray:
+    flat = values.reshape(len(values), n)
+    return flat if n == width else np.pad(flat, ((0, 0), (0, width - n)))
+
+
+def _write_by_node(
+    sink: Sink, d: Dat, label: NDArray[np.int64], width: int, cell_type: str
+) -> None:
+    m, k = d.values.shape[:2]
+    values = d.values.reshape(m, k, -1) if d.values.size else np.zeros((m, k, width))
+    if cell_type in TO_FILE and k == node_count(cell_type):
+        values = values[:, TO_FILE[cell_type]]
+    ints = np.stack([label, np.full(m, k, dtype=np.int64)], axis=1)
+    sink.rows(ints, values.reshape(m, k * width))
+
+
+def _write_header(
+    sink: Sink,
+    section: str,
+    strings: Sequence[str],
+    reals: Sequence[float],
+    integers: Sequence[int],
+) -> None:
+    sink.begin(section)
+    sink.text(f"{len(strings)}\n" + "".join(f'"{s}"\n' for s in strings))
+    sink.text(f"{len(reals)}\n" + "".join(f"{float(x)!r}\n" for x in reals))
+    sink.text(f"{len(integers)}\n" + "".join(f"{int(i)}\n" for i in integers))
+
+
+def _write_tag(sink: Sink, tag: Tag, label: NDArray[np.int64]) -> None:
+    """A tag as values: its row for each element; strings tell the groups of a row and names."""
+    lines = []
+    for row in range(tag.group_offset.size - 1):
+        lines += _row_lines(row, tag.groups(row))
+    lines += [f"name {number} {name}" for number, name in tag.names.items()]
+    strings = (tag.name, "", f"{MARK}tag 1 <i4 ,", *lines)
+    section = "NodeData" if tag.set == "nodes" else "ElementData"
+    _write_header(sink, section, strings, (0.0,), (0, 1, tag.values.size))
+    sink.rows(label.reshape(-1, 1), tag.values.reshape(-1, 1))
+    sink.end(section)
+
+
+def _row_lines(row: int, groups: Sequence[int]) -> list[str]:
+    """Lines that say which groups a row stands for; several where they get long."""
+    lines, line = [], f"row {row}"
+    for i in groups:
+        if len(line) > TEXT_LIMIT - 24:
+            lines.append(line)
+            line = f"row {row}"
+        line += f" {i}"
+    return [*lines, line]
