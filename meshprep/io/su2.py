@@ -38,7 +38,7 @@ VTK_NUMBER = {
 }
 _N_NODES = {3: 2, 5: 3, 9: 4, 10: 4, 12: 8, 13: 6, 14: 5}
 _TYPE = {number: name for name, number in VTK_NUMBER.items()}
-_KEYWORD = re.compile(rb"^[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\r\n]*)", re.M)
+_KEYWORD = re.compile(rb"[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\r\n]*)")
 _KNOWN = {"NDIME", "NPOIN", "NELEM", "NMARK", "MARKER_TAG", "MARKER_ELEMS", "NZONE", "IZONE"}
 _ROWS_AT_ONCE = 65536
 _WITH_NODES = {"FFD_SURFACE_POINTS", "SEND_RECV"}
@@ -110,11 +110,23 @@ def _others(sections: Sequence[_Section]) -> dict[str, Any]:
 def _sections(data: bytes) -> Iterator[_Section]:
     if b"%" in data:
         data = re.sub(rb"%[^\r\n]*", b"", data)
-    found = list(_KEYWORD.finditer(data))
+    found = list(_keywords(data))
+    if not found:
+        raise MeshprepError("not a readable SU2 file: it has no lines KEYWORD= VALUE")
     ends = [m.start() for m in found[1:]] + [len(data)]
     for match, end in zip(found, ends, strict=True):
         value = match[2].decode("utf-8", "replace").strip()
         yield _Section(match[1].decode().upper(), value, data[match.end() : end])
+
+
+def _keywords(data: bytes) -> Iterator[re.Match[bytes]]:
+    """Lines with a keyword; looking for the equals signs passes over numbers at once."""
+    at = data.find(b"=")
+    while at >= 0:
+        match = _KEYWORD.match(data, data.rfind(b"\n", 0, at) + 1)
+        if match:
+            yield match
+        at = data.find(b"=", match.end() if match else at + 1)
 
 
 def _only(sections: Sequence[_Section], keyword: str) -> _Section:

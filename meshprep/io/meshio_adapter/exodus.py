@@ -32,16 +32,26 @@ def read(path: str) -> Any:
         _check_sizes(file, Path(path).stat().st_size)
         keys = sorted((k for k in file.variables if re.fullmatch(r"connect\d+", k)), key=_index)
         cells = [_block(file[k]) for k in keys]
+        blocks = [_index(k) for k in keys]
         mesh = meshio.Mesh(
             _points(file),
             cells,
             point_data=_node_values(file),
-            cell_data=_cell_values(file, [_index(k) for k in keys], [len(c[1]) for c in cells]),
+            cell_data=_cell_values(file, blocks, [len(c[1]) for c in cells]),
             point_sets=_node_sets(file),
         )
         mesh.left_out = _left_out(file)
-        mesh.group_names = {BLOCK: _block_names(file, [_index(k) for k in keys])}
+        mesh.group_names = {BLOCK: _block_names(file, blocks)}
+        if _says_nothing(mesh, _ids(file, "eb_prop1", len(blocks))):
+            del mesh.cell_data[BLOCK]
     return mesh
+
+
+def _says_nothing(mesh: Any, ids: Sequence[int]) -> bool:
+    """One block a type of cell, counted from 1 and without a name: no more than the types say."""
+    types = {c.type for c in mesh.cells}
+    plain = len(types) == len(ids) and list(ids) == list(range(1, len(ids) + 1))
+    return plain and not mesh.group_names[BLOCK]
 
 
 def _check_sizes(file: Any, size: int) -> None:

@@ -35,7 +35,7 @@ def own_losses(name: str, mesh: Mesh) -> list[str]:
 def normal(name: str, mesh: Mesh) -> Mesh:
     """The mesh without what :func:`own_losses` tells of."""
     if name == "exodus":
-        mesh = with_tags(mesh, _blocks(mesh))
+        mesh = with_tags(mesh, [t for t in mesh.tags if t.set == "nodes"])
     bad_names = _bad_group_names(name, mesh)
     bad_lists = {id(i) for i in _bad_lists(name, mesh)}
     if not bad_names and not bad_lists:
@@ -51,7 +51,7 @@ def normal(name: str, mesh: Mesh) -> Mesh:
 
 
 def _blocks(mesh: Mesh) -> list[Tag]:
-    """meshio writes a block a set, numbered in their order."""
+    """A block a set, numbered in their order: what meshio writes, and what reading takes as none."""
     return [
         Tag.from_ids(BLOCK, s.name, np.full(s.size, i)) for i, s in enumerate(mesh.cell_sets, 1)
     ]

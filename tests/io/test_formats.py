@@ -1,0 +1,168 @@
+"""Every format that is written: an exact round trip, or a loss with a name; nothing in between."""
+
+import numpy as np
+import pytest
+from io_meshes import DECORATIONS, decorated, plain_meshes
+
+from meshprep import io
+from meshprep.io.compare import difference
+from meshprep.io.reduce import flattened
+from meshprep_runtime.errors import MeshprepError
+
+OTHERS = [n for n, f in io.FORMATS.items() if f.write is not None and n != "gmsh"]
+ENDINGS = [(n, io.FORMATS[n].extensions[0]) for n in OTHERS] + [("medit", ".meshb")]
+# What each format carries exactly, of the meshes and decorations in io_meshes.
+EXACT = {
+    "vtu": ("tets, skin, edges", "hexahedron27", "wedge15"),
+    "vtk": ("tets, skin, edges", "hexahedron27", "wedge15"),
+    "xdmf": ("triangles", "with border", "mixed solid"),
+    "medit": ("with border", "tets with skin", "mixed solid, turned"),
+    "su2": ("triangles", "mixed plane, turned", "mixed solid"),
+    "exodus": ("triangles", "mixed plane", "hexahedron20"),
+    "abaqus": ("with border", "tets with skin", "wedge15"),
+    "nastran": ("surface", "tets with skin", "mixed solid"),
+    "med": ("triangles", "tets, skin, edges", "pyramid13"),
+    "ply": ("surface", "triangles"),
+    "obj": ("surface", "triangles"),
+    "off": ("triangles", "surface of triangles"),
+    "dolfin-xml": ("triangles", "tets"),
+    "netgen": ("with border", "tets with skin", "hexahedron20"),
+    "h5m": ("tets with skin", "lines"),
+    "tecplot": ("triangles", "quads", "hexes"),
+    "permas": ("tets, skin, edges", "mixed solid"),
+    "hmf": ("triangles", "mixed plane"),
+    "avsucd": ("tets, skin, edges", "mixed solid"),
+}
+
+
+def attempt(mesh, path, name, drop):
+    """Write with the proof on, or return the named refusal."""
+    try:
+        return io.write(mesh, path, format=name, drop=drop, overwrite=True)
+    except MeshprepError as error:
+        text = str(error)
+        assert "does not keep" not in text, text
+        assert "cannot carry" in text or "use another format" in text, text
+        return None
+
+
+@pytest.mark.parametrize(("name", "ending"), ENDINGS)
+def test_plain_meshes_are_exact_or_refused(name, ending, tmp_path):
+    for kind, mesh in plain_meshes().items():
+        path = tmp_path / f"mesh{ending}"
+        lost = attempt(mesh, path, name, drop=False)
+        if lost is not None:
+            back = io.read(path, format=name)
+            assert difference(mesh, back, digits=io.FORMATS[name].digits) is None, kind
+
+
+@pytest.mark.parametrize(("name", "ending"), ENDINGS)
+@pytest.mark.parametrize("what", DECORATIONS)
+def test_what_is_on_a_mesh_is_exact_or_named(name, ending, what, tmp_path):
+    path = tmp_path / f"mesh{ending}"
+    for kind in ("triangles", "with border", "tets, skin, edges", "mixed solid", "tets"):
+        mesh = decorated(plain_meshes()[kind], what)
+        exact = attempt(mesh, path, name, drop=False) is not None
+        if exact and name not in OWN_TAG_NAME:
+            assert difference(mesh, io.read(path), digits=io.FORMATS[name].digits) is None
+        lost = attempt(mesh, path, name, drop=True)
+        if lost is not None:
+            back = io.read(path)
+            assert bool(lost) != exact
+            assert back.content_hash() == mesh.content_hash()
+            assert np.allclose(back.coordinates[:, :2], mesh.coordinates[:, :2], 1e-9, 0)
+
+
+# Formats that give their one group number a name of their own.
+OWN_TAG_NAME = ("su2", "medit", "nastran", "netgen", "avsucd", "med", "exodus")
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_a_format_carries(name, tmp_path):
+    ending = io.FORMATS[name].extensions[0]
+    for kind in EXACT[name]:
+        assert io.write(plain_meshes()[kind], tmp_path / f"{len(kind)}{kind[:3]}{ending}") == []
+
+
+def test_every_written_format_is_in_the_list_above():
+    assert set(EXACT) == set(OTHERS)
+
+
+@pytest.mark.parametrize("ending", ["vtu", "vtk", "xdmf", "hmf"])
+def test_visualisation_formats_keep_values_exactly(ending, tmp_path):
+    mesh = plain_meshes()["tets"]
+    r = np.random.default_rng(1)
+    from meshprep.mesh import Dat
+
+    dats = [Dat("u", "nodes", r.random((mesh.size("nodes"), 3)) * 1e-7)]
+    if ending != "hmf":
+        dats.append(Dat("rank", "cells", np.arange(mesh.size("cells"), dtype="i4")))
+    mesh = mesh.with_(dats=dats)
+    path = tmp_path / f"a.{ending}"
+    assert io.write(mesh, path) == []
+    back = io.read(path)
+    for dat in dats:
+        found = back.dat(dat.name, dat.set)
+        assert found is not None
+        assert np.array_equal(found.values, dat.values)
+        assert found.values.dtype.kind == dat.values.dtype.kind
+
+
+@pytest.mark.parametrize("ending", ["vtu", "vtk", "xdmf"])
+def test_groups_come_back_as_groups(ending, tmp_path):
+    mesh = decorated(plain_meshes()["with border"], "two tags")
+    if ending == "vtk":
+        with pytest.raises(MeshprepError, match="'zone of mine' on 'line'"):
+            io.write(mesh, tmp_path / "a.vtk")
+        return
+    io.write(mesh, tmp_path / f"a.{ending}")
+    back = io.read(tmp_path / f"a.{ending}")
+    assert {(t.name, t.set) for t in back.tags} == {(t.name, t.set) for t in mesh.tags}
+    assert back.tag("zone of mine", "line").first_ids().tolist() == [1, 2, 3, 4]
+
+
+def test_med_keeps_names_of_families(tmp_path):
+    mesh = decorated(plain_meshes()["tets"], "named groups")
+    assert io.write(mesh, tmp_path / "a.med") == []
+    back = io.read(tmp_path / "a.med")
+    tag = back.tag("cell_tags", "cells")
+    assert dict(tag.names) == {5: "wall of tetra", 9: "in tetra"}
+    assert tag.first_ids().tolist() == [9, 5, 9, 5, 9]
+
+
+def test_med_drops_names_of_which_one_number_has_two(tmp_path):
+    mesh = decorated(plain_meshes()["with border"], "named groups")
+    with pytest.raises(MeshprepError, match="the name 'wall of line' of a group"):
+        io.write(mesh, tmp_path / "a.med")
+    assert io.write(mesh, tmp_path / "a.med", drop=True)
+
+
+def test_abaqus_keeps_sets(tmp_path):
+    mesh = decorated(plain_meshes()["tets"], "lists")
+    lost = io.write(mesh, tmp_path / "a.inp", drop=True)
+    assert lost == ["the list 'pairs' of 'nodes'"]
+    back = io.read(tmp_path / "a.inp")
+    lists = {i.name: (i.set, i.index.tolist(), i.attrs["kind"]) for i in back.lists}
+    assert lists == {
+        "fixed": ("nodes", [3, 1, 2], "point_set"),
+        "few": ("cells", [4], "cell_set"),
+    }
+
+
+def test_a_plane_mesh_in_three_coordinates_can_go_to_su2(tmp_path):
+    mesh = plain_meshes()["triangles"]
+    io.write(mesh, tmp_path / "a.vtu")
+    lifted = io.read(tmp_path / "a.vtu")
+    assert lifted.coordinates.shape == (9, 3)
+    assert flattened(lifted).coordinates.shape == (9, 2)
+    assert io.write(lifted, tmp_path / "a.su2") == []
+    assert io.read(tmp_path / "a.su2").coordinates.shape == (9, 2)
+
+
+@pytest.mark.parametrize("name", ["stl", "tetgen", "ugrid", "cgns", "flac3d"])
+def test_formats_that_are_only_read_say_why(name, tmp_path):
+    mesh = plain_meshes()["tets"]
+    path = tmp_path / f"a{io.FORMATS[name].extensions[0]}"
+    with pytest.raises(MeshprepError, match="can only be read"):
+        io.write(mesh, path)
+    assert not path.exists()

@@ -1,0 +1,154 @@
+"""SU2: names of markers, mixed cells, and everything that a file can have wrong."""
+
+import numpy as np
+import pytest
+from io_meshes import decorated, plain_meshes
+
+from meshprep import io
+from meshprep.mesh import Mesh, Tag
+from meshprep_runtime.errors import MeshprepError
+
+SQUARE = """% a comment with = in it
+NDIME= 2
+NPOIN= 5   5
+0 0 0
+1 0 1
+1 1 2   % the number of the point comes last
+0 1 3
+0.5 0.5 4
+NELEM= 4
+5 0 1 4 0
+5 1 2 4 1
+5 2 3 4 2
+5 3 0 4 3
+NMARK= 3
+MARKER_TAG= lower wall
+MARKER_ELEMS= 1
+3 0 1
+MARKER_TAG= 2
+MARKER_ELEMS= 2
+3 1 2
+3 2 3
+MARKER_TAG= inlet
+MARKER_ELEMS= 1
+3 3 0
+"""
+
+
+def read(text: str, tmp_path) -> Mesh:
+    path = tmp_path / "a.su2"
+    path.write_text(text)
+    return io.read(path)
+
+
+def test_markers_keep_names_and_numbers(tmp_path):
+    mesh = read(SQUARE, tmp_path)
+    assert {s.name: s.size for s in mesh.sets.values()} == {"nodes": 5, "cells": 4, "line": 4}
+    tag = mesh.tag("su2:tag", "line")
+    assert tag.first_ids().tolist() == [1, 2, 2, 3]
+    assert dict(tag.names) == {1: "lower wall", 3: "inlet"}
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]]
+    assert mesh.coordinates[4].tolist() == [0.5, 0.5]
+
+
+def test_markers_come_back(tmp_path):
+    mesh = read(SQUARE, tmp_path)
+    assert io.write(mesh, tmp_path / "b.su2") == []
+    text = (tmp_path / "b.su2").read_text()
+    assert "MARKER_TAG= lower wall\nMARKER_ELEMS= 1\n3 0 1\n" in text
+    assert "MARKER_TAG= 2\nMARKER_ELEMS= 2\n" in text
+    back = io.read(tmp_path / "b.su2")
+    assert dict(back.tag("su2:tag", "line").names) == {1: "lower wall", 3: "inlet"}
+
+
+def test_mixed_cells_go_by_type_in_order(tmp_path):
+    text = SQUARE.replace("NELEM= 4", "NELEM= 3").replace(
+        "5 0 1 4 0\n5 1 2 4 1\n5 2 3 4 2\n5 3 0 4 3", "5 0 1 4 0\n9 1 2 3 4 1\n5 3 0 4 2"
+    )
+    mesh = read(text, tmp_path)
+    assert mesh.sets["cells"].parts == ("triangle", "quad")
+    assert mesh.cell_map("triangle").table.tolist() == [[0, 1, 4], [3, 0, 4]]
+    assert mesh.cell_map("quad").table.tolist() == [[1, 2, 3, 4]]
+
+
+def test_groups_of_another_format_become_markers(tmp_path):
+    mesh = decorated(plain_meshes()["with border"], "border groups")
+    tags = [Tag("physical", t.set, t.values, t.group_offset, t.group_id, t.names) for t in mesh.tags]
+    mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags)
+    assert io.write(mesh, tmp_path / "a.su2") == []
+    tag = io.read(tmp_path / "a.su2").tag("su2:tag", "line")
+    assert dict(tag.names) == {1: "inlet", 2: "outer wall"}
+    assert sorted(tag.first_ids().tolist()) == [1, 1, 2, 2]
+
+
+def test_a_border_without_groups_is_told(tmp_path):
+    mesh = plain_meshes()["with border"]
+    with pytest.raises(MeshprepError, match="4 boundary cells in no group"):
+        io.write(mesh, tmp_path / "a.su2")
+    io.write(mesh, tmp_path / "a.su2", drop=True)
+    assert dict(io.read(tmp_path / "a.su2").tag("su2:tag", "line").names) == {1: "none"}
+
+
+def test_other_sections_are_carried_and_those_with_nodes_told(tmp_path):
+    text = SQUARE + "FFD_NBOX= 1\nFFD_TAG= BOX\n1 2 3\nFFD_SURFACE_POINTS= 1\nwall 3 0.5\n"
+    mesh = read(text, tmp_path)
+    assert mesh.extras["unread"] == ("FFD_SURFACE_POINTS",)
+    with pytest.raises(MeshprepError, match="FFD_SURFACE_POINTS, which was not read"):
+        io.write(mesh, tmp_path / "b.su2")
+    io.write(mesh, tmp_path / "b.su2", drop=True)
+    assert "FFD_TAG= BOX\n1 2 3\n" in (tmp_path / "b.su2").read_text()
+
+
+def test_the_order_of_cells_and_points_is_that_of_the_mesh(tmp_path):
+    mesh = plain_meshes()["tets"]
+    io.write(mesh, tmp_path / "a.su2")
+    lines = (tmp_path / "a.su2").read_text().split("\n")
+    at = lines.index("NELEM= 5")
+    assert lines[at + 1 : at + 6] == [
+        "10 " + " ".join(map(str, row)) for row in mesh.cell_map("cells").table
+    ]
+    assert np.array_equal(io.read(tmp_path / "a.su2").coordinates, mesh.coordinates)
+
+
+BAD = {
+    "has 2 zones": SQUARE.replace("NDIME= 2", "NZONE= 2\nIZONE= 1\nNDIME= 2"),
+    "NDIME is 4": SQUARE.replace("NDIME= 2", "NDIME= 4"),
+    "NDIME= stands 0 times": SQUARE.replace("NDIME= 2", ""),
+    "NELEM= stands 2 times": SQUARE + "NELEM= 0\n",
+    "NPOIN= 1000000000000 is more than": SQUARE.replace("NPOIN= 5   5", "NPOIN= 1000000000000"),
+    "NELEM= 1000000000000 is more than": SQUARE.replace("NELEM= 4", "NELEM= 1000000000000"),
+    "'-4' is no count": SQUARE.replace("NELEM= 4", "NELEM= -4"),
+    "NELEM= 5, but 4 cells follow": SQUARE.replace("NELEM= 4", "NELEM= 5"),
+    "NPOIN= 6, but 15 numbers": SQUARE.replace("NPOIN= 5   5", "NPOIN= 6"),
+    "do not stand in the order": SQUARE.replace("1 0 1\n", "1 0 9\n"),
+    "something there is no number": SQUARE.replace("0.5 0.5 4", "0.5 half 4"),
+    "cell type 7 is unknown": SQUARE.replace("5 1 2 4 1", "7 1 2 4 1"),
+    "too few or many nodes": SQUARE.replace("5 0 1 4 0", "5 0 1 4 0 7 8"),
+    "has index 99": SQUARE.replace("5 0 1 4 0", "5 0 1 99 0"),
+    "has index -1": SQUARE.replace("5 0 1 4 0", "5 0 -1 4 0"),
+    "have the same nodes": SQUARE.replace("5 1 2 4 1", "5 1 0 4 1"),
+    "names node 1 twice": SQUARE.replace("5 0 1 4 0", "5 0 0 4 0"),
+    "must be finite": SQUARE.replace("0.5 0.5 4", "0.5 nan 4"),
+    "NMARK= 4, but there are 3": SQUARE.replace("NMARK= 3", "NMARK= 4"),
+    "no cells": SQUARE[: SQUARE.index("NELEM")] + "NELEM= 0\nNMARK= 0\n",
+    "1 lower-dimension cells": SQUARE.replace("3 3 0\n", "3 0 2\n"),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_files_say_what_is_wrong(message, tmp_path):
+    with pytest.raises(MeshprepError) as caught:
+        read(BAD[message], tmp_path)
+    text = str(caught.value)
+    assert text.startswith(f"{tmp_path / 'a.su2'}: ")
+    assert message in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("cut", range(20, len(SQUARE) - 4, 7))
+def test_truncated_files_are_errors_or_whole(cut, tmp_path):
+    try:
+        mesh = read(SQUARE[:cut], tmp_path)
+    except MeshprepError:
+        return
+    assert mesh.size("cells") == 4

@@ -1,0 +1,101 @@
+"""Every check of validation, against slow and obvious versions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from io_meshes import PLANE, SPACE, TETS, plain_meshes
+
+from meshprep.io.assemble import Block, assemble
+from meshprep.io.validate import _find_duplicate, _first_duplicate, _first_repeated, validate
+from meshprep.mesh import Mesh
+from meshprep_runtime.errors import MeshprepError
+
+
+def mesh_of(points, *cells) -> Mesh:
+    return assemble(np.asarray(points, float), [Block(t, np.array(n)) for t, n in cells])[0]
+
+
+@pytest.mark.parametrize("name", plain_meshes())
+def test_good_meshes_pass(name):
+    validate(plain_meshes()[name])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_coordinates_must_be_finite(bad):
+    points = PLANE.copy()
+    points[5, 1] = bad
+    points[7, 0] = np.nan
+    with pytest.raises(MeshprepError, match=r"node 6 has the coordinates .*must be finite"):
+        validate(mesh_of(points, ("triangle", [[0, 1, 4]])))
+
+
+def test_a_repeated_node_is_named():
+    cells = ("triangle", [[0, 1, 4], [1, 4, 1]])
+    with pytest.raises(MeshprepError, match="cell 2 of set 'cells' names node 2 twice"):
+        validate(mesh_of(PLANE, cells))
+
+
+def test_a_repeated_node_in_lower_cells_is_named():
+    with pytest.raises(MeshprepError, match="cell 1 of set 'line' names node 3 twice"):
+        validate(mesh_of(PLANE, ("triangle", [[0, 1, 4]]), ("line", [[2, 2]])))
+
+
+def test_duplicated_cells_are_both_named():
+    cells = ("triangle", [[0, 1, 4], [0, 4, 3], [1, 2, 5], [4, 0, 1]])
+    with pytest.raises(MeshprepError, match=r"cells 1 and 4 of set 'cells' .*\(1 2 5\)"):
+        validate(mesh_of(PLANE, cells))
+
+
+def test_duplicated_lower_cells_are_allowed():
+    validate(mesh_of(PLANE, ("triangle", [[0, 1, 4]]), ("line", [[0, 1], [1, 0]])))
+
+
+def test_loose_lower_cells_are_an_error_that_dimension_lifts():
+    mesh = mesh_of(SPACE, ("tetra", TETS), ("line", [[0, 1], [0, 11], [3, 11]]))
+    with pytest.raises(MeshprepError, match=r"2 lower-dimension cells \(the first: cell 2 .*'line'"):
+        validate(mesh)
+    validate(mesh, dimension=3)
+
+
+def test_dimension_must_be_the_highest():
+    mesh = mesh_of(SPACE, ("tetra", TETS), ("triangle", [[0, 1, 2]]))
+    with pytest.raises(MeshprepError, match="dimension 2 was asked for"):
+        validate(mesh, dimension=2)
+
+
+def test_loose_vertices_are_carried():
+    validate(mesh_of(SPACE, ("tetra", TETS), ("vertex", [[11]])))
+
+
+rows = st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=1, max_size=20)
+
+
+@given(rows)
+@settings(deadline=None, max_examples=100)
+def test_repeated_nodes_against_sets(table):
+    expected = next((i for i, row in enumerate(table) if len(set(row)) < 3), -1)
+    assert _first_repeated(np.array(table, np.int32))[0] == expected
+
+
+distinct = st.lists(
+    st.lists(st.integers(0, 5), min_size=3, max_size=3, unique=True), min_size=1, max_size=20
+)
+
+
+@given(distinct)
+@settings(deadline=None, max_examples=100)
+def test_duplicates_against_a_dictionary(table):
+    seen: dict[frozenset, int] = {}
+    expected = (-1, -1)
+    for i, row in enumerate(table):
+        if frozenset(row) in seen:
+            expected = (seen[frozenset(row)], i)
+            break
+        seen[frozenset(row)] = i
+    assert _first_duplicate(np.array(table, np.int32)) == expected
+
+
+def test_duplicates_in_a_table_of_slots_that_is_nearly_full():
+    table = np.array([[i, i + 1, i + 2] for i in range(15)] + [[3, 2, 1]], np.int32)
+    assert tuple(_find_duplicate(table, 4)) == (1, 15)
