@@ -1,8 +1,8 @@
 """Trees in HDF5 files: a strict subset of the format, read with mistrust.
 
-Written: groups, contiguous datasets without filters, scalar attributes, fixed-length text, in the
-format of HDF5 1.8 whose metadata carry checksums; the same tree always gives the same bytes. On
-reading, anything else is refused before memory is asked for.
+Written: groups, contiguous datasets without filters, scalar attributes, fixed-length text, behind
+room for the seal, in the format of HDF5 1.8; the same tree always gives the same bytes. On reading,
+anything else is refused before memory is asked for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from . import seal
 from .errors import PlanError
 from .tree import Scalar, Tree
 
@@ -109,6 +110,7 @@ def _create(sink: Sink) -> Any:
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, sink)
     creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
     creation.set_obj_track_times(False)
+    creation.set_userblock(seal.SIZE)
     name = b"plan"
     return h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, creation, access)
 

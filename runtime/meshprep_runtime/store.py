@@ -11,12 +11,10 @@ from .atomic import new_file
 from .errors import MeshprepError, MissingPackageError, PlanError
 from .plan import Plan
 from .schema import from_tree, to_tree
+from .seal import check_seal, seal
 from .structure import check_plan
-from .tree import Tree, digest
 
-FORMAT = "meshprep-plan"
 VERSION = 1
-CHECKSUM = "/checksum"
 
 
 def save(plan: Plan, path: str | Path, *, overwrite: bool = False) -> None:
@@ -43,11 +41,10 @@ def save(plan: Plan, path: str | Path, *, overwrite: bool = False) -> None:
     hdf5 = _hdf5()
     check_plan(plan)
     tree = to_tree(plan)
-    tree.group("/", format=FORMAT, version=VERSION)
-    tree.datasets[CHECKSUM] = digest(tree, skip=CHECKSUM)
     with new_file(path, overwrite=overwrite) as temporary:
         try:
             hdf5.write_tree(tree, temporary)
+            seal(temporary, VERSION)
         except (OSError, RuntimeError, ValueError) as error:
             raise MeshprepError(f"cannot write {path}: {_line(error)}") from error
 
@@ -58,8 +55,8 @@ def load(path: str | Path) -> Plan:
     Raises
     ------
     PlanError
-        One line, when the file is missing, no plan, of another version, damaged in any byte that
-        matters, or holds arrays that do not fit each other.
+        One line, when the file is missing, no plan, of another version, changed in any byte, or
+        holds arrays that do not fit each other.
 
     Notes
     -----
@@ -69,10 +66,9 @@ def load(path: str | Path) -> Plan:
     place = Path(path)
     size = _size_of_file(place)
     try:
+        check_seal(place, VERSION)
         with hdf5.opened(place) as file:
-            _check_version(hdf5, file)
             tree = hdf5.read_tree(file, size)
-        _check_digest(tree)
         plan = from_tree(tree)
         check_plan(plan)
     except MeshprepError as error:
@@ -91,39 +87,18 @@ def _hdf5() -> ModuleType:
 
 
 def _size_of_file(path: Path) -> int:
-    """Bytes of a readable regular file that begins like HDF5; a pipe is never opened."""
+    """Bytes of a readable regular file; a pipe is never opened."""
     try:
         status = os.stat(path)
         if stat.S_ISDIR(status.st_mode):
             raise PlanError(f"{path} is a directory: give a plan file")
         if not stat.S_ISREG(status.st_mode):
             raise PlanError(f"{path} is a device or a pipe: give a plan file")
-        with open(path, "rb") as file:
-            start = file.read(8)
+        with open(path, "rb"):
+            return status.st_size
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise PlanError(f"cannot read plan {path}: {reason}") from error
-    if start != b"\x89HDF\r\n\x1a\n":
-        what = "is no plan" if status.st_size else "is empty"
-        raise PlanError(f"{path} {what}: give a .plan.h5 file that meshprep wrote")
-    return status.st_size
-
-
-def _check_version(hdf5: ModuleType, file: object) -> None:
-    root = file["/"]  # type: ignore[index]
-    if "format" not in root.attrs or hdf5.read_attribute(root, "format") != FORMAT:
-        raise PlanError("an HDF5 file, but no plan: give a .plan.h5 file that meshprep wrote")
-    version = hdf5.read_attribute(root, "version")
-    if version != VERSION:
-        raise PlanError(
-            f"plan format version {version}, but this meshprep reads version {VERSION}: "
-            "install the meshprep that wrote it, or make the plan anew"
-        )
-
-
-def _check_digest(tree: Tree) -> None:
-    if tree.document(CHECKSUM) != digest(tree, skip=CHECKSUM):
-        raise PlanError("damaged: its content does not match its checksum: make it anew")
 
 
 def _line(error: BaseException) -> str:

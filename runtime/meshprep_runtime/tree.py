@@ -1,11 +1,7 @@
-"""A plan file as plain values, and the digest that guards it: no HDF5 in here.
-
-The digest is defined so that a reader in any language can repeat it: docs/plan-format.md.
-"""
+"""A plan file as plain values: no HDF5 in here."""
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,39 +79,3 @@ class Tree:
 
 
 _KINDS = {int: "a whole number", str: "text"}
-
-
-def digest(tree: Tree, *, skip: str) -> str:
-    """SHA-256 over every group, attribute and dataset except the dataset ``skip``; hex. O(bytes).
-
-    One record an object: kind, path, attribute name, type, shape and SHA-256 of the content, each
-    followed by a zero byte. The records are sorted as bytes, joined and hashed.
-    """
-    records = []
-    for path, attributes in tree.groups.items():
-        records.append(_record("group", path, "", "", "", b""))
-        for name, value in attributes.items():
-            records.append(_record("attribute", path, name, *_scalar(value)))
-    for path, content in tree.datasets.items():
-        if path == skip:
-            continue
-        if isinstance(content, str):
-            records.append(_record("dataset", path, "", *_scalar(content)))
-        else:
-            shape = ",".join(str(n) for n in content.shape)
-            data = np.ascontiguousarray(content).reshape(-1).view(np.uint8).data
-            records.append(_record("dataset", path, "", content.dtype.str, shape, data))
-    return hashlib.sha256(b"".join(sorted(records))).hexdigest()
-
-
-def _scalar(value: Scalar) -> tuple[str, str, bytes]:
-    if isinstance(value, str):
-        return "utf8", "", value.encode()
-    return "<i8", "", value.to_bytes(8, "little", signed=True)
-
-
-def _record(
-    kind: str, path: str, name: str, dtype: str, shape: str, content: bytes | memoryview
-) -> bytes:
-    fields = (kind, path, name, dtype, shape, hashlib.sha256(content).hexdigest())
-    return b"".join(f.encode() + b"\0" for f in fields)

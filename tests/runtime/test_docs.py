@@ -35,16 +35,15 @@ def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
     assert np.array_equal(restored[order], scope["t"])
 
 
-def test_the_checksum_of_the_format_page(airfoil, tmp_path):
-    (code,) = blocks("plan-format.md", "python")
+def test_the_seal_of_the_format_page(airfoil, tmp_path):
     scope = {}
-    exec(code, scope)
-    airfoil.save(tmp_path / "a.plan.h5")
-    import h5py
-
-    with h5py.File(tmp_path / "a.plan.h5") as file:
-        stored = file["checksum"].asstr()[()]
-    assert scope["checksum"](tmp_path / "a.plan.h5") == stored
+    for code in blocks("plan-format.md", "python"):
+        exec(code, scope)
+    path = tmp_path / "a.plan.h5"
+    airfoil.save(path)
+    assert scope["is_whole"](path)
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert not scope["is_whole"](path)
 
 
 def test_the_format_page_names_every_object(airfoil, tmp_path):
