@@ -16,14 +16,11 @@ from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
 from . import meshio_adapter, su2
+from .gmsh import FORMAT as GMSH
 from .outputs import check_targets, together
 from .paths import check_input, reason
 from .registry import Format, find
 
-try:
-    from .gmsh import FORMAT as GMSH
-except ImportError:
-    GMSH = su2.FORMAT
 FORMATS: dict[str, Format] = {
     f.name: f for f in (GMSH, su2.FORMAT, *meshio_adapter.FORMATS.values())
 }
@@ -95,9 +92,10 @@ def write(
     path = Path(path)
     target = _find(path, format, writing=True)
     _check_options(target, options)
-    lost = target.losses(mesh)
     if not drop:
         refuse_losses(mesh, path, target)
+    with _named(path):
+        lost = losses(mesh, target)
     check_targets([path], overwrite=overwrite)
     with _named(path), together([path]) as (staged,):
         _write(target, mesh, staged, options)
@@ -109,12 +107,29 @@ def write(
 
 def refuse_losses(mesh: Mesh, path: str | Path, target: Format) -> None:
     """Raise MeshprepError that names everything of this mesh that the format cannot carry."""
-    lost = target.losses(mesh)
+    with _named(Path(path)):
+        lost = losses(mesh, target)
     if lost:
         raise MeshprepError(
             f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
             "use --drop to write the rest, or another format"
         )
+
+
+def losses(mesh: Mesh, target: Format) -> list[str]:
+    """What of this mesh the format cannot carry, in a few words each; empty when nothing is lost.
+
+    Besides what the format says: what a reader left out (``extras["unread"]``), and extras that
+    hold content. Extras whose key begins with the name of a format are notes of that format on
+    its own file; the formats that have no such notes go without.
+    """
+    lost = list(target.losses(mesh))
+    for key, value in mesh.extras.items():
+        if key == "unread":
+            lost += [f"{what} (not read)" for what in value]
+        elif key.partition(":")[0] not in FORMATS:
+            lost.append(", ".join(f"'{name}' of the {key}" for name in value))
+    return lost
 
 
 def _find(path: Path, name: str | None, *, writing: bool = False) -> Format:

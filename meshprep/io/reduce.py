@@ -32,6 +32,8 @@ class _Job:
 def reduce(mesh: Mesh, carries: Carries) -> tuple[Mesh, list[str]]:
     """The mesh as the format keeps it, and what it loses in a few words each.
 
+    Extras are looked at by :func:`meshprep.io.front.losses`, for every format alike.
+
     Values that only a part of the elements has are filled with NaN where they are floating
     numbers. Tags become one group an element. Coordinates get a zero where the format wants three.
     O(size of the mesh).
@@ -54,7 +56,7 @@ def reduce(mesh: Mesh, carries: Carries) -> tuple[Mesh, list[str]]:
     tags = [*_tags(job, ["nodes"], carries.node_tag), *_cell_tags(job)]
     lists = list(_lists(job))
     _foreign_sets(job)
-    extras = _extras(job)
+    extras = {k: v for k, v in mesh.extras.items() if k in carries.extras}
     return Mesh([nodes, *job.sets, *union], maps, dats, tags, lists, extras), lost
 
 
@@ -254,18 +256,6 @@ def _foreign_sets(job: _Job) -> None:
     for what, items in (("values", job.mesh.dats), ("groups", job.mesh.tags)):
         foreign = [i for i in items if i.set not in known]
         job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in foreign)
-
-
-def _extras(job: _Job) -> dict[str, object]:
-    kept = {}
-    for key, value in job.mesh.extras.items():
-        if key == "unread":
-            job.lost.extend(f"{what}, which was not read" for what in value)
-        elif key in job.carries.extras:
-            kept[key] = value
-        elif value is not None and not (hasattr(value, "__len__") and len(value) == 0):
-            job.lost.append(f"'{key}'")
-    return kept
 
 
 def with_tags(mesh: Mesh, tags: Iterable[Tag]) -> Mesh:

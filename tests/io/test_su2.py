@@ -7,6 +7,7 @@ from io_meshes import decorated, plain_meshes
 from meshprep import io
 from meshprep.mesh import Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
 
 SQUARE = """% a comment with = in it
 NDIME= 2
@@ -73,7 +74,9 @@ def test_mixed_cells_go_by_type_in_order(tmp_path):
 
 def test_groups_of_another_format_become_markers(tmp_path):
     mesh = decorated(plain_meshes()["with border"], "border groups")
-    tags = [Tag("physical", t.set, t.values, t.group_offset, t.group_id, t.names) for t in mesh.tags]
+    tags = [
+        Tag("physical", t.set, t.values, t.group_offset, t.group_id, t.names) for t in mesh.tags
+    ]
     mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags)
     assert io.write(mesh, tmp_path / "a.su2") == []
     tag = io.read(tmp_path / "a.su2").tag("su2:tag", "line")
@@ -89,14 +92,22 @@ def test_a_border_without_groups_is_told(tmp_path):
     assert dict(io.read(tmp_path / "a.su2").tag("su2:tag", "line").names) == {1: "none"}
 
 
-def test_other_sections_are_carried_and_those_with_nodes_told(tmp_path):
-    text = SQUARE + "FFD_NBOX= 1\nFFD_TAG= BOX\n1 2 3\nFFD_SURFACE_POINTS= 1\nwall 3 0.5\n"
-    mesh = read(text, tmp_path)
-    assert mesh.extras["unread"] == ("FFD_SURFACE_POINTS",)
-    with pytest.raises(MeshprepError, match="FFD_SURFACE_POINTS, which was not read"):
+def test_other_sections_are_carried_and_their_nodes_renumbered(tmp_path):
+    box = "FFD_NBOX= 1\nFFD_TAG= BOX\n1 2 3\nFFD_SURFACE_POINTS= 2\nwall 3 0.5 0\nwall\t1 0 1\n"
+    mesh = read(SQUARE + box + "FFD_LEVEL= 0\n", tmp_path)
+    assert mesh.lists[0].index.tolist() == [3, 1]
+    order = Ordering.from_new_to_old(np.array([4, 3, 2, 1, 0]))
+    assert io.write(mesh.renumber({"nodes": order}), tmp_path / "b.su2") == []
+    text = (tmp_path / "b.su2").read_text()
+    assert "BOX\n1 2 3\nFFD_SURFACE_POINTS= 2\nwall 1 0.5 0\nwall 3 0 1\nFFD_LEVEL= 0\n" in text
+    with pytest.raises(MeshprepError, match="the list 'FFD_SURFACE_POINTS 1' of 'nodes'"):
+        io.write(mesh, tmp_path / "b.vtu")
+
+
+def test_what_is_not_read_is_told(tmp_path):
+    mesh = read(SQUARE + "SEND_RECV= 1\n1 3 0\n", tmp_path)
+    with pytest.raises(MeshprepError, match=r"cannot carry SEND_RECV \(not read\)"):
         io.write(mesh, tmp_path / "b.su2")
-    io.write(mesh, tmp_path / "b.su2", drop=True)
-    assert "FFD_TAG= BOX\n1 2 3\n" in (tmp_path / "b.su2").read_text()
 
 
 def test_the_order_of_cells_and_points_is_that_of_the_mesh(tmp_path):
@@ -131,6 +142,10 @@ BAD = {
     "must be finite": SQUARE.replace("0.5 0.5 4", "0.5 nan 4"),
     "NMARK= 4, but there are 3": SQUARE.replace("NMARK= 3", "NMARK= 4"),
     "no cells": SQUARE[: SQUARE.index("NELEM")] + "NELEM= 0\nNMARK= 0\n",
+    "a row is not MARKER NODE": SQUARE + "FFD_SURFACE_POINTS= 1\nwall x\n",
+    "FFD_SURFACE_POINTS= 2, but 1 rows": SQUARE + "FFD_SURFACE_POINTS= 2\nwall 1 0 0\n",
+    "index list 'FFD_SURFACE_POINTS 1' points outside": SQUARE
+    + "FFD_SURFACE_POINTS= 1\nwall 9 0 0\n",
     "1 lower-dimension cells": SQUARE.replace("3 3 0\n", "3 0 2\n"),
 }
 

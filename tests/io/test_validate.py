@@ -53,7 +53,7 @@ def test_duplicated_lower_cells_are_allowed():
 
 def test_loose_lower_cells_are_an_error_that_dimension_lifts():
     mesh = mesh_of(SPACE, ("tetra", TETS), ("line", [[0, 1], [0, 11], [3, 11]]))
-    with pytest.raises(MeshprepError, match=r"2 lower-dimension cells \(the first: cell 2 .*'line'"):
+    with pytest.raises(MeshprepError, match=r"2 lower-dimension cells \(the first: cell 2"):
         validate(mesh)
     validate(mesh, dimension=3)
 

@@ -153,6 +153,14 @@ def _tecplot(path: Path) -> list[str]:
     return []
 
 
+def _netgen(path: Path) -> list[str]:
+    data = path.read_bytes()
+    for word, count in re.findall(rb"^([a-z]\w*)[ \t]*\r?\n[ \t]*(\d+)[ \t]*\r?$", data, re.M):
+        if int(count) > len(data):
+            raise MeshprepError(f"declares {int(count)} {word.decode()} in {len(data)} bytes")
+    return []
+
+
 def _tetgen(path: Path) -> list[str]:
     other = path.with_suffix(".ele" if path.suffix == ".node" else ".node")
     try:
@@ -179,5 +187,6 @@ _CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "permas": _permas,
     "obj": _obj,
     "tecplot": _tecplot,
+    "netgen": _netgen,
     "tetgen": _tetgen,
 }

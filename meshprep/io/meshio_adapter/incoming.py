@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,10 +53,18 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
 
 def _completed(mesh: Mesh, tags: Sequence[Tag], lists: Sequence[IndexList]) -> Mesh:
     """The mesh with node tags and lists, and without tags that put nothing in a group."""
-    kept = [t for t in mesh.tags if t.group_id.size or t.names]
+    kept = [_own_names(t) for t in mesh.tags if t.group_id.size or t.names]
     return Mesh(
         mesh.sets.values(), mesh.maps.values(), mesh.dats, [*kept, *tags], lists, mesh.extras
     )
+
+
+def _own_names(tag: Tag) -> Tag:
+    """MED lists the names of all cells together: leave those of groups that this set has."""
+    if tag.name != "cell_tags":
+        return tag
+    have = set(tag.group_id.tolist())
+    return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
 
 
 def _block(source: Any, k: int) -> Block:

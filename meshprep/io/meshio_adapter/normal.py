@@ -28,6 +28,7 @@ _LIST_NAMES = {
 def own_losses(name: str, mesh: Mesh) -> list[str]:
     """What this format loses of a mesh that its capabilities let through."""
     lost = _lost_blocks(mesh) if name == "exodus" else []
+    lost += _lost_unused(mesh) if name == "med" else []
     lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
     return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
 
@@ -36,6 +37,8 @@ def normal(name: str, mesh: Mesh) -> Mesh:
     """The mesh without what :func:`own_losses` tells of."""
     if name == "exodus":
         mesh = with_tags(mesh, [t for t in mesh.tags if t.set == "nodes"])
+    if name == "med":
+        mesh = with_tags(mesh, [_with_used_names(t) for t in mesh.tags])
     bad_names = _bad_group_names(name, mesh)
     bad_lists = {id(i) for i in _bad_lists(name, mesh)}
     if not bad_names and not bad_lists:
@@ -51,7 +54,7 @@ def normal(name: str, mesh: Mesh) -> Mesh:
 
 
 def _blocks(mesh: Mesh) -> list[Tag]:
-    """A block a set, numbered in their order: what meshio writes, and what reading takes as none."""
+    """A block a set, numbered in their order, which reading takes as no groups at all."""
     return [
         Tag.from_ids(BLOCK, s.name, np.full(s.size, i)) for i, s in enumerate(mesh.cell_sets, 1)
     ]
@@ -64,6 +67,19 @@ def _lost_blocks(mesh: Mesh) -> list[str]:
         if (own := mesh.tag(BLOCK, t.set)) is not None
         and not np.array_equal(own.first_ids(), t.first_ids())
     ]
+
+
+def _with_used_names(tag: Tag) -> Tag:
+    """MED keeps the names of groups that have cells."""
+    have = set(tag.group_id.tolist())
+    named = {i: n for i, n in tag.names.items() if i in have}
+    return tag if tag.set == "nodes" else replace(tag, names=named)
+
+
+def _lost_unused(mesh: Mesh) -> list[str]:
+    used = {n for t in mesh.tags for n in _with_used_names(t).names.values()}
+    names = {n for t in mesh.tags for n in t.names.values()}
+    return [f"the name '{n}' of a group without cells" for n in sorted(names - used)]
 
 
 def _without(tag: Tag, bad: set[str]) -> Tag:

@@ -1,62 +1,28 @@
-"""SU2 mesh files: one zone, cells of any mix, markers with their names.
-
-Read here and not through meshio, which loses the names of markers, gives two markers one number
-when a name follows an integer, and reads the zones of a file into one another.
-"""
+"""Reading SU2 mesh files."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
 
-from ..cells import shape_of
-from ..mesh import Mesh, Tag
-from .assemble import Block, assemble
-from .carries import Carries
-from .reduce import flattened, reduce, with_tags
-from .registry import Format
+from ...mesh import IndexList, Mesh
+from ..assemble import Block, assemble
+from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
-TAG = "su2:tag"
-VTK_NUMBER = {
-    "line": 3,
-    "triangle": 5,
-    "quad": 9,
-    "tetra": 10,
-    "hexahedron": 12,
-    "wedge": 13,
-    "pyramid": 14,
-}
 _N_NODES = {3: 2, 5: 3, 9: 4, 10: 4, 12: 8, 13: 6, 14: 5}
 _TYPE = {number: name for name, number in VTK_NUMBER.items()}
 _KEYWORD = re.compile(rb"[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\r\n]*)")
 _KNOWN = {"NDIME", "NPOIN", "NELEM", "NMARK", "MARKER_TAG", "MARKER_ELEMS", "NZONE", "IZONE"}
-_ROWS_AT_ONCE = 65536
-_WITH_NODES = {"FFD_SURFACE_POINTS", "SEND_RECV"}
-SECTIONS = "SU2 sections"
 _DAMAGED = "the file is truncated or damaged"
-UNMARKED = "none"
-# Marker names that would not read back as they are.
-_BAD = re.compile(r"[%=\r\n]|^\s|\s$|^$")
-
-CARRIES = Carries(
-    cell_types=tuple(VTK_NUMBER),
-    tag=TAG,
-    tag_on="facets",
-    group_names=True,
-    plane=True,
-    lower="facets",
-    extras=(SECTIONS,),
-)
 
 
 @dataclass(frozen=True)
@@ -90,21 +56,43 @@ def read(path: Path) -> Mesh:
     blocks = [Block(t, n) for t, n in _read_cells(_only(sections, "NELEM"))]
     names: dict[int, str] = {}
     blocks += _read_markers(sections, names)
-    mesh, _ = assemble(points, blocks, tag_names={(TAG, dim - 1): names}, extras=_others(sections))
-    return mesh
+    extras, lists = _others(sections)
+    tag_names = {(TAG, dim - 1): names}
+    return assemble(points, blocks, tag_names=tag_names, lists=lists, extras=extras)[0]
 
 
-def _others(sections: Sequence[_Section]) -> dict[str, Any]:
-    """What is not the mesh: carried as text where it names no nodes, else told as unread."""
-    others = [s for s in sections if s.keyword not in _KNOWN]
-    unread = {s.keyword for s in others if s.keyword in _WITH_NODES and s.value != "0"}
-    text = tuple(
-        f"{s.keyword}= {s.value}{s.body.decode('utf-8', 'replace').rstrip()}\n"
-        for s in others
-        if s.keyword not in unread
-    )
-    extras = {"unread": tuple(sorted(unread)), SECTIONS: text}
-    return {key: value for key, value in extras.items() if value}
+def _others(sections: Sequence[_Section]) -> tuple[dict[str, Any], list[IndexList]]:
+    """What is not the mesh: as text where it names no nodes, as lists of nodes, or unread."""
+    text: list[str] = []
+    lists: list[IndexList] = []
+    unread = []
+    for s in sections:
+        if s.keyword in _KNOWN:
+            continue
+        if s.keyword == SURFACE_POINTS and s.value != "0":
+            lists.append(_surface_points(s, len(lists) + 1))
+            text.append(SURFACE_POINTS)
+        elif s.keyword == "SEND_RECV":
+            unread.append(s.keyword)
+        else:
+            body = s.body.decode("utf-8", "replace").rstrip()
+            text.append(f"{s.keyword}= {s.value}{body}\n")
+    extras = {"unread": tuple(unread), SECTIONS: tuple(text)}
+    return {key: value for key, value in extras.items() if value}, lists
+
+
+def _surface_points(section: _Section, number: int) -> IndexList:
+    """Rows of a marker, a node, and where the node lies in the box."""
+    rows = [line.split() for line in section.body.decode("utf-8", "replace").splitlines() if line]
+    try:
+        index = np.array([int(row[1]) for row in rows], dtype=np.int32)
+    except (IndexError, ValueError, OverflowError):
+        raise MeshprepError(f"{SURFACE_POINTS}: a row is not MARKER NODE X Y Z") from None
+    if len(rows) != _count(section):
+        raise MeshprepError(f"{SURFACE_POINTS}= {section.value}, but {len(rows)} rows: {_DAMAGED}")
+    texts = tuple((row[0], " ".join(row[2:])) for row in rows)
+    attrs = {"kind": SURFACE_KIND, "rows": texts}
+    return IndexList(f"{SURFACE_POINTS} {number}", "nodes", index, attrs)
 
 
 def _sections(data: bytes) -> Iterator[_Section]:
@@ -145,7 +133,7 @@ def _value(sections: Sequence[_Section], keyword: str, default: int | None = Non
 def _count(section: _Section) -> int:
     try:
         count = int(section.value.split()[0])
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, OverflowError):
         count = -1
     if count < 0:
         raise MeshprepError(f"{section.keyword}= '{section.value}' is no count")
@@ -238,7 +226,7 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
             f"not a readable SU2 file: NMARK= {expected}, but there are {len(tags)} MARKER_TAG and "
             f"{len(elements)} MARKER_ELEMS"
         )
-    numbers = _group_numbers(tags)
+    numbers = group_numbers(tags)
     for name, section in zip(tags, elements, strict=True):
         if str(numbers[name]) != name:
             names[numbers[name]] = name
@@ -246,131 +234,3 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
             ids = np.full(len(nodes), numbers[name])
             blocks.append(Block(cell_type, nodes, tags={TAG: ids}))
     return blocks
-
-
-def _group_numbers(tags: Sequence[str]) -> Mapping[str, int]:
-    """Integers other than 0 stand for themselves; names get the free numbers from 1."""
-    numbers = {t: int(t) for t in tags if re.fullmatch(r"-?[1-9]\d{0,17}", t)}
-    taken, free = set(numbers.values()), 1
-    for t in tags:
-        if t in numbers:
-            continue
-        while free in taken:
-            free += 1
-        numbers[t] = free
-        taken.add(free)
-    return numbers
-
-
-def write(mesh: Mesh, path: Path) -> None:
-    """Write an SU2 file; coordinates in full precision, boundary cells marker by marker."""
-    kept = _reduced(mesh)
-    points = kept.coordinates
-    assert points is not None
-    top = kept.sets["cells"].parts or ("cells",)
-    with path.open("wb") as f:
-        f.write(f"NDIME= {points.shape[1]}\nNPOIN= {len(points)}\n".encode())
-        _write_rows(f, points)
-        f.write(f"NELEM= {kept.size('cells')}\n".encode())
-        for name in top:
-            _write_cells(f, kept, name, None)
-        _write_markers(f, kept)
-        f.writelines(text.encode() for text in kept.extras.get(SECTIONS, ()))
-
-
-def _write_markers(f: BinaryIO, mesh: Mesh) -> None:
-    ids = {t.set: t.first_ids() for t in mesh.tags}
-    names = _names(mesh)
-    groups = sorted(set().union(*(np.unique(i).tolist() for i in ids.values()), names))
-    f.write(f"NMARK= {len(groups)}\n".encode())
-    for group in groups:
-        rows = {name: np.flatnonzero(i == group) for name, i in ids.items()}
-        total = sum(r.size for r in rows.values())
-        marker = names.get(group, str(group))
-        f.write(f"MARKER_TAG= {marker}\nMARKER_ELEMS= {total}\n".encode())
-        for name, chosen in rows.items():
-            _write_cells(f, mesh, name, chosen)
-
-
-def _names(mesh: Mesh) -> dict[int, str]:
-    return {group: name for t in mesh.tags for group, name in t.names.items()}
-
-
-def _write_cells(f: BinaryIO, mesh: Mesh, name: str, rows: NDArray | None) -> None:
-    table = mesh.cell_map(name).table
-    table = table if rows is None else table[rows]
-    kind = np.full((len(table), 1), VTK_NUMBER[str(mesh.sets[name].cell_type)], table.dtype)
-    _write_rows(f, np.hstack([kind, table]))
-
-
-def _write_rows(f: BinaryIO, table: NDArray) -> None:
-    """One line a row; floating numbers as the shortest text that reads back as the same."""
-    for start in range(0, len(table), _ROWS_AT_ONCE):
-        part = table[start : start + _ROWS_AT_ONCE]
-        line = " ".join(["%r"] * part.shape[1]) + "\n"
-        f.write((line * len(part) % tuple(part.ravel().tolist())).encode())
-
-
-def losses(mesh: Mesh) -> list[str]:
-    """What SU2 cannot hold: everything but the cells, the markers of their boundary and names."""
-    kept, lost = reduce(mesh, CARRIES)
-    _reduced(mesh)
-    loose = sum(int((_ids(kept, s) == 0).sum()) for s in _lower(kept))
-    if loose:
-        lost.append(f"{loose} boundary cells in no group (they get the marker '{UNMARKED}')")
-    names = list(_names(kept).values())
-    bad = {n for n in names if _BAD.search(n)}
-    lost += [f"the marker name '{n}'" for n in sorted(bad)]
-    return lost
-
-
-def _lower(mesh: Mesh) -> list[str]:
-    top = mesh.sets["cells"].parts or ("cells",)
-    return [s.name for s in mesh.cell_sets if s.name not in top]
-
-
-def _ids(mesh: Mesh, set_name: str) -> NDArray[np.int64]:
-    tag = mesh.tag(TAG, set_name)
-    return np.zeros(mesh.size(set_name), np.int64) if tag is None else tag.first_ids()
-
-
-def _reduced(mesh: Mesh) -> Mesh:
-    """The mesh as SU2 keeps it: plane where it can be, every boundary cell in one marker."""
-    kept = flattened(reduce(mesh, CARRIES)[0])
-    points = kept.coordinates
-    top = kept.sets["cells"].parts or ("cells",)
-    dim = shape_of(str(kept.sets[top[0]].cell_type)).dim
-    if points is None or points.shape[1] != dim:
-        raise MeshprepError(
-            "SU2 holds faces in a plane and volumes, no surfaces or lines in space: "
-            "use another format"
-        )
-    return _by_marker(with_tags(kept, _marker_tags(kept)))
-
-
-def _by_marker(mesh: Mesh) -> Mesh:
-    """The mesh with the cells of each marker together: a file cannot have them otherwise."""
-    ordering = {}
-    for t in mesh.tags:
-        rows = np.argsort(t.first_ids(), kind="stable")
-        ordering[t.set] = Ordering.from_new_to_old(rows)
-    return mesh.renumber(ordering)
-
-
-def _marker_tags(mesh: Mesh) -> list[Tag]:
-    """The tags with the numbers that reading gives to markers of these names."""
-    names = {0: UNMARKED, **_names(mesh)}
-    ids = {s: _ids(mesh, s) for s in _lower(mesh)}
-    groups = sorted(set().union(*(np.unique(i).tolist() for i in ids.values()), _names(mesh)))
-    markers = [_clean(names.get(g, str(g))) for g in groups]
-    numbers = _group_numbers(markers)
-    named = {numbers[m]: m for m in markers if str(numbers[m]) != m}
-    new = np.asarray([numbers[m] for m in markers], dtype=np.int64)
-    return [Tag.from_ids(TAG, s, new[np.searchsorted(groups, i)], named) for s, i in ids.items()]
-
-
-def _clean(name: str) -> str:
-    return re.sub(r"[%=\s]+", "_", name.strip()) or UNMARKED if _BAD.search(name) else name
-
-
-FORMAT = Format("su2", (".su2",), read, write, losses, reduce=_reduced)

@@ -1,0 +1,154 @@
+"""Writing SU2 mesh files, and what they cannot hold."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+
+from ...cells import shape_of
+from ...mesh import IndexList, Mesh, Tag
+from ..carries import Carries
+from ..reduce import flattened, reduce, with_tags
+from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
+
+UNMARKED = "none"
+_ROWS_AT_ONCE = 65536
+# Marker names that would not read back as they are.
+_BAD = re.compile(r"[%=\r\n]|^\s|\s$|^$")
+
+CARRIES = Carries(
+    cell_types=tuple(VTK_NUMBER),
+    tag=TAG,
+    tag_on="facets",
+    group_names=True,
+    plane=True,
+    lower="facets",
+    lists=(SURFACE_KIND,),
+    extras=(SECTIONS,),
+)
+
+
+def write(mesh: Mesh, path: Path) -> None:
+    """Write an SU2 file; coordinates in full precision, boundary cells marker by marker."""
+    kept = reduced(mesh)
+    points = kept.coordinates
+    assert points is not None
+    top = kept.sets["cells"].parts or ("cells",)
+    with path.open("wb") as f:
+        f.write(f"NDIME= {points.shape[1]}\nNPOIN= {len(points)}\n".encode())
+        _write_rows(f, points)
+        f.write(f"NELEM= {kept.size('cells')}\n".encode())
+        for name in top:
+            _write_cells(f, kept, name, None)
+        _write_markers(f, kept)
+        lists = iter(kept.lists)
+        for text in kept.extras.get(SECTIONS, ()):
+            f.write((_rows(next(lists)) if text == SURFACE_POINTS else text).encode())
+
+
+def _rows(points: IndexList) -> str:
+    pairs = zip(points.index.tolist(), points.attrs["rows"], strict=True)
+    lines = [f"{marker} {node} {rest}\n" for node, (marker, rest) in pairs]
+    return f"{SURFACE_POINTS}= {len(lines)}\n" + "".join(lines)
+
+
+def _write_markers(f: BinaryIO, mesh: Mesh) -> None:
+    ids = {t.set: t.first_ids() for t in mesh.tags}
+    names = _names(mesh)
+    groups = sorted(set().union(*(np.unique(i).tolist() for i in ids.values()), names))
+    f.write(f"NMARK= {len(groups)}\n".encode())
+    for group in groups:
+        rows = {name: np.flatnonzero(i == group) for name, i in ids.items()}
+        total = sum(r.size for r in rows.values())
+        marker = names.get(group, str(group))
+        f.write(f"MARKER_TAG= {marker}\nMARKER_ELEMS= {total}\n".encode())
+        for name, chosen in rows.items():
+            _write_cells(f, mesh, name, chosen)
+
+
+def _names(mesh: Mesh) -> dict[int, str]:
+    return {group: name for t in mesh.tags for group, name in t.names.items()}
+
+
+def _write_cells(f: BinaryIO, mesh: Mesh, name: str, rows: NDArray | None) -> None:
+    table = mesh.cell_map(name).table
+    table = table if rows is None else table[rows]
+    kind = np.full((len(table), 1), VTK_NUMBER[str(mesh.sets[name].cell_type)], table.dtype)
+    _write_rows(f, np.hstack([kind, table]))
+
+
+def _write_rows(f: BinaryIO, table: NDArray) -> None:
+    """One line a row; floating numbers as the shortest text that reads back as the same."""
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        part = table[start : start + _ROWS_AT_ONCE]
+        line = " ".join(["%r"] * part.shape[1]) + "\n"
+        f.write((line * len(part) % tuple(part.ravel().tolist())).encode())
+
+
+def losses(mesh: Mesh) -> list[str]:
+    """What SU2 cannot hold: everything but the cells, the markers of their boundary and names."""
+    kept, lost = reduce(mesh, CARRIES)
+    reduced(mesh)
+    loose = sum(int((_ids(kept, s) == 0).sum()) for s in _lower(kept))
+    if loose:
+        lost.append(f"{loose} boundary cells in no group (they get the marker '{UNMARKED}')")
+    names = list(_names(kept).values())
+    bad = {n for n in names if _BAD.search(n)}
+    lost += [f"the marker name '{n}'" for n in sorted(bad)]
+    return lost
+
+
+def _lower(mesh: Mesh) -> list[str]:
+    top = mesh.sets["cells"].parts or ("cells",)
+    return [s.name for s in mesh.cell_sets if s.name not in top]
+
+
+def _ids(mesh: Mesh, set_name: str) -> NDArray[np.int64]:
+    tag = mesh.tag(TAG, set_name)
+    return np.zeros(mesh.size(set_name), np.int64) if tag is None else tag.first_ids()
+
+
+def reduced(mesh: Mesh) -> Mesh:
+    """The mesh as SU2 keeps it: plane where it can be, every boundary cell in one marker."""
+    kept = flattened(reduce(mesh, CARRIES)[0])
+    points = kept.coordinates
+    top = kept.sets["cells"].parts or ("cells",)
+    dim = shape_of(str(kept.sets[top[0]].cell_type)).dim
+    if points is None or points.shape[1] != dim:
+        raise MeshprepError(
+            "SU2 holds faces in a plane and volumes, no surfaces or lines in space: "
+            "use another format"
+        )
+    return _by_marker(with_tags(kept, _marker_tags(kept)))
+
+
+def _by_marker(mesh: Mesh) -> Mesh:
+    """The mesh with the cells of each marker together: a file cannot have them otherwise."""
+    ordering = {}
+    for t in mesh.tags:
+        rows = np.argsort(t.first_ids(), kind="stable")
+        ordering[t.set] = Ordering.from_new_to_old(rows)
+    return mesh.renumber(ordering)
+
+
+def _marker_tags(mesh: Mesh) -> list[Tag]:
+    """The tags with the numbers that reading gives to markers of these names."""
+    names = {0: UNMARKED, **_names(mesh)}
+    ids = {s: _ids(mesh, s) for s in _lower(mesh)}
+    groups = sorted(set().union(*(np.unique(i).tolist() for i in ids.values()), _names(mesh)))
+    markers = [_clean(names.get(g, str(g))) for g in groups]
+    numbers = group_numbers(markers)
+    named = {numbers[m]: m for m in markers if str(numbers[m]) != m}
+    new = np.asarray([numbers[m] for m in markers], dtype=np.int64)
+    return [Tag.from_ids(TAG, s, new[np.searchsorted(groups, i)], named) for s, i in ids.items()]
+
+
+def _clean(name: str) -> str:
+    return re.sub(r"[%=\s]+", "_", name.strip()) or UNMARKED if _BAD.search(name) else name

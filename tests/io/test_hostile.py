@@ -1,0 +1,405 @@
+"""Files that would make meshio hang, exit, allocate without end, or err silently."""
+
+import random
+import signal
+import time
+import tracemalloc
+from contextlib import suppress
+
+import h5py
+import numpy as np
+import pytest
+from io_meshes import decorated, plain_meshes
+
+from meshprep import io
+from meshprep.io.meshio_adapter import harden
+from meshprep_runtime.errors import MeshprepError, MissingPackageError
+
+HUGE = 10**12
+VTK = """# vtk DataFile Version 3.0
+t
+ASCII
+DATASET UNSTRUCTURED_GRID
+POINTS 4 double
+0 0 0 1 0 0 0 1 0 0 0 1
+CELLS 1 5
+4 0 1 2 3
+CELL_TYPES 1
+10
+"""
+MEDIT = """MeshVersionFormatted 2
+Dimension 3
+Vertices
+4
+0 0 0 1
+1 0 0 2
+0 1 0 0
+0 0 1 0
+Tetrahedra
+1
+1 2 3 4 7
+Corners
+1
+1
+End
+"""
+PLY = """ply
+format ascii 1.0
+element vertex 4
+property double x
+property double y
+property double z
+element face 2
+property list uint8 int32 vertex_indices
+end_header
+0 0 0
+1 0 0
+0 1 0
+0 0 1
+3 0 1 2
+3 0 1 3
+"""
+VTU = """<VTKFile type="UnstructuredGrid" version="0.1"><UnstructuredGrid>
+<Piece NumberOfPoints="3" NumberOfCells="1"><Points>
+<DataArray type="Float64" NumberOfComponents="3" format="ascii">0 0 0 1 0 0 0 1 0</DataArray>
+</Points><Cells>
+<DataArray type="Int32" Name="connectivity" format="ascii">0 1 2</DataArray>
+<DataArray type="Int32" Name="offsets" format="ascii">3</DataArray>
+<DataArray type="UInt8" Name="types" format="ascii">5</DataArray>
+</Cells></Piece></UnstructuredGrid></VTKFile>
+"""
+NETGEN = """mesh3d
+dimension
+3
+geomtype
+0
+surfaceelements
+1
+1 1 0 0 3 1 2 3
+points
+3
+0 0 0
+1 0 0
+0 1 0
+endmesh
+"""
+TECPLOT = """TITLE = "a"
+VARIABLES = "X", "Y"
+ZONE NODES = 3, ELEMENTS = 1,
+DATAPACKING = BLOCK, ZONETYPE = FETRIANGLE
+0 1 0
+0 0 1
+1 2 3
+"""
+OFF = "OFF\n# a\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+XML = """<dolfin><mesh celltype="triangle" dim="2"><vertices size="3">
+<vertex index="0" x="0" y="0"/><vertex index="1" x="1" y="0"/><vertex index="2" x="0" y="1"/>
+</vertices><cells size="1"><triangle index="0" v0="0" v1="1" v2="2"/></cells></mesh></dolfin>
+"""
+UGRID = "4 0 0 1 0 0 0\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 2 3 4\n"
+NASTRAN = """BEGIN BULK
+GRID,1,,0.,0.,0.
+GRID,2,,1.,0.,0.
+GRID,3,,0.,1.,0.
+CTRIA3,1,5,1,2,3
+PSHELL,5,1,0.1
+ENDDATA
+"""
+ABAQUS = """*HEADING
+*NODE
+1, 0., 0.
+2, 1., 0.
+3, 0., 1.
+*ELEMENT, TYPE=CPS3, ELSET=plate
+1, 1, 2, 3
+*NSET, NSET=left
+1, 3
+"""
+GOOD = {
+    ".vtk": VTK,
+    ".mesh": MEDIT,
+    ".ply": PLY,
+    ".vtu": VTU,
+    ".vol": NETGEN,
+    ".tec": TECPLOT,
+    ".off": OFF,
+    ".xml": XML,
+    ".ugrid": UGRID,
+    ".bdf": NASTRAN,
+    ".inp": ABAQUS,
+}
+
+
+@pytest.fixture(autouse=True)
+def no_hanging():
+    """Ends a test that hangs."""
+
+    def stop(number, frame):
+        raise TimeoutError("it hangs")
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
+def read(text, ending, tmp_path):
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return io.read(path)
+
+
+def refused(text, ending, tmp_path) -> str:
+    with pytest.raises(MeshprepError) as caught:
+        read(text, ending, tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / f'a{ending}'}: ")
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("ending", GOOD)
+def test_the_files_of_these_tests_are_good(ending, tmp_path):
+    assert read(GOOD[ending], ending, tmp_path).size("cells") in (1, 2)
+
+
+DECLARED = [
+    (".vtk", "POINTS 4", f"POINTS {HUGE}"),
+    (".vtk", "CELLS 1 5", f"CELLS {HUGE} {5 * HUGE}"),
+    (".vtk", "CELL_TYPES 1", f"CELL_TYPES {HUGE}"),
+    (".vtk", "POINTS 4", "POINTS -7"),
+    (".mesh", "Vertices\n4", f"Vertices\n{HUGE}"),
+    (".mesh", "Tetrahedra\n1", f"Tetrahedra\n{HUGE}"),
+    (".mesh", "Corners\n1", f"Corners\n{HUGE}"),
+    (".mesh", "Corners\n1", f"Ridges\n{HUGE}"),
+    (".ply", "vertex 4", f"vertex {HUGE}"),
+    (".ply", "face 2", f"face {HUGE}"),
+    (".vtu", 'NumberOfPoints="3"', f'NumberOfPoints="{HUGE}"'),
+    (".vtu", 'NumberOfCells="1"', f'NumberOfCells="{HUGE}"'),
+    (".vol", "points\n3", f"points\n{HUGE}"),
+    (".vol", "elements\n1", f"elements\n{HUGE}"),
+    (".vol", "endmesh", f"face_colours\n{HUGE}"),
+    (".tec", "NODES = 3", f"NODES = {HUGE}"),
+    (".tec", "ELEMENTS = 1", f"ELEMENTS = {HUGE}"),
+    (".off", "3 1 0", f"{HUGE} 1 0"),
+    (".off", "3 1 0", f"3 {HUGE} 0"),
+    (".xml", 'vertices size="3"', f'vertices size="{HUGE}"'),
+    (".xml", 'cells size="1"', f'cells size="{HUGE}"'),
+    (".ugrid", "4 0 0 1", "400000000 0 0 1"),
+    (".ugrid", "4 0 0 1", "4 0 0 400000000"),
+]
+
+
+@pytest.mark.parametrize(("ending", "old", "new"), DECLARED)
+def test_headers_that_declare_too_much(ending, old, new, tmp_path):
+    read(GOOD[ending], ending, tmp_path)
+    start = time.perf_counter()
+    tracemalloc.start()
+    try:
+        refused(GOOD[ending].replace(old, new), ending, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    assert time.perf_counter() - start < 5
+
+
+def test_a_structured_grid_out_of_nothing(tmp_path):
+    text = "# vtk DataFile Version 3.0\nt\nASCII\nDATASET STRUCTURED_POINTS\n"
+    text += "DIMENSIONS 10000 10000 10000\nORIGIN 0 0 0\nSPACING 1 1 1\n"
+    assert "declares a grid of 1000000000000 points" in refused(text, ".vtk", tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".med", ".h5m", ".hmf", ".e"])
+def test_datasets_that_are_not_there(ending, tmp_path):
+    path = tmp_path / f"a{ending}"
+    io.write(plain_meshes()["tets"], path)
+    with h5py.File(path, "a") as file:
+        file.create_dataset("large", (10**10,), "f8", chunks=(1000,))
+    with pytest.raises(MeshprepError, match="declares 80000000000 bytes that are not there"):
+        io.read(path)
+
+
+def test_a_med_file_that_declares_too_many_nodes(tmp_path):
+    path = tmp_path / "a.med"
+    io.write(plain_meshes()["tets"], path)
+    with h5py.File(path, "a") as file:
+        step = next(iter(file["ENS_MAA/mesh"].values()))
+        step["NOE/COO"].attrs["NBR"] = HUGE
+    with pytest.raises(MeshprepError, match="declares 1000000000000 entries"):
+        io.read(path)
+
+
+@pytest.mark.parametrize("ending", GOOD)
+def test_truncated_text_is_an_error_or_whole(ending, tmp_path):
+    text = GOOD[ending]
+    cells = read(text, ending, tmp_path).size("cells")
+    for cut in range(1, len(text) - 1, max(1, len(text) // 40)):
+        with suppress(MeshprepError):
+            assert read(text[:cut], ending, tmp_path).size("cells") <= cells
+
+
+@pytest.mark.parametrize("ending", GOOD)
+def test_other_things_than_text(ending, tmp_path):
+    refused(bytes(range(256)) * 8, ending, tmp_path)
+    refused("\n" * 50, ending, tmp_path)
+    refused("lorem ipsum dolor\n" * 9, ending, tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".med", ".h5m", ".hmf", ".e", ".cgns", ".xdmf", ".meshb"])
+def test_binary_formats_that_are_something_else(ending, tmp_path):
+    assert "not a readable" in refused(bytes(range(256)) * 8, ending, tmp_path)
+
+
+def test_two_pieces_of_a_vtu_file(tmp_path):
+    start, end = VTU.index("<Piece"), VTU.index("</UnstructuredGrid>")
+    assert "has 2 pieces" in refused(VTU[:end] + VTU[start:end] + VTU[end:], ".vtu", tmp_path)
+
+
+def test_unknown_cells_are_not_skipped(tmp_path):
+    assert "type 11" in refused(VTU.replace(">5</Data", ">11</Data"), ".vtu", tmp_path)
+
+
+def test_polygons_are_named(tmp_path):
+    assert "'polygon'" in refused(VTU.replace(">5</Data", ">7</Data"), ".vtu", tmp_path)
+
+
+def test_numbers_that_are_none(tmp_path):
+    refused(VTU.replace("0 1 2<", "0 1 x<"), ".vtu", tmp_path)
+    refused(MEDIT.replace("1 2 3 4 7", "1 2 3 x 7"), ".mesh", tmp_path)
+
+
+@pytest.mark.parametrize("index", ["9", "-1"])
+def test_indices_out_of_range(index, tmp_path):
+    assert f"has index {index}" in refused(VTU.replace("0 1 2<", f"0 1 {index}<"), ".vtu", tmp_path)
+
+
+def test_no_cells(tmp_path):
+    text = PLY.replace("element face 2", "element face 0")
+    assert "there are no cells" in refused(text, ".ply", tmp_path)
+
+
+def test_groups_and_what_medit_leaves_out(tmp_path):
+    mesh = read(MEDIT, ".mesh", tmp_path)
+    assert mesh.tag("medit:ref", "cells").first_ids().tolist() == [7]
+    assert mesh.tag("medit:ref", "nodes").first_ids().tolist() == [1, 2, 0, 0]
+    assert mesh.extras["unread"] == ("Corners",)
+    with pytest.raises(MeshprepError, match=r"cannot carry Corners \(not read\)"):
+        io.write(mesh, tmp_path / "b.mesh")
+
+
+def test_what_is_left_out_of_a_deck_is_told(tmp_path):
+    assert read(NASTRAN, ".bdf", tmp_path).extras["unread"] == ("PSHELL",)
+    text = ABAQUS + "*MATERIAL, NAME=steel\n"
+    assert read(text, ".inp", tmp_path).extras["unread"] == ("*MATERIAL",)
+
+
+def test_abaqus_sets_and_what_it_takes_in(tmp_path):
+    mesh = read(ABAQUS, ".inp", tmp_path)
+    assert {(i.name, i.set): i.index.tolist() for i in mesh.lists} == {
+        ("left", "nodes"): [0, 2],
+        ("plate", "cells"): [0],
+    }
+    assert mesh.coordinates.shape == (3, 2)
+    assert "*INCLUDE" in refused(ABAQUS + "*INCLUDE, INPUT=/dev/zero\n", ".inp", tmp_path)
+    assert "several parts" in refused(ABAQUS + "*NODE\n4, 1., 1.\n", ".inp", tmp_path)
+
+
+def test_xdmf_does_not_open_devices(tmp_path):
+    text = '<Xdmf Version="3.0"><Domain><Grid><Geometry GeometryType="XYZ"><DataItem {}>{}'
+    text += "</DataItem></Geometry></Grid></Domain></Xdmf>"
+    binary = text.format('Format="Binary" Dimensions="3 3"', "/dev/zero")
+    assert "raw binary files" in refused(binary, ".xdmf", tmp_path)
+    (tmp_path / "b.h5").symlink_to("/dev/zero")
+    hdf = text.format('Format="HDF" Dimensions="3 3"', "b.h5:/data0")
+    assert "b.h5 is no regular file" in refused(hdf, ".xdmf", tmp_path)
+
+
+def test_tetgen_needs_both_files(tmp_path):
+    (tmp_path / "a.node").write_text("4 3 0 0\n0 0 0 0\n1 1 0 0\n2 0 1 0\n3 0 0 1\n")
+    with pytest.raises(MeshprepError, match=r"needs a.ele beside it, which does not exist"):
+        io.read(tmp_path / "a.node")
+    (tmp_path / "a.ele").write_text("1 4 0\n0 0 1 2 3\n")
+    assert io.read(tmp_path / "a.node").cell_map("cells").table.tolist() == [[0, 1, 2, 3]]
+
+
+def test_dolfin_takes_no_neighbours(tmp_path):
+    (tmp_path / "a_other.xml").write_text("<nonsense/>")
+    assert read(XML, ".xml", tmp_path).size("cells") == 1
+
+
+def test_point_data_cannot_pass_for_coordinates(tmp_path):
+    data = '<PointData><DataArray type="Int32" Name="coordinates" format="ascii">7 8 9</DataArray>'
+    mesh = read(VTU.replace("<Cells>", data + "</PointData><Cells>"), ".vtu", tmp_path)
+    assert mesh.coordinates.shape == (3, 3)
+    assert mesh.dat("data:coordinates", "nodes").values.tolist() == [7, 8, 9]
+
+
+def test_meshio_leaves_neither_words_nor_the_interpreter(tmp_path, capfd):
+    for ending in (".vtk", ".e", ".med", ".stl"):
+        refused("nonsense", ending, tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_meshio_still_warns_its_own_users(tmp_path, capfd):
+    meshio = harden.load()
+    meshio._common.warn("seen")
+    meshio.vtu._vtu.warn("seen too")
+    assert "seen too" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), MemoryError(), KeyError("a"), RecursionError()])
+def test_whatever_is_raised_becomes_one_error(error):
+    with pytest.raises(MeshprepError, match=r"^not readable: "), harden.guarded("not readable"):
+        raise error
+
+
+def test_a_missing_package_is_named():
+    with pytest.raises(MissingPackageError, match="pip install netCDF4"), harden.guarded("x"):
+        raise ModuleNotFoundError("no", name="netCDF4")
+
+
+def test_an_interrupt_passes():
+    with pytest.raises(KeyboardInterrupt), harden.guarded("x"):
+        raise KeyboardInterrupt
+
+
+def spoiled(data: bytes, chance: random.Random) -> bytes:
+    out = bytearray(data)
+    kind = chance.random()
+    if kind < 0.3:
+        return bytes(out[: chance.randrange(1, len(out))])
+    if kind < 0.5:
+        at = chance.randrange(len(out))
+        del out[at : at + chance.randrange(1, 40)]
+        return bytes(out)
+    for _ in range(chance.choice([1, 1, 2, 8])):
+        at = chance.randrange(len(out))
+        out[at] = chance.choice(b"0123456789-e. ") if kind < 0.7 else out[at] ^ 1 << at % 8
+    return bytes(out)
+
+
+def outcome(path):
+    """The mesh, or what the error says."""
+    try:
+        return io.read(path), ""
+    except MeshprepError as error:
+        return None, str(error)
+
+
+FUZZED = [".vtu", ".vtk", ".su2", ".mesh", ".meshb", ".ply", ".e", ".xdmf", ".med", ".inp", ".bdf"]
+
+
+@pytest.mark.parametrize("ending", FUZZED)
+def test_spoiled_files_give_an_error_or_a_mesh(ending, tmp_path):
+    kind = "triangles" if ending == ".ply" else "tets with skin"
+    mesh = decorated(decorated(plain_meshes()[kind], "groups"), "floats")
+    path = tmp_path / f"a{ending}"
+    io.write(mesh, path, drop=True)
+    good, chance = path.read_bytes(), random.Random(ending)
+    for _ in range(60):
+        path.write_bytes(spoiled(good, chance))
+        found, said = outcome(path)
+        assert found is not None or said.startswith(f"{path}: ")
+        assert found is None or np.isfinite(found.coordinates).all()
+        assert "\n" not in said
