@@ -48,12 +48,13 @@ def gps(graph: Csr) -> NDArray[np.int32]:
 
     Notes
     -----
-    O(vertices + edges), apart from sorting by degree what one vertex numbers. Against [GPS76]:
-    at most a fixed number of searches, and only the levels in use are looked at.
+    O(vertices + edges): at most a fixed number of searches, and only the levels in use are
+    looked at.
     """
-    # unsigned: numba then leaves out the test for negative indices, half of a search's time
-    offset = graph.offset.view(np.uint64)
-    index = np.ascontiguousarray(graph.index, dtype=np.int32).view(np.uint32)
+    # unsigned: numba then leaves out the test for negative indices, half of a search's time;
+    # writeable: the kernels are compiled once
+    offset = np.require(graph.offset, np.int64, ["C", "W"]).view(np.uint64)
+    index = np.require(graph.index, np.int32, ["C", "W"]).view(np.uint32)
     order, bound, far = components(offset, index)
     if bound.size > 2 or _mean_gap(offset, index) > LOCAL_GAP:
         offset, index, far = _renumbered(offset, index, order, far)
@@ -153,7 +154,7 @@ def _try_start(
     if both_ends or not v_first:
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
-        cost = number(offset, index, u, begin, other, size[::-1].copy(), out[1])
+        cost = number(offset, index, u, begin, other, _backward(size), out[1])
         best = _keep_better(cost, best, out)
     if both_ends or v_first:
         cost = number(offset, index, v, begin, level, size, out[1])
@@ -162,8 +163,18 @@ def _try_start(
 
 
 @njit(cache=True)
+def _backward(size: NDArray) -> NDArray:
+    out = np.empty_like(size)
+    for i in range(size.size):
+        out[i] = size[size.size - 1 - i]
+    return out
+
+
+@njit(cache=True)
 def _keep_better(cost: tuple[float, bool], best: float, out: NDArray) -> float:
     product, reverse = cost
     if product < best:
-        out[0] = out[1, ::-1] if reverse else out[1]
+        n = out.shape[1]
+        for i in range(n):
+            out[0, i] = out[1, n - 1 - i] if reverse else out[1, i]
     return min(product, best)

@@ -77,24 +77,20 @@ def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int) -> NDAr
 def _curve(cell: NDArray, bits: int) -> np.uint64:
     """Distance along the curve of one cell; overwrites ``cell`` (Skilling's transposed form)."""
     dim = cell.size
-    bit = 1 << (bits - 1)
-    while bit > 1:
-        # undo the reflections and exchanges of axes of the larger cube
+    for b in range(bits - 1, 0, -1):
+        # undo the reflections and exchanges of axes of the larger cube; arithmetic, not branches
+        lower = (1 << b) - 1
         for a in range(dim):
-            if cell[a] & bit:
-                cell[0] ^= bit - 1
-            else:
-                swap = (cell[0] ^ cell[a]) & (bit - 1)
-                cell[0] ^= swap
-                cell[a] ^= swap
-        bit >>= 1
+            reflect = -((cell[a] >> b) & 1) & lower
+            swap = (cell[0] ^ cell[a]) & (lower ^ reflect)
+            cell[0] ^= reflect | swap
+            cell[a] ^= swap
     # the axes' bits are then a Gray code of the distance
     for a in range(1, dim):
         cell[a] ^= cell[a - 1]
-    turn = 0
-    for b in range(bits - 1, 0, -1):
-        if cell[dim - 1] & (1 << b):
-            turn ^= (1 << b) - 1
+    turn = cell[dim - 1] >> 1
+    for shift in (1, 2, 4, 8, 16):
+        turn ^= turn >> shift
     key = np.uint64(0)
     for b in range(bits - 1, -1, -1):
         for a in range(dim):

@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from .radix import counting_sort
+
 
 @njit(cache=True)
 def combine(
@@ -29,8 +31,7 @@ def combine(
 
     ``other`` holds the levels from the second end and becomes those counted from the first.
     Vertices where both agree are settled; the connected pieces of the rest follow, largest first.
-    ``size``, zero on entry, receives the number of vertices of each level. O(n + edges + p log p)
-    with p pieces.
+    ``size``, zero on entry, receives the number of vertices of each level. O(n + edges).
     """
     depth = size.size
     for p in range(begin, end):
@@ -40,7 +41,7 @@ def combine(
             size[level[p]] += 1
     count = _pieces(offset, index, begin, end, state, queue, bins[begin:])
     bound = bins[begin : begin + count + 1]
-    for c in np.argsort(bound[:count] - bound[1:], kind="mergesort"):
+    for c in _largest_first(bound, end - begin):
         _settle(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
 
 
@@ -75,6 +76,16 @@ def _pieces(
         count += 1
         bound[count] = tail
     return count
+
+
+@njit(cache=True)
+def _largest_first(bound: NDArray, n: int) -> NDArray:
+    """The pieces by falling size, stable."""
+    count = bound.size - 1
+    pieces, less = np.empty(count, np.uint32), np.empty(count, np.int32)
+    for c in range(count):
+        pieces[c], less[c] = c, n - (bound[c + 1] - bound[c])
+    return counting_sort(pieces, less, n + 1)[0]
 
 
 @njit(cache=True)

@@ -9,7 +9,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Up to this many vertices an insertion sort beats sorting packed keys.
+from .radix import counting_sort
+
+# Up to this many vertices an insertion sort beats a counting sort.
 SHORT = 24
 
 
@@ -45,7 +47,7 @@ def number(
     ``level`` doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``,
     so that one look at a neighbour serves both: a vertex's lowest neighbour is the one that
     numbered it, its highest is known when the next level has been numbered from it.
-    O(vertices + edges), apart from the sorts.
+    O(vertices + edges).
     """
     leftover, bound = np.empty(0, np.uint32), np.zeros(1, np.int64)
     bandwidth, profile, reverse_profile = 0, 0, 0
@@ -103,14 +105,16 @@ def _append(
 
 @njit(cache=True)
 def _sort_by_degree(offset: NDArray, vertices: NDArray) -> None:
-    """Stable sort in place: insertion where there are few, else by packed keys."""
+    """Stable sort in place. Linear in the vertices and their degrees together."""
     if vertices.size > SHORT:
-        key = np.empty(vertices.size, np.int64)
+        degree = np.empty(vertices.size, np.int32)
+        highest = 0
         for i in range(vertices.size):
-            p = vertices[i]
-            key[i] = (np.int64(offset[p + 1] - offset[p]) << 32) | i
-        key.sort()
-        vertices[:] = vertices[key & 0xFFFFFFFF]
+            degree[i] = offset[vertices[i] + 1] - offset[vertices[i]]
+            highest = max(highest, degree[i])
+        ordered, _ = counting_sort(vertices, degree, highest + 1)
+        for i in range(vertices.size):
+            vertices[i] = ordered[i]
         return
     for i in range(1, vertices.size):
         p = vertices[i]
@@ -135,23 +139,7 @@ def _leftovers(
             degree[count] = offset[p + 1] - offset[p]
             highest = max(highest, degree[count])
             count += 1
-    waiting, _ = _counting_sort(waiting[:count], degree[:count], highest + 1)
+    waiting, _ = counting_sort(waiting[:count], degree[:count], highest + 1)
     for i in range(count):
         where[i] = level[waiting[i]]
-    return _counting_sort(waiting, where[:count], depth)
-
-
-@njit(cache=True)
-def _counting_sort(vertices: NDArray, key: NDArray, n_keys: int) -> tuple[NDArray, NDArray]:
-    """Vertices by ascending key, stable; and where each key begins. O(vertices + keys)."""
-    bound = np.zeros(n_keys + 1, np.int64)
-    for k in key:
-        bound[k + 1] += 1
-    for k in range(n_keys):
-        bound[k + 1] += bound[k]
-    fill = bound.copy()
-    out = np.empty(vertices.size, np.uint32)
-    for i in range(vertices.size):
-        out[fill[key[i]]] = vertices[i]
-        fill[key[i]] += 1
-    return out, bound
+    return counting_sort(waiting, where[:count], depth)

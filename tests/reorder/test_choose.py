@@ -1,0 +1,106 @@
+import re
+
+import numpy as np
+import pytest
+
+from meshprep.incidence import point_graph
+from meshprep.reorder import METHODS, Envelope, LocalityProblem, locality_order
+from meshprep_runtime import MeshprepError
+
+from .graphs import slow_envelope
+
+
+def triangles(n, seed=None):
+    """n x n squares cut in two; the points shuffled when there is a seed."""
+    corner = np.arange((n + 1) ** 2).reshape(n + 1, n + 1)
+    a, b, c, d = (
+        x.ravel() for x in (corner[:-1, :-1], corner[:-1, 1:], corner[1:, 1:], corner[1:, :-1])
+    )
+    table = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)]).astype(np.int32)
+    where = np.stack(np.divmod(np.arange((n + 1) ** 2), n + 1), 1).astype(float)
+    if seed is None:
+        return LocalityProblem(table, (n + 1) ** 2, where)
+    number = np.random.default_rng(seed).permutation((n + 1) ** 2).astype(np.int32)
+    moved = np.empty_like(where)
+    moved[number] = where
+    return LocalityProblem(number[table], (n + 1) ** 2, moved)
+
+
+@pytest.mark.parametrize("method", ["gps", "rcm", "hilbert"])
+def test_a_shuffled_mesh_gains(method):
+    problem = triangles(12, seed=1)
+    found = locality_order(problem, method)
+    assert found.applied
+    assert found.before == Envelope(*slow_envelope(problem.graph))
+    assert found.after == Envelope(*slow_envelope(problem.graph, found.ordering.old_to_new))
+    assert found.after.cost < found.before.cost
+    assert re.fullmatch(
+        rf"{method} gains: bandwidth \d+ -> \d+, profile [\d,]+ -> [\d,]+", found.reason
+    )
+
+
+def test_gps_finds_the_narrow_side_of_a_strip():
+    problem = triangles(12, seed=1)
+    assert locality_order(problem, "gps").after.bandwidth <= 25
+
+
+def test_an_order_that_does_not_gain_is_not_applied():
+    problem = triangles(12)
+    found = locality_order(problem, "hilbert")
+    assert not found.applied
+    assert found.ordering.is_identity
+    # row by row: 12 steps back of 1, then in each of 12 rows one of 13 and twelve of 14
+    assert found.before == Envelope(14, 12 + 12 * (13 + 12 * 14))
+    assert found.after.cost >= found.before.cost
+    assert found.reason.startswith("the order of the input is kept, hilbert would not gain: band")
+
+
+def test_none_keeps_the_order():
+    found = locality_order(triangles(3, seed=0), "none")
+    assert (found.applied, found.ordering.is_identity) == (False, True)
+    assert found.before == found.after
+    assert METHODS["none"].function(triangles(1)).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_no_elements_isolated_points_and_no_points(method):
+    for n in (0, 3):
+        problem = LocalityProblem(np.empty((0, 2), np.int32), n, np.zeros((n, 2)))
+        found = locality_order(problem, method)
+        assert not found.applied
+        assert found.ordering.new_to_old.tolist() == list(range(n))
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_every_method_gives_an_int32_permutation(method):
+    problem = triangles(4, seed=2)
+    order = METHODS[method].function(problem)
+    assert order.dtype == np.int32
+    assert sorted(order.tolist()) == list(range(25))
+
+
+def test_unknown_method():
+    with pytest.raises(MeshprepError, match="'sloan' is unknown: use gps, rcm, hilbert, none"):
+        locality_order(triangles(1), "sloan")
+
+
+def test_the_graph_is_made_once_and_is_the_clique_graph():
+    problem = triangles(2)
+    expected = point_graph(problem.table, 9)
+    assert problem.graph is problem.graph
+    assert problem.graph.index.tolist() == expected.index.tolist()
+
+
+@pytest.mark.parametrize(
+    ("table", "n", "where", "told"),
+    [
+        (np.zeros(3, np.int32), 1, None, "must be int32 of shape"),
+        (np.zeros((1, 3), np.int64), 1, None, "must be int32 of shape"),
+        (np.array([[0, 3]], np.int32), 3, None, "names points 0..3, but there are 3"),
+        (np.array([[-1, 0]], np.int32), 3, None, "names points -1..0"),
+        (np.array([[0, 1]], np.int32), 3, np.zeros((2, 2)), r"shape \(2, 2\), must be \(3, d\)"),
+    ],
+)
+def test_a_problem_that_does_not_fit_is_refused(table, n, where, told):
+    with pytest.raises(MeshprepError, match=told):
+        LocalityProblem(table, n, where)
