@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from meshprep_runtime.errors import MeshprepError
 from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
 
 from ..cells import shape_of
 from ..mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag

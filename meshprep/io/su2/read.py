@@ -133,7 +133,7 @@ def _value(sections: Sequence[_Section], keyword: str, default: int | None = Non
 def _count(section: _Section) -> int:
     try:
         count = int(section.value.split()[0])
-    except (IndexError, ValueError, OverflowError):
+    except (IndexError, ValueError):
         count = -1
     if count < 0:
         raise MeshprepError(f"{section.keyword}= '{section.value}' is no count")
