@@ -87,3 +87,12 @@ def elements_of_points(
                 element[fill[p]] = e
                 fill[p] += 1
     return offset, element
+
+
+@njit(cache=True)
+def most_on_a_point(offset: NDArray[np.int32]) -> int:
+    """The largest number of elements on one point: no block has fewer thread colours."""
+    most = 0
+    for p in range(offset.size - 1):
+        most = max(most, offset[p + 1] - offset[p])
+    return most

@@ -90,11 +90,13 @@ def _taken(
     taken: NDArray[np.uint64],
 ) -> None:
     """Set ``taken`` to the colours of the other blocks that ``b`` shares a point with."""
-    taken[:] = 0
+    for w in range(taken.size):
+        taken[w] = 0
     if conflicts.n_heavy:
         for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
             if conflicts.point[i] < 0:
-                taken |= crowded[-1 - conflicts.point[i]]
+                for w in range(taken.size):
+                    taken[w] |= crowded[-1 - conflicts.point[i], w]
     for other in found[: neighbours(conflicts, b, seen, found)]:
         if colour[other] >= 0:
             taken[colour[other] // WORD] |= bit(colour[other] % WORD)

@@ -60,38 +60,59 @@ def colour_blocks(
         offset = np.array([0, n_blocks] if n_blocks else [0], dtype=np.int64)
         return BlockColours(np.arange(n_blocks, dtype=np.int32), offset)
     conflicts = block_conflicts(np.ascontiguousarray(table), n_points, block_offset)
-    order = _heavy_first(_smallest_last(conflicts), conflicts)
-    colour, n_colours, crowded = first_fit_blocks(conflicts, order)
+    colour, n_colours, crowded = first_fit_blocks(conflicts, _order(conflicts))
     balance(conflicts, colour, n_colours, crowded)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)
     size = np.bincount(colour, minlength=n_colours)
     return BlockColours(grouped, np.concatenate([[0], np.cumsum(size)]).astype(np.int64))
 
 
+def _order(conflicts: Conflicts) -> NDArray[np.int32]:
+    """Smallest-last on light points; blocks on heavy points before all others."""
+    degree = _degrees(conflicts)
+    by_degree = np.argsort(degree, kind="stable").astype(np.int32)
+    first = np.concatenate([[0], np.cumsum(np.bincount(degree))])
+    _peel(conflicts, degree, by_degree, first)
+    order = by_degree[::-1].copy()
+    if conflicts.n_heavy:
+        before = np.concatenate([[0], np.cumsum(conflicts.point < 0)])
+        n_heavy = np.diff(before[conflicts.point_offset])
+        order = order[np.argsort(-n_heavy[order], kind="stable")]
+    return order
+
+
 @njit(cache=True)
-def _smallest_last(conflicts: Conflicts) -> NDArray[np.int32]:
-    """Blocks so that each has the fewest neighbours among those before it (Matula and Beck)."""
+def _degrees(conflicts: Conflicts) -> NDArray[np.int32]:
     n = conflicts.point_offset.size - 1
     seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
     degree = np.empty(n, np.int32)
     for b in range(n):
         degree[b] = neighbours(conflicts, b, seen, found)
-    # by_degree is sorted by degree; first[d] is where degree d begins.
-    first = np.zeros(degree.max() + 2, np.int64)
-    for d in degree:
-        first[d + 1] += 1
-    first = np.cumsum(first)
-    by_degree = np.argsort(degree, kind="mergesort").astype(np.int32)
+    return degree
+
+
+@njit(cache=True)
+def _peel(
+    conflicts: Conflicts,
+    degree: NDArray[np.int32],
+    by_degree: NDArray[np.int32],
+    first: NDArray[np.int64],
+) -> None:
+    """Take the block of smallest degree away, again and again (Matula and Beck).
+
+    ``by_degree`` is sorted by degree, with degree ``d`` from ``first[d]`` on; it becomes the
+    order of removal. O(light pairs).
+    """
+    n = by_degree.size
+    seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
     place = np.empty(n, np.int32)
     for i in range(n):
         place[by_degree[i]] = i
-    seen[:] = -1
     for i in range(n):
         b = by_degree[i]
         for other in found[: neighbours(conflicts, b, seen, found)]:
             if degree[other] > degree[b]:
                 _one_less(other, by_degree, place, first, degree)
-    return by_degree[::-1].copy()
 
 
 @njit(cache=True)
@@ -108,13 +129,3 @@ def _one_less(
     place[front], place[b] = place[b], first[d]
     first[d] += 1
     degree[b] = d - 1
-
-
-@njit(cache=True)
-def _heavy_first(order: NDArray[np.int32], c: Conflicts) -> NDArray[np.int32]:
-    """Blocks on points shared by very many come first, most such points first; else stable."""
-    crowd = np.zeros(order.size, np.int64)
-    for i in range(order.size):
-        for p in range(c.point_offset[order[i]], c.point_offset[order[i] + 1]):
-            crowd[i] += c.point[p] < 0
-    return order[np.argsort(-crowd, kind="mergesort")]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..blockwise import elements_of_points, number_points
+from ..blockwise import elements_of_points, most_on_a_point, number_points
 from .bits import WORD
 from .greedy import first_fit
 from .kempe import repair
@@ -113,22 +113,24 @@ def _colour_blocks(
         if stop > start:
             points, local = number_points(table[start:stop])
             offset, element = elements_of_points(local, points.size)
-            bound[b] = np.diff(offset).max()
-            found = _colour_block(local, offset, element, bound[b])
-            count[b] = found.max() + 1
-            colour[start:stop] = found
+            most = most_on_a_point(offset)
+            bound[b] = most
+            found = _colour_block(local, offset, element, most)
+            for e in range(stop - start):
+                colour[start + e] = found[e]
+                count[b] = max(count[b], found[e] + 1)
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True)
 def _bounds(
     table: NDArray[np.int32], block_offset: NDArray[np.int64], bound: NDArray[np.int32]
 ) -> None:
-    for b in prange(block_offset.size - 1):
+    for b in range(block_offset.size - 1):
         start, stop = block_offset[b], block_offset[b + 1]
         if stop > start:
             points, local = number_points(table[start:stop])
             offset, _ = elements_of_points(local, points.size)
-            bound[b] = np.diff(offset).max()
+            bound[b] = most_on_a_point(offset)
 
 
 @njit(cache=True)
@@ -146,16 +148,15 @@ def _colour_block(
         best = _fewer(best, other)
     if best.max() < bound or bound > WORD:
         return best
-    best = _fewer(best, saturate(local, offset, element, 0, bound, False))
-    # Saturation finds two colours wherever two suffice, so that three cannot be bettered.
-    target = 3 if bound == 2 else bound
-    if target <= best.max() < WORD:
-        repair(local, offset, element, best, target)
-    for attempt in range(1, RESTARTS + 1):
+    target = bound
+    for attempt in range(RESTARTS + 1):
         if best.max() < target:
             break
         start = np.int64(attempt * GOLDEN * m) % m
-        other = saturate(local, offset, element, start, target, True)
+        other = saturate(local, offset, element, start, target, attempt > 0)
+        # Saturation finds two colours wherever two suffice, so that three cannot be bettered.
+        if bound == 2:
+            target = 3
         if other.min() >= 0 and other.max() >= target:
             repair(local, offset, element, other, target)
         best = _fewer(best, other)
