@@ -7,7 +7,7 @@ this module knows them all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -26,13 +26,14 @@ from .incidence import stack
 from .loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from .mesh import Mesh
 from .numbering import Numbering
-from .partition import BlockProblem, Blocks, partition
+from .partition import PARTITIONERS, BlockProblem, Blocks, partition
 from .provenance import about
-from .reorder import LocalityProblem, group_points, keep_parts, locality_order, propagate
+from .reorder import METHODS, LocalityProblem, group_points, keep_parts, locality_order, propagate
 from .staging import build_variant
 from .topology import derive
 
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "renumbering")
+TARGETS = ("gpu", "cpu")
 Progress = Callable[[int, int, str], None]
 
 
@@ -65,6 +66,14 @@ class Options:
     target: str = "gpu"
     sort_by_colour: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        check_choice("target", self.target, TARGETS)
+        if self.partition is not None:
+            check_choice("partitioner", self.partition, PARTITIONERS)
+        if self.block_size < 1:
+            raise MeshprepError(f"block size {self.block_size} must be at least 1")
 
 
 DEFAULT_PARTITION = "metis"
@@ -115,11 +124,11 @@ def prepare(
         locality = _order_for_locality(numbering, specs[0].loop, options)
     variants: dict[str, Variant] = {}
     for spec in specs:
+        own = replace(options, **spec.options)
         with clock.stage("blocks and grouping"):
-            block_size = spec.options.get("block_size", options.block_size)
-            cut = _cut(numbering, spec, block_size, options)
+            cut = _cut(numbering, spec.loop, own)
         with clock.stage("colours and staging"):
-            variants[spec.loop.name] = _colour(numbering, spec.loop, cut, block_size, options)
+            variants[spec.loop.name] = _colour(numbering, spec.loop, cut, own)
     with clock.stage("renumbering"):
         numbering.follow(propagate(full, numbering.settled()))
         plan = _assemble(mesh, numbering, specs, variants, options)
@@ -135,6 +144,12 @@ class _Cut:
     partitioner: str
     leads: bool
     notes: Mapping[str, Any]
+
+
+def check_choice(what: str, value: str, known: Collection[str]) -> None:
+    """Raise MeshprepError, listing the choices, unless the value is one of them."""
+    if value not in known:
+        raise MeshprepError(f"{what} '{value}' is unknown: use {', '.join(known)}")
 
 
 class _Clock:
@@ -190,9 +205,9 @@ def _order_for_locality(
     }
 
 
-def _cut(numbering: Numbering, spec: LoopSpec, block_size: int, options: Options) -> _Cut:
+def _cut(numbering: Numbering, loop: Loop, options: Options) -> _Cut:
     """Cut a loop into blocks; the first loop over a set orders that set and what it reaches."""
-    loop, asked = spec.loop, spec.options.get("partition", options.partition)
+    asked = options.partition
     leads = not numbering.is_settled(loop.over)
     if not leads and asked not in (None, "contiguous"):
         raise MeshprepError(
@@ -200,16 +215,14 @@ def _cut(numbering: Numbering, spec: LoopSpec, block_size: int, options: Options
             f"be contiguous, not '{asked}': leave the partitioner out, or name this loop first"
         )
     name = asked or (DEFAULT_PARTITION if leads and loop.maps else "contiguous")
-    blocks = _partition(numbering, loop, name, block_size, options)
+    blocks = _partition(numbering, loop, name, options)
     if leads:
         numbering.move(loop.over, blocks.new_to_old, settle=True)
     _group(numbering, loop, blocks.block_offset)
     return _Cut(blocks.block_offset, name, leads, blocks.notes)
 
 
-def _partition(
-    numbering: Numbering, loop: Loop, name: str, block_size: int, options: Options
-) -> Blocks:
+def _partition(numbering: Numbering, loop: Loop, name: str, options: Options) -> Blocks:
     """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
     mesh = numbering.mesh
     maps = [numbering.map(m) for m in loop.maps]
@@ -225,7 +238,7 @@ def _partition(
         problem = BlockProblem(
             table=table[rows],
             n_points=n_points,
-            block_size=block_size,
+            block_size=options.block_size,
             coordinates=None if where is None else where[rows],
             seed=options.seed,
         )
@@ -249,9 +262,7 @@ def _group(numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64]) ->
         numbering.move(points, keep_parts(order, parts), settle=True)
 
 
-def _colour(
-    numbering: Numbering, loop: Loop, cut: _Cut, block_size: int, options: Options
-) -> Variant:
+def _colour(numbering: Numbering, loop: Loop, cut: _Cut, options: Options) -> Variant:
     mesh = numbering.mesh
     variant = build_variant(
         loop,
@@ -259,7 +270,7 @@ def _colour(
         {name: s.size for name, s in mesh.sets.items()},
         mesh.size(loop.over),
         cut.block_offset,
-        block_size=block_size,
+        block_size=options.block_size,
         target=options.target,
         partitioner=cut.partitioner,
     )

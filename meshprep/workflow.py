@@ -19,7 +19,6 @@ from .io.registry import find
 from .loops import LoopRequest, default_request
 from .mesh import Mesh
 from .pipeline import STAGES, Options, plan_request_maps, prepare
-from .reorder import METHODS
 
 Progress = Callable[[int, int, str], None]
 
@@ -192,10 +191,6 @@ def kinds() -> list[tuple[str, str, str]]:
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     """Refuse what can be refused before reading; then read."""
-    if job.options.method not in METHODS:
-        raise MeshprepError(
-            f"method '{job.options.method}' is unknown: use {', '.join(sorted(METHODS))}"
-        )
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
     target = job.output and find(io.FORMATS, job.output, job.output_format, writing=True)
     told("reading")

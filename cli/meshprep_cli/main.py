@@ -66,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = app(args=args, standalone_mode=False)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        # Some versions of typer turn Ctrl-C into this code, others into an exception.
+        return _explain(KeyboardInterrupt()) if code == INTERRUPTED else int(code or 0)
     except BrokenPipeError:
         # The reader of our output went away (| head): no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -26,15 +26,16 @@ class Description:
         return self.values
 
     def tables(self) -> list[Table]:
-        """One table a part: every list of records of equal keys."""
-        head = {k: v for k, v in self.values.items() if not isinstance(v, list)}
-        summary = [(k, _text(v)) for k, v in head.items()]
-        parts = [(k, v) for k, v in self.values.items() if isinstance(v, list) and v]
+        """A summary, then one table for every list of records."""
+        parts = {k: v for k, v in self.values.items() if isinstance(v, list) and _records(v)}
+        summary = [(k, _text(v)) for k, v in self.values.items() if k not in parts and v != []]
+        header, *rows = summary
         return [
-            Table("", ("file", self.values["file"]), [r for r in summary if r[0] != "file"])
-        ] + [
-            Table(name, tuple(records[0]), [tuple(map(_text, r.values())) for r in records])
-            for name, records in parts
+            Table("", header, rows),
+            *(
+                Table(name, tuple(found[0]), [tuple(map(_text, r.values())) for r in found])
+                for name, found in parts.items()
+            ),
         ]
 
 
@@ -138,6 +139,10 @@ def _box(xyz: NDArray[np.float64] | None) -> list[list[float]] | None:
     if xyz is None or not xyz.size:
         return None
     return [xyz.min(axis=0).tolist(), xyz.max(axis=0).tolist()]
+
+
+def _records(values: list[Any]) -> bool:
+    return bool(values) and isinstance(values[0], dict)
 
 
 def _text(value: Any) -> str:

@@ -138,18 +138,12 @@ def test_a_plan_with_one_flipped_byte(capsys, cli, mesh_file):
     plan = mesh_file.with_name("wing.plan.h5")
     content = bytearray(plan.read_bytes())
     random = np.random.default_rng(5)
-    refused = 0
-    for at in random.integers(0, len(content), 40):
+    for at in random.integers(0, len(content), 30):
         flipped = content.copy()
         flipped[at] ^= 0xFF
         plan.write_bytes(flipped)
         for command in ("check", "report", "info"):
-            code = main([command, str(plan)])
-            out, err = capsys.readouterr()
-            assert code in (0, 2)
-            assert code == 0 or len([e for e in err.splitlines() if "error" in e]) == 1
-            refused += code == 2
-    assert refused > 60  # what remains lies in bytes that nothing reads
+            assert str(plan) in fails(capsys, command, plan)
 
 
 def test_a_plan_for_another_mesh(capsys, cli, mesh_file):
@@ -175,13 +169,14 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, stop):
     program = shutil.which("meshprep", path=os.path.dirname(sys.executable))
     mesh = tmp_path / "big.msh"
     assert main(["generate", "delaunay2d", "--cells", "60000", "-o", str(mesh), "-q"]) == 0
-    run = subprocess.Popen([program, "reorder", mesh], stderr=subprocess.PIPE, text=True)
-    for line in run.stderr:
-        if "blocks" in line or "writing" in line:
-            run.send_signal(getattr(signal, stop))
-            break
-    told = run.stderr.read()
-    assert run.wait(60) == 130
-    assert "interrupted" in told
-    assert "Traceback" not in told
+    words = [program, "reorder", mesh]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, bufsize=1) as run:
+        lines = []
+        for line in run.stderr:
+            lines.append(line)
+            if "locality" in line:
+                run.send_signal(getattr(signal, stop))
+    assert run.returncode == 130
+    assert "interrupted" in lines[-1]
+    assert not any("Traceback" in line for line in lines)
     assert os.listdir(tmp_path) == ["big.msh"]
