@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import contiguous, metis
+from . import blocks, contiguous, metis
 from .blocks_of import Blocks, blocks_of
 from .loads import loads
 from .options import Option, Partitioner, effective
@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 PARTITIONERS: dict[str, Partitioner] = {
+    "blocks": Partitioner(
+        blocks.blocks, blocks.OPTIONS, "bisection and annealed moves that count the loads"
+    ),
     "contiguous": Partitioner(
         contiguous.contiguous, {}, "chunks of the current order, as OP2 cuts them"
     ),

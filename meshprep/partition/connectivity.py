@@ -101,7 +101,7 @@ def connect(
     return state
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _enter(state: Connectivity, point: int, block: int) -> None:
     start = state.slot_offset[point]
     end = start + state.used[point]
@@ -114,7 +114,7 @@ def _enter(state: Connectivity, point: int, block: int) -> None:
     state.used[point] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _leave(state: Connectivity, point: int, block: int) -> None:
     start = state.slot_offset[point]
     s = start
@@ -128,7 +128,7 @@ def _leave(state: Connectivity, point: int, block: int) -> None:
         state.used[point] -= 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def move(state: Connectivity, element: int, target: int) -> None:
     """Give an element to another block. O(arity * blocks at its points)."""
     home = state.block[element]
@@ -143,7 +143,7 @@ def move(state: Connectivity, element: int, target: int) -> None:
     state.size[target] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
     """Find the other blocks at an element's points.
 

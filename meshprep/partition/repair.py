@@ -17,7 +17,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ..incidence import transpose
 from .connectivity import Connectivity, connect, distinct_rows
 from .shift import Members, gather, move_along_chain, new_members, relocate, shed
 
@@ -68,26 +67,26 @@ def repair(
     rows = distinct_rows(table)
     weight = np.ones(n_points, np.int32)
     block = np.array(block_of_element, dtype=np.int32)
-    touching = transpose(table, n_points)
-    moved, split_blocks, merged = _repair(
-        rows, weight, block, limit, block_size, touching.offset, touching.index
-    )
+    moved, split_blocks, merged = mend(rows, weight, block, limit, block_size)
     notes = {"moved": moved, "split": split_blocks, "merged": merged}
     return Repaired(block, limit, notes)
 
 
 @njit(cache=True)
-def _repair(
+def mend(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
     block: NDArray[np.int32],
     limit: int,
     cap: int,
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
 ) -> tuple[int, int, int]:
+    """Bring every block within the cap; ``block`` is changed in place.
+
+    ``rows`` as of :func:`distinct_rows`; block numbers are below ``limit``, and ``limit * cap`` is
+    at least n. Returns the number of moves, of blocks split and of slivers merged.
+    """
     state = connect(rows, weight, block, limit)
-    members = new_members(block, limit, offset, index)
+    members = new_members(state)
     journal = np.empty(block.size, np.int32)
     cursor = np.zeros(2, np.int64)
     moved, split, merged = 0, 0, 0

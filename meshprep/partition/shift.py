@@ -32,24 +32,30 @@ class Members(NamedTuple):
 
 
 @njit(cache=True)
-def new_members(
-    block: NDArray[np.int32], n_blocks: int, offset: NDArray[np.int64], index: NDArray[np.int32]
-) -> Members:
-    """Link the elements of each block, ascending. O(n + n_blocks)."""
-    n = block.size
+def new_members(state: Connectivity) -> Members:
+    """Link the elements of each block, ascending, and list those at each point. Linear."""
+    n, n_blocks = state.block.size, state.size.size
+    fill = state.slot_offset[:-1].copy()
+    touching = np.empty(state.slot_block.size, np.int32)
+    for i in range(n):
+        for j in range(state.table.shape[1]):
+            t = state.table[i, j]
+            if t >= 0:
+                touching[fill[t]] = i
+                fill[t] += 1
     members = Members(
         np.full(n_blocks, -1, np.int32),
         np.empty(n, np.int32),
         np.empty(n, np.int32),
-        offset,
-        index,
+        state.slot_offset,
+        touching,
         np.zeros(n, np.int64),
         np.zeros(n_blocks, np.int64),
         np.empty(n_blocks, np.int32),
         np.zeros(1, np.int64),
     )
     for i in range(n - 1, -1, -1):
-        _link(members, i, block[i])
+        _link(members, i, state.block[i])
     return members
 
 

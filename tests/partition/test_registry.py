@@ -58,7 +58,7 @@ def test_contiguous_cuts_full_chunks_and_a_smaller_last_one():
 
 
 def test_an_unknown_partitioner_lists_those_there_are():
-    with pytest.raises(MeshprepError, match=r"no partitioner 'best': choose contiguous, metis"):
+    with pytest.raises(MeshprepError, match=r"no partitioner 'best': choose blocks, con"):
         partition(BlockProblem(TABLE, 4, 2), "best")
 
 

@@ -1,0 +1,258 @@
+"""Recursive bisection of element centroids into parts of equal size, whatever the mesh's stretch.
+
+Each cut is made across the direction in which the part is most elements wide. What an element's
+width is, is measured on a sample of the part, so that thin layers are cut across, not along.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+# Elements of a part that are looked at to find its widest direction.
+SAMPLE = 128
+# The share of these that tells how wide elements are; the widest are left out.
+USUAL = 0.85
+# Elements thinner than this, relative to their widest direction, count as this thin.
+THINNEST = 1e-6
+
+
+def bisect(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    n_blocks: int,
+) -> NDArray[np.int32]:
+    """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        With -1 for a point that is named again.
+    position : (n_points, d) float64
+        Where the points are (:func:`point_positions`).
+    coordinates : (n, d) float64
+        Where the elements are.
+    directions : (d, d) float64
+        Rows are the directions to cut across, in a frame where elements are as wide as tall.
+    n_blocks : int
+        From 1 to n, or anything where n is 0.
+
+    Returns
+    -------
+    (n,) int32
+        Parts are numbered along the tree: neighbouring numbers are neighbouring parts.
+
+    Notes
+    -----
+    O(n d log n_blocks) expected; the same result for any number of threads.
+    """
+    part = np.zeros(coordinates.shape[0], dtype=np.int32)
+    if n_blocks > 1 and part.size:
+        _bisect(table, position, coordinates, directions, n_blocks, part)
+    return part
+
+
+@njit(cache=True)
+def point_positions(
+    table: NDArray[np.int32], n_points: int, coordinates: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The mean of the elements at each point, (n_points, d); 0 where there are none. O(n)."""
+    n, d = coordinates.shape
+    position = np.zeros((n_points, d), np.float64)
+    count = np.zeros(n_points, np.int32)
+    for i in range(n):
+        for j in range(table.shape[1]):
+            t = table[i, j]
+            if t >= 0:
+                count[t] += 1
+                for a in range(d):
+                    position[t, a] += (coordinates[i, a] - position[t, a]) / count[t]
+    return position
+
+
+@njit(cache=True, parallel=True)
+def _bisect(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    n_blocks: int,
+    part: NDArray[np.int32],
+) -> None:
+    n = part.size
+    order = np.arange(n).astype(np.int32)
+    key = np.empty(n, np.float64)
+    # A node of the tree: low and high end in order, first part, number of parts.
+    node = np.zeros((n_blocks, 4), np.int64)
+    child = np.zeros((n_blocks, 4), np.int64)
+    middle = np.zeros(n_blocks, np.int64)
+    node[0, 1], node[0, 3] = n, n_blocks
+    count = 1
+    while count > 0:
+        for k in prange(count):
+            low, high, parts = node[k, 0], node[k, 1], node[k, 3]
+            direction = _widest(table, position, coordinates, directions, order[low:high])
+            for i in range(low, high):
+                key[i] = _along(coordinates, order[i], direction)
+            middle[k] = low + ((high - low) * (parts // 2) + parts // 2) // parts
+            select(key, order, low, high, middle[k])
+        count = descend(node, middle, count, child, order, part)
+        node, child = child, node
+
+
+@njit(cache=True)
+def descend(
+    node: NDArray[np.int64],
+    middle: NDArray[np.int64],
+    count: int,
+    child: NDArray[np.int64],
+    order: NDArray[np.int32],
+    part: NDArray[np.int32],
+) -> int:
+    """List the halves that are to be cut again, and number the parts that are done."""
+    found = 0
+    for k in range(count):
+        half = node[k, 3] // 2
+        for side in range(2):
+            low = middle[k] if side else node[k, 0]
+            high = node[k, 1] if side else middle[k]
+            first = node[k, 2] + (half if side else 0)
+            parts = node[k, 3] - half if side else half
+            if parts == 1:
+                for i in range(low, high):
+                    part[order[i]] = first
+                continue
+            child[found, 0], child[found, 1] = low, high
+            child[found, 2], child[found, 3] = first, parts
+            found += 1
+    return found
+
+
+@njit(cache=True)
+def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np.float64]) -> float:
+    total = 0.0
+    for a in range(direction.size):
+        total += coordinates[element, a] * direction[a]
+    return total
+
+
+@njit(cache=True)
+def _widest(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    elements: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """The direction in which a part is most elements wide, in the frame of the coordinates."""
+    d = directions.shape[0]
+    step = max(1, elements.size // SAMPLE)
+    lower = _element_width(table, position, coordinates, elements, step)
+    best, widest = np.zeros(d), -1.0
+    for k in range(d):
+        direction = _unsheared(lower, directions[k])
+        low, high = np.inf, -np.inf
+        for i in range(0, elements.size, step):
+            along = _along(coordinates, elements[i], direction)
+            low, high = min(low, along), max(high, along)
+        if high - low > widest:
+            best, widest = direction, high - low
+    return best
+
+
+@njit(cache=True)
+def _element_width(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    elements: NDArray[np.int32],
+    step: int,
+) -> NDArray[np.float64]:
+    """Cholesky factor of the second moments of points about their elements, of a sample."""
+    d = coordinates.shape[1]
+    spread = np.empty((elements.size + step - 1) // step)
+    for k in range(spread.size):
+        spread[k] = _spread(table, position, coordinates, elements[k * step])
+    # A periodic mesh has elements whose points seem to be far away.
+    bound = np.sort(spread)[int(USUAL * (spread.size - 1))]
+    moment = np.zeros((d, d))
+    for k in range(spread.size):
+        i = elements[k * step]
+        for j in range(table.shape[1] if spread[k] <= bound else 0):
+            t = table[i, j]
+            if t < 0:
+                continue
+            for a in range(d):
+                off = position[t, a] - coordinates[i, a]
+                for b in range(a + 1):
+                    moment[a, b] += off * (position[t, b] - coordinates[i, b])
+    trace = 0.0
+    for a in range(d):
+        trace += moment[a, a]
+    lower = np.eye(d)
+    if trace > 0.0:
+        for a in range(d):
+            for b in range(a + 1):
+                total = moment[a, b] / trace + (THINNEST * THINNEST if a == b else 0.0)
+                for c in range(b):
+                    total -= lower[a, c] * lower[b, c]
+                lower[a, b] = np.sqrt(max(total, THINNEST**4)) if a == b else total / lower[b, b]
+    return lower
+
+
+@njit(cache=True)
+def _spread(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    element: int,
+) -> float:
+    total = 0.0
+    for j in range(table.shape[1]):
+        t = table[element, j]
+        for a in range(coordinates.shape[1] if t >= 0 else 0):
+            total += (position[t, a] - coordinates[element, a]) ** 2
+    return total
+
+
+@njit(cache=True)
+def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve ``lower.T @ out = direction``: a direction among equal widths, among the real ones."""
+    d = direction.size
+    out = np.zeros(d)
+    for a in range(d - 1, -1, -1):
+        total = direction[a]
+        for b in range(a + 1, d):
+            total -= lower[b, a] * out[b]
+        out[a] = total / lower[a, a]
+    return out
+
+
+@njit(cache=True)
+def select(
+    key: NDArray[np.floating], order: NDArray[np.int32], low: int, high: int, middle: int
+) -> None:
+    """Reorder ``low..high-1`` so that no key before ``middle`` is above one from there on."""
+    left, right = low, high - 1
+    while left < right:
+        pivot = key[(left + right) >> 1]
+        i, j = left, right
+        while i <= j:
+            while key[i] < pivot:
+                i += 1
+            while key[j] > pivot:
+                j -= 1
+            if i <= j:
+                key[i], key[j] = key[j], key[i]
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
