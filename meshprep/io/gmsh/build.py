@@ -16,7 +16,7 @@ from .dats import field_values
 from .elements import Cells, Elements
 from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
 from .merge2 import from_lists, merge_copies, one_each
-from .numbering import Lookup, distinct, distinct_lists, make_lookup
+from .numbering import Lookup, distinct, distinct_lists, is_range
 from .raw import RawCells, RawElements, RawMesh, RawNodes
 from .scan import MODES, Cursor
 from .types import DIMS, NAME_OF, TO_MEMORY
@@ -35,12 +35,13 @@ class Notes:
 
 def build(raw: RawMesh, cursor: Cursor) -> Mesh:
     """Make the mesh; raises MeshprepError, naming section and number, where it is none."""
+    nodes = cursor.nodes
     assert raw.nodes is not None
+    assert nodes is not None
     assert raw.elements is not None
     notes = _notes(raw)
     try:
-        nodes = _node_lookup(raw.nodes)
-        cells = [_cells(c, raw, nodes, notes) for c in raw.elements.cells]
+        cells = [_cells(c, raw, notes) for c in raw.elements.cells]
         if raw.ghosts:
             cells = _add_ghosts(cells, raw)
         names = set_names(c.name for c in cells) if cells else {}
@@ -49,7 +50,7 @@ def build(raw: RawMesh, cursor: Cursor) -> Mesh:
         mesh, _ = assemble(
             raw.nodes.points,
             _blocks(cells, notes),
-            node_label=raw.nodes.label,
+            node_label=None if nodes.plain else raw.nodes.label,
             tag_names={(notes.physical, dim): table for dim, table in raw.names.items()},
             dats=[*dats, *values],
             lists=[_periodic(link, nodes) for link in raw.periodic],
@@ -75,63 +76,43 @@ def _notes(raw: RawMesh) -> Notes:
     )
 
 
-def _node_lookup(nodes: RawNodes) -> Lookup:
-    lookup, twice = make_lookup(nodes.label)
-    if twice >= 0:
-        raise MeshprepError(f"$Nodes: node number {nodes.label[twice]} occurs twice: renumber one")
-    if nodes.label.size and nodes.label.min() < 0:
-        raise MeshprepError(f"$Nodes: node number {nodes.label.min()} is negative: renumber it")
-    good = np.isfinite(nodes.points)
-    if not good.all():
-        row = int(np.argmin(good.all(axis=1)))
-        raise MeshprepError(
-            f"$Nodes: node number {nodes.label[row]} has the coordinates "
-            f"{' '.join(f'{x:g}' for x in nodes.points[row])}: they must be finite numbers"
-        )
-    return lookup
-
-
-def _cells(raw: RawCells, mesh: RawMesh, nodes: Lookup, notes: Notes) -> Cells:
+def _cells(raw: RawCells, mesh: RawMesh, notes: Notes) -> Cells:
     assert mesh.elements is not None
     name, dim = NAME_OF[raw.number], int(DIMS[raw.number])
     if raw.label.size and raw.label.min() < 0:
         raise MeshprepError(f"$Elements: number {raw.label.min()} is negative: renumber it")
-    table = nodes.find(raw.nodes)
-    if table.size and table.min() < 0:
-        row, column = np.unravel_index(int(np.argmax(table < 0)), table.shape)
-        raise MeshprepError(
-            f"$Elements: element {raw.label[row]} names node {raw.nodes[row, column]}, "
-            "which is not in $Nodes: add the node or remove the element"
-        )
+    table = raw.nodes
     if name in TO_MEMORY:
         table = table[:, TO_MEMORY[name]]
     if raw.entity.size:
         cell, tags = _tags2(raw, mesh.elements, notes, dim)
     else:
-        cell, tags = np.arange(len(table)), _tags4(raw, mesh, notes, dim)
+        cell, tags = None, _tags4(raw, mesh, notes, dim)
     tags = {key: tag for key, tag in tags.items() if tag.group_id.size}
     label = raw.label
-    if cell.size and cell[-1] != cell.size - 1:
+    if cell is not None:
         # Copies were merged: the first element of each cell stands for it.
-        _, first = np.unique(cell, return_index=True)
+        first = distinct(cell).first
         table, label = table[first], label[first]
     return Cells(name, dim, table, label, tags, raw.label, cell)
 
 
 def _tags2(
     raw: RawCells, elements: RawElements, notes: Notes, dim: int
-) -> tuple[NDArray[np.int64], dict[str, GroupTable]]:
+) -> tuple[NDArray[np.int64] | None, dict[str, GroupTable]]:
     lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
     cell, physical = merge_copies(raw, part, apart=notes.apart)
-    kept = np.full(int(cell.max()) + 1, -1, dtype=np.int64)
-    kept[cell[::-1]] = np.arange(cell.size)[::-1]
-    unique, place = distinct(raw.entity[kept])
+    entities, owners = raw.entity, part
+    if cell is not None:
+        kept = distinct(cell).first
+        entities, owners = entities[kept], owners[kept]
+    unique, place, _ = distinct(entities)
     origin = notes.entity.get(dim, {})
     entity = [(origin.get(int(i), int(i)),) for i in unique]
     tags = {
         "entity": from_lists([e if e[0] else () for e in entity], place),
         notes.physical: physical,
-        "partition": from_lists(lists, part[kept]),
+        "partition": from_lists(lists, owners),
     }
     return cell, tags
 
@@ -141,13 +122,14 @@ def _tags4(raw: RawCells, mesh: RawMesh, notes: Notes, dim: int) -> dict[str, Gr
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
     if mesh.partitioned is not None:
         known.update({e.tag: e for e in mesh.partitioned["entities"] if e.dim == dim})
-    unique, run = distinct(raw.runs[:, 0])
+    unique, run, _ = distinct(raw.runs[:, 0])
     place = np.repeat(run, raw.runs[:, 1])
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
-    old, row = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
+    old = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
+    entity = place if not origin else old.place[place]
     return {
-        "entity": one_each(old, row[place]),
+        "entity": one_each(old.values, entity),
         notes.physical: from_lists([_groups(e.physical) if e else () for e in found], place),
         "partition": from_lists([e.partitions if e else () for e in found], place),
     }
@@ -226,8 +208,10 @@ def _periodic(link: Any, nodes: Lookup) -> IndexList:
 
 def _blocks(cells: list[Cells], notes: Notes) -> list[Block]:
     """The blocks, without the numbers of the cells where these are as if there were none."""
-    label = np.concatenate([*(c.label for c in cells), np.empty(0, np.int64)])
-    plain = bool((label == np.arange(1, label.size + 1)).all())
+    plain, start = True, 1
+    for c in cells:
+        plain = plain and bool(is_range(c.label, start))
+        start += c.label.size
     return [
         Block(c.name, c.nodes, None if plain or c.name in notes.unnumbered else c.label, c.tags)
         for c in cells

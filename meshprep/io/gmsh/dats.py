@@ -125,13 +125,13 @@ def _pieces(
         INTEGERS: (f.integers[0], *f.integers[3:]),
     }
     if f.section == "NodeData":
-        row = nodes.find(f.label)
-        if row.size and row.min() < 0:
+        at = nodes.find(f.label)
+        if at.size and at.min() < 0:
             raise MeshprepError(
-                f"$NodeData '{name}': node {f.label[np.argmax(row < 0)]} is not in $Nodes: "
+                f"$NodeData '{name}': node {f.label[np.argmax(at < 0)]} is not in $Nodes: "
                 "write mesh and values together"
             )
-        yield _dat(name, "nodes", nodes.size, row, _shaped(f.values, mark, name), attrs)
+        yield _dat(name, "nodes", nodes.size, at, _shaped(f.values, mark, name), attrs)
         return
     assert where is not None
     kind, row = where.find(f.label, f"${f.section} '{name}'")

@@ -130,7 +130,7 @@ def parse_double(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
     mantissa, power, seen, cut = _U0, 0, False, False
     point = False
     while pos < n:
-        c = text[pos]
+        c = text[U64(pos)]
         if 48 <= c <= 57:
             seen = True
             if mantissa < _LONGEST_MANTISSA:
@@ -238,9 +238,11 @@ def put_digits(out: NDArray[np.uint8], pos: int, value: U64) -> int:
     while rest >= _U10:
         rest = rest // _U10
         n += 1
-    for i in range(pos + n - 1, pos - 1, -1):
+    p = U64(pos + n)
+    for _ in range(n):
+        p -= _U1
         rest = value // _U10
-        out[i] = np.uint8(U64(48) + (value - rest * _U10))
+        out[p] = np.uint8(U64(48) + (value - rest * _U10))
         value = rest
     return pos + n
 

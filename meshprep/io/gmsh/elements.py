@@ -17,7 +17,8 @@ from .numbering import Lookup, make_lookup
 class Cells:
     """The cells of one type, and where the elements of the file went.
 
-    ``cell`` is, for each element of this type in the file, the cell that it became.
+    ``cell`` is, for each element of this type in the file, the cell that it became; None where
+    every element became one.
     """
 
     name: str
@@ -26,7 +27,7 @@ class Cells:
     label: NDArray[np.int64]
     tags: dict[str, GroupTable]
     element_label: NDArray[np.int64]
-    cell: NDArray[np.int64]
+    cell: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,10 @@ class Elements:
         labels = [c.element_label for c in cells]
         label = np.concatenate([*labels, np.empty(0, np.int64)])
         start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
-        moved = [c.cell + s for c, s in zip(cells, start, strict=False)]
+        moved = [
+            s + (np.arange(c.element_label.size) if c.cell is None else c.cell)
+            for c, s in zip(cells, start, strict=False)
+        ]
         cell = np.concatenate([*moved, np.empty(0, np.int64)])
         lookup, twice = make_lookup(label)
         if twice >= 0:

@@ -21,7 +21,7 @@ from ...cells import shape_of
 from ...mesh import ElementSet, Mesh, SetMap, Tag
 from .carry import Places
 from .info import source
-from .numbering import distinct_pairs
+from .numbering import distinct, distinct_pairs
 from .raw import Entity
 
 
@@ -79,7 +79,7 @@ def split_entities(mesh: Mesh, places: Places) -> Homes:
     kinds, place = _kinds(mesh, places, parts=True)
     taken = {(k.dim, k.old) for k in kinds} | set(homes.entities) | set(homes.parts)
     if places.node_entity is not None:
-        pairs, _ = distinct_pairs(places.node_entity[:, 0], places.node_entity[:, 1])
+        pairs, _, _ = distinct_pairs(places.node_entity[:, 0], places.node_entity[:, 1])
         taken |= {(int(d), int(t)) for d, t in pairs}
     fresh = _fresh(taken)
     number = _keep_some(kinds, homes)
@@ -114,12 +114,11 @@ def _kinds(
         owners, owner = _lists(
             places.partition.get(s.name) if parts else None, s.size, positive=True
         )
-        rows, pair = distinct_pairs(group, owner)
+        rows, pair, _ = distinct_pairs(group, owner)
         if not parts:
             # In MSH 2.2 only cells without an entity are kept apart by their groups.
             pair = np.where(entity == 0, pair, 0)
-        both, row = distinct_pairs(entity, pair)
-        _, first = np.unique(row, return_index=True)
+        both, row, first = distinct_pairs(entity, pair)
         numbers = np.empty(len(both), dtype=np.int64)
         for i in np.argsort(first):
             old, p = both[i]
@@ -213,7 +212,7 @@ def _parent(
 
 def _list_node_entities(mesh: Mesh, pairs: NDArray[np.int64], homes: Homes) -> None:
     points = _points(mesh)
-    rows, place = distinct_pairs(pairs[:, 0], pairs[:, 1])
+    rows, place, _ = distinct_pairs(pairs[:, 0], pairs[:, 1])
     box = _empty_boxes(len(rows))
     _grow(points, read_only(np.arange(len(points), dtype=np.int32).reshape(-1, 1)), place, box)
     for (dim, tag), b in zip(rows.tolist(), box, strict=True):
@@ -229,11 +228,10 @@ def _cell_boxes(
     found: dict[tuple[int, int], NDArray[np.float64]] = {}
     for s in places.cells:
         dim = shape_of(str(s.cell_type)).dim
-        zero = np.zeros(s.size, dtype=np.int64)
-        rows, place = distinct_pairs(homes.number[s.name], zero)
-        box = _empty_boxes(len(rows))
+        tags, place, _ = distinct(homes.number[s.name])
+        box = _empty_boxes(len(tags))
         _grow(points, _table(mesh, s), place, box)
-        for (tag, _), b in zip(rows.tolist(), box, strict=True):
+        for tag, b in zip(tags.tolist(), box, strict=True):
             old = found.get((dim, tag))
             if old is not None:
                 b = np.concatenate([np.minimum(old[:3], b[:3]), np.maximum(old[3:], b[3:])])

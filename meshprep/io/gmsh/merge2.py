@@ -25,9 +25,17 @@ def from_lists(lists: list[tuple[int, ...]], place: NDArray[np.int32]) -> GroupT
     return GroupTable(place, offset.astype(np.int64), flat)
 
 
+def may_hold_copies(
+    entity: NDArray[np.int64], part: NDArray[np.int32], physical: NDArray[np.int64]
+) -> bool:
+    """Whether some entity has several groups: without, no element can be a copy of another."""
+    homes = distinct_pairs(entity, part)
+    return len(distinct_pairs(homes.place, physical).values) > len(homes.values)
+
+
 def merge_copies(
     cells: RawCells, part: NDArray[np.int32], *, apart: bool = False
-) -> tuple[NDArray[np.int64], GroupTable]:
+) -> tuple[NDArray[np.int64] | None, GroupTable]:
     """Which cell each element belongs to, and the physical groups of the cells.
 
     Elements of the same nodes, entity and partitions (``part``: a number for each list of these)
@@ -37,21 +45,18 @@ def merge_copies(
 
     Returns
     -------
-    cell : (n,) int64
+    cell : (n,) int64, or None
+        None where every element is a cell of its own.
     groups : GroupTable
         One row a cell.
     """
-    n = cells.label.size
-    pairs, home = distinct_pairs(cells.entity, part)
-    unique, place = distinct(cells.physical)
-    seen, _ = distinct_pairs(home, place)
-    if apart or len(seen) == len(pairs):
-        # Every entity has one group, so that no element can be a copy for another one.
-        return np.arange(n), one_each(unique, place)
-    first = _first_equal(cells.nodes, home)
-    again = np.flatnonzero(first != np.arange(n))
+    unique, place, _ = distinct(cells.physical)
+    if apart or not may_hold_copies(cells.entity, part, cells.physical):
+        return None, one_each(unique, place)
+    first = _first_equal(cells.nodes, distinct_pairs(cells.entity, part).place)
+    again = np.flatnonzero(first != np.arange(first.size))
     if not again.size:
-        return np.arange(n), one_each(unique, place)
+        return None, one_each(unique, place)
     return _attach(cells.physical, first, again)
 
 
@@ -81,7 +86,7 @@ def _attach(
             cells[leader][k][1].append(group)
     kept = owner == np.arange(first.size)
     cell = (np.cumsum(kept) - 1)[owner]
-    unique, place = distinct(physical[kept])
+    unique, place, _ = distinct(physical[kept])
     lists: dict[tuple[int, ...], int] = {}
     rows = [lists.setdefault((int(i),) if i else (), len(lists)) for i in unique]
     place = np.asarray(rows, dtype=np.int32)[place]
@@ -92,7 +97,7 @@ def _attach(
 
 
 @njit(cache=True)
-def _first_equal(nodes: NDArray[np.int64], home: NDArray[np.int32]) -> NDArray[np.int64]:
+def _first_equal(nodes: NDArray[np.int32], home: NDArray[np.int32]) -> NDArray[np.int64]:
     """The first row with the same nodes in the same order and the same home. Expected O(n k)."""
     n, k = nodes.shape
     size = 16
@@ -115,7 +120,7 @@ def _first_equal(nodes: NDArray[np.int64], home: NDArray[np.int32]) -> NDArray[n
 
 
 @njit(cache=True)
-def _equal(nodes: NDArray[np.int64], home: NDArray[np.int32], a: int, b: int) -> bool:
+def _equal(nodes: NDArray[np.int32], home: NDArray[np.int32], a: int, b: int) -> bool:
     same, j = home[a] == home[b], 0
     while same and j < nodes.shape[1]:
         same = nodes[a, j] == nodes[b, j]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -32,16 +33,25 @@ class Lookup:
     order: NDArray[np.int32]
     size: int
 
+    @property
+    def plain(self) -> bool:
+        """Whether the numbers are 1, 2, 3, ... in order."""
+        return self.low == 1 and not self.table.size and not self.keys.size
+
+    @property
+    def arrays(self) -> tuple[int, int, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+        """What :func:`find_range` takes."""
+        return self.low, self.size, self.table, self.keys, self.order
+
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Positions, in the shape of ``numbers``; -1 for those that do not exist. O(n)."""
-        out = np.empty(numbers.size, dtype=np.int32)
-        flat = np.ascontiguousarray(numbers, dtype=np.int64).reshape(-1)
-        if self.keys.size:
-            at = np.minimum(np.searchsorted(self.keys, flat), self.keys.size - 1)
-            out[:] = np.where(self.keys[at] == flat, self.order[at], -1)
-        else:
-            _find(flat, self.low, self.size, self.table, out)
-        return out.reshape(numbers.shape)
+        """Positions, in the shape of ``numbers``; -1 for those that do not exist.
+
+        O(n), or O(n log n) where the numbers are spread widely.
+        """
+        flat = np.array(numbers, dtype=np.int64).reshape(-1)
+        out = np.empty(flat.size, dtype=np.int32)
+        find_range(flat, 0, flat.size, *self.arrays, out, 0)
+        return out.reshape(np.shape(numbers))
 
 
 def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
@@ -51,8 +61,8 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
     """
     n = numbers.size
     none32, none64 = np.empty(0, np.int32), np.empty(0, np.int64)
-    low, high = (int(numbers.min()), int(numbers.max())) if n else (0, -1)
-    if high - low == n - 1 and _is_range(numbers, low):
+    low, high = (int(numbers.min()), int(numbers.max())) if n else (1, 0)
+    if high - low == n - 1 and is_range(numbers, low):
         return Lookup(low, none32, none64, none32, n), -1
     if high - low < 4 * n + 1024:
         table = np.full(high - low + 1, -1, dtype=np.int32)
@@ -66,7 +76,8 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
 
 
 @njit(cache=True)
-def _is_range(numbers: NDArray[np.int64], low: int) -> bool:
+def is_range(numbers: NDArray[np.int64], low: int) -> bool:
+    """Whether these are low, low + 1, ... in order."""
     i = 0
     while i < numbers.size and numbers[i] == low + i:
         i += 1
@@ -85,53 +96,108 @@ def _fill(numbers: NDArray[np.int64], low: int, table: NDArray[np.int32]) -> int
 
 
 @njit(cache=True)
-def _find(
+def _search(number: int, keys: NDArray[np.int64], order: NDArray[np.int32]) -> int:
+    low, high = 0, keys.size
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return order[low] if low < keys.size and keys[low] == number else -1
+
+
+@njit(cache=True)
+def find_range(
     numbers: NDArray[np.int64],
+    start: int,
+    stop: int,
     low: int,
     size: int,
     table: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    order: NDArray[np.int32],
     out: NDArray[np.int32],
-) -> None:
+    at: int,
+) -> int:
+    """Positions of ``numbers[start:stop]`` into ``out`` from ``at`` on, -1 for those not there.
+
+    Returns where the first of these is in ``numbers``, or -1.
+    """
+    bad = -1
     span = table.size if table.size else size
-    for i in range(numbers.size):
-        inside = low <= numbers[i] < low + span
-        if not inside:
-            out[i] = -1
+    for i in range(start, stop):
+        here = numbers[i] - low
+        if keys.size:
+            here = _search(numbers[i], keys, order)
+        elif here < 0 or here >= span:
+            here = -1
         elif table.size:
-            out[i] = table[numbers[i] - low]
-        else:
-            out[i] = numbers[i] - low
+            here = np.int64(table[np.uint64(here)])
+        if here < 0 and bad < 0:
+            bad = i
+        out[at + i - start] = here
+    return bad
 
 
-def distinct(ids: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Distinct values in rising order, and the place of every entry among them.
+class Distinct(NamedTuple):
+    """Distinct values in rising order, the place of every entry among them, and its first one."""
+
+    values: NDArray[np.int64]
+    place: NDArray[np.int32]
+    first: NDArray[np.int64]
+
+
+def distinct(ids: NDArray[np.integer]) -> Distinct:
+    """Distinct values of one array.
 
     O(n) where the values lie within a range of a few n, else O(n log n).
     """
-    ids = np.asarray(ids, dtype=np.int64)
-    if ids.size == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-    low, high = int(ids.min()), int(ids.max())
-    if high - low < 2 * ids.size + 1024:
-        place = np.zeros(high - low + 1, dtype=np.int32)
-        place[ids - low] = 1
-        unique = np.flatnonzero(place) + low
-        place[unique - low] = np.arange(unique.size, dtype=np.int32)
-        return unique, place[ids - low]
-    unique, inverse = np.unique(ids, return_inverse=True)
-    return unique.astype(np.int64), inverse.reshape(-1).astype(np.int32)
+    # A copy, since kernels are compiled anew for arrays that refuse writing.
+    copy: NDArray[np.int64] = np.array(ids, dtype=np.int64)
+    if copy.size == 0:
+        return Distinct(copy, np.empty(0, dtype=np.int32), copy)
+    low, high = int(copy.min()), int(copy.max())
+    if high - low < 2 * copy.size + 1024:
+        first = np.full(high - low + 1, -1, dtype=np.int64)
+        place = np.empty(copy.size, dtype=np.int32)
+        n = _distinct(copy, low, first, place)
+        values = np.flatnonzero(first >= 0)
+        assert values.size == n
+        return Distinct(values + low, place, first[values])
+    unique, start, inverse = np.unique(copy, return_index=True, return_inverse=True)
+    return Distinct(unique.astype(np.int64), inverse.reshape(-1).astype(np.int32), start)
 
 
-def distinct_pairs(
-    a: NDArray[np.integer], b: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Distinct rows of (a, b) as an (m, 2) array, and the place of every entry among them."""
-    a_values, a_place = distinct(a)
-    b_values, b_place = distinct(b)
-    width = max(b_values.size, 1)
-    keys, place = distinct(a_place * np.int64(width) + b_place)
-    rows = np.stack([a_values[keys // width], b_values[keys % width]], axis=1)
-    return rows, place
+@njit(cache=True)
+def _distinct(
+    ids: NDArray[np.int64], low: int, first: NDArray[np.int64], place: NDArray[np.int32]
+) -> int:
+    """Fill the first entry of every value and the place of every entry; returns how many."""
+    for i in range(ids.size):
+        if first[ids[i] - low] < 0:
+            first[ids[i] - low] = i
+    rank, n = np.empty(first.size, dtype=np.int32), 0
+    for v in range(first.size):
+        rank[v] = n
+        n += first[v] >= 0
+    for i in range(ids.size):
+        place[i] = rank[ids[i] - low]
+    return n
+
+
+def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:
+    """Distinct rows of (a, b): ``values`` has the shape (m, 2)."""
+    one, other = distinct(a), distinct(b)
+    width = max(other.values.size, 1)
+    if width == 1:
+        only = other.values[:1] if other.values.size else np.zeros(1, np.int64)
+        rows = np.stack([one.values, np.repeat(only, one.values.size)], axis=1)
+        return Distinct(rows, one.place, one.first)
+    both = distinct(one.place * np.int64(width) + other.place)
+    keys = both.values
+    rows = np.stack([one.values[keys // width], other.values[keys % width]], axis=1)
+    return Distinct(rows, both.place, both.first)
 
 
 def distinct_lists(
@@ -141,18 +207,18 @@ def distinct_lists(
 
     Costs :func:`distinct` of every column of the lists.
     """
+    if not count.any():
+        return [()] if count.size else [], np.zeros(count.size, dtype=np.int32)
     place = count.astype(np.int64)
     rows, column = np.flatnonzero(count), 0
-    fresh = int(count.max()) + 1 if count.size else 0
+    fresh = int(count.max()) + 1
     while rows.size:
-        _, part = distinct_pairs(place[rows], flat[start[rows] + column])
+        part = distinct_pairs(place[rows], flat[start[rows] + column]).place
         # Numbers not used so far, so that lists of different lengths stay apart.
         place[rows] = part + np.int64(fresh)
         fresh += int(part.max()) + 1
         column += 1
         rows = rows[count[rows] > column]
-    _, out = distinct(place)
-    first = np.full(int(out.max()) + 1 if out.size else 0, -1, dtype=np.int64)
-    first[out[::-1]] = np.arange(out.size)[::-1]
+    _, out, first = distinct(place)
     lists = [tuple(flat[start[i] : start[i] + count[i]].tolist()) for i in first]
     return lists, out

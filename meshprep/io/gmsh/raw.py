@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # What a kernel reports besides a position.
-FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, WANTS_ROOM = range(7)
+FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, WANTS_ROOM, NO_NODE = range(8)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class RawCells:
     ----------
     number : int
         Gmsh's number of the type.
-    nodes : (n, k) int64
-        Numbers of nodes, in Gmsh's order.
+    nodes : (n, k) int32
+        Positions of nodes, in Gmsh's order.
     label : (n,) int64
     runs : (m, 2) int64
         Entity and how many cells, MSH 4; empty in MSH 2.
@@ -77,7 +77,7 @@ class RawCells:
     """
 
     number: int
-    nodes: NDArray[np.int64]
+    nodes: NDArray[np.int32]
     label: NDArray[np.int64]
     runs: NDArray[np.int64]
     entity: NDArray[np.int64]

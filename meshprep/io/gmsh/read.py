@@ -15,7 +15,8 @@ from . import read2, read4, sections
 from .build import build
 from .fields import read_field
 from .info import KEPT_SECTIONS
-from .raw import RawMesh
+from .numbering import Lookup, make_lookup
+from .raw import RawMesh, RawNodes
 from .scan import Cursor, read_format
 
 Reader = Callable[[Cursor], Any]
@@ -90,6 +91,8 @@ def _read_sections(cursor: Cursor) -> RawMesh:
         elif name in readers:
             attribute, reader = readers[name]
             setattr(raw, attribute, reader(cursor))
+            if name == "Nodes":
+                cursor.nodes = _lookup(raw.nodes, cursor)
         elif name in _FIELDS and cursor.version:
             raw.fields.append(read_field(cursor))
         else:
@@ -117,3 +120,22 @@ def _next(cursor: Cursor) -> str | None:
     if name is not None and not cursor.version and known:
         raise cursor.error("the section stands before $MeshFormat: this is no Gmsh mesh")
     return name
+
+
+def _lookup(nodes: RawNodes | None, cursor: Cursor) -> Lookup:
+    """Positions of the nodes; raises MeshprepError where numbers or coordinates are none."""
+    assert nodes is not None
+    where = f"{cursor.path}: $Nodes: node number"
+    lookup, twice = make_lookup(nodes.label)
+    if twice >= 0:
+        raise MeshprepError(f"{where} {nodes.label[twice]} occurs twice: renumber one")
+    if nodes.label.size and nodes.label.min() < 0:
+        raise MeshprepError(f"{where} {nodes.label.min()} is negative: renumber it")
+    good = np.isfinite(nodes.points)
+    if not good.all():
+        row = int(np.argmin(good.all(axis=1)))
+        place = " ".join(f"{x:g}" for x in nodes.points[row])
+        raise MeshprepError(
+            f"{where} {nodes.label[row]} has the coordinates {place}: they must be finite numbers"
+        )
+    return lookup

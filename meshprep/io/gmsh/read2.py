@@ -6,13 +6,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .raw import FINE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
-from .scan import Cursor
-from .tokens import ASCII, next_int, take_rows
+from .numbering import find_range
+from .raw import FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
+from .scan import Cursor, nodes_before
+from .tokens import ASCII, find_token, next_int, skip_tokens, take_ints, take_rows
 from .types import NODES
 
 BAD_TYPE, BAD_FOLLOW, BAD_TAGS, BAD_PARTS = range(10, 14)
 _NONE = np.empty(0, dtype=np.int64)
+# Numbers taken at a time: more than the longest row.
+SCRATCH = 4096
 _NO_RUNS = np.empty((0, 2), dtype=np.int64)
 
 
@@ -42,27 +45,26 @@ def read_elements(cursor: Cursor) -> RawElements:
         cursor.data, cursor.pos, cursor.mode, n, legacy, NODES, n_type, first
     )
     _check(cursor, code, pos, extra)
-    columns = np.empty((n, 5), dtype=np.int64)
-    nodes = np.empty(int((n_type * NODES).sum()), dtype=np.int64)
+    columns = np.empty((5, n), dtype=np.int64)
+    nodes = np.empty(int((n_type * NODES).sum()), dtype=np.int32)
     parts = np.empty(n_parts, dtype=np.int64)
     order = np.argsort(first, kind="stable")[: np.count_nonzero(n_type)]
     cell_start, node_start = np.zeros_like(n_type), np.zeros_like(n_type)
     cell_start[order] = np.cumsum(n_type[order]) - n_type[order]
     widths = n_type[order] * NODES[order]
     node_start[order] = np.cumsum(widths) - widths
-    pos = _fill(
+    code, pos, extra = _fill(
         cursor.data, cursor.pos, cursor.mode, n, legacy, NODES,
-        cell_start.copy(), node_start.copy(), columns, nodes, parts,
+        cell_start.copy(), node_start.copy(), columns, nodes, parts, *nodes_before(cursor).arrays,
     )  # fmt: skip
-    if pos < 0:
-        raise cursor.no_number(int(pos), "a number of the elements")
+    _check(cursor, code, pos, extra)
     cursor.pos = int(pos)
     cells = []
     for t in order:
-        c = columns[cell_start[t] : cell_start[t] + n_type[t]]
+        c = columns[:, cell_start[t] : cell_start[t] + n_type[t]]
         table = nodes[node_start[t] : node_start[t] + n_type[t] * NODES[t]]
-        rest = (c[:, 2], c[:, 1], c[:, 3], c[:, 4])
-        cells.append(RawCells(int(t), table.reshape(len(c), -1), c[:, 0].copy(), _NO_RUNS, *rest))
+        rest = (c[2], c[1], c[3], c[4])
+        cells.append(RawCells(int(t), table.reshape(n_type[t], -1), c[0], _NO_RUNS, *rest))
     return RawElements(tuple(cells), parts)
 
 
@@ -72,6 +74,7 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int) -> None:
     if code == NO_NUMBER:
         raise cursor.no_number(int(pos), "a number of the elements")
     texts = {
+        NO_NODE: f"an element names node {extra}, which is not in $Nodes: add or remove it",
         BAD_TYPE: f"element type {extra} is not supported: remesh with another one",
         BAD_FOLLOW: f"a header declares {extra} elements, which do not fit: repair the file",
         BAD_TAGS: f"an element declares {extra} tags, which do not fit: repair the file",
@@ -83,65 +86,30 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int) -> None:
 
 @njit(cache=True)
 def _head(
-    data: NDArray[np.uint8], pos: int, mode: int, left: int, head: NDArray[np.int64]
-) -> tuple[int, int]:
-    """Read what precedes the tags into (label, type, tags); elements left under this header.
+    data: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64]
+) -> tuple[int, int, int, int]:
+    """Type, number of tags, number of elements and position, from what stands before them.
 
-    In text every element has it all; in binary, type and tags stand in a header that holds for
-    several elements.
+    In text every element has a head, (label, type, tags); in binary it is (type, elements, tags)
+    and holds for several elements, whose labels follow.
     """
+    pos = take_ints(data, pos, mode, 4, head, 3)
     if mode == ASCII:
-        for j in range(3):
-            head[j], pos = next_int(data, pos, mode, 4)
-            if pos < 0:
-                break
-        return pos, 0
-    if left == 0:
-        head[1], pos = next_int(data, pos, mode, 4)
-        if pos >= 0:
-            left, pos = next_int(data, pos, mode, 4)
-        if pos >= 0:
-            head[2], pos = next_int(data, pos, mode, 4)
-        if pos < 0:
-            return pos, 0
-    if left > 0:
-        head[0], pos = next_int(data, pos, mode, 4)
-    return pos, left - 1
+        return head[1], head[2], 1, pos
+    return head[0], head[2], head[1], pos
 
 
 @njit(cache=True)
-def _tags(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: int,
-    n_tags: int,
-    legacy: bool,
-    row: NDArray[np.int64],
-    parts: NDArray[np.int64],
-    done: int,
-) -> tuple[int, int]:
-    """Read tags into row (physical, entity) and parts, where these have room.
+def _n_parts(n_tags: int, third: int, legacy: bool) -> int:
+    """How many partitions an element has, -1 where the third tag does not fit.
 
-    Returns the position, and how many partitions; -1 where their number does not fit.
+    It counts those that follow; before MSH 2.2, or as the last tag, it is the only one itself.
     """
-    row[:] = 0
-    n_parts, third = 0, 0
-    for j in range(n_tags):
-        value, pos = next_int(data, pos, mode, 4)
-        if pos < 0:
-            return pos, 0
-        if j < 2:
-            row[j] = value
-        elif j == 2 and not (legacy or (n_tags == 3 and value != 0)):
-            third = value
-            if value != n_tags - 3:
-                return pos, -1
-        elif value != 0 and (j == 2 or (j - 3 < third and not legacy)):
-            # Before 2.2 the third tag is the partition itself.
-            if done + n_parts < parts.size:
-                parts[done + n_parts] = value
-            n_parts += 1
-    return pos, n_parts
+    if n_tags < 3:
+        return 0
+    if legacy or n_tags == 3:
+        return 1 if third != 0 else 0
+    return third if third == n_tags - 3 else -1
 
 
 @njit(cache=True)
@@ -156,34 +124,58 @@ def _scan(
     first: NDArray[np.int64],
 ) -> tuple[int, int, int, int]:
     """Count the elements of each type, and all partitions; returns code, position, number."""
-    head, row, none = np.zeros(3, np.int64), np.zeros(2, np.int64), np.empty(0, np.int64)
-    left, parts = 0, 0
-    for e in range(n):
+    head, done, parts = np.zeros(3, np.int64), 0, 0
+    while done < n:
         start = pos
-        fresh = left == 0
-        pos, left = _head(data, pos, mode, left, head)
+        kind, n_tags, count, pos = _head(data, pos, mode, head)
         if pos < 0:
             return NO_NUMBER, pos, 0, 0
-        kind, n_tags = head[1], head[2]
         if kind < 0 or kind >= type_nodes.size or type_nodes[kind] == 0:
             return BAD_TYPE, start, kind, 0
-        if fresh and (left < 0 or left >= n - e):
-            return BAD_FOLLOW, start, left + 1, 0
-        if n_tags < 0 or n_tags > data.size:
+        if count < 1 or count > n - done:
+            return BAD_FOLLOW, start, count, 0
+        if n_tags < 0 or n_tags > SCRATCH // 2:
             return BAD_TAGS, start, n_tags, 0
-        pos, n_parts = _tags(data, pos, mode, n_tags, legacy, row, none, 0)
-        if n_parts < 0:
+        pos, more = _scan_rows(data, pos, mode, count, n_tags, type_nodes[kind], legacy)
+        if more < 0:
             return BAD_PARTS, start, n_tags, 0
-        for _ in range(type_nodes[kind] if pos >= 0 else 0):
-            _, pos = next_int(data, pos, mode, 4)
-            if pos < 0:
-                break
         if pos < 0:
             return NO_NUMBER, pos, 0, 0
-        n_type[kind] += 1
-        first[kind] = min(first[kind], e)
-        parts += n_parts
+        n_type[kind] += count
+        first[kind] = min(first[kind], done)
+        done += count
+        parts += more
     return FINE, pos, 0, parts
+
+
+@njit(cache=True)
+def _scan_rows(
+    data: NDArray[np.uint8], pos: int, mode: int, count: int, n_tags: int, k: int, legacy: bool
+) -> tuple[int, int]:
+    """Behind the elements of one head; and their partitions, -1 where these do not fit."""
+    row = n_tags + k + (mode != ASCII)
+    if mode != ASCII:
+        if count > (data.size - pos) // (4 * row):
+            return -1 - data.size, 0
+        if n_tags < 3:
+            return pos + 4 * row * count, 0
+    parts = 0
+    for _ in range(count):
+        if n_tags < 3:
+            pos = skip_tokens(data, pos, row)
+        else:
+            # The third tag: in binary the label stands before.
+            third, at = next_int(
+                data, find_token(data, pos, mode, 4, row - k - n_tags + 2), mode, 4
+            )
+            more = _n_parts(n_tags, third, legacy)
+            if at >= 0 and more < 0:
+                return pos, -1
+            parts += more
+            pos = skip_tokens(data, pos, row) if mode == ASCII else pos + 4 * row
+        if pos < 0:
+            break
+    return pos, parts
 
 
 @njit(cache=True)
@@ -197,25 +189,52 @@ def _fill(
     cell_at: NDArray[np.int64],
     node_at: NDArray[np.int64],
     columns: NDArray[np.int64],
-    nodes: NDArray[np.int64],
+    nodes: NDArray[np.int32],
     parts: NDArray[np.int64],
-) -> int:
+    low: int,
+    size: int,
+    table: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    order: NDArray[np.int32],
+) -> tuple[int, int, int]:
     """Read what :func:`_scan` counted: (label, physical, entity, parts from, parts) and nodes."""
-    head, row = np.zeros(3, np.int64), np.zeros(2, np.int64)
-    left, done = 0, 0
-    for _ in range(n):
-        pos, left = _head(data, pos, mode, left, head)
-        pos, n_parts = _tags(data, pos, mode, head[2], legacy, row, parts, done)
-        kind = head[1]
-        at = cell_at[kind]
-        columns[at, 0], columns[at, 1], columns[at, 2] = head[0], row[0], row[1]
-        columns[at, 3], columns[at, 4] = done, n_parts
-        cell_at[kind] = at + 1
-        done += n_parts
-        for _ in range(type_nodes[kind]):
-            nodes[node_at[kind]], pos = next_int(data, pos, mode, 4)
-            node_at[kind] += 1
-    return pos
+    head, scratch, tags = np.zeros(3, np.int64), np.empty(SCRATCH, np.int64), np.zeros(5, np.int64)
+    done, filled = 0, 0
+    while done < n:
+        kind, n_tags, left, pos = _head(data, pos, mode, head)
+        k = type_nodes[kind]
+        row = n_tags + k + (mode != ASCII)
+        done += left
+        while left:
+            m = min(left, SCRATCH // row)
+            before = pos
+            pos = take_ints(data, pos, mode, 4, scratch, m * row)
+            if pos < 0:
+                return NO_NUMBER, pos, 0
+            for r in range(m):
+                at, tag = cell_at[kind], r * row + (mode != ASCII)
+                tags[0] = head[0] if mode == ASCII else scratch[r * row]
+                tags[1] = scratch[tag] if n_tags > 0 else 0
+                tags[2] = scratch[tag + 1] if n_tags > 1 else 0
+                tags[3] = filled
+                tags[4] = _n_parts(n_tags, scratch[tag + 2] if n_tags > 2 else 0, legacy)
+                for j in range(5):
+                    columns[j, at] = tags[j]
+                for j in range(tags[4]):
+                    parts[filled] = scratch[tag + (2 if legacy or n_tags == 3 else 3) + j]
+                    filled += 1
+                cell_at[kind] = at + 1
+                # The nodes of all rows close up at the beginning.
+                for j in range(k):
+                    scratch[r * k + j] = scratch[tag + n_tags + j]
+            to = node_at[kind]
+            bad = find_range(scratch, 0, m * k, low, size, table, keys, order, nodes, to)
+            if bad >= 0:
+                there = (bad // k + 1) * (row - k) + bad
+                return NO_NODE, find_token(data, before, mode, 4, there), scratch[bad]
+            node_at[kind] = to + m * k
+            left -= m
+    return FINE, pos, 0
 
 
 def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:

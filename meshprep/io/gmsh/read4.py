@@ -6,11 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from .numbering import find_range
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
     BAD_FLAG,
     FINE,
+    NO_NODE,
     NO_NUMBER,
     UNKNOWN_TYPE,
     WANTS_ROOM,
@@ -18,11 +20,13 @@ from .raw import (
     RawElements,
     RawNodes,
 )
-from .scan import Cursor
-from .tokens import ASCII, next_double, next_int, skip_tokens
+from .scan import Cursor, nodes_before
+from .tokens import ASCII, find_token, next_int, skip_tokens, take_doubles, take_ints
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
+# Numbers taken at a time: more than the longest row, few enough to stay in the cache.
+SCRATCH = 4096
 
 
 def read_nodes(cursor: Cursor) -> RawNodes:
@@ -36,7 +40,7 @@ def read_nodes(cursor: Cursor) -> RawNodes:
     while True:
         code, pos, extra, found = _nodes(
             cursor.data, start, cursor.mode, cursor.size_width,
-            runs, label, points, parametric, hard,
+            runs, label, points.reshape(-1), parametric.reshape(-1), hard,
         )  # fmt: skip
         if code != WANTS_ROOM:
             break
@@ -71,6 +75,7 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
         BAD_COUNT: f"a block declares {extra} {what}: its header does not fit this file",
         BAD_DIM: f"a block of {what} has dimension {extra}, which does not fit what it holds",
         BAD_FLAG: f"a block of {what} has the parametric flag {extra}, must be 0 or 1",
+        NO_NODE: f"an element names node {extra}, which is not in $Nodes: add or remove it",
         UNKNOWN_TYPE: f"element type {extra} is not supported: remesh with another one",
     }
     raise cursor.error(f"{texts[code]}; repair the file", int(pos))
@@ -112,7 +117,7 @@ def _nodes(
             return BAD_FLAG, start, flag, found
         if count < 0 or count > label.size - done:
             return BAD_COUNT, start, count, found
-        if flag == 1 and len(parametric) < label.size:
+        if flag == 1 and parametric.size < points.size:
             return WANTS_ROOM, pos, 0, found
         pos, found = _node_block(
             data, pos, mode, width, dim * flag, done, done + count, label, points, parametric,
@@ -141,27 +146,25 @@ def _node_block(
     hard: NDArray[np.int64],
     found: int,
 ) -> tuple[int, int]:
+    """One block: its numbers, then the points, whose arrays are flat."""
+    pos = take_ints(data, pos, mode, width, label[start:stop], stop - start)
+    if pos < 0 or n_parametric == 0:
+        if pos >= 0:
+            pos, found = take_doubles(data, pos, mode, points, 3 * start, 3 * stop, hard, found)
+        return pos, found
     for i in range(start, stop):
-        label[i], pos = next_int(data, pos, mode, width)
+        pos, found = take_doubles(data, pos, mode, points, 3 * i, 3 * i + 3, hard, found)
         if pos < 0:
-            return pos, found
-    for i in range(start, stop):
-        for j in range(3):
-            before = pos
-            points[i, j], pos, unsure = next_double(data, pos, mode)
-            if pos < 0:
-                return pos, found
-            if unsure:
-                hard[found, 0], hard[found, 1] = 3 * i + j, before
-                found += 1
-        for j in range(n_parametric):
-            before = pos
-            parametric[i, j], pos, unsure = next_double(data, pos, mode)
-            if pos < 0:
-                return pos, found
-            if unsure:
-                hard[found, 0], hard[found, 1] = points.size + 3 * i + j, before
-                found += 1
+            break
+        before = found
+        first = 3 * i
+        pos, found = take_doubles(
+            data, pos, mode, parametric, first, first + n_parametric, hard, found
+        )
+        if pos < 0:
+            break
+        # Entries past the coordinates mean the parametric ones.
+        hard[before:found, 0] += points.size
     return pos, found
 
 
@@ -170,20 +173,22 @@ def read_elements(cursor: Cursor) -> RawElements:
     n_blocks, n = _header(cursor, "elements", 4, 2 * cursor.size_width)
     blocks = np.empty((n_blocks, 4), dtype=np.int64)
     start = cursor.pos
-    where = (cursor.mode, cursor.size_width)
-    code, pos, extra = _scan_elements(cursor.data, start, *where, n, NODES, DIMS, blocks)
+    known = nodes_before(cursor)
+    code, pos, extra = _scan_elements(
+        cursor.data, start, cursor.mode, cursor.size_width, n, NODES, DIMS, blocks
+    )
     _check(cursor, code, pos, extra, "elements")
     if n == 0:
         cursor.pos = int(pos)
         return RawElements(())
     numbers, n_type, n_nodes, cell_start, node_start = _places(blocks)
     label = np.empty(int(n_type.sum()), dtype=np.int64)
-    nodes = np.empty(int(n_nodes.sum()), dtype=np.int64)
-    pos = _fill_elements(
-        cursor.data, start, *where, blocks, NODES, cell_start, node_start, label, nodes
-    )
-    if pos < 0:
-        raise cursor.no_number(int(pos), "a number of the elements")
+    nodes = np.empty(int(n_nodes.sum()), dtype=np.int32)
+    code, pos, extra = _fill_elements(
+        cursor.data, start, cursor.mode, cursor.size_width,
+        blocks, NODES, cell_start, node_start, label, nodes, *known.arrays,
+    )  # fmt: skip
+    _check(cursor, code, pos, extra, "elements")
     cursor.pos = int(pos)
     labels = np.split(label, np.cumsum(n_type)[:-1])
     tables = np.split(nodes, np.cumsum(n_nodes)[:-1])
@@ -196,7 +201,7 @@ def read_elements(cursor: Cursor) -> RawElements:
 
 
 def _cells(
-    number: int, label: NDArray[np.int64], table: NDArray[np.int64], blocks: NDArray[np.int64]
+    number: int, label: NDArray[np.int64], table: NDArray[np.int32], blocks: NDArray[np.int64]
 ) -> RawCells:
     runs = blocks[(blocks[:, 2] == number) & (blocks[:, 3] > 0)][:, [1, 3]]
     nodes = table.reshape(label.size, -1)
@@ -271,20 +276,34 @@ def _fill_elements(
     cell_start: NDArray[np.int64],
     node_start: NDArray[np.int64],
     label: NDArray[np.int64],
-    nodes: NDArray[np.int64],
-) -> int:
-    """Read the rows of every block to where they go. O(bytes)."""
-    head = np.empty(4, dtype=np.int64)
+    nodes: NDArray[np.int32],
+    low: int,
+    size: int,
+    table: NDArray[np.int32],
+    keys: NDArray[np.int64],
+    order: NDArray[np.int32],
+) -> tuple[int, int, int]:
+    """Read the rows of every block to where they go, some at a time. O(bytes)."""
+    head, scratch = np.empty(4, dtype=np.int64), np.empty(SCRATCH, dtype=np.int64)
     for b in range(len(blocks)):
         pos = _block(data, pos, mode, width, head)
-        k, at = type_nodes[blocks[b, 2]], node_start[b]
-        for i in range(cell_start[b], cell_start[b] + blocks[b, 3]):
-            label[i], pos = next_int(data, pos, mode, width)
+        k, at, i = type_nodes[blocks[b, 2]], node_start[b], cell_start[b]
+        stop = i + blocks[b, 3]
+        while i < stop:
+            m = min(stop - i, SCRATCH // (k + 1))
+            before = pos
+            pos = take_ints(data, pos, mode, width, scratch, m * (k + 1))
             if pos < 0:
-                return pos
-            for _ in range(k):
-                nodes[at], pos = next_int(data, pos, mode, width)
-                if pos < 0:
-                    return pos
-                at += 1
-    return pos
+                return NO_NUMBER, pos, 0
+            for r in range(m):
+                label[i + r] = scratch[r * (k + 1)]
+                # The nodes of all rows close up at the beginning.
+                for j in range(k):
+                    scratch[r * k + j] = scratch[r * (k + 1) + 1 + j]
+            bad = find_range(scratch, 0, m * k, low, size, table, keys, order, nodes, at)
+            if bad >= 0:
+                there = find_token(data, before, mode, width, bad + bad // k + 1)
+                return NO_NODE, there, scratch[bad]
+            at += m * k
+            i += m
+    return FINE, pos, 0

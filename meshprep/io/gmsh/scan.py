@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from .numbering import Lookup
 from .tokens import ASCII, BIG, LITTLE, next_int, skip_blank, take_rows
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
@@ -32,6 +33,7 @@ class Cursor:
         self.path, self.data, self.pos = path, data, 0
         self.mode, self.size_width = ASCII, 8
         self.version, self.exact_version, self.section = "", "", ""
+        self.nodes: Lookup | None = None
         self._bytes = data.data
 
     @property
@@ -264,3 +266,10 @@ def _byte_order(cursor: Cursor) -> int:
     if one == b"\0\0\0\1":
         return BIG
     raise cursor.error("the number one that tells the byte order is missing: write the file again")
+
+
+def nodes_before(cursor: Cursor) -> Lookup:
+    """The numbers of the nodes, which a section needs that refers to nodes."""
+    if cursor.nodes is None:
+        raise cursor.error("the section stands before $Nodes: move it behind")
+    return cursor.nodes

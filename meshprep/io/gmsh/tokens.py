@@ -21,7 +21,7 @@ INT_ROOM, DOUBLE_ROOM = 21, 26
 @njit(cache=True)
 def skip_blank(data: NDArray[np.uint8], pos: int) -> int:
     """The first position at or behind ``pos`` that is not blank."""
-    while pos < data.size and is_blank(data[pos]):
+    while pos < data.size and is_blank(data[np.uint64(pos)]):
         pos += 1
     return pos
 
@@ -32,7 +32,7 @@ def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
     for _ in range(count):
         pos = skip_blank(data, pos)
         start = pos
-        while pos < data.size and not is_blank(data[pos]):
+        while pos < data.size and not is_blank(data[np.uint64(pos)]):
             pos += 1
         if pos == start:
             return -1 - start
@@ -46,17 +46,83 @@ def next_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[
         return _binary_int(data, pos, mode, width)
     pos = skip_blank(data, pos)
     start, n = pos, data.size
-    negative = pos < n and data[pos] == 45
-    if pos < n and (data[pos] == 45 or data[pos] == 43):
+    negative = pos < n and data[np.uint64(pos)] == 45
+    if pos < n and (negative or data[np.uint64(pos)] == 43):
         pos += 1
     first, value = pos, 0
-    while pos < n and 48 <= data[pos] <= 57:
-        value = value * 10 + int(np.int64(data[pos] - 48))
+    while pos < n and 48 <= data[np.uint64(pos)] <= 57:
+        value = value * 10 + int(np.int64(data[np.uint64(pos)] - 48))
         pos += 1
     # Beyond 18 digits it might not fit.
-    if pos == first or pos - first > 18 or (pos < n and not is_blank(data[pos])):
+    if pos == first or pos - first > 18 or (pos < n and not is_blank(data[np.uint64(pos)])):
         return 0, -1 - start
     return -value if negative else value, pos
+
+
+@njit(cache=True)
+def take_ints(
+    data: NDArray[np.uint8], pos: int, mode: int, width: int, out: NDArray[np.int64], n: int
+) -> int:
+    """``n`` whole numbers into the beginning of ``out``; returns the position behind."""
+    if mode == ASCII:
+        for i in range(n):
+            out[i], pos = next_int(data, pos, mode, width)
+            if pos < 0:
+                break
+        return pos
+    if n > (data.size - pos) // width:
+        return -1 - data.size
+    if width == 4:
+        for i in range(n):
+            out[i] = np.int64(np.int32(np.uint32(_bytes4(data, pos, mode))))
+            pos += 4
+        return pos
+    for i in range(n):
+        out[i] = np.int64(_bytes8(data, pos, mode))
+        pos += 8
+    return pos
+
+
+@njit(cache=True)
+def take_doubles(
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: int,
+    out: NDArray[np.float64],
+    start: int,
+    stop: int,
+    hard: NDArray[np.int64],
+    found: int,
+) -> tuple[int, int]:
+    """Doubles into ``out[start:stop]``; returns the position behind and the entries of hard.
+
+    The numbers that must be converted in another way are added to ``hard`` (index, position).
+    """
+    if mode != ASCII:
+        if stop - start > (data.size - pos) // 8:
+            return -1 - data.size, found
+        for i in range(start, stop):
+            out[i] = np.uint64(_bytes8(data, pos, mode)).view(np.float64)
+            pos += 8
+        return pos, found
+    for i in range(start, stop):
+        before = pos
+        out[i], pos, unsure = next_double(data, pos, mode)
+        if pos < 0:
+            break
+        if unsure:
+            hard[found, 0], hard[found, 1] = i, before
+            found += 1
+    return pos, found
+
+
+@njit(cache=True)
+def find_token(data: NDArray[np.uint8], pos: int, mode: int, width: int, n: int) -> int:
+    """Where the number after ``n`` others begins; the end of the file where these are not there."""
+    if mode != ASCII:
+        return pos + n * width
+    pos = skip_tokens(data, pos, n)
+    return skip_blank(data, pos) if pos >= 0 else data.size
 
 
 @njit(cache=True)
@@ -70,8 +136,10 @@ def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tup
 
 @njit(cache=True)
 def _bytes4(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
-    a, b = np.uint64(data[pos]), np.uint64(data[pos + 1])
-    c, d = np.uint64(data[pos + 2]), np.uint64(data[pos + 3])
+    # Unsigned positions: numba tests signed ones for being negative, which costs 10 times as much.
+    p = np.uint64(pos)
+    a, b = np.uint64(data[p]), np.uint64(data[p + np.uint64(1)])
+    c, d = np.uint64(data[p + np.uint64(2)]), np.uint64(data[p + np.uint64(3)])
     if mode == LITTLE:
         return a | b << np.uint64(8) | c << np.uint64(16) | d << np.uint64(24)
     return d | c << np.uint64(8) | b << np.uint64(16) | a << np.uint64(24)
@@ -133,15 +201,29 @@ def take_rows(
 def put_int(out: NDArray[np.uint8], pos: int, mode: int, width: int, value: int, end: int) -> int:
     """Write a whole number and, in text, the byte ``end``."""
     if mode != ASCII:
-        for i in range(width):
-            out[pos + i] = np.uint8((value >> (8 * i)) & 255)
-        return pos + width
+        return _put_bytes(out, pos, width, np.uint64(value))
     if value < 0:
         out[pos] = 45
         pos += 1
     pos = put_digits(out, pos, np.uint64(abs(value)))
-    out[pos] = end
+    out[np.uint64(pos)] = end
     return pos + 1
+
+
+@njit(cache=True)
+def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -> int:
+    p = np.uint64(pos)
+    for _ in range(4):
+        out[p] = np.uint8(value)
+        value >>= np.uint64(8)
+        p += np.uint64(1)
+    if width == 4:
+        return pos + 4
+    for _ in range(4):
+        out[p] = np.uint8(value)
+        value >>= np.uint64(8)
+        p += np.uint64(1)
+    return pos + 8
 
 
 @njit(cache=True)

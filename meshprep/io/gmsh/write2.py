@@ -14,7 +14,7 @@ from ...mesh import Mesh, Tag
 from .carry import INT_LIMIT, Places
 from .emit import Sink
 from .homes import Homes
-from .merge2 import merge_copies
+from .merge2 import may_hold_copies, merge_copies
 from .periodic import links
 from .raw import RawCells
 
@@ -79,9 +79,11 @@ def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cells that are in further groups, and these: all second ones first, then the third."""
     if tag is None:
         return _NONE, _NONE
-    count = np.diff(tag.group_offset)[tag.values]
-    start = tag.group_offset[tag.values]
-    found = [np.flatnonzero(count > k) for k in range(1, int(count.max(initial=0)))]
+    length = np.diff(tag.group_offset)
+    if length.max(initial=0) < 2:
+        return _NONE, _NONE
+    count, start = length[tag.values], tag.group_offset[tag.values]
+    found = [np.flatnonzero(count > k) for k in range(1, int(length.max()))]
     groups = [tag.group_id[start[rows] + k + 1] for k, rows in enumerate(found)]
     return np.concatenate([*found, _NONE]), np.concatenate([*groups, _NONE])
 
@@ -96,14 +98,17 @@ def _must_stay_apart(
     wrong = False
     for c, group, (rows, more) in zip(cells, first, copies, strict=True):
         n = c.label.size
-        every = np.concatenate([np.arange(n), rows])
         tag = places.partition.get(c.set.name)
         part = np.zeros(n, np.int32) if tag is None else _row_lists(tag)
+        if not rows.size and not may_hold_copies(c.entity, part, group):
+            continue
+        every = np.concatenate([np.arange(n), rows])
         raw = RawCells(
-            c.number, c.nodes[every].astype(np.int64), every, np.empty((0, 2), np.int64),
+            c.number, c.nodes[every], every, np.empty((0, 2), np.int64),
             c.entity[every], np.concatenate([group, more]), _NONE, _NONE,
         )  # fmt: skip
-        wrong |= not np.array_equal(merge_copies(raw, part[every])[0], every)
+        cell = merge_copies(raw, part[every])[0]
+        wrong |= rows.size > 0 if cell is None else not np.array_equal(cell, every)
     if wrong and any(rows.size for rows, _ in copies):
         raise MeshprepError(
             "equal cells in several groups cannot be told apart in MSH 2.2: write version 4.1"
