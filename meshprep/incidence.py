@@ -93,7 +93,7 @@ def _two_steps(first: Csr, second: Csr) -> Csr:
 
 
 @njit(cache=True)
-def _transpose(table, n_to):
+def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     n, arity = table.shape
     offset = np.zeros(n_to + 1, np.int64)
     for i in range(n):
@@ -112,7 +112,13 @@ def _transpose(table, n_to):
 
 
 @njit(cache=True, parallel=True)
-def _count_two_steps(offset1, index1, offset2, index2, chunks):
+def _count_two_steps(
+    offset1: NDArray[np.int64],
+    index1: NDArray[np.int32],
+    offset2: NDArray[np.int64],
+    index2: NDArray[np.int32],
+    chunks: int,
+) -> NDArray[np.int64]:
     n = offset1.size - 1
     count = np.zeros(n, np.int64)
     for c in prange(chunks):
@@ -132,7 +138,14 @@ def _count_two_steps(offset1, index1, offset2, index2, chunks):
 
 
 @njit(cache=True, parallel=True)
-def _fill_two_steps(offset1, index1, offset2, index2, offset, chunks):
+def _fill_two_steps(
+    offset1: NDArray[np.int64],
+    index1: NDArray[np.int32],
+    offset2: NDArray[np.int64],
+    index2: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    chunks: int,
+) -> NDArray[np.int32]:
     n = offset1.size - 1
     index = np.empty(offset[n], np.int32)
     for c in prange(chunks):

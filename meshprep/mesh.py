@@ -125,7 +125,8 @@ class Tag:
         unique, values = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
         held = unique != 0
         offset = np.concatenate([[0], np.cumsum(held)])
-        return cls(name, set, values.reshape(-1), offset, unique[held], dict(names or {}))
+        rows = values.reshape(-1).astype(np.int32)
+        return cls(name, set, rows, offset, unique[held], dict(names or {}))
 
     def groups(self, row: int) -> tuple[int, ...]:
         """The group numbers that row ``row`` of the table stands for."""

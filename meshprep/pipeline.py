@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from . import metrics
@@ -29,7 +30,7 @@ from .numbering import Numbering
 from .partition import PARTITIONERS, BlockProblem, Blocks, partition
 from .provenance import about
 from .reorder import METHODS, LocalityProblem, group_points, keep_parts, locality_order, propagate
-from .staging import build_variant
+from .staging import StagingError, build_variant
 from .topology import derive
 
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "renumbering")
@@ -232,7 +233,8 @@ def _partition(numbering: Numbering, loop: Loop, name: str, options: Options) ->
         table, n_points = stack([m.table for m in maps], [mesh.size(m.to_set) for m in maps])
     where = centroids(mesh, loop.over)
     where = None if where is None else numbering.ordering(loop.over).apply(where)
-    base, orders, offsets, notes = 0, [], [np.zeros(1, np.int64)], {}
+    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
+    notes: dict[str, Any] = {}
     for leaf in numbering.leaves(loop.over):
         rows = slice(base, base + mesh.size(leaf))
         problem = BlockProblem(
@@ -338,13 +340,20 @@ def _measure(full: Mesh, plan: Plan, locality: dict[str, Any] | None) -> dict[st
     for name, loop_plan in plan.loops.items():
         variant = loop_plan.variant()
         maps = {m: full.map(m) for m in loop_plan.loop.maps}
-        loops[name] = {
-            variant.name: {
-                "before": metrics.baseline(loop_plan.loop, maps, plan.sizes, variant.block_size),
-                "after": metrics.measure(loop_plan, variant),
-            }
-        }
+        before = _baseline(loop_plan.loop, maps, plan.sizes, variant.block_size)
+        after = metrics.measure(loop_plan, variant)
+        loops[name] = {variant.name: {"before": before, "after": after}}
     return {"locality": locality, "loops": loops}
+
+
+def _baseline(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
+) -> dict[str, Any] | None:
+    """The figures of the input order; None where its blocks are too scattered to be staged."""
+    try:
+        return metrics.baseline(loop, maps, sizes, block_size)
+    except StagingError:
+        return None
 
 
 def _finish(mesh: Mesh, plan: Plan, measured: Mapping[str, Any]) -> tuple[Mesh, Plan]:

@@ -25,6 +25,10 @@ from .incidence import stack
 STAGED_LIMIT = 65536
 
 
+class StagingError(MeshprepError):
+    """A block touches more points than a staging list can number."""
+
+
 def build_staging(
     tables: Sequence[NDArray[np.int32]], n_to: int, block_offset: NDArray[np.int64]
 ) -> tuple[Staging, list[NDArray[np.uint16]]]:
@@ -55,7 +59,7 @@ def build_staging(
     loads = _count_points(table, block_offset)
     most = int(loads.max(initial=0))
     if most > STAGED_LIMIT:
-        raise MeshprepError(
+        raise StagingError(
             f"block {int(loads.argmax())} touches {most} points of one set, but a block stages at "
             f"most {STAGED_LIMIT}: lower the block size"
         )

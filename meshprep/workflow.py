@@ -192,10 +192,11 @@ def kinds() -> list[tuple[str, str, str]]:
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     """Refuse what can be refused before reading; then read."""
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
-    target = job.output and find(io.FORMATS, job.output, job.output_format, writing=True)
+    if job.output is not None:
+        target = find(io.FORMATS, job.output, job.output_format, writing=True)
     told("reading")
     mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension)
-    if target and not job.drop:
+    if job.output is not None and not job.drop:
         io.refuse_losses(mesh, job.output, target)
     return mesh
 

@@ -165,3 +165,12 @@ def test_the_plan_survives_its_file(tmp_path):
     assert again.verify() == []
     assert dict(again.metrics) == dict(plan.metrics)
     assert again.options["block_size"] == 64
+
+
+def test_an_input_too_scattered_to_stage_still_gives_a_plan():
+    mesh = generate("delaunay3d", cells=180_000, seed=1)
+    options = Options(block_size=60_000, partition="contiguous", method="hilbert")
+    plan = prepare(mesh, ["faces->cells"], options).plan
+    (figures,) = plan.metrics["loops"]["faces->cells"].values()
+    assert figures["before"] is None
+    assert figures["after"]["reuse"] > 1.5

@@ -86,7 +86,8 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return _fail("interrupted: nothing was written", INTERRUPTED)
     if isinstance(error, _UsageError):
-        return _fail(f"{error.format_message()} (see meshprep --help)", BAD_INPUT)
+        text = error.format_message()  # type: ignore[attr-defined]
+        return _fail(f"{text} (see meshprep --help)", BAD_INPUT)
     if isinstance(error, MeshprepError):
         return _fail(str(error), BAD_INPUT)
     if isinstance(error, MemoryError):

@@ -62,10 +62,9 @@ def set_threads(threads: int | None) -> None:
         return
     import numba
 
-    if threads > numba.config.NUMBA_NUM_THREADS:
-        raise MeshprepError(
-            f"--threads {threads}: this machine gives {numba.config.NUMBA_NUM_THREADS} at most"
-        )
+    most = numba.get_num_threads()
+    if threads > most:
+        raise MeshprepError(f"--threads {threads}: this machine gives {most} at most")
     numba.set_num_threads(threads)
 
 

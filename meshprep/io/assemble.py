@@ -137,7 +137,7 @@ def _union(sets: Sequence[ElementSet]) -> list[ElementSet]:
     return [ElementSet("cells", sum(s.size for s in top), parts=tuple(s.name for s in top))]
 
 
-def _merge_tables(cell_type: str, group: Sequence[Block]) -> NDArray[np.integer]:
+def _merge_tables(cell_type: str, group: Sequence[Block]) -> NDArray[Any]:
     widths = {b.nodes.shape[1] for b in group}
     corners = shape_of(cell_type).n_corners
     if len(widths) > 1 or min(widths) < corners:

@@ -110,7 +110,9 @@ def compare(paths: Sequence[Path]) -> Comparison:
 
 def _rows(columns: Any) -> list[tuple[str, ...]]:
     columns = list(columns)
-    return [(label, *(figure(find(c)) for c in columns)) for label, find in ROWS]
+    return [
+        (label, *("-" if c is None else figure(find(c)) for c in columns)) for label, find in ROWS
+    ]
 
 
 def _seconds(names: Sequence[str], plans: Sequence[Plan]) -> Table:
