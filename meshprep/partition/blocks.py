@@ -13,7 +13,7 @@ nets are the points, and never builds a graph of elements.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 
 from .bisection import bisect
 from .blocks_of import Blocks, blocks_of
+from .connected import scattered_blocks
 from .connectivity import distinct_rows
 from .groups import refine_groups
+from .loads import weighted_loads_of
 from .options import Option
 from .problem import BlockProblem
 from .repair import repair
-from .start import Geometry, Start, block_count, choose_start, weighted_sum
+from .start import Geometry, Start, block_count, choose_start
 
 GROUP_ELEMENTS = 40_000
 # Sweeps at the end that only gain.
@@ -67,7 +69,8 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     -------
     Blocks
         Numbered along the bisection tree, so that neighbouring numbers are neighbouring blocks;
-        at most one more than 1 % over ceil(n/S). ``notes``: loads before and after the moves.
+        at most one more than 1 % over ceil(n/S). ``notes``: weighted loads before and after
+        the moves, the start chosen, and how many blocks are in pieces.
 
     Notes
     -----
@@ -82,10 +85,19 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if effort.pilot:
         start = choose_start(geometry, problem.block_size, problem.seed)
     block = geometry.cut(start.turn, n_blocks)
-    first = weighted_sum(geometry, block, n_blocks)
+    first = _loads(geometry, block, n_blocks)
     best, last = _refine(geometry, block, first, n_blocks, problem, effort, start)
-    notes = {"loads_at_start": first, "loads": last, "turn": start.turn, "heat": start.heat}
-    return blocks_of(best, n_blocks, notes, keep_numbers=True)
+    made = blocks_of(best, int(best.max()) + 1, keep_numbers=True)
+    notes = {
+        "loads_at_start": first,
+        "loads": last,
+        "turn": start.turn,
+        "heat": start.heat,
+        "scattered": scattered_blocks(
+            geometry.table, problem.n_points, made.new_to_old, made.block_offset
+        ),
+    }
+    return replace(made, notes=notes)
 
 
 def _geometry(problem: BlockProblem) -> Geometry:
@@ -94,6 +106,10 @@ def _geometry(problem: BlockProblem) -> Geometry:
     if weight is None:
         weight = np.ones(problem.n_points, dtype=np.int32)
     return Geometry.of(table, weight, problem.coordinates)
+
+
+def _loads(geometry: Geometry, block: NDArray[np.int32], n_blocks: int) -> int:
+    return int(weighted_loads_of(geometry.table, geometry.weight, block, n_blocks))
 
 
 def _refine(
@@ -120,7 +136,7 @@ def _refine(
         )
     if np.bincount(block).max() > problem.block_size:
         mended = repair(problem.table, problem.n_points, block, n_blocks, problem.block_size)
-        block, loads = mended.block, weighted_sum(geometry, mended.block, mended.n_blocks)
+        block, loads = mended.block, _loads(geometry, mended.block, mended.n_blocks)
     return (block, loads) if loads <= first else (start_block, first)
 
 

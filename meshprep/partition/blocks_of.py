@@ -101,3 +101,19 @@ def _sort_by_block(
         new_to_old[place[block[i]]] = i
         place[block[i]] += 1
     return new_to_old, offset
+
+
+@njit(cache=True)
+def sort_by(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Offsets and members of each key, ascending. O(n + n_keys)."""
+    offset = np.zeros(n_keys + 1, np.int64)
+    for k in key:
+        offset[k + 1] += 1
+    for k in range(n_keys):
+        offset[k + 1] += offset[k]
+    fill = offset[:-1].copy()
+    member = np.empty(key.size, np.int32)
+    for i in range(key.size):
+        member[fill[key[i]]] = i
+        fill[key[i]] += 1
+    return offset, member

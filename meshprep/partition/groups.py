@@ -12,6 +12,7 @@ from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
 from .anneal import anneal
+from .blocks_of import sort_by
 from .connectivity import connect, weighted_loads
 from .repair import mend
 
@@ -63,22 +64,6 @@ def refine_groups(
         table, weight, block, group_of_block, cap, unit, heat, begin, end, total, seed, workers
     )
     return int(gained.sum())
-
-
-@njit(cache=True)
-def sort_by(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Offsets and members of each key, ascending. O(n + n_keys)."""
-    offset = np.zeros(n_keys + 1, np.int64)
-    for k in key:
-        offset[k + 1] += 1
-    for k in range(n_keys):
-        offset[k + 1] += offset[k]
-    fill = offset[:-1].copy()
-    member = np.empty(key.size, np.int32)
-    for i in range(key.size):
-        member[fill[key[i]]] = i
-        fill[key[i]] += 1
-    return offset, member
 
 
 @njit(cache=True, parallel=True)

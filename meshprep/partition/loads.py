@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from .blocks_of import sort_by
+
 
 def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]) -> int:
     """The sum over blocks of the number of distinct points a block touches.
@@ -41,3 +43,24 @@ def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int
                     seen[table[i, j]] = b
                     count += 1
     return count
+
+
+@njit(cache=True)
+def weighted_loads_of(
+    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
+) -> int:
+    """The weight of the distinct points of every block, for elements in any order.
+
+    ``table`` may have -1 for no point. O(n * arity + n_points + n_blocks).
+    """
+    offset, member = sort_by(block, n_blocks)
+    seen = np.full(weight.size, -1, np.int32)
+    total = 0
+    for b in range(n_blocks):
+        for k in range(offset[b], offset[b + 1]):
+            for j in range(table.shape[1]):
+                t = table[member[k], j]
+                if t >= 0 and seen[t] != b:
+                    seen[t] = b
+                    total += weight[t]
+    return total

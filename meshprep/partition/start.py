@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bisection import bisect, point_positions
-from .connectivity import connect, weighted_loads
 from .groups import refine_groups
 from .level_bisection import bisect_by_levels
+from .loads import weighted_loads_of
 from .pivots import pivot_coordinates
 
 # Turns of the frame, in radians. A little more than none, because elements of a grid stand in
@@ -133,14 +133,9 @@ def _around_the_middle(geometry: Geometry, count: int) -> Geometry:
 
 def _try(sample: Geometry, start: Start, n_blocks: int, block_size: int, seed: int) -> int:
     block = sample.cut(start.turn, n_blocks)
-    raw = weighted_sum(sample, block, n_blocks)
+    raw = int(weighted_loads_of(sample.table, sample.weight, block, n_blocks))
     schedule = (start.heat, 0, SAMPLE_SWEEPS + 3, SAMPLE_SWEEPS)
     one_group = np.zeros(n_blocks, dtype=np.int32)
     return raw - refine_groups(
         sample.table, sample.weight, block, one_group, block_size, schedule, seed
     )
-
-
-def weighted_sum(geometry: Geometry, block: NDArray[np.int32], n_blocks: int) -> int:
-    """The objective: the weight of every (point, block) pair. O(n * arity)."""
-    return int(weighted_loads(connect(geometry.table, geometry.weight, block, n_blocks)))

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.partition.anneal import allowances, anneal
+from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import connect, distinct_rows
-from meshprep.partition.groups import refine_groups, sort_by
+from meshprep.partition.groups import refine_groups
+from meshprep.partition.loads import weighted_loads_of
 
 ROUND = settings(deadline=None, max_examples=60)
 
@@ -73,6 +75,14 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
     assert (found[0] != start).any()
+
+
+@ROUND
+@given(data=st.data())
+def test_weighted_loads_are_the_objective(data, tables):
+    table, weight, block, n_blocks = drawn(data, tables)
+    expected = objective(table, weight, block)
+    assert weighted_loads_of(distinct_rows(table), weight, block, n_blocks) == expected
 
 
 def test_allowances_are_the_exponential_distribution():

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.incidence import stack
-from meshprep.partition import BlockProblem, loads, partition
+from meshprep.partition import BlockProblem, blocks_of, loads, partition
+from meshprep.partition.connected import scattered_blocks
 from meshprep.partition.start import Start, block_count
 from meshprep_runtime.errors import MeshprepError
 
@@ -65,6 +66,31 @@ def test_random_maps_are_cut_within_cap_and_count(data, effort, tables, check_bl
         assert blocks.notes["loads"] <= blocks.notes["loads_at_start"]
 
 
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_scattered_blocks_are_those_that_a_graph_search_cannot_cover(data, tables):
+    table, n_points = data.draw(tables())
+    n_blocks = data.draw(st.integers(1, 4))
+    number = st.integers(0, n_blocks - 1)
+    block = data.draw(st.lists(number, min_size=len(table), max_size=len(table)))
+    blocks = blocks_of(np.array(block, dtype=np.int32), n_blocks)
+    count = 0
+    for a, b in zip(blocks.block_offset[:-1], blocks.block_offset[1:], strict=True):
+        left = [set(table[i].tolist()) for i in blocks.new_to_old[a:b]]
+        reached = left.pop()
+        while any(reached & points for points in left):
+            reached |= set().union(*(points for points in left if reached & points))
+            left = [points for points in left if not points <= reached]
+        count += bool(left)
+    found = scattered_blocks(table, n_points, blocks.new_to_old, blocks.block_offset)
+    assert found == count
+
+
+def test_blocks_of_a_grid_hang_together(hex_nodes, quad_edges):
+    assert cut(hex_nodes(24), 320).notes["scattered"] == 0
+    assert cut(quad_edges(120, 90), 256).notes["scattered"] <= 1
+
+
 def test_loads_tracked_are_loads_counted(quad_edges, slow_loads):
     case = quad_edges(90, 60)
     blocks = cut(case, 100)
@@ -87,18 +113,19 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(hex_nodes):
     assert (first.new_to_old != other.new_to_old).any()
 
 
-def test_points_that_cost_more_are_shared_less(quad_edges):
-    cells, n_cells, where = quad_edges(80, 80)
-    nodes = np.stack([cells.max(axis=1), cells.max(axis=1) + 80], axis=1)
-    nodes[cells[:, 1] - cells[:, 0] > 1, 1] -= 79
-    table, n_points = stack([cells, nodes.astype(np.int32)], [n_cells, 81 * 81])
+def test_points_that_cost_more_are_shared_less():
+    x, y = np.arange(96 * 96) % 96, np.arange(96 * 96) // 96
+    rows, columns = 20 * y + x // 5, 20 * x + y // 5
+    table, n_points = stack([rows[:, None], columns[:, None]], [20 * 96, 20 * 96])
+    where = np.stack([x, y], axis=1).astype(float)
 
-    def cell_loads(cell_bytes, node_bytes):
-        cost = np.repeat([cell_bytes, node_bytes], [n_cells, 81 * 81])
-        blocks = cut((table, n_points, where), 100, point_bytes=cost)
-        return loads(cells[blocks.new_to_old], n_cells, blocks.block_offset)
+    def row_loads(row_bytes, column_bytes):
+        cost = np.repeat([row_bytes, column_bytes], 20 * 96)
+        blocks = cut((table.astype(np.int32), n_points, where), 100, point_bytes=cost)
+        own = rows[blocks.new_to_old, None].astype(np.int32)
+        return loads(own, 20 * 96, blocks.block_offset)
 
-    assert cell_loads(64, 1) < 0.99 * cell_loads(1, 64)
+    assert row_loads(16, 1) < 0.92 * row_loads(1, 16)
 
 
 def test_neighbouring_numbers_are_neighbouring_blocks(quad_edges):
