@@ -37,17 +37,16 @@ COLD_SWEEPS = 6
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to search: sweeps with heat, over how many phases, and whether to try starts."""
+    """How long to search: sweeps with heat, and over how many phases."""
 
     sweeps: int
     phases: int
-    pilot: bool
 
 
 EFFORTS: Mapping[str, Effort] = {
-    "fast": Effort(sweeps=8, phases=2, pilot=False),
-    "default": Effort(sweeps=32, phases=4, pilot=True),
-    "strong": Effort(sweeps=200, phases=10, pilot=True),
+    "fast": Effort(sweeps=8, phases=2),
+    "default": Effort(sweeps=32, phases=4),
+    "strong": Effort(sweeps=200, phases=10),
 }
 
 OPTIONS: Mapping[str, Option] = {
@@ -81,9 +80,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     geometry = _geometry(problem)
     effort = EFFORTS[options["effort"]]
-    start = Start()
-    if effort.pilot:
-        start = choose_start(geometry, problem.block_size, problem.seed)
+    start = choose_start(geometry, problem.block_size, problem.seed)
     block = geometry.cut(start.turn, n_blocks)
     first = _loads(geometry, block, n_blocks)
     best, last = _refine(geometry, block, first, n_blocks, problem, effort, start)
