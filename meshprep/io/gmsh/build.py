@@ -142,9 +142,13 @@ def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
 def _add_ghosts(cells: list[Cells], raw: RawMesh) -> list[Cells]:
     """Add the partitions where a cell is a ghost, as negative numbers."""
     where = Elements.of(cells)
-    kind, row = where.find(np.array([g[0] for g in raw.ghosts]), "$GhostElements")
+    label = np.array([g[0] for g in raw.ghosts], dtype=np.int64)
+    # Gmsh lists those of the whole mesh, even where it saves a part of the elements.
+    there = np.flatnonzero(where.lookup.find(label) >= 0)
+    kind, row = where.find(label[there], "$GhostElements")
     by_kind: dict[int, dict[int, list[int]]] = {}
-    for (_, owner, ghosts), t, r in zip(raw.ghosts, kind.tolist(), row.tolist(), strict=True):
+    for g, t, r in zip(there.tolist(), kind.tolist(), row.tolist(), strict=True):
+        _, owner, ghosts = raw.ghosts[g]
         added = by_kind.setdefault(t, {}).setdefault(r, [owner])
         added += [-g for g in ghosts]
     out = list(cells)

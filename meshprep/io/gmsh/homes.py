@@ -46,12 +46,15 @@ class Homes:
     entities, parts : mapping of (dim, number) to Entity
         For $Entities and $PartitionedEntities.
     notes : list of (dim, new, old)
+    ghosts : list of (number, partition)
+        The entities that Gmsh wants for the ghosts of each partition.
     """
 
     number: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
     parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
+    ghosts: list[tuple[int, int]] = field(default_factory=list)
 
 
 def keep_entities(mesh: Mesh, places: Places) -> Homes:
@@ -89,7 +92,16 @@ def split_entities(mesh: Mesh, places: Places) -> Homes:
             homes.notes.append((k.dim, number[k], k.old))
     _fill_numbers(homes, kinds, place, number)
     _list_entities(mesh, places, homes, number, fresh)
+    homes.ghosts = list(parted.get("ghosts", ()))
+    missing = _ghost_partitions(places) - {p for _, p in homes.ghosts}
+    top = max(k.dim for k in kinds)
+    homes.ghosts += [(next(fresh[top]), p) for p in sorted(missing)]
     return homes
+
+
+def _ghost_partitions(places: Places) -> set[int]:
+    ids = [t.group_id for t in places.partition.values()]
+    return {int(-i) for i in np.concatenate([*ids, np.empty(0, np.int64)]) if i < 0}
 
 
 def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:

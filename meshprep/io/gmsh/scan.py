@@ -107,9 +107,18 @@ class Cursor:
 
     def count(self, what: str, *, size: bool = True) -> int:
         """One whole number, not negative, in the mode of the file."""
-        value = int(self.ints(1, size=size, what=f"the number of {what}")[0])
+        value = self.whole(what, size=size)
         if value < 0:
             raise self.error(f"declares {value} {what}: repair the file")
+        return value
+
+    def whole(self, what: str, *, size: bool = False) -> int:
+        """One whole number, in the mode of the file."""
+        width = self.size_width if size else 4
+        value, pos = next_int(self.data, self.pos, self.mode, width)
+        if pos < 0:
+            raise self.no_number(pos, f"the number of {what}" if size else what)
+        self.pos = pos
         return value
 
     def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:

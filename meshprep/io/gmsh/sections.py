@@ -72,7 +72,7 @@ def _entities(cursor: Cursor, *, parts: bool) -> tuple[Entity, ...]:
 
 def _entity(cursor: Cursor, dim: int, parts: bool) -> Entity:
     start = cursor.pos
-    tag = int(cursor.ints(1, what="an entity")[0])
+    tag = cursor.whole("an entity")
     parent, partitions = None, tuple[int, ...]()
     if parts:
         above = cursor.ints(2, what="a parent entity")
@@ -87,7 +87,11 @@ def _entity(cursor: Cursor, dim: int, parts: bool) -> Entity:
 
 
 def _numbers(cursor: Cursor, what: str) -> tuple[int, ...]:
-    return tuple(cursor.ints(cursor.count(what), what=what).tolist())
+    n = cursor.count(what)
+    # Few as a rule: one at a time is faster than an array.
+    if n < 8:
+        return tuple(cursor.whole(what) for _ in range(n))
+    return tuple(cursor.ints(n, what=what).tolist())
 
 
 def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:
@@ -111,7 +115,7 @@ def read_ghosts(cursor: Cursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     out = []
     for _ in range(n):
         element = cursor.count("ghost elements")
-        owner = int(cursor.ints(1, what="a partition")[0])
+        owner = cursor.whole("a partition")
         out.append((element, owner, _numbers(cursor, "ghost partitions")))
     return tuple(out)
 

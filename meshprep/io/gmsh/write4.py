@@ -30,7 +30,7 @@ def write_mesh(
 ) -> list[str]:
     """Write entities, nodes, elements, periodic links and ghosts; returns no notes."""
     _write_entities(sink, homes.entities)
-    _write_partitioned(sink, mesh, homes.parts)
+    _write_partitioned(sink, mesh, homes)
     _write_nodes(sink, mesh, places, cells, node_label)
     _write_elements(sink, cells, node_label)
     _write_periodic(sink, mesh, node_label)
@@ -68,18 +68,17 @@ def _write_list(sink: Sink, numbers: Sequence[int]) -> None:
     sink.ints(numbers)
 
 
-def _write_partitioned(sink: Sink, mesh: Mesh, parts: Mapping[tuple[int, int], Entity]) -> None:
+def _write_partitioned(sink: Sink, mesh: Mesh, homes: Homes) -> None:
     info = source(mesh).get("partitioned")
-    if not parts and info is None:
+    if not homes.parts and not homes.ghosts and info is None:
         return
-    highest = max((p for e in parts.values() for p in e.partitions), default=0)
-    ghosts = info["ghosts"] if info else ()
+    highest = max((p for e in homes.parts.values() for p in e.partitions), default=0)
     sink.begin("PartitionedEntities")
     sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([len(ghosts)], size=True)
-    for pair in ghosts:
+    sink.ints([len(homes.ghosts)], size=True)
+    for pair in homes.ghosts:
         sink.ints(pair)
-    _write_table(sink, parts)
+    _write_table(sink, homes.parts)
     sink.end("PartitionedEntities")
 
 

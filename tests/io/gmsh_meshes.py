@@ -1,0 +1,247 @@
+"""Small Gmsh files, written by hand, and what tests do with all of them."""
+
+import struct
+
+import numpy as np
+
+from meshprep.io import assemble
+from meshprep.io.assemble import Block, GroupTable
+from meshprep.mesh import Dat, IndexList, Tag
+
+MSH2 = """$MeshFormat
+2.2 0 8
+$EndMeshFormat
+$Comments
+made by hand
+$EndComments
+$PhysicalNames
+3
+1 7 "left side"
+2 5 "fluid "inner""
+2 6 "whole"
+$EndPhysicalNames
+$Nodes
+5
+10 0 0 0
+20 1 0 0
+30 1 1 0.1
+5 0 1 1e-3
+99 7 7 7
+$EndNodes
+$Elements
+5
+1 1 2 7 3 5 10
+2 2 2 5 1 10 20 30
+4 2 4 5 2 1 1 10 30 5
+8 2 2 6 1 10 20 30
+9 15 2 0 4 20
+$EndElements
+$Periodic
+1
+1 3 4
+Affine 1 0 0 1 0 1 0 0 0 0 1 0 0 0 0 1
+2
+20 10
+30 5
+$EndPeriodic
+$NodeData
+1
+"pressure"
+1
+0.5
+3
+2
+1
+5
+10 1
+20 2
+30 3.25
+5 -4e-5
+99 0
+$EndNodeData
+$ElementData
+2
+"flux"
+"scheme"
+0
+4
+0
+3
+1
+77
+8 1 2 3
+$EndElementData
+$ElementNodeData
+1
+"corner"
+1
+0
+3
+0
+1
+2
+2 3 1 2 3
+4 3 4 5 6
+$EndElementNodeData
+"""
+
+MSH4 = """$MeshFormat
+4.1 0 8
+$EndMeshFormat
+$PhysicalNames
+2
+1 7 "wall"
+2 5 "fluid"
+$EndPhysicalNames
+$Entities
+1 2 2 0
+1 0 0 0 0
+3 0 0 0 1 0 0 2 7 -8 2 1 -2
+4 0 0 0 1 0 0 0 0
+1 0 0 0 1 1 0 1 5 1 -3
+2 0 0 0 1 1 0 0 2 3 4
+$EndEntities
+$Nodes
+4 5 1 50
+0 1 0 1
+50
+0 0 0
+1 3 1 2
+2
+4
+1 0 0 0.25
+1 1 0 0.75
+2 1 0 0
+2 1 1 2
+3
+1
+0 1 0 0.5 0.125
+9 9 9 0 1
+$EndNodes
+$Elements
+4 4 1 9
+0 1 15 1
+9 50
+1 3 1 1
+1 50 2
+2 1 2 1
+3 50 2 4
+2 2 2 1
+2 50 4 3
+$EndElements
+$Periodic
+1
+1 3 4
+0
+1
+2 50
+$EndPeriodic
+$NodeData
+1
+"u"
+1
+0
+3
+0
+3
+2
+2 1 2 3
+50 nan inf -inf
+$EndNodeData
+"""
+
+
+def text_of(version):
+    """The hand-written file of this version."""
+    return MSH2 if version == "2.2" else MSH4
+
+
+def plate(n=4, seed=0):
+    """A plate of triangles with its border lines; nodes shuffled, without any tag."""
+    rng = np.random.default_rng(seed)
+    m = n + 1
+    x, y = np.meshgrid(np.arange(m) / 3, np.arange(m) / 7)
+    points = np.stack([x.ravel(), y.ravel(), rng.random(m * m)], axis=1)
+    i = (np.arange(n * n) // n) * m + np.arange(n * n) % n
+    triangles = np.concatenate(
+        [np.stack([i, i + 1, i + m + 1], axis=1), np.stack([i, i + m + 1, i + m], axis=1)]
+    )
+    lines = np.stack([np.arange(n), np.arange(1, m)], axis=1)
+    order = rng.permutation(m * m)
+    moved = np.empty_like(points)
+    moved[order] = points
+    return moved, order[triangles], order[lines]
+
+
+def decorated(seed=0):
+    """A mesh with everything that a Gmsh file can carry, in a random order."""
+    rng = np.random.default_rng(seed)
+    points, triangles, lines = plate(3, seed)
+    n, k = len(points), len(triangles)
+    table = GroupTable(
+        rng.integers(0, 4, k).astype(np.int32),
+        np.array([0, 0, 1, 3, 4]),
+        np.array([5, 5, 6, -9]),
+    )
+    parts = GroupTable(
+        rng.integers(0, 3, k).astype(np.int32), np.array([0, 1, 3, 5]), np.array([1, 1, 2, 2, -1])
+    )
+    blocks = [
+        Block("line", lines, rng.permutation(len(lines)) + 100, {"entity": np.arange(len(lines))}),
+        Block(
+            "triangle",
+            triangles,
+            rng.permutation(k) * 3 + 500,
+            {"entity": rng.integers(0, 3, k), "physical": table, "partition": parts},
+        ),
+    ]
+    some = np.sort(rng.permutation(n)[: n // 2]).astype(np.int32)
+    dats = [
+        Dat("p", "nodes", rng.random(n)),
+        Dat("p", "nodes", rng.random(n), None, {"gmsh:reals": (1.5,), "gmsh:integers": (3,)}),
+        Dat("part", "nodes", rng.random((some.size, 2)), some),
+        Dat("stress", "cells", rng.random((k, 3, 3)).astype(np.float32)),
+        Dat("count", "cells", rng.integers(-(2**53), 2**53, k)),
+        Dat("flag", "line", rng.random(len(lines)) < 0.5),
+        Dat("wide", "line", rng.random((len(lines), 11))),
+        Dat("one", "cells", rng.random((k, 1))),
+        Dat(
+            "corner",
+            "cells",
+            rng.random((k, 3, 2)),
+            None,
+            {"gmsh:section": "ElementNodeData"},
+        ),
+    ]
+    pairs = np.stack([rng.permutation(n)[:3], rng.permutation(n)[:3]], axis=1).astype(np.int32)
+    attrs = {"dim": 1, "slave": 2, "master": 1, "affine": tuple(np.eye(4).ravel().tolist())}
+    mesh, _ = assemble.assemble(
+        points,
+        blocks,
+        node_label=rng.permutation(n) * 2 + 7,
+        tag_names={("physical", 2): {5: "a b", 6: 'c"d', -9: "é"}},
+        dats=dats,
+        lists=[IndexList("gmsh:periodic", "nodes", pairs, attrs)],
+    )
+    ref = Tag.from_ids("medit:ref", "nodes", rng.integers(0, 3, n), {1: "corner", 2: "rest"})
+    other = Tag("zone", "cells", table.values, table.group_offset, table.group_id, {6: "six"})
+    return mesh.with_(tags=[ref, other])
+
+
+def big_endian(data, version):
+    """The same binary file as a machine of the other byte order writes it: MSH 2.2, plain."""
+    assert version == "2.2"
+    head, rest = data.split(b"$EndMeshFormat\n", 1)
+    head = head.replace(struct.pack("<i", 1), struct.pack(">i", 1))
+    out = [head, b"$EndMeshFormat\n"]
+    before, rest = rest.split(b"$Nodes\n", 1)
+    count, rest = rest.split(b"\n", 1)
+    n = int(count)
+    nodes = np.frombuffer(rest[: 28 * n], [("i", "<i4"), ("x", "<f8", 3)])
+    out += [before, b"$Nodes\n", count, b"\n", nodes.astype([("i", ">i4"), ("x", ">f8", 3)]).tobytes()]
+    middle, rest = rest[28 * n :].split(b"$Elements\n", 1)
+    count, rest = rest.split(b"\n", 1)
+    body, tail = rest.split(b"\n$EndElements\n", 1)
+    out += [middle, b"$Elements\n", count, b"\n"]
+    out += [np.frombuffer(body, "<i4").astype(">i4").tobytes(), b"\n$EndElements\n", tail]
+    return b"".join(out)
