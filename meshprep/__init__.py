@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from .io import read, write
     from .loops import LoopRequest, read_requests
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
-    from .pipeline import Options, Prepared, prepare
+    from .options import Options
+    from .pipeline import Prepared, prepare
     from .topology import derive
 
 _HOME = {
@@ -41,7 +42,7 @@ _HOME = {
     "LoopRequest": "meshprep.loops",
     "Mesh": "meshprep.mesh",
     "MeshprepError": "meshprep_runtime",
-    "Options": "meshprep.pipeline",
+    "Options": "meshprep.options",
     "Ordering": "meshprep_runtime",
     "ParLoop": "meshprep_runtime",
     "Plan": "meshprep_runtime",

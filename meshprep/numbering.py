@@ -31,7 +31,8 @@ class Numbering:
     def __init__(self, mesh: Mesh, settled: Iterable[str] = ()) -> None:
         self.mesh = mesh
         self._order = {s.name: Ordering.identity(s.size) for s in mesh.sets.values() if not s.parts}
-        self._settled = {leaf for name in settled for leaf in self.leaves(name)}
+        self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
+        self._settled = set(self._frozen)
 
     def leaves(self, name: str) -> tuple[str, ...]:
         """The parts of a union set; the set itself where it has none."""
@@ -41,6 +42,10 @@ class Numbering:
     def is_settled(self, name: str) -> bool:
         """True when any part of the set must not move any more."""
         return any(leaf in self._settled for leaf in self.leaves(name))
+
+    def is_frozen(self, name: str) -> bool:
+        """True when the set keeps the order of the mesh."""
+        return any(leaf in self._frozen for leaf in self.leaves(name))
 
     def ordering(self, name: str) -> Ordering:
         """The present ordering of a set."""

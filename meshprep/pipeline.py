@@ -1,83 +1,39 @@
 """The steps in their order: topology, locality, blocks, grouping, colours, plan; nothing else.
 
 ``prepare`` is the one entrance. Every step is a function of arrays in a folder of its own; only
-this module knows them all.
+this module and :mod:`cutting` know them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from . import metrics
-from .colour import sort_by_colour
+from .cutting import colour, cut
 from .geometry import centroids
-from .incidence import stack
 from .loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from .mesh import Mesh
 from .numbering import Numbering
-from .partition import PARTITIONERS, BlockProblem, Blocks, partition
+from .options import Options
 from .provenance import about
-from .reorder import METHODS, LocalityProblem, group_points, keep_parts, locality_order, propagate
-from .staging import StagingError, build_variant
+from .reorder import METHODS, LocalityProblem, keep_parts, locality_order, propagate
+from .staging import StagingError
 from .topology import derive
 
+__all__ = ["STAGES", "Options", "Prepared", "plan_request_maps", "prepare"]
+
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "renumbering")
-TARGETS = ("gpu", "cpu")
 Progress = Callable[[int, int, str], None]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What can be chosen; the defaults suit a GPU.
-
-    Parameters
-    ----------
-    method : str
-        Locality order: a name in ``reorder.METHODS``.
-    partition : str or None
-        A name in ``partition.PARTITIONERS``; None takes the default, or ``contiguous`` where the
-        loop's set has its order already.
-    partition_options : mapping
-        Options of the partitioner.
-    block_size : int
-        The largest number of elements in a block; a loop's own wins.
-    target : str
-        ``"gpu"`` or ``"cpu"``, recorded in the plan.
-    sort_by_colour : bool
-        Sort the elements of each block by thread colour (leading loops only).
-    seed : int
-    """
-
-    method: str = "gps"
-    partition: str | None = None
-    partition_options: Mapping[str, Any] = field(default_factory=dict)
-    block_size: int = 256
-    target: str = "gpu"
-    sort_by_colour: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_choice("method", self.method, METHODS)
-        check_choice("target", self.target, TARGETS)
-        if self.partition is not None:
-            check_choice("partitioner", self.partition, PARTITIONERS)
-        if self.block_size < 1:
-            raise MeshprepError(f"block size {self.block_size} must be at least 1")
-
-
-DEFAULT_PARTITION = "metis"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,33 +80,19 @@ def prepare(
     with clock.stage("locality"):
         locality = _order_for_locality(numbering, specs[0].loop, options)
     variants: dict[str, Variant] = {}
+    notes: dict[str, Mapping[str, Any]] = {}
     for spec in specs:
         own = replace(options, **spec.options)
         with clock.stage("blocks and grouping"):
-            cut = _cut(numbering, spec.loop, own)
+            blocks = cut(numbering, spec, own)
         with clock.stage("colours and staging"):
-            variants[spec.loop.name] = _colour(numbering, spec.loop, cut, own)
+            variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
+        notes[spec.loop.name] = blocks.notes
     with clock.stage("renumbering"):
         numbering.follow(propagate(full, numbering.settled()))
         plan = _assemble(mesh, numbering, specs, variants, options)
-        measured = _measure(full, plan, locality) | {"seconds": clock.seconds}
+        measured = _measure(full, plan, locality, notes) | {"seconds": clock.seconds}
     return Prepared(*_finish(mesh, plan, measured))
-
-
-@dataclass(frozen=True, eq=False)
-class _Cut:
-    """The blocks of one loop in the settled order of its from-set."""
-
-    block_offset: NDArray[np.int64]
-    partitioner: str
-    leads: bool
-    notes: Mapping[str, Any]
-
-
-def check_choice(what: str, value: str, known: Collection[str]) -> None:
-    """Raise MeshprepError, listing the choices, unless the value is one of them."""
-    if value not in known:
-        raise MeshprepError(f"{what} '{value}' is unknown: use {', '.join(known)}")
 
 
 class _Clock:
@@ -190,7 +132,9 @@ def _order_for_locality(
     if numbering.is_settled(points):
         numbering.follow(propagate(numbering.mesh, numbering.settled()))
         return None
-    problem = LocalityProblem(leading.table, size, centroids(numbering.mesh, points))
+    needed = METHODS[options.method].needs_coordinates
+    where = centroids(numbering.mesh, points) if needed else None
+    problem = LocalityProblem(leading.table, size, where)
     found = locality_order(problem, options.method)
     parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
     numbering.move(points, keep_parts(found.ordering.new_to_old, parts), settle=False)
@@ -204,88 +148,6 @@ def _order_for_locality(
         "before": asdict(found.before),
         "after": asdict(found.after),
     }
-
-
-def _cut(numbering: Numbering, loop: Loop, options: Options) -> _Cut:
-    """Cut a loop into blocks; the first loop over a set orders that set and what it reaches."""
-    asked = options.partition
-    leads = not numbering.is_settled(loop.over)
-    if not leads and asked not in (None, "contiguous"):
-        raise MeshprepError(
-            f"loop '{loop.name}': set '{loop.over}' has its order already, so its blocks can only "
-            f"be contiguous, not '{asked}': leave the partitioner out, or name this loop first"
-        )
-    name = asked or (DEFAULT_PARTITION if leads and loop.maps else "contiguous")
-    blocks = _partition(numbering, loop, name, options)
-    if leads:
-        numbering.move(loop.over, blocks.new_to_old, settle=True)
-    _group(numbering, loop, blocks.block_offset)
-    return _Cut(blocks.block_offset, name, leads, blocks.notes)
-
-
-def _partition(numbering: Numbering, loop: Loop, name: str, options: Options) -> Blocks:
-    """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
-    mesh = numbering.mesh
-    maps = [numbering.map(m) for m in loop.maps]
-    n = mesh.size(loop.over)
-    table, n_points = np.empty((n, 0), np.int32), 0
-    if maps:
-        table, n_points = stack([m.table for m in maps], [mesh.size(m.to_set) for m in maps])
-    where = centroids(mesh, loop.over)
-    where = None if where is None else numbering.ordering(loop.over).apply(where)
-    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
-    notes: dict[str, Any] = {}
-    for leaf in numbering.leaves(loop.over):
-        rows = slice(base, base + mesh.size(leaf))
-        problem = BlockProblem(
-            table=table[rows],
-            n_points=n_points,
-            block_size=options.block_size,
-            coordinates=None if where is None else where[rows],
-            seed=options.seed,
-        )
-        blocks = partition(problem, name, options.partition_options)
-        orders.append(blocks.new_to_old + np.int32(base))
-        offsets.append(blocks.block_offset[1:] + base)
-        notes |= blocks.notes
-        base = rows.stop
-    return Blocks(np.concatenate(orders), np.concatenate(offsets), notes)
-
-
-def _group(numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64]) -> None:
-    """Order every set that the loop reaches by the blocks that use it [S19 2.3.2]."""
-    mesh = numbering.mesh
-    for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
-        if numbering.is_settled(points):
-            continue
-        tables = [numbering.map(m).table for m in loop.maps if mesh.map(m).to_set == points]
-        order = group_points(np.hstack(tables), mesh.size(points), block_offset)
-        parts = [mesh.size(p) for p in numbering.leaves(points)]
-        numbering.move(points, keep_parts(order, parts), settle=True)
-
-
-def _colour(numbering: Numbering, loop: Loop, cut: _Cut, options: Options) -> Variant:
-    mesh = numbering.mesh
-    variant = build_variant(
-        loop,
-        {m: numbering.map(m) for m in loop.maps},
-        {name: s.size for name, s in mesh.sets.items()},
-        mesh.size(loop.over),
-        cut.block_offset,
-        block_size=options.block_size,
-        target=options.target,
-        partitioner=cut.partitioner,
-    )
-    if not (options.sort_by_colour and cut.leads):
-        return variant
-    order = sort_by_colour(variant.thread_colour, variant.block_offset)
-    numbering.move(loop.over, order, settle=True)
-    return replace(
-        variant,
-        sorted_by_colour=True,
-        thread_colour=variant.thread_colour[order],
-        local={name: np.ascontiguousarray(t[:, order]) for name, t in variant.local.items()},
-    )
 
 
 def _assemble(
@@ -334,14 +196,16 @@ def _derived_tags(
     return tags
 
 
-def _measure(full: Mesh, plan: Plan, locality: dict[str, Any] | None) -> dict[str, Any]:
+def _measure(
+    full: Mesh, plan: Plan, locality: dict[str, Any] | None, notes: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
     """Figures of every loop: its input order cut into chunks, and the plan."""
     loops = {}
     for name, loop_plan in plan.loops.items():
         variant = loop_plan.variant()
         maps = {m: full.map(m) for m in loop_plan.loop.maps}
         before = _baseline(loop_plan.loop, maps, plan.sizes, variant.block_size)
-        after = metrics.measure(loop_plan, variant)
+        after = metrics.measure(loop_plan, variant) | {"partition": dict(notes[name])}
         loops[name] = {variant.name: {"before": before, "after": after}}
     return {"locality": locality, "loops": loops}
 

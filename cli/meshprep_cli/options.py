@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
-    from meshprep.pipeline import Options
+    from meshprep.options import Options
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
 Format = Annotated[
@@ -30,7 +30,7 @@ LoopsFile = Annotated[Path | None, typer.Option("--loops", help="Loops described
 Method = Annotated[str, typer.Option("--method", help="Locality order: gps, rcm, hilbert, none.")]
 Partition = Annotated[
     str | None,
-    typer.Option("--partition", help="How loops are cut into blocks: metis, contiguous."),
+    typer.Option("--partition", help="How loops are cut into blocks: blocks, metis, contiguous."),
 ]
 PartitionOptions = Annotated[
     list[str] | None,
@@ -87,7 +87,7 @@ def pipeline_options(
     seed: int,
 ) -> Options:
     """The pipeline's options; raises MeshprepError for values it does not know."""
-    from meshprep.pipeline import Options
+    from meshprep.options import Options
 
     return Options(
         method=method,
