@@ -228,20 +228,55 @@ def decorated(seed=0):
     return mesh.with_(tags=[ref, other])
 
 
-def big_endian(data, version):
-    """The same binary file as a machine of the other byte order writes it: MSH 2.2, plain."""
-    assert version == "2.2"
-    head, rest = data.split(b"$EndMeshFormat\n", 1)
-    head = head.replace(struct.pack("<i", 1), struct.pack(">i", 1))
-    out = [head, b"$EndMeshFormat\n"]
-    before, rest = rest.split(b"$Nodes\n", 1)
-    count, rest = rest.split(b"\n", 1)
-    n = int(count)
-    nodes = np.frombuffer(rest[: 28 * n], [("i", "<i4"), ("x", "<f8", 3)])
-    out += [before, b"$Nodes\n", count, b"\n", nodes.astype([("i", ">i4"), ("x", ">f8", 3)]).tobytes()]
-    middle, rest = rest[28 * n :].split(b"$Elements\n", 1)
-    count, rest = rest.split(b"\n", 1)
-    body, tail = rest.split(b"\n$EndElements\n", 1)
-    out += [middle, b"$Elements\n", count, b"\n"]
-    out += [np.frombuffer(body, "<i4").astype(">i4").tobytes(), b"\n$EndElements\n", tail]
-    return b"".join(out)
+def binary4(order="<", size=8):
+    """A square of two triangles in MSH 4.1 binary, packed by hand: byte order, width of sizes."""
+    z = {4: "I", 8: "Q"}[size]
+
+    def pack(layout, *values):
+        return struct.pack(order + layout.replace("z", z), *values)
+
+    entities = pack("4z", 0, 0, 1, 0) + pack("i6dz2izi", 3, 0, 0, 0, 1, 1, 0, 2, 5, -6, 1, -9)
+    nodes = pack("4z", 2, 4, 1, 9)
+    nodes += pack("3iz2z6d", 2, 3, 0, 2, 9, 1, 0, 0, 0, 1, 0, 0)
+    nodes += pack("3iz2z10d", 2, 4, 1, 2, 4, 5, 1, 1, 0, 0.25, 0.5, 0, 1, 0.125, 1, 2)
+    elements = pack("4z", 1, 2, 1, 2) + pack("3iz8z", 2, 3, 2, 2, 1, 9, 1, 4, 2, 9, 4, 5)
+    periodic = pack("z3izdzzz", 1, 1, 3, 4, 1, 2.5, 1, 9, 5)
+    data = pack("id", 5, 1.5) + pack("id", 9, -2.5)
+    return b"".join(
+        (
+            b"$MeshFormat\n4.1 1 %d\n" % size + pack("i", 1) + b"\n$EndMeshFormat\n",
+            b'$PhysicalNames\n1\n2 5 "plate"\n$EndPhysicalNames\n',
+            b"$Entities\n" + entities + b"\n$EndEntities\n",
+            b"$Nodes\n" + nodes + b"\n$EndNodes\n",
+            b"$Elements\n" + elements + b"\n$EndElements\n",
+            b"$Periodic\n" + periodic + b"\n$EndPeriodic\n",
+            b'$NodeData\n1\n"t"\n1\n0\n3\n0\n1\n2\n' + data + b"\n$EndNodeData\n",
+        )
+    )
+
+
+def binary2(order="<"):
+    """A triangle in two groups, and a line, in MSH 2.2 binary, packed by hand."""
+
+    def pack(layout, *values):
+        return struct.pack(order + layout, *values)
+
+    nodes = b"".join(pack("i3d", i, i, i * i, 0.5) for i in (3, 1, 2))
+    elements = pack("3i", 2, 2, 2) + pack("6i", 1, 7, 1, 1, 2, 3) + pack("6i", 2, 8, 1, 1, 2, 3)
+    elements += pack("3i", 1, 1, 4) + pack("7i", 3, 9, 2, 1, 5, 1, 2)
+    return b"".join(
+        (
+            b"$MeshFormat\n2.2 1 8\n" + pack("i", 1) + b"\n$EndMeshFormat\n",
+            b"$Nodes\n3\n" + nodes + b"\n$EndNodes\n",
+            b"$Elements\n3\n" + elements + b"\n$EndElements\n",
+        )
+    )
+
+
+KINDS = tuple((version, binary) for version in ("2.2", "4.1") for binary in (False, True))
+
+
+def groups(mesh, name, set_name):
+    """The groups of every element."""
+    tag = mesh.tag(name, set_name)
+    return [tag.groups(row) for row in tag.values]

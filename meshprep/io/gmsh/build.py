@@ -29,6 +29,7 @@ class Notes:
     entity: dict[int, dict[int, int]]
     bare_nodes: bool
     apart: bool
+    numbered: bool
     unnumbered: tuple[str, ...]
     physical: str
 
@@ -71,6 +72,7 @@ def _notes(raw: RawMesh) -> Notes:
         entity,
         any(words[0] == "nodes" for words in raw.notes),
         any(words[0] == "apart" for words in raw.notes),
+        any(words[0] == "numbered" for words in raw.notes),
         tuple(words[1] for words in raw.notes if words[0] == "unnumbered"),
         named[0] if named else "physical",
     )
@@ -212,7 +214,7 @@ def _periodic(link: Any, nodes: Lookup) -> IndexList:
 
 def _blocks(cells: list[Cells], notes: Notes) -> list[Block]:
     """The blocks, without the numbers of the cells where these are as if there were none."""
-    plain, start = True, 1
+    plain, start = not notes.numbered, 1
     for c in cells:
         plain = plain and bool(is_range(c.label, start))
         start += c.label.size

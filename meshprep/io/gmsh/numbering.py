@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -138,6 +139,15 @@ def find_range(
             bad = i
         out[at + i - start] = here
     return bad
+
+
+def unused(taken: Sequence[NDArray[np.int64]], n: int, limit: int) -> NDArray[np.int64]:
+    """``n`` numbers that are not taken: behind the highest, or in the gaps where past ``limit``."""
+    highest = max((int(t.max()) for t in taken if t.size), default=0)
+    if highest + n <= limit:
+        return np.arange(highest + 1, highest + n + 1, dtype=np.int64)
+    size = sum(t.size for t in taken)
+    return np.setdiff1d(np.arange(1, n + size + 1), np.concatenate(taken))[:n]
 
 
 class Distinct(NamedTuple):

@@ -129,6 +129,8 @@ def read_notes(cursor: Cursor) -> tuple[tuple[str, ...], ...]:
         Nodes belong to no entity.
     ``unnumbered TYPE``
         Cells of this type have no numbers of their own.
+    ``numbered``
+        Cells have numbers of their own, even where these are 1, 2, ... through the file.
     ``physical "NAME"``
         The groups are the tag of this name.
     ``apart``
@@ -138,7 +140,7 @@ def read_notes(cursor: Cursor) -> tuple[tuple[str, ...], ...]:
     lines = [line for line in lines if line]
     if lines[:1] != [NOTES_VERSION]:
         raise cursor.error("the notes are of an unknown version: update meshprep or delete them")
-    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "physical": 2, "apart": 1}
+    sizes = {"entity": 4, "nodes": 1, "unnumbered": 2, "numbered": 1, "physical": 2, "apart": 1}
     records = [tuple(line.split(maxsplit=1)) for line in lines[1:]]
     out = []
     for words in records:

@@ -19,6 +19,7 @@ from .carry import INT_LIMIT, Places, find_places, is_text, keeps_section
 from .emit import Sink
 from .homes import Homes, keep_entities, split_entities
 from .info import source, target
+from .numbering import is_range, unused
 from .sections import NOTES_SECTION, NOTES_VERSION
 from .tokens import ASCII, LITTLE
 from .types import NUMBER_OF, TO_FILE
@@ -79,7 +80,7 @@ def write_file(
     node_label = places.node_label
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)
-    cells, unnumbered = _cells(mesh, places, homes)
+    cells, numbers = _cells(mesh, places, homes)
     try:
         with Path(path).open("wb") as file:
             sink = Sink(file, LITTLE if binary else ASCII)
@@ -87,7 +88,7 @@ def write_file(
             _write_names(sink, mesh, places)
             module = write4 if version == "4.1" else write2
             notes = module.write_mesh(sink, mesh, places, homes, cells, node_label)
-            _write_notes(sink, [*notes, *_notes(places, homes, version, unnumbered)])
+            _write_notes(sink, [*notes, *_notes(places, homes, version), *numbers])
             _write_kept(sink, mesh, version, binary)
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
             write_fields(sink, places, labels, {c.set.name: c.set for c in cells})
@@ -96,8 +97,12 @@ def write_file(
 
 
 def _cells(mesh: Mesh, places: Places, homes: Homes) -> tuple[list[Cells], list[str]]:
-    """The sets in order, and the types of those whose numbers are made up."""
-    labels, unnumbered = _cell_labels(places)
+    """The sets in order, and what the reader must be told about their numbers."""
+    labels, notes = _cell_labels(places)
+    start, plain = 1, bool(places.cell_label)
+    for s in places.cells:
+        plain = plain and bool(is_range(labels[s.name], start))
+        start += s.size
     cells = []
     for s in places.cells:
         kind = str(s.cell_type)
@@ -106,28 +111,26 @@ def _cells(mesh: Mesh, places: Places, homes: Homes) -> tuple[list[Cells], list[
             table = read_only(table[:, TO_FILE[kind]])
         dim = shape_of(kind).dim
         cells.append(Cells(s, NUMBER_OF[kind], dim, table, labels[s.name], homes.number[s.name]))
-    return cells, unnumbered
+    return cells, [*notes, "numbered"] if plain else notes
 
 
 def _cell_labels(places: Places) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
     """Numbers of all cells: as they are, else 1, 2, ... through the file.
 
-    Where only some sets have numbers, those of the others follow the highest of them.
+    Where only some sets have numbers, those of the others follow the highest of them, or fill
+    the gaps where that is too high.
     """
     given = places.cell_label
-    highest = max((int(v.max()) for v in given.values() if v.size), default=0)
     missing = [s for s in places.cells if s.name not in given]
-    if highest + sum(s.size for s in missing) > INT_LIMIT:
-        given, highest, missing = {}, 0, list(places.cells)
     out = dict(given)
     lowest = min((int(v.min()) for v in given.values() if v.size), default=1)
     if given and len(missing) == 1 and missing[0].size < lowest:
         # As they were numbered in the file, which needs no note.
         return {**out, missing[0].name: np.arange(1, missing[0].size + 1)}, []
+    free = unused(list(given.values()), sum(s.size for s in missing), INT_LIMIT)
     for s in missing:
-        out[s.name] = np.arange(highest + 1, highest + s.size + 1, dtype=np.int64)
-        highest += s.size
-    return out, [str(s.cell_type) for s in missing] if given else []
+        out[s.name], free = free[: s.size].copy(), free[s.size :]
+    return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
 
 
 def _write_format(sink: Sink, version: str) -> None:
@@ -158,12 +161,11 @@ def _write_names(sink: Sink, mesh: Mesh, places: Places) -> None:
     sink.text("$EndPhysicalNames\n")
 
 
-def _notes(places: Places, homes: Homes, version: str, unnumbered: list[str]) -> list[str]:
+def _notes(places: Places, homes: Homes, version: str) -> list[str]:
     """What tells the reader that something was made up for Gmsh."""
     out = [f"entity {dim} {new} {old}" for dim, new, old in homes.notes]
     if version == "4.1" and places.node_entity is None:
         out.append("nodes")
-    out += [f"unnumbered {kind}" for kind in unnumbered]
     if places.physical_name != "physical":
         out.append(f'physical "{places.physical_name}"')
     return out

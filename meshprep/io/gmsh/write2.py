@@ -15,6 +15,7 @@ from .carry import INT_LIMIT, Places
 from .emit import Sink
 from .homes import Homes
 from .merge2 import may_hold_copies, merge_copies
+from .numbering import unused
 from .periodic import links
 from .raw import RawCells
 
@@ -52,10 +53,9 @@ def _write_elements(
     """Every cell once in order, then the copies of those in several groups. O(n)."""
     first = [_group_columns(places.physical.get(c.set.name), c.label.size) for c in cells]
     copies = [_copies(places.physical.get(c.set.name)) for c in cells]
-    total = sum(c.label.size for c in cells) + sum(rows.size for rows, _ in copies)
-    fresh = max(int(c.label.max()) for c in cells) + 1
-    if fresh + sum(rows.size for rows, _ in copies) > INT_LIMIT:
-        raise MeshprepError("cells in several groups need more numbers than MSH 2.2 has: use 4.1")
+    n_copies = sum(rows.size for rows, _ in copies)
+    total = sum(c.label.size for c in cells) + n_copies
+    fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
     apart = _must_stay_apart(places, cells, first, copies)
     sink.begin("Elements")
     sink.text(f"{total}\n")
@@ -64,8 +64,7 @@ def _write_elements(
         rows = np.arange(c.label.size)
         _write_runs(sink, c, part, rows, c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
-        label = np.arange(fresh, fresh + rows.size, dtype=np.int64)
-        fresh += rows.size
+        label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
         _write_runs(sink, c, places.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
     return ["apart"] if apart else []

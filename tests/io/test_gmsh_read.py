@@ -1,0 +1,241 @@
+"""What the Gmsh reader makes of files written by hand."""
+
+import numpy as np
+import pytest
+from gmsh_meshes import MSH2, MSH4, binary2, binary4, groups
+
+from meshprep.io.compare import difference
+from meshprep.io.gmsh import read
+from meshprep_runtime.errors import MeshprepError
+
+
+@pytest.fixture
+def load(tmp_path):
+    def read_text(text):
+        path = tmp_path / "mesh.msh"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read(path)
+
+    return read_text
+
+
+def sizes(mesh):
+    return {s.name: s.size for s in mesh.sets.values()}
+
+
+def dat(mesh, name, set_name="nodes"):
+    return mesh.dat(name, set_name).values.tolist()
+
+
+def test_version_2(load):
+    mesh = load(MSH2)
+    assert sizes(mesh) == {"nodes": 5, "line": 1, "cells": 2, "vertex": 1}
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert mesh.cell_map("line").table.tolist() == [[3, 0]]
+    assert mesh.cell_map("vertex").table.tolist() == [[1]]
+    assert dat(mesh, "coordinates")[2:] == [[1, 1, 0.1], [0, 1, 1e-3], [7, 7, 7]]
+    assert dat(mesh, "label") == [10, 20, 30, 5, 99]
+    # Element 8 is a copy of 2 for a second group.
+    assert dat(mesh, "label", "cells") == [2, 4]
+    assert groups(mesh, "physical", "cells") == [(5, 6), (5,)]
+    assert groups(mesh, "entity", "cells") == [(1,), (2,)]
+    assert groups(mesh, "partition", "cells") == [(), (1,)]
+    assert groups(mesh, "physical", "line") == [(7,)]
+    assert mesh.tag("physical", "vertex") is None
+    assert mesh.tag("physical", "line").names == {7: "left side"}
+    assert mesh.tag("physical", "cells").names == {5: 'fluid "inner"', 6: "whole"}
+    assert mesh.extras["gmsh"]["sections"] == (("Comments", b"made by hand\n"),)
+
+
+def test_values_of_version_2(load):
+    mesh = load(MSH2)
+    assert dat(mesh, "pressure") == [1, 2, 3.25, -4e-5, 0]
+    assert mesh.dat("pressure", "nodes").attrs["gmsh:reals"] == (0.5,)
+    assert mesh.dat("pressure", "nodes").attrs["gmsh:integers"] == (2,)
+    flux = mesh.dat("flux", "cells")
+    # The values of the copy are those of the cell.
+    assert (flux.index.tolist(), flux.values.tolist()) == ([0], [[1, 2, 3]])
+    assert flux.attrs["gmsh:strings"] == ("scheme",)
+    assert flux.attrs["gmsh:integers"] == (0, 77)
+    assert dat(mesh, "corner", "cells") == [[[1], [2], [3]], [[4], [5], [6]]]
+
+
+def test_periodic_of_version_2(load):
+    (link,) = load(MSH2).lists
+    assert link.index.tolist() == [[1, 0], [2, 3]]
+    affine = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    assert dict(link.attrs) == {
+        **{"kind": "periodic", "dim": 1, "slave": 3, "master": 4},
+        "affine": affine,
+    }
+
+
+def test_version_4(load):
+    mesh = load(MSH4)
+    assert sizes(mesh) == {"nodes": 5, "vertex": 1, "line": 1, "cells": 2}
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert dat(mesh, "label") == [50, 2, 4, 3, 1]
+    assert dat(mesh, "gmsh:entity_dim") == [0, 1, 1, 2, 2]
+    assert dat(mesh, "gmsh:entity_tag") == [1, 3, 3, 1, 1]
+    inside = mesh.dat("gmsh:parametric", "nodes")
+    assert inside.index.tolist() == [1, 2, 3, 4]
+    assert inside.values.tolist() == [[0.25, 0, 0], [0.75, 0, 0], [0.5, 0.125, 0], [0, 1, 0]]
+    assert groups(mesh, "entity", "cells") == [(1,), (2,)]
+    assert groups(mesh, "physical", "cells") == [(5,), ()]
+    # Gmsh marks groups of the other orientation by a sign.
+    assert groups(mesh, "physical", "line") == [(7, -8)]
+    assert mesh.tag("physical", "vertex") is None
+    assert mesh.lists[0].index.tolist() == [[1, 0]]
+    u = mesh.dat("u", "nodes")
+    assert u.index.tolist() == [0, 1]
+    assert np.array_equal(u.values, [[np.nan, np.inf, -np.inf], [1, 2, 3]], equal_nan=True)
+
+
+def test_entities_of_version_4(load):
+    table = load(MSH4).extras["gmsh"]["entities"]
+    assert [(e.dim, e.tag, e.physical, e.bounding) for e in table] == [
+        (0, 1, (), ()),
+        (1, 3, (7, -8), (1, -2)),
+        (1, 4, (), ()),
+        (2, 1, (5,), (-3,)),
+        (2, 2, (), (3, 4)),
+    ]
+    assert table[1].box == (0, 0, 0, 1, 0, 0)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("size", [4, 8])
+def test_version_4_binary(load, order, size):
+    mesh = load(binary4(order, size))
+    assert sizes(mesh) == {"nodes": 4, "cells": 2}
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert dat(mesh, "coordinates") == [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0.125]]
+    assert dat(mesh, "label") == [9, 1, 4, 5]
+    assert mesh.dat("gmsh:parametric", "nodes").values.tolist() == [[0.25, 0.5, 0], [1, 2, 0]]
+    assert groups(mesh, "physical", "cells") == [(5, -6), (5, -6)]
+    assert mesh.tag("physical", "cells").names == {5: "plate"}
+    assert mesh.lists[0].index.tolist() == [[0, 3]]
+    assert mesh.lists[0].attrs["affine"] == (2.5,)
+    assert mesh.dat("t", "nodes").index.tolist() == [0, 3]
+    assert dat(mesh, "t") == [-2.5, 1.5]
+    assert mesh.extras["gmsh"]["entities"][0].bounding == (-9,)
+    assert mesh.extras["gmsh"]["mode"] == {"<": "little", ">": "big"}[order]
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_version_2_binary(load, order):
+    mesh = load(binary2(order))
+    assert sizes(mesh) == {"nodes": 3, "cells": 1, "line": 1}
+    assert mesh.cell_map("cells").table.tolist() == [[1, 2, 0]]
+    assert dat(mesh, "coordinates") == [[3, 9, 0.5], [1, 1, 0.5], [2, 4, 0.5]]
+    assert groups(mesh, "physical", "cells") == [(7, 8)]
+    assert groups(mesh, "partition", "line") == [(5,)]
+
+
+def test_line_ends_of_windows(load):
+    for text in (MSH2, MSH4):
+        assert difference(load(text), load(text.replace("\n", "\r\n"))) is None
+
+
+def test_names_in_latin_1(load):
+    mesh = load(MSH2.encode().replace(b"whole", b"tr\xe8s gro\xdf"))
+    assert mesh.tag("physical", "cells").names[6] == "très groß"
+    mesh = load(MSH2.replace("whole", "très groß").encode())
+    assert mesh.tag("physical", "cells").names[6] == "très groß"
+
+
+def test_numbers_spread_widely(load):
+    mesh = load(MSH4.replace("50", "900000000000000"))
+    assert dat(mesh, "label")[0] == 900000000000000
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3]]
+
+
+def test_plain_numbers_are_not_kept(load):
+    text = MSH4[: MSH4.index("$Nodes")] + (
+        "$Nodes\n1 3 1 3\n2 1 0 3\n1\n2\n3\n0 0 0\n1 0 0\n0 1 0\n$EndNodes\n"
+        "$Elements\n2 2 1 2\n1 3 1 1\n1 1 2\n2 1 2 1\n2 1 2 3\n$EndElements\n"
+    )
+    assert not [d for d in load(text).dats if d.name == "label"]
+
+
+@pytest.mark.parametrize(("version", "expected"), [("2", 4), ("2.0", 4), ("2.1", 4)])
+def test_the_third_tag_of_older_versions_is_the_partition(load, version, expected):
+    text = MSH2.replace("2.2 0 8", f"{version} 0 8").replace("4 2 4 5 2 1 1", "4 2 3 5 2 4")
+    assert groups(load(text), "partition", "cells") == [(), (expected,)]
+
+
+def test_true_duplicates_stay(load):
+    text = MSH2.replace("8 2 2 6 1 10 20 30", "8 2 2 5 1 10 20 30")
+    mesh = load(text)
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3], [0, 1, 2]]
+    assert groups(mesh, "physical", "cells") == [(5,), (5,), (5,)]
+
+
+def test_values_several_times(load):
+    again = MSH2[MSH2.index("$NodeData") : MSH2.index("$ElementData")]
+    mesh = load(MSH2 + again.replace("0.5", "0.75") + again)
+    found = [d for d in mesh.dats if d.name == "pressure"]
+    assert [d.attrs["gmsh:reals"] for d in found] == [(0.5,), (0.75,), (0.5,)]
+    assert [d.attrs.get("gmsh:copy") for d in found] == [None, None, 1]
+
+
+def test_values_with_a_name_that_means_something_else(load):
+    mesh = load(MSH2.replace('"pressure"', '"label"'))
+    assert dat(mesh, "label") == [10, 20, 30, 5, 99]
+    assert mesh.dat("gmsh:label", "nodes").attrs["gmsh:name"] == "label"
+
+
+def test_values_at_some_corners(load):
+    text = MSH2.replace("2 3 1 2 3\n4 3 4 5 6", "2 2 1 2\n4 3 4 5 6")
+    found = [d for d in load(text).dats if d.name == "corner"]
+    assert [d.values.shape for d in found] == [(1, 2, 1), (1, 3, 1)]
+    assert [d.index.tolist() for d in found] == [[0], [1]]
+
+
+def test_numbers_with_very_many_digits(load):
+    # Half-way between two doubles but for the last digit, which decides.
+    hard = "1.00000000000000011102230246251565404236316680908203125"
+    for last, expected in (("0", 1.0), ("1", 1.0000000000000002)):
+        mesh = load(MSH2.replace("30 1 1 0.1", f"30 1 1 {hard}{last}"))
+        assert dat(mesh, "coordinates")[2][2] == expected
+    mesh = load(MSH4.replace("1 1 0 0.75", f"1 1 0 {hard}1"))
+    assert mesh.dat("gmsh:parametric", "nodes").values[1, 0] == 1.0000000000000002
+    mesh = load(MSH2.replace("4 3 4 5 6", f"4 3 4 5 {hard}1"))
+    assert dat(mesh, "corner", "cells")[1][2] == [1.0000000000000002]
+
+
+def test_ghosts_and_partitions(load):
+    head, tail = MSH4.split("$Nodes", 1)
+    parts = (
+        "$PartitionedEntities\n3\n1\n77 2\n0 0 2 0\n"
+        "1 2 1 1 3 0 0 0 1 1 0 1 5 0\n2 2 1 2 1 2 0 0 0 1 1 0 0 0\n$EndPartitionedEntities\n"
+    )
+    ghosts = "$GhostElements\n3\n3 3 2 1 2\n2 1 1 3\n12345 1 1 2\n$EndGhostElements\n"
+    mesh = load(f"{head}{parts}$Nodes{tail}{ghosts}")
+    assert groups(mesh, "partition", "cells") == [(3, -1, -2), (1, 2, -3)]
+    table = mesh.extras["gmsh"]["partitioned"]
+    assert (table["count"], table["ghosts"]) == (3, ((77, 2),))
+    assert [e.parent for e in table["entities"]] == [(2, 1), (2, 1)]
+
+
+def test_second_order_stands_in_the_order_of_vtk(load):
+    rows = "\n".join(f"{i} {i} 0 0" for i in range(1, 11))
+    text = (
+        f"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n10\n{rows}\n$EndNodes\n$Elements\n1\n"
+        '1 11 2 0 1 1 2 3 4 5 6 7 8 9 10\n$EndElements\n$ElementNodeData\n1\n"v"\n0\n3\n0\n1\n1\n'
+        "1 10 0 1 2 3 4 5 6 7 8 9\n$EndElementNodeData\n"
+    )
+    mesh = load(text)
+    assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2, 3, 4, 5, 6, 7, 9, 8]]
+    assert mesh.dat("v", "cells").values.ravel().tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 9, 8]
+
+
+def test_sections_of_unknown_names_are_left_out(load):
+    mesh = load(MSH2 + "$Private\nanything $ at all\n$EndPrivate\n")
+    assert mesh.extras["gmsh"]["sections"][-1] == ("Private", b"")
+
+
+def test_without_cells(load):
+    text = MSH2[: MSH2.index("$Elements")] + "$Elements\n0\n$EndElements\n"
+    with pytest.raises(MeshprepError, match="there are no cells"):
+        load(text)

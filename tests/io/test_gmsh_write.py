@@ -1,0 +1,391 @@
+"""What the Gmsh writer puts on disk, and that reading it gives the mesh back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep.io.assemble import Block, GroupTable, assemble
+from meshprep.io.compare import difference
+from meshprep.io.gmsh import FORMAT, losses, read, write
+from meshprep.mesh import Dat, IndexList, Mesh, Tag
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+
+both = pytest.mark.parametrize("binary", [False, True])
+every = pytest.mark.parametrize(("version", "binary"), KINDS)
+
+
+def again(mesh, folder, **options):
+    path = folder / "again.msh"
+    write(mesh, path, **options)
+    return read(path)
+
+
+def hand(folder, text):
+    path = folder / "hand.msh"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(path)
+
+
+def section(path, name):
+    """The lines of a section of a text file."""
+    body = path.read_text().split(f"${name}\n")[1].split(f"$End{name}")[0]
+    return [line.split() for line in body.splitlines()]
+
+
+def nodes_on_disk(path):
+    """Number and coordinates of the nodes of a text file, MSH 4.1, in their order."""
+    rows = section(path, "Nodes")
+    out, at = [], 1
+    for _ in range(int(rows[0][0])):
+        n = int(rows[at][3])
+        numbers, points = rows[at + 1 : at + 1 + n], rows[at + 1 + n : at + 1 + 2 * n]
+        out += [(int(i[0]), *map(float, p[:3])) for i, p in zip(numbers, points, strict=True)]
+        at += 1 + 2 * n
+    return out
+
+
+@every
+@pytest.mark.parametrize("seed", range(3))
+def test_everything_comes_back(tmp_path, version, binary, seed):
+    mesh = decorated(seed)
+    assert losses(mesh, version=version) == []
+    found = again(mesh, tmp_path, version=version, binary=binary)
+    assert difference(mesh, found) is None
+    assert mesh.content_hash() == found.content_hash()
+    for d in mesh.dats:
+        same = next(x for x in found.dats if (x.name, x.set) == (d.name, d.set))
+        assert same.values.dtype == d.values.dtype
+        assert same.values.shape == d.values.shape
+
+
+@every
+@pytest.mark.parametrize("text", [MSH2, MSH4])
+def test_files_by_hand_come_back(tmp_path, version, binary, text):
+    mesh = hand(tmp_path, text)
+    assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+
+
+@every
+def test_the_second_file_is_the_first(tmp_path, version, binary):
+    first, second = tmp_path / "1.msh", tmp_path / "2.msh"
+    write(decorated(), first, version=version, binary=binary)
+    write(read(first), second)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_version_and_mode_are_those_of_the_source(tmp_path):
+    for text, head in ((MSH2, b"2.2 0 8"), (MSH4, b"4.1 0 8"), (binary4(), b"4.1 1 8")):
+        write(hand(tmp_path, text), tmp_path / "out.msh")
+        assert (tmp_path / "out.msh").read_bytes()[12:19] == head
+    points, triangles, _ = plate()
+    write(assemble(points, [Block("triangle", triangles)])[0], tmp_path / "out.msh")
+    assert (tmp_path / "out.msh").read_bytes()[12:19] == b"4.1 1 8"
+    assert dict(FORMAT.options) == {"version": None, "binary": None}
+
+
+@both
+def test_a_new_order_stays_on_disk(tmp_path, binary):
+    r = np.random.default_rng(5)
+    mesh = hand(tmp_path, MSH4)
+    order = {
+        "nodes": Ordering.from_new_to_old(np.array([3, 0, 4, 2, 1])),
+        "cells": Ordering.from_new_to_old(r.permutation(2)),
+    }
+    mesh = mesh.renumber(order)
+    for version in ("2.2", "4.1"):
+        assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+    path = tmp_path / "text.msh"
+    write(mesh, path, version="4.1", binary=False)
+    expected = np.column_stack([[3, 50, 1, 4, 2], mesh.coordinates]).tolist()
+    assert [list(row) for row in nodes_on_disk(path)] == expected
+    write(mesh, path, version="2.2", binary=False)
+    assert [[float(x) for x in row] for row in section(path, "Nodes")[1:]] == expected
+
+
+def test_numbers_without_labels(tmp_path):
+    points, triangles, lines = plate(2)
+    mesh, _ = assemble(points, [Block("line", lines), Block("triangle", triangles)])
+    path = tmp_path / "text.msh"
+    write(mesh, path, version="2.2", binary=False)
+    assert [int(row[0]) for row in section(path, "Nodes")[1:]] == list(range(1, 10))
+    rows = section(path, "Elements")[1:]
+    assert [int(row[0]) for row in rows] == list(range(1, 11))
+    assert [[int(i) - 1 for i in row[-3:]] for row in rows[2:]] == triangles.tolist()
+    assert not [d for d in read(path).dats if d.name == "label"]
+
+
+def test_cells_in_several_groups_are_repeated_behind_all_others(tmp_path):
+    path = tmp_path / "text.msh"
+    write(hand(tmp_path, MSH2), path)
+    rows = [[int(x) for x in row] for row in section(path, "Elements")[1:]]
+    assert rows == [
+        [1, 1, 2, 7, 3, 5, 10],
+        [2, 2, 2, 5, 1, 10, 20, 30],
+        [4, 2, 4, 5, 2, 1, 1, 10, 30, 5],
+        [9, 15, 2, 0, 4, 20],
+        [10, 2, 2, 6, 1, 10, 20, 30],
+    ]
+
+
+@every
+def test_equal_cells_of_different_groups_are_no_copies(tmp_path, version, binary):
+    points, triangles, _ = plate(2)
+    twice = np.concatenate([triangles, triangles[:1]])
+    block = Block("triangle", twice, tags={"physical": np.array([1] * 8 + [2])})
+    mesh, _ = assemble(points, [block])
+    assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+
+
+def test_equal_cells_in_several_groups_need_version_4(tmp_path):
+    points, triangles, _ = plate(2)
+    twice = np.concatenate([triangles, triangles[:1]])
+    place = np.array([0] * 8 + [1], dtype=np.int32)
+    table = GroupTable(place, np.array([0, 1, 3]), np.array([1, 1, 2]))
+    tags = {"physical": table, "entity": np.ones(9, np.int64)}
+    mesh, _ = assemble(points, [Block("triangle", twice, tags=tags)])
+    with pytest.raises(MeshprepError, match=r"cannot be told apart in MSH 2.2: write version 4.1"):
+        write(mesh, tmp_path / "out.msh", version="2.2")
+    assert difference(mesh, again(mesh, tmp_path, version="4.1")) is None
+
+
+def test_groups_that_differ_split_entities(tmp_path):
+    mesh = hand(tmp_path, MSH4)
+    tag = Tag.from_ids("physical", "cells", np.array([5, 6]), {5: "fluid"})
+    entity = Tag.from_ids("entity", "cells", np.array([1, 1]))
+    tags = [t for t in mesh.tags if t.set != "cells"] + [tag, entity]
+    mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags, mesh.lists, mesh.extras)
+    path = tmp_path / "split.msh"
+    write(mesh, path)
+    # The cell with the groups of the table keeps entity 1; 2 is taken, so that 3 is new.
+    assert section(path, "Elements")[-4:] == [
+        ["2", "1", "2", "1"],
+        ["3", "50", "2", "4"],
+        ["2", "3", "2", "1"],
+        ["2", "50", "4", "3"],
+    ]
+    assert section(path, "Meshprep") == [["1"], ["entity", "2", "3", "1"]]
+    found = read(path)
+    assert difference(mesh, found) is None
+    assert [e.tag for e in found.extras["gmsh"]["entities"] if e.dim == 2] == [1, 2]
+
+
+def test_entities_made_up_have_boxes(tmp_path):
+    points, triangles, lines = plate(2)
+    tags = {"physical": np.array([4, 4, 4, 4, 9, 9, 9, 9])}
+    blocks = [Block("line", lines), Block("triangle", triangles, tags=tags)]
+    path = tmp_path / "made.msh"
+    write(assemble(points, blocks)[0], path, binary=False)
+    rows = [[float(x) for x in row] for row in section(path, "Entities")]
+    assert rows[0] == [0, 1, 2, 0]
+    corner = points[triangles[:4]]
+    box = [*corner.min(axis=(0, 1)), *corner.max(axis=(0, 1))]
+    # A number or list is a line of its own.
+    flat = [x for row in rows[1:] for x in row]
+    assert flat[:9] == [1, *points[lines].min(axis=(0, 1)), *points[lines].max(axis=(0, 1)), 0, 0]
+    assert flat[9:19] == [1, *box, 1, 4, 0]
+    assert flat[19] == 2
+    assert flat[26:] == [1, 9, 0]
+
+
+@every
+def test_the_only_other_tag_becomes_the_physical_groups(tmp_path, version, binary):
+    points, triangles, _ = plate(2)
+    block = Block("triangle", triangles, tags={"su2:tag": np.arange(8) % 3})
+    mesh, _ = assemble(points, [block], tag_names={("su2:tag", 2): {1: "wall", 2: "far field"}})
+    found = again(mesh, tmp_path, version=version, binary=binary)
+    assert difference(mesh, found) is None
+    content = (tmp_path / "again.msh").read_bytes()
+    assert b'2 2 "far field"\n' in content
+    assert b'physical "su2:tag"\n' in content
+
+
+def numbered(*labels):
+    """Lines and triangles with these numbers, None for none."""
+    points, triangles, lines = plate(2)
+    blocks = [Block("line", lines, labels[0]), Block("triangle", triangles, labels[1])]
+    return assemble(points, blocks)[0]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        (None, np.arange(8) + 3),
+        (None, np.arange(8)[::-1]),
+        (np.array([9, 7]), None),
+        (np.array([2, 1]), np.arange(8)[::-1] + 10),
+        (np.array([2, 1]), np.arange(8)[::-1]),
+        (np.array([0, 2**31 - 1]), None),
+    ],
+)
+@every
+def test_some_cells_are_numbered(tmp_path, version, binary, labels):
+    mesh = numbered(*labels)
+    assert losses(mesh, version=version) == []
+    assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+
+
+def test_numbers_that_do_not_fit():
+    lost = ["cell numbers (some occur twice or are out of range)"]
+    assert losses(numbered(np.array([1, 2**31]), None)) == []
+    assert losses(numbered(np.array([1, 2**31]), None), version="2.2") == lost
+    assert losses(numbered(np.array([1, -2]), None)) == lost
+    double = numbered(np.array([5, 5]), None)
+    assert losses(double) == []
+    values = Dat("v", "line", np.array([1.0, 2.0]))
+    assert losses(double.with_(dats=[values])) == lost
+    nodes = Dat("label", "nodes", np.array([1, 1, 2, 3, 4, 5, 6, 7, 8]))
+    assert losses(numbered(None, None).with_(dats=[nodes])) == [
+        "node numbers (some occur twice or are out of range)"
+    ]
+
+
+def test_losses_have_names():
+    mesh = decorated().with_(
+        sets=[],
+        dats=[
+            Dat("word", "nodes", np.array(["x"] * 16)),
+            Dat("big", "cells", np.full(18, 2**60)),
+            Dat("z", "cells", np.full(18, 1j)),
+            Dat("two\nlines", "cells", np.zeros(18)),
+            Dat("T", "cells", np.zeros(18), None, {"units": "K"}),
+        ],
+        tags=[Tag.from_ids("bad\nname", "nodes", np.ones(16, np.int64))],
+    )
+    lists = [*mesh.lists, IndexList("fixed", "nodes", np.array([1, 2]))]
+    extras = {"gmsh": {"sections": (("Private", b""), ("Comments", b"x\n"))}}
+    mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, mesh.tags, lists, extras)
+    assert losses(mesh) == [
+        "groups 'bad\nname' on 'nodes' (names that are long or have line breaks)",
+        "values 'word' on 'nodes' of type <U1",
+        "values 'big' on 'cells' (whole numbers beyond 2^53)",
+        "values 'z' on 'cells' of type complex128",
+        "values 'two\nlines' on 'cells' (the name is long or has line breaks)",
+        "attribute 'units' of values 'T'",
+        "index list 'fixed'",
+        "section $Private",
+    ]
+
+
+def test_types_that_gmsh_has_not(tmp_path):
+    points = np.random.default_rng(0).random((20, 3))
+    blocks = [Block("hexahedron24", np.arange(24)[None] % 20), Block("triangle", [[0, 1, 2]])]
+    blocks = [replace(b, nodes=np.array(b.nodes)) for b in blocks]
+    mesh, _ = assemble(points, blocks)
+    assert losses(mesh) == ["cells of type 'hexahedron24'"]
+    assert [s.name for s in again(mesh, tmp_path).cell_sets] == ["cells"]
+    only, _ = assemble(points, blocks[:1])
+    with pytest.raises(MeshprepError, match="no cells that a Gmsh file can hold"):
+        write(only, tmp_path / "out.msh")
+
+
+def test_sections_kept_as_they_are(tmp_path):
+    scheme = '$InterpolationScheme\n"s"\n1\n3\n2\n1 1\n1\n1 3\n0 0 0\n$EndInterpolationScheme\n'
+    curves = "$Parametrizations\n0 0\n$EndParametrizations\n"
+    path = tmp_path / "hand.msh"
+    path.write_text(MSH4 + scheme + curves)
+    mesh = read(path)
+    assert losses(mesh) == []
+    write(mesh, tmp_path / "out.msh")
+    content = (tmp_path / "out.msh").read_text()
+    assert scheme in content
+    assert curves in content
+    boxes = "boxes, boundaries and own groups of entities (MSH 2.2)"
+    assert losses(mesh, version="2.2") == ["section $Parametrizations", boxes]
+    assert losses(mesh, binary=True) == ["section $Parametrizations"]
+
+
+def test_plane_coordinates_get_a_zero(tmp_path):
+    points, triangles, _ = plate(2)
+    mesh, _ = assemble(points[:, :2], [Block("triangle", triangles)])
+    for version, binary in KINDS:
+        found = again(mesh, tmp_path, version=version, binary=binary)
+        assert found.coordinates.shape == (9, 3)
+        assert difference(mesh, found) is None
+
+
+@every
+def test_partitions(tmp_path, version, binary):
+    points, triangles, _ = plate(2)
+    lists = [(1,), (2, 1), (3, -1, -2), (), (-4,)]
+    offset = np.concatenate([[0], np.cumsum([len(x) for x in lists])])
+    flat = np.array([i for x in lists for i in x])
+    table = GroupTable(np.arange(8, dtype=np.int32) % 5, offset, flat)
+    tags = {"partition": table, "entity": np.array([1, 1, 1, 1, 2, 2, 2, 0])}
+    mesh, _ = assemble(points, [Block("triangle", triangles, tags=tags)])
+    found = again(mesh, tmp_path, version=version, binary=binary)
+    assert difference(mesh, found) is None
+    assert groups(found, "partition", "cells") == [lists[i % 5] for i in range(8)]
+
+
+def test_meshes_that_are_no_meshes(tmp_path):
+    mesh = decorated()
+    with pytest.raises(MeshprepError, match=r"MSH version '3' is unknown: use 2.2 or 4.1"):
+        write(mesh, tmp_path / "out.msh", version="3")
+    dats = [d for d in mesh.dats if d.name != "coordinates"]
+    bare = Mesh(mesh.sets.values(), mesh.maps.values(), dats)
+    with pytest.raises(MeshprepError, match="the mesh has no coordinates"):
+        write(bare, tmp_path / "out.msh")
+    with pytest.raises(MeshprepError, match="no such file or directory"):
+        write(mesh, tmp_path / "nowhere" / "out.msh")
+
+
+ids = st.one_of(st.integers(-3, 3), st.sampled_from([2**31 - 1, -(2**31), 2**40]))
+
+
+@st.composite
+def meshes(draw):
+    """Any groups, numbers and values on a few lines and triangles."""
+    seed = draw(st.integers(0, 10**6))
+    r = np.random.default_rng(seed)
+    points, triangles, lines = plate(2, seed)
+    blocks = []
+    for kind, table in (("line", lines), ("triangle", triangles)):
+        tags = {}
+        for name in draw(st.sets(st.sampled_from(["entity", "physical", "partition", "zone"]))):
+            rows = draw(st.lists(st.lists(ids, max_size=3), min_size=1, max_size=4))
+            offset = np.concatenate([[0], np.cumsum([len(x) for x in rows])])
+            flat = np.array([i for x in rows for i in x], dtype=np.int64)
+            values = r.integers(0, len(rows), len(table)).astype(np.int32)
+            tags[name] = GroupTable(values, offset.astype(np.int64), flat)
+        label = r.permutation(len(table)) + draw(st.integers(0, 30))
+        blocks.append(Block(kind, table, label if draw(st.booleans()) else None, tags))
+    if draw(st.booleans()):
+        blocks.reverse()
+    names = draw(st.dictionaries(st.integers(-4, 4), st.text("a \"'é", max_size=4), max_size=3))
+    entity = draw(st.sampled_from([(), (2, 1), (1, 5)]))
+    dats = []
+    if entity:
+        dats = [
+            Dat("gmsh:entity_dim", "nodes", r.integers(0, entity[0] + 1, 9)),
+            Dat("gmsh:entity_tag", "nodes", r.integers(1, entity[1] + 1, 9)),
+        ]
+    shape = draw(st.lists(st.integers(0, 3), max_size=2))
+    dtype = draw(st.sampled_from(["f8", "f4", "i4", "u1", "?"]))
+    values = (r.random((9, *shape)) * 100).astype(dtype)
+    index = np.sort(r.permutation(9)[: draw(st.integers(1, 9))])
+    dats.append(Dat(draw(st.sampled_from(["v", "label x", '"q"'])), "nodes", values[index], index))
+    return assemble(
+        points,
+        blocks,
+        node_label=r.permutation(9) * 7 if draw(st.booleans()) else None,
+        tag_names={("physical", 2): names, ("zone", 1): names},
+        dats=dats,
+    )[0]
+
+
+@settings(deadline=None, max_examples=150)
+@given(meshes(), st.sampled_from(KINDS))
+def test_whatever_is_not_named_as_lost_comes_back(tmp_path_factory, mesh, kind):
+    path = tmp_path_factory.getbasetemp() / "any.msh"
+    version, binary = kind
+    lost = losses(mesh, version=version)
+    write(mesh, path, version=version, binary=binary)
+    found = difference(mesh, read(path), partial=bool(lost))
+    if not lost:
+        assert found is None
+    assert all("numbers" in text for text in lost)
