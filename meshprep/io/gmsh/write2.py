@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import read_only
 
 from ...mesh import Mesh, Tag
 from .carry import INT_LIMIT, Places
@@ -61,8 +62,7 @@ def _write_elements(
     sink.text(f"{total}\n")
     for c, group in zip(cells, first, strict=True):
         part = places.partition.get(c.set.name)
-        rows = np.arange(c.label.size)
-        _write_runs(sink, c, part, rows, c.label, group, node_label)
+        _write_runs(sink, c, part, None, c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
         label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
         _write_runs(sink, c, places.partition.get(c.set.name), rows, label, group, node_label)
@@ -127,25 +127,23 @@ def _write_runs(
     sink: Sink,
     c: Cells,
     part: Tag | None,
-    rows: NDArray[np.int64],
+    rows: NDArray[np.int64] | None,
     label: NDArray[np.int64],
     group: NDArray[np.int64],
     node_label: NDArray[np.int64],
 ) -> None:
-    """Write these cells, a run of equal numbers of tags at a time."""
-    if not rows.size:
+    """Write these cells (None: all), a run of equal numbers of tags at a time."""
+    if not label.size:
         return
-    entity = c.entity[rows]
-    whole = rows.size == c.label.size
-    nodes = c.nodes if whole else np.ascontiguousarray(c.nodes[rows])
-    nodes.flags.writeable = False
+    entity = c.entity if rows is None else c.entity[rows]
+    nodes = c.nodes if rows is None else read_only(c.nodes[rows])
     if part is None:
         sink.elements2(c.number, label, np.stack([group, entity], axis=1), nodes, node_label)
         return
-    values = part.values[rows]
+    values = part.values if rows is None else part.values[rows]
     count = np.diff(part.group_offset)[values]
     edges = np.flatnonzero(np.diff(count)) + 1
-    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), rows.size], strict=True):
+    for lo, hi in zip([0, *edges.tolist()], [*edges.tolist(), label.size], strict=True):
         k = int(count[lo])
         tags = np.empty((hi - lo, 3 + k if k else 2), dtype=np.int64)
         tags[:, 0], tags[:, 1] = group[lo:hi], entity[lo:hi]
