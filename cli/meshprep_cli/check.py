@@ -24,7 +24,7 @@ def run(
     """Prove that a plan is right: offsets, permutations, caps, staging, colours, hashes."""
     from meshprep import workflow
 
-    with console.progress(quiet) as report:
+    with console.progress(quiet) as report, console.told_of_compilation(quiet):
         result = workflow.check(
             plan, mesh, input_format=input_format, dimension=dimension, progress=report
         )

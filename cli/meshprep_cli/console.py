@@ -76,6 +76,26 @@ def show_table(
         typer.echo(typer.style(line, dim=True) if number == 0 else line)
 
 
+@contextmanager
+def told_of_compilation(quiet: bool) -> Iterator[None]:
+    """Say once, on stderr, when kernels are being compiled: only the first run does."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        told = quiet
+
+        def on_start(self, event: Any) -> None:
+            if not self.told:
+                self.told = True
+                note("compiling for this machine: this takes a minute or two, once")
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to do."""
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
+
+
 class Stopwatch:
     """Seconds since it was made."""
 

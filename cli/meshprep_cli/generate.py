@@ -43,6 +43,9 @@ def run(
         raise MeshprepError("--option must read NAME=VALUE")
     target = output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
-    sizes = workflow.generate(kind, target, cells=cells, seed=seed, values=pairs, overwrite=force)
+    with console.told_of_compilation(quiet):
+        sizes = workflow.generate(
+            kind, target, cells=cells, seed=seed, values=pairs, overwrite=force
+        )
     told = ", ".join(f"{n} {name}" for name, n in sizes.items())
     console.note(f"{target}: {told}, in {watch}", quiet)

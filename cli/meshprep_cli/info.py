@@ -19,7 +19,8 @@ def run(
     """Show the sets, maps, tags and data of a mesh, or the loops of a plan."""
     from meshprep.report import describe
 
-    description = describe(file, input_format=input_format, dimension=dimension)
+    with console.told_of_compilation(quiet=False):
+        description = describe(file, input_format=input_format, dimension=dimension)
     if as_json:
         console.show_json(description.to_dict())
         return

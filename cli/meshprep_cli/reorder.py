@@ -74,7 +74,7 @@ def finish(job: Any, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     from meshprep.report import plan_table
 
     watch = console.Stopwatch()
-    with console.progress(quiet) as report:
+    with console.progress(quiet) as report, console.told_of_compilation(quiet):
         if dry_run:
             steps = workflow.describe(job, report)
         else:
