@@ -11,6 +11,7 @@ from .raw import (
     BAD_COUNT,
     BAD_DIM,
     BAD_FLAG,
+    BAD_TOTAL,
     FINE,
     NO_NODE,
     NO_NUMBER,
@@ -72,13 +73,14 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
     if code == NO_NUMBER:
         raise cursor.no_number(int(pos), f"a number of the {what}")
     texts = {
-        BAD_COUNT: f"a block declares {extra} {what}: its header does not fit this file",
+        BAD_COUNT: f"a block declares {extra} {what}: which does not fit this file",
+        BAD_TOTAL: f"the blocks hold {extra} {what}, fewer than the section declares",
         BAD_DIM: f"a block of {what} has dimension {extra}, which does not fit what it holds",
         BAD_FLAG: f"a block of {what} has the parametric flag {extra}, must be 0 or 1",
-        NO_NODE: f"an element names node {extra}, which is not in $Nodes: add or remove it",
-        UNKNOWN_TYPE: f"element type {extra} is not supported: remesh with another one",
+        NO_NODE: f"an element names node {extra}, which is not in $Nodes",
+        UNKNOWN_TYPE: f"element type {extra} is not supported by meshprep",
     }
-    raise cursor.error(f"{texts[code]}; repair the file", int(pos))
+    raise cursor.error(f"{texts[code]}: repair the file or remesh", int(pos))
 
 
 @njit(cache=True)
@@ -127,7 +129,7 @@ def _nodes(
             return NO_NUMBER, pos, 0, found
         done += count
     if done < label.size:
-        return BAD_COUNT, pos, done, found
+        return BAD_TOTAL, pos, done, found
     return FINE, pos, 0, found
 
 
@@ -261,7 +263,7 @@ def _scan_elements(
         else:
             pos += count * row * width
     if done < n:
-        return BAD_COUNT, pos, done
+        return BAD_TOTAL, pos, done
     return FINE, pos, 0
 
 

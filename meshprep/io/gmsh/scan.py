@@ -45,6 +45,7 @@ class Cursor:
         """An error that says where: the line of a text file, the byte of a binary one."""
         at = min(self.pos if pos is None else pos, int(self.data.size))
         if self.mode == ASCII:
+            at = int(skip_blank(self.data, at)) if pos is not None else at
             where = f"line {np.count_nonzero(self.data[:at] == 10) + 1}"
         else:
             where = f"byte {at}"
@@ -246,20 +247,23 @@ class Cursor:
 
 def read_format(cursor: Cursor) -> None:
     """Read the body of $MeshFormat and set the cursor to version and mode."""
+    start = cursor.pos
     words = cursor.line().split()
     if len(words) != 3:
-        raise cursor.error("expected version, type and size: this is no Gmsh mesh")
+        raise cursor.error("expected version, type and size: this is no Gmsh mesh", start)
     version, kind, size = (w.decode("ascii", "replace") for w in words)
     number = version.rstrip("0").rstrip(".") if "." in version else version
     known = {v.rstrip("0").rstrip(".") if "." in v else v: k for v, k in VERSIONS.items()}
     if number not in known:
         raise cursor.error(
             f"MSH {version[:8]} is not supported: save the file as MSH 4.1 or 2.2, "
-            "in Gmsh with -save -format msh41"
+            "in Gmsh with -save -format msh41",
+            start,
         )
     if kind not in ("0", "1") or size not in ("4", "8"):
         raise cursor.error(
-            f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header"
+            f"file type {kind[:8]} with data of {size[:8]} bytes is unknown: repair the header",
+            start,
         )
     cursor.version, cursor.exact_version = known[number], number
     cursor.size_width = int(size)
