@@ -21,7 +21,7 @@ from ...cells import shape_of
 from ...mesh import ElementSet, Mesh, SetMap, Tag
 from .carry import Places
 from .info import source
-from .numbering import distinct, distinct_pairs
+from .numbering import Distinct, distinct, distinct_pairs
 from .raw import Entity
 
 
@@ -48,6 +48,8 @@ class Homes:
     notes : list of (dim, new, old)
     ghosts : list of (number, partition)
         The entities that Gmsh wants for the ghosts of each partition.
+    alike : mapping of set to bool
+        MSH 2.2: whether cells of one entity have different groups.
     """
 
     number: dict[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -55,20 +57,27 @@ class Homes:
     parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
     ghosts: list[tuple[int, int]] = field(default_factory=list)
+    alike: dict[str, bool] = field(default_factory=dict)
 
 
-def keep_entities(mesh: Mesh, places: Places) -> Homes:
+def keep_entities(places: Places) -> Homes:
     """For MSH 2.2: entities as they are; cells without one get one for each list of groups."""
     homes = Homes()
-    kinds, place = _kinds(mesh, places, parts=False)
-    taken = {(k.dim, k.old) for k in kinds}
-    fresh = _fresh(taken)
+    kinds, place = _kinds(places, positive=False)
+    fresh = _fresh({(k.dim, k.old) for k in kinds})
+    made: dict[tuple[int, tuple[int, ...]], int] = {}
     number: dict[Kind, int] = {}
     for k in kinds:
-        number[k] = k.old or next(fresh[k.dim])
-        if not k.old:
-            homes.notes.append((k.dim, number[k], 0))
+        key = (k.dim, k.groups)
+        if not k.old and key not in made:
+            made[key] = next(fresh[k.dim])
+            homes.notes.append((k.dim, made[key], 0))
+        number[k] = k.old or made[key]
     _fill_numbers(homes, kinds, place, number)
+    for name, p in place.items():
+        # Only cells that agree in all but their groups can look like copies of one cell.
+        present = [kinds[i] for i in distinct(p).values]
+        homes.alike[name] = len({(number[k], k.parts) for k in present}) < len(present)
     return homes
 
 
@@ -79,7 +88,7 @@ def split_entities(mesh: Mesh, places: Places) -> Homes:
     homes.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
     parted = info.get("partitioned") or {}
     homes.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
-    kinds, place = _kinds(mesh, places, parts=True)
+    kinds, place = _kinds(places, positive=True)
     taken = {(k.dim, k.old) for k in kinds} | set(homes.entities) | set(homes.parts)
     if places.node_entity is not None:
         pairs, _, _ = distinct_pairs(places.node_entity[:, 0], places.node_entity[:, 1])
@@ -113,36 +122,34 @@ def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:
     return [unused(dim) for dim in range(4)]
 
 
-def _kinds(
-    mesh: Mesh, places: Places, *, parts: bool
-) -> tuple[list[Kind], dict[str, NDArray[np.int64]]]:
-    """All kinds of cells by first appearance, and the kind of every cell of each set."""
+def _kinds(places: Places, *, positive: bool) -> tuple[list[Kind], dict[str, NDArray[np.int64]]]:
+    """All kinds of cells by first appearance, and the kind of every cell of each set.
+
+    With ``positive``, partitions where a cell is a ghost are left out.
+    """
     kinds: dict[Kind, int] = {}
     place = {}
     for s in places.cells:
         dim = shape_of(str(s.cell_type)).dim
-        entity = _ids(places.entity.get(s.name), s.size)
+        entities, entity = _lists(places.entity.get(s.name), s.size)
         groups, group = _lists(places.physical.get(s.name), s.size)
-        owners, owner = _lists(
-            places.partition.get(s.name) if parts else None, s.size, positive=True
-        )
-        rows, pair, _ = distinct_pairs(group, owner)
-        if not parts:
-            # In MSH 2.2 only cells without an entity are kept apart by their groups.
-            pair = np.where(entity == 0, pair, 0)
-        both, row, first = distinct_pairs(entity, pair)
-        numbers = np.empty(len(both), dtype=np.int64)
-        for i in np.argsort(first):
-            old, p = both[i]
-            g, o = rows[p]
-            kind = Kind(dim, int(old), groups[g] if parts or not old else (), owners[o])
+        owners, owner = _lists(places.partition.get(s.name), s.size, positive=positive)
+        pairs = _joined(group, owner, len(owners))
+        both = _joined(entity, pairs.place, pairs.values.size)
+        numbers = np.empty(both.values.size, dtype=np.int64)
+        for i in np.argsort(both.first):
+            e, pair = divmod(int(both.values[i]), max(pairs.values.size, 1))
+            g, o = divmod(int(pairs.values[pair]), len(owners))
+            old = entities[e][0] if entities[e] else 0
+            kind = Kind(dim, old, groups[g], owners[o])
             numbers[i] = kinds.setdefault(kind, len(kinds))
-        place[s.name] = numbers[row]
+        place[s.name] = numbers[both.place]
     return list(kinds), place
 
 
-def _ids(tag: Tag | None, n: int) -> NDArray[np.int64]:
-    return np.zeros(n, dtype=np.int64) if tag is None else tag.first_ids()
+def _joined(a: NDArray[np.integer], b: NDArray[np.integer], width: int) -> Distinct:
+    """Distinct values of ``a * width + b``, where b is below width."""
+    return distinct(a if width == 1 else a * np.int64(width) + b)
 
 
 def _lists(

@@ -25,14 +25,6 @@ def from_lists(lists: list[tuple[int, ...]], place: NDArray[np.int32]) -> GroupT
     return GroupTable(place, offset.astype(np.int64), flat)
 
 
-def may_hold_copies(
-    entity: NDArray[np.int64], part: NDArray[np.int32], physical: NDArray[np.int64]
-) -> bool:
-    """Whether some entity has several groups: without, no element can be a copy of another."""
-    homes = distinct_pairs(entity, part)
-    return len(distinct_pairs(homes.place, physical).values) > len(homes.values)
-
-
 def merge_copies(
     cells: RawCells, part: NDArray[np.int32], *, apart: bool = False
 ) -> tuple[NDArray[np.int64] | None, GroupTable]:
@@ -51,9 +43,11 @@ def merge_copies(
         One row a cell.
     """
     unique, place, _ = distinct(cells.physical)
-    if apart or not may_hold_copies(cells.entity, part, cells.physical):
+    homes = distinct_pairs(cells.entity, part)
+    if apart or len(distinct_pairs(homes.place, place).values) == len(homes.values):
+        # Every entity has one group, so that no element can be a copy of another.
         return None, one_each(unique, place)
-    first = _first_equal(cells.nodes, distinct_pairs(cells.entity, part).place)
+    first = _first_equal(cells.nodes, homes.place)
     again = np.flatnonzero(first != np.arange(first.size))
     if not again.size:
         return None, one_each(unique, place)

@@ -76,7 +76,7 @@ def write_file(
     places = find_places(mesh, version, binary)
     if not places.cells:
         raise MeshprepError(f"{path}: the mesh has no cells that a Gmsh file can hold")
-    homes = split_entities(mesh, places) if version == "4.1" else keep_entities(mesh, places)
+    homes = split_entities(mesh, places) if version == "4.1" else keep_entities(places)
     node_label = places.node_label
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)

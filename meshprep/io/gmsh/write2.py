@@ -15,7 +15,7 @@ from ...mesh import Mesh, Tag
 from .carry import INT_LIMIT, Places
 from .emit import Sink
 from .homes import Homes
-from .merge2 import may_hold_copies, merge_copies
+from .merge2 import merge_copies
 from .numbering import unused
 from .periodic import links
 from .raw import RawCells
@@ -43,13 +43,17 @@ def write_mesh(
         points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     sink.rows(node_label.reshape(-1, 1), points)
     sink.end("Nodes")
-    notes = _write_elements(sink, places, cells, node_label)
+    notes = _write_elements(sink, places, homes, cells, node_label)
     _write_periodic(sink, mesh, node_label)
     return notes
 
 
 def _write_elements(
-    sink: Sink, places: Places, cells: Sequence[Cells], node_label: NDArray[np.int64]
+    sink: Sink,
+    places: Places,
+    homes: Homes,
+    cells: Sequence[Cells],
+    node_label: NDArray[np.int64],
 ) -> list[str]:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
     first = [_group_columns(places.physical.get(c.set.name), c.label.size) for c in cells]
@@ -57,7 +61,7 @@ def _write_elements(
     n_copies = sum(rows.size for rows, _ in copies)
     total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
-    apart = _must_stay_apart(places, cells, first, copies)
+    apart = _must_stay_apart(places, homes, cells, first, copies)
     sink.begin("Elements")
     sink.text(f"{total}\n")
     for c, group in zip(cells, first, strict=True):
@@ -89,6 +93,7 @@ def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _must_stay_apart(
     places: Places,
+    homes: Homes,
     cells: Sequence[Cells],
     first: Sequence[NDArray[np.int64]],
     copies: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
@@ -96,11 +101,11 @@ def _must_stay_apart(
     """Whether equal cells would be taken for copies of one cell when the file is read."""
     wrong = False
     for c, group, (rows, more) in zip(cells, first, copies, strict=True):
+        if not rows.size and not homes.alike[c.set.name]:
+            continue
         n = c.label.size
         tag = places.partition.get(c.set.name)
         part = np.zeros(n, np.int32) if tag is None else _row_lists(tag)
-        if not rows.size and not may_hold_copies(c.entity, part, group):
-            continue
         every = np.concatenate([np.arange(n), rows])
         raw = RawCells(
             c.number, c.nodes[every], every, np.empty((0, 2), np.int64),
