@@ -197,7 +197,12 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     told("reading")
     mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension)
     if job.output is not None and not job.drop:
-        io.refuse_losses(mesh, job.output, target)
+        # The numbers of the file give way to new ones, and stay in the plan.
+        kept = [d for d in mesh.dats if d.name != "label"]
+        bare = Mesh(
+            mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras
+        )
+        io.refuse_losses(bare, job.output, target)
     return mesh
 
 
