@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from meshprep.io.assemble import Block, GroupTable, assemble
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import FORMAT, losses, read, write
+from meshprep.io.gmsh.types import node_count
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
@@ -306,6 +307,43 @@ def test_plane_coordinates_get_a_zero(tmp_path):
         found = again(mesh, tmp_path, version=version, binary=binary)
         assert found.coordinates.shape == (9, 3)
         assert difference(mesh, found) is None
+
+
+@every
+@pytest.mark.parametrize(
+    "cell_type", ["tetra10", "hexahedron20", "hexahedron27", "wedge15", "pyramid13", "quad16"]
+)
+def test_values_at_nodes_of_cells_follow_the_order(tmp_path, version, binary, cell_type):
+    n = node_count(cell_type)
+    r = np.random.default_rng(1)
+    block = Block(cell_type, r.permutation(2 * n).reshape(2, n))
+    attrs = {"gmsh:section": "ElementNodeData"}
+    at_nodes = Dat("v", "cells", r.random((2, n, 1)), None, attrs)
+    corners = Dat("w", "cells", r.random((2, 3, 1)), None, attrs)
+    mesh, _ = assemble(r.random((2 * n, 3)), [block], dats=[at_nodes, corners])
+    assert difference(mesh, again(mesh, tmp_path, version=version, binary=binary)) is None
+    if not binary:
+        node = mesh.cell_map("cells").table[0]
+        value = dict(zip((node + 1).tolist(), at_nodes.values[0, :, 0].tolist(), strict=True))
+        cell = section(tmp_path / "again.msh", "Elements")
+        numbers = [int(x) for x in (cell[2][1:] if version == "4.1" else cell[1][5:])]
+        row = section(tmp_path / "again.msh", "ElementNodeData")[8]
+        # Node by node, the value that belongs to it.
+        assert [float(x) for x in row[2:]] == [value[i] for i in numbers]
+
+
+@every
+def test_long_names(tmp_path, version, binary):
+    points, triangles, _ = plate(2)
+    block = Block("triangle", triangles, tags={"physical": np.arange(8) % 2})
+    for size, lost in (
+        (200, []),
+        (201, ["names of groups 'physical' that are long or have line breaks"]),
+    ):
+        mesh, _ = assemble(points, [block], tag_names={("physical", 2): {1: "x" * size}})
+        assert losses(mesh, version=version) == lost
+        found = again(mesh, tmp_path, version=version, binary=binary)
+        assert difference(mesh, found, partial=bool(lost)) is None
 
 
 @every

@@ -107,10 +107,12 @@ def find_places(mesh: Mesh, version: str, binary: bool) -> Places:
     lost += [p for t in tags for p in _tag_problems(t, held)]
     lost += [p for d in dats for p in (*_dat_problems(d, held), *_attribute_problems(d))]
     lost += [
-        f"names of groups '{t.name}' with line breaks"
+        f"names of groups '{t.name}' that are long or have line breaks"
         for t in physical.values()
         if not all(is_text(n) for n in t.names.values())
     ]
+    unused = [n for table in source(mesh).get("names", {}).values() for n in table.values()]
+    lost += ["names of groups without cells that are long"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
     lost += _section_losses(mesh, version, binary)
     return Places(

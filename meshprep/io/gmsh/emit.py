@@ -157,7 +157,7 @@ def _nodes4(
     parametric: NDArray[np.float64],
 ) -> int:
     """Items ``first`` to ``stop - 1``: in each block its numbers come first, then the points."""
-    pos = 0
+    pos = int(np.int64(0))
     for item in range(first, stop):
         while item >= 2 * start[block + 1]:
             block += 1
@@ -192,7 +192,7 @@ def _elements4(
     nodes: NDArray[np.int32],
     node_label: NDArray[np.int64],
 ) -> int:
-    pos, k = 0, nodes.shape[1]
+    pos, k = int(np.int64(0)), nodes.shape[1]
     for i in range(first, stop):
         while i >= start[block + 1]:
             block += 1
@@ -215,7 +215,7 @@ def _elements2(
     nodes: NDArray[np.int32],
     node_label: NDArray[np.int64],
 ) -> int:
-    pos, k = 0, nodes.shape[1]
+    pos, k = int(np.int64(0)), nodes.shape[1]
     for i in range(len(label)):
         pos = put_int(out, pos, mode, 4, label[i], BLANK)
         if mode == 0:

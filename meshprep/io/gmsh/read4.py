@@ -106,7 +106,8 @@ def _nodes(
     hard: NDArray[np.int64],
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
-    done, found = 0, 0
+    # Typed, so that the kernels below are compiled once.
+    done, found = int(np.int64(0)), int(np.int64(0))
     for b in range(len(runs)):
         start = pos
         pos = _block(data, pos, mode, width, runs[b])
@@ -166,7 +167,8 @@ def _node_block(
         if pos < 0:
             break
         # Entries past the coordinates mean the parametric ones.
-        hard[before:found, 0] += points.size
+        for h in range(before, found):
+            hard[h, 0] += points.size
     return pos, found
 
 

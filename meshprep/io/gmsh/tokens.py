@@ -245,7 +245,8 @@ def put_rows(
     values: NDArray[np.float64],
 ) -> int:
     """Write rows of whole numbers followed by doubles; returns the number of bytes."""
-    pos, a, c = 0, ints.shape[1], values.shape[1]
+    # Typed, so that the kernels below are compiled once.
+    pos, a, c = int(np.int64(0)), ints.shape[1], values.shape[1]
     for i in range(len(ints)):
         for j in range(a):
             pos = put_int(out, pos, mode, width, ints[i, j], BLANK if j + 1 < a + c else BREAK)
