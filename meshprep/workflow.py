@@ -191,6 +191,7 @@ def kinds() -> list[tuple[str, str, str]]:
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     """Refuse what can be refused before reading; then read."""
+    find(io.FORMATS, job.mesh, job.input_format)
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
     if job.output is not None:
         target = find(io.FORMATS, job.output, job.output_format, writing=True)
