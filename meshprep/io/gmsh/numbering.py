@@ -41,7 +41,7 @@ class Lookup:
 
     @property
     def arrays(self) -> tuple[int, int, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-        """What :func:`find_range` takes."""
+        """What :func:`find_range` takes last."""
         return self.low, self.size, self.table, self.keys, self.order
 
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -51,7 +51,7 @@ class Lookup:
         """
         flat = np.array(numbers, dtype=np.int64).reshape(-1)
         out = np.empty(flat.size, dtype=np.int32)
-        find_range(flat, 0, flat.size, *self.arrays, out, 0)
+        find_range(flat, 0, flat.size, out, 0, *self.arrays)
         return out.reshape(np.shape(numbers))
 
 
@@ -113,13 +113,13 @@ def find_range(
     numbers: NDArray[np.int64],
     start: int,
     stop: int,
+    out: NDArray[np.int32],
+    at: int,
     low: int,
     size: int,
     table: NDArray[np.int32],
     keys: NDArray[np.int64],
     order: NDArray[np.int32],
-    out: NDArray[np.int32],
-    at: int,
 ) -> int:
     """Positions of ``numbers[start:stop]`` into ``out`` from ``at`` on, -1 for those not there.
 

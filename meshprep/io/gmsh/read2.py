@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -179,6 +181,28 @@ def _scan_rows(
 
 
 @njit(cache=True)
+def _keep_tags(
+    tags: NDArray[np.int64],
+    legacy: bool,
+    label: int,
+    columns: NDArray[np.int64],
+    at: int,
+    parts: NDArray[np.int64],
+    filled: int,
+) -> int:
+    """Put label, physical, entity and where the partitions stand; returns how many there are."""
+    n = tags.size
+    columns[0, at] = label
+    columns[1, at] = tags[0] if n > 0 else 0
+    columns[2, at] = tags[1] if n > 1 else 0
+    columns[3, at] = filled
+    columns[4, at] = _n_parts(n, tags[2] if n > 2 else 0, legacy)
+    for j in range(columns[4, at]):
+        parts[filled + j] = tags[(2 if legacy or n == 3 else 3) + j]
+    return filled + columns[4, at]
+
+
+@njit(cache=True)
 def _fill(
     data: NDArray[np.uint8],
     pos: int,
@@ -191,48 +215,34 @@ def _fill(
     columns: NDArray[np.int64],
     nodes: NDArray[np.int32],
     parts: NDArray[np.int64],
-    low: int,
-    size: int,
-    table: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    order: NDArray[np.int32],
+    *lookup: Any,
 ) -> tuple[int, int, int]:
-    """Read what :func:`_scan` counted: (label, physical, entity, parts from, parts) and nodes."""
-    head, scratch, tags = np.zeros(3, np.int64), np.empty(SCRATCH, np.int64), np.zeros(5, np.int64)
-    done, filled = 0, 0
+    """Read what :func:`_scan` counted, some rows at a time."""
+    head, scratch, done, filled = np.zeros(3, np.int64), np.empty(SCRATCH, np.int64), 0, 0
     while done < n:
         kind, n_tags, left, pos = _head(data, pos, mode, head)
-        k = type_nodes[kind]
-        row = n_tags + k + (mode != ASCII)
+        k, own = type_nodes[kind], int(mode != ASCII)
+        row = own + n_tags + k
         done += left
         while left:
-            m = min(left, SCRATCH // row)
-            before = pos
+            m, before, at = min(left, SCRATCH // row), pos, node_at[kind]
             pos = take_ints(data, pos, mode, 4, scratch, m * row)
             if pos < 0:
                 return NO_NUMBER, pos, 0
             for r in range(m):
-                at, tag = cell_at[kind], r * row + (mode != ASCII)
-                tags[0] = head[0] if mode == ASCII else scratch[r * row]
-                tags[1] = scratch[tag] if n_tags > 0 else 0
-                tags[2] = scratch[tag + 1] if n_tags > 1 else 0
-                tags[3] = filled
-                tags[4] = _n_parts(n_tags, scratch[tag + 2] if n_tags > 2 else 0, legacy)
-                for j in range(5):
-                    columns[j, at] = tags[j]
-                for j in range(tags[4]):
-                    parts[filled] = scratch[tag + (2 if legacy or n_tags == 3 else 3) + j]
-                    filled += 1
-                cell_at[kind] = at + 1
+                first = r * row + own
+                tags = scratch[first : first + n_tags]
+                label = scratch[r * row] if own else head[0]
+                filled = _keep_tags(tags, legacy, label, columns, cell_at[kind] + r, parts, filled)
                 # The nodes of all rows close up at the beginning.
                 for j in range(k):
-                    scratch[r * k + j] = scratch[tag + n_tags + j]
-            to = node_at[kind]
-            bad = find_range(scratch, 0, m * k, low, size, table, keys, order, nodes, to)
+                    scratch[r * k + j] = scratch[first + n_tags + j]
+            bad = find_range(scratch, 0, m * k, nodes, at, *lookup)
             if bad >= 0:
                 there = (bad // k + 1) * (row - k) + bad
                 return NO_NODE, find_token(data, before, mode, 4, there), scratch[bad]
-            node_at[kind] = to + m * k
+            cell_at[kind] += m
+            node_at[kind] += m * k
             left -= m
     return FINE, pos, 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -281,11 +283,7 @@ def _fill_elements(
     node_start: NDArray[np.int64],
     label: NDArray[np.int64],
     nodes: NDArray[np.int32],
-    low: int,
-    size: int,
-    table: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    order: NDArray[np.int32],
+    *lookup: Any,
 ) -> tuple[int, int, int]:
     """Read the rows of every block to where they go, some at a time. O(bytes)."""
     head, scratch = np.empty(4, dtype=np.int64), np.empty(SCRATCH, dtype=np.int64)
@@ -304,7 +302,7 @@ def _fill_elements(
                 # The nodes of all rows close up at the beginning.
                 for j in range(k):
                     scratch[r * k + j] = scratch[r * (k + 1) + 1 + j]
-            bad = find_range(scratch, 0, m * k, low, size, table, keys, order, nodes, at)
+            bad = find_range(scratch, 0, m * k, nodes, at, *lookup)
             if bad >= 0:
                 there = find_token(data, before, mode, width, bad + bad // k + 1)
                 return NO_NODE, there, scratch[bad]
