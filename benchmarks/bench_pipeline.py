@@ -18,7 +18,6 @@ from common import mesh_file, program, report, run_process
 
 from meshprep.incidence import element_graph
 from meshprep.io import read
-from meshprep.partition import PARTITIONERS
 from meshprep.topology import derive
 
 CASES = [
@@ -27,6 +26,7 @@ CASES = [
     ("delaunay3d", "cells->nodes"),
 ]
 SIZE = 256
+CUTS = ("contiguous", "metis", "blocks")
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
         arrays = _array_bytes(path, loop) / 2**20
         _, peer_mb, out = run_process(sys.executable, __file__, "metis", path, loop)
         peer = {"METIS alone s": float(out), "METIS alone MB": peer_mb}
-        rows += [_case(path, loop, name, arrays) | peer for name in PARTITIONERS]
+        rows += [_case(path, loop, name, arrays) | peer for name in CUTS]
     report("pipeline", rows)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import blocks, contiguous, metis
+from . import blocks, contiguous, kahypar, metis, structured
 from .blocks_of import Blocks, blocks_of
 from .loads import loads
 from .options import Option, Partitioner, effective
@@ -35,6 +35,14 @@ PARTITIONERS: dict[str, Partitioner] = {
     ),
     "metis": Partitioner(
         metis.metis, metis.OPTIONS, "METIS k-way on the conflict graph, then a hard cap"
+    ),
+    "structured": Partitioner(
+        structured.structured,
+        structured.OPTIONS,
+        "lines, rectangles and bricks of structured meshes",
+    ),
+    "kahypar": Partitioner(
+        kahypar.kahypar, kahypar.OPTIONS, "Mt-KaHyPar, connectivity objective, then a hard cap"
     ),
 }
 
