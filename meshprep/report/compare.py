@@ -21,6 +21,7 @@ ROWS: tuple[tuple[str, Callable[[Values], Any]], ...] = (
     ("loads", lambda m: m["loads"]),
     ("exclusive share of loads", lambda m: m["exclusive_share"]),
     ("blocks", lambda m: m["blocks"]),
+    ("blocks in several pieces", lambda m: m.get("partition", {}).get("scattered")),
     ("elements a block, largest", lambda m: m["block_elements"]["max"]),
     ("staged bytes a block, largest", lambda m: m["staged_bytes"]["max"]),
     ("128-byte lines a block (AoS)", lambda m: m["aos"]["lines"]["mean"]),
@@ -47,10 +48,9 @@ def plan_table(plan: Plan) -> list[Table]:
             size = sides["after"]["block_size"]
             how = sides["after"]["partitioner"]
             n = plan.sizes[plan[name].loop.over]
-            title = (
-                f"loop {name}, variant {variant}: {n:,} elements, {how} blocks of {size} at most"
-            )
-            tables.append(Table(title, ("", "before", "after"), _rows(sides.values())))
+            title = f"loop {name}, variant {variant}: {n:,} elements, blocks of {size} at most"
+            header = ("", "before: input order", f"after: {how}")
+            tables.append(Table(title, header, _rows(sides.values())))
     return tables
 
 
