@@ -59,7 +59,8 @@ def cut(numbering: Numbering, spec: LoopSpec, options: Options) -> Cut:
     name = "contiguous"
     if leads:
         name = asked or (DEFAULT_PARTITION if loop.maps else name)
-    blocks = _partition(numbering, loop, name, options, options.partition_options if leads else {})
+    wishes = options.partition_options if leads and loop.maps else {}
+    blocks = _partition(numbering, loop, name, options, wishes)
     if leads:
         numbering.move(loop.over, blocks.new_to_old, settle=True)
     _group(numbering, loop, blocks.block_offset)
@@ -71,7 +72,7 @@ def _partition(
 ) -> Blocks:
     """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
     mesh = numbering.mesh
-    table, n_points, weight = _reached(numbering, loop)
+    table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in wishes)
     where = centroids(mesh, loop.over)
     where = None if where is None else numbering.ordering(loop.over).apply(where)
     base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
@@ -95,9 +96,9 @@ def _partition(
 
 
 def _reached(
-    numbering: Numbering, loop: Loop
+    numbering: Numbering, loop: Loop, *, weighted: bool
 ) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None]:
-    """All points the loop reaches as one table, and the bytes each costs where they differ."""
+    """All points the loop reaches as one table; bytes of each where they differ or count."""
     mesh = numbering.mesh
     tables: dict[str, list[NDArray[np.int32]]] = {}
     for name in loop.maps:
@@ -110,7 +111,9 @@ def _reached(
     table, n_points = stack(beside, sizes)
     dats = indirect_dats(loop, {name: mesh.map(name) for name in loop.maps})
     cost = [sum(d * b for (_, s), (d, b) in dats.items() if s == points) for points in tables]
-    weight = None if len(set(cost)) == 1 else np.repeat(np.array(cost, np.int32), sizes)
+    weight = (
+        None if len(set(cost)) == 1 and not weighted else np.repeat(np.array(cost, np.int32), sizes)
+    )
     return table, n_points, weight
 
 

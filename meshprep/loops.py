@@ -21,7 +21,7 @@ from .mesh import Mesh
 
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
 
-_OPTIONS = {"block_size": int, "partition": str, "target": str}
+_OPTIONS = {"block_size": int, "partition": str, "effort": str, "target": str}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
@@ -51,6 +51,12 @@ class Options:
             check_choice("partitioner", self.partition, PARTITIONERS)
         if self.block_size < 1:
             raise MeshprepError(f"block size {self.block_size} must be at least 1")
+
+    def for_loop(self, own: Mapping[str, Any]) -> Options:
+        """These options with those that a loop's table gives put over them."""
+        own = dict(own)
+        more = {"effort": own.pop("effort")} if "effort" in own else {}
+        return replace(self, **own, partition_options={**self.partition_options, **more})
 
 
 def check_choice(what: str, value: str, known: Collection[str]) -> None:

@@ -82,7 +82,7 @@ def prepare(
     variants: dict[str, Variant] = {}
     notes: dict[str, Mapping[str, Any]] = {}
     for spec in specs:
-        own = replace(options, **spec.options)
+        own = options.for_loop(spec.options)
         with clock.stage("blocks and grouping"):
             blocks = cut(numbering, spec, own)
         with clock.stage("colours and staging"):

@@ -30,11 +30,29 @@ LoopsFile = Annotated[Path | None, typer.Option("--loops", help="Loops described
 Method = Annotated[str, typer.Option("--method", help="Locality order: gps, rcm, hilbert, none.")]
 Partition = Annotated[
     str | None,
-    typer.Option("--partition", help="How loops are cut into blocks: blocks, metis, contiguous."),
+    typer.Option(
+        "--partition",
+        help="How loops are cut into blocks: blocks, metis, contiguous, structured, kahypar.",
+    ),
 ]
 PartitionOptions = Annotated[
     list[str] | None,
     typer.Option("--partition-option", help="NAME=VALUE for the partitioner. Repeatable."),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option("--effort", help="How long to search: fast, default, strong."),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option("--time-limit", help="Seconds for the blocks; keeps the best so far."),
+]
+ColourWeight = Annotated[
+    float | None,
+    typer.Option("--colour-weight", help="Price of one more thread colour in a block, in loads."),
+]
+StagedBytes = Annotated[
+    int | None, typer.Option("--staged-bytes", help="The most bytes a block may stage.")
 ]
 BlockSize = Annotated[
     int, typer.Option("--block-size", min=1, help="The most elements a block may have.")
@@ -81,6 +99,10 @@ def pipeline_options(
     method: str,
     partition: str | None,
     partition_options: Sequence[str] | None,
+    effort: str | None,
+    time_limit: float | None,
+    colour_weight: float | None,
+    staged_bytes: int | None,
     block_size: int,
     target: str,
     sort_by_colour: bool,
@@ -89,10 +111,17 @@ def pipeline_options(
     """The pipeline's options; raises MeshprepError for values it does not know."""
     from meshprep.options import Options
 
+    flags = {
+        "effort": effort,
+        "time_limit": time_limit,
+        "colour_weight": colour_weight,
+        "staged_bytes": staged_bytes,
+    }
+    given = {name: value for name, value in flags.items() if value is not None}
     return Options(
         method=method,
         partition=partition,
-        partition_options=_pairs(partition_options or ()),
+        partition_options=_pairs(partition_options or ()) | given,
         block_size=block_size,
         target=target,
         sort_by_colour=sort_by_colour,
