@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
 from .balance import balance, first_fit_blocks
 from .conflicts import Conflicts, block_conflicts, neighbours
 
@@ -59,7 +61,7 @@ def colour_blocks(
     if n_blocks == 0 or table.shape[1] == 0 or n_points == 0:
         offset = np.array([0, n_blocks] if n_blocks else [0], dtype=np.int64)
         return BlockColours(np.arange(n_blocks, dtype=np.int32), offset)
-    conflicts = block_conflicts(np.ascontiguousarray(table), n_points, block_offset)
+    conflicts = block_conflicts(read_only(table), n_points, read_only(block_offset))
     colour, n_colours, crowded = first_fit_blocks(conflicts, _order(conflicts))
     balance(conflicts, colour, n_colours, crowded)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)

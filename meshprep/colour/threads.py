@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import read_only
 
 from ..blockwise import elements_of_points, most_on_a_point, number_points
 from .bits import WORD
-from .greedy import first_fit
-from .kempe import repair
-from .saturation import saturate
+from .one_block import first_fit_blocks, recolour_blocks, search_blocks
 
-# Fresh starts for a block that misses its bound; on shuffled hexahedra half of them reach it.
-RESTARTS = 6
-# Steps through the block to the next start, as a share of it: no two come close.
-GOLDEN = 0.6180339887498949
 COLOUR_LIMIT = 65536
+# Chunks of blocks a thread: some blocks take longer than others.
+CHUNKS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,9 @@ def colour_threads(
 
     Greedy with bit masks [G10 section 9.1] in two orders; a block that misses its bound is
     coloured by saturation, then with Kempe chains, then from other starts, and keeps the best.
-    A point named twice by one element is no conflict.
+    With two columns, no block exceeds its bound by more than the largest number of its elements on
+    the same two points: by one, on a mesh (:mod:`vizing`). A point named twice by one element is
+    no conflict.
 
     Parameters
     ----------
@@ -79,7 +81,12 @@ def colour_threads(
     colour = np.zeros(table.shape[0], np.uint16)
     count = np.zeros(n_blocks, np.int32)
     bound = np.zeros(n_blocks, np.int32)
-    _colour_blocks(np.ascontiguousarray(table), block_offset, colour, count, bound)
+    # Arrays that may be written and arrays that may not would be compiled for apart.
+    arrays = (read_only(table), read_only(block_offset), colour, count, bound)
+    _each(first_fit_blocks, np.flatnonzero(sizes), *arrays)
+    _each(search_blocks, np.flatnonzero((count > bound) & (bound <= WORD)), *arrays)
+    if table.shape[1] == 2:
+        _each(recolour_blocks, np.flatnonzero(count > bound + 1), *arrays)
     most = int(count.max(initial=0))
     if most > COLOUR_LIMIT:
         raise MeshprepError(
@@ -96,29 +103,18 @@ def thread_bound(
     if table.shape[1] == 0 or n_points == 0:
         return (np.diff(block_offset) > 0).astype(np.int32)
     bound = np.zeros(block_offset.size - 1, np.int32)
-    _bounds(np.ascontiguousarray(table), block_offset, bound)
+    _bounds(read_only(table), read_only(block_offset), bound)
     return bound
 
 
-@njit(cache=True, parallel=True)
-def _colour_blocks(
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
-) -> None:
-    for b in prange(block_offset.size - 1):
-        start, stop = block_offset[b], block_offset[b + 1]
-        if stop > start:
-            points, local = number_points(table[start:stop])
-            offset, element = elements_of_points(local, points.size)
-            most = most_on_a_point(offset)
-            bound[b] = most
-            found = _colour_block(local, offset, element, most)
-            for e in range(stop - start):
-                colour[start + e] = found[e]
-                count[b] = max(count[b], found[e] + 1)
+def _each(kernel: Callable[..., None], blocks: NDArray[np.int64], *arrays: NDArray[Any]) -> None:
+    """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
+    if blocks.size:
+        threads = get_num_threads()
+        with ThreadPoolExecutor(threads) as pool:
+            chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
+            for run in [pool.submit(kernel, chunk, *arrays) for chunk in chunks]:
+                run.result()
 
 
 @njit(cache=True)
@@ -131,68 +127,3 @@ def _bounds(
             points, local = number_points(table[start:stop])
             offset, _ = elements_of_points(local, points.size)
             bound[b] = most_on_a_point(offset)
-
-
-@njit(cache=True)
-def _colour_block(
-    local: NDArray[np.int32], offset: NDArray[np.int32], element: NDArray[np.int32], bound: int
-) -> NDArray[np.int32]:
-    m = local.shape[0]
-    n_points = offset.size - 1
-    # First-fit is cheapest; storage order suits ordered meshes, crowded points first tets.
-    best = np.full(m, -1, np.int32)
-    first_fit(local, n_points, _as_stored(m), best, 0)
-    if best.max() >= bound:
-        other = np.full(m, -1, np.int32)
-        first_fit(local, n_points, _crowded_first(local, offset), other, 0)
-        best = _fewer(best, other)
-    if best.max() < bound or bound > WORD:
-        return best
-    target = bound
-    for attempt in range(RESTARTS + 1):
-        if best.max() < target:
-            break
-        start = np.int64(attempt * GOLDEN * m) % m
-        other = saturate(local, offset, element, start, target, attempt > 0)
-        # Saturation finds two colours wherever two suffice, so that three cannot be bettered.
-        if bound == 2:
-            target = 3
-        if other.min() >= 0 and other.max() >= target:
-            repair(local, offset, element, other, target)
-        best = _fewer(best, other)
-    return best
-
-
-@njit(cache=True)
-def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The colouring with fewer colours, where ``other`` is complete."""
-    return other if other.min() >= 0 and other.max() < best.max() else best
-
-
-@njit(cache=True)
-def _as_stored(m: int) -> NDArray[np.int32]:
-    order = np.empty(m, np.int32)
-    for e in range(m):
-        order[e] = e
-    return order
-
-
-@njit(cache=True)
-def _crowded_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The elements by the number of elements on their points, most first, else as stored."""
-    m = local.shape[0]
-    crowd = np.zeros(m, np.int32)
-    for e in range(m):
-        for p in local[e]:
-            crowd[e] += offset[p + 1] - offset[p]
-    most = crowd.max()
-    place = np.zeros(most + 2, np.int32)
-    for c in crowd:
-        place[most - c + 1] += 1
-    for rank in range(most + 1):
-        place[rank + 1] += place[rank]
-    order = np.empty(m, np.int32)
-    for e in range(m):
-        order[place[most - crowd[e]]] = e
-        place[most - crowd[e]] += 1
-    return order

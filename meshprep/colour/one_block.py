@@ -1,0 +1,141 @@
+"""The steps to a colouring of the elements of a block, each for the blocks that need it.
+
+Every kernel takes the numbers of some blocks and works on these alone, so that several threads
+may run it. A step that no block needs is never compiled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ..blockwise import elements_of_points, most_on_a_point, number_points
+from .greedy import first_fit
+from .kempe import repair
+from .saturation import saturate
+from .vizing import multiplicity, recolour_edges
+
+# Fresh starts for a block that misses its bound; on shuffled hexahedra a third of them reach it.
+RESTARTS = 12
+# Steps through the block to the next start, as a share of it: no two come close.
+GOLDEN = 0.6180339887498949
+
+
+@njit(cache=True, nogil=True)
+def first_fit_blocks(
+    blocks: NDArray[np.int64],
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    colour: NDArray[np.uint16],
+    count: NDArray[np.int32],
+    bound: NDArray[np.int32],
+) -> None:
+    """Bound and first-fit: as stored suits ordered meshes, crowded points first suits tets."""
+    for b in blocks:
+        rows = table[block_offset[b] : block_offset[b + 1]]
+        points, local = number_points(rows)
+        offset, _ = elements_of_points(local, points.size)
+        bound[b] = most_on_a_point(offset)
+        best = np.full(len(rows), -1, np.int32)
+        first_fit(local, points.size, _as_stored(len(rows)), best, 0)
+        if best.max() >= bound[b]:
+            other = np.full(len(rows), -1, np.int32)
+            first_fit(local, points.size, _crowded_first(local, offset), other, 0)
+            best = _fewer(best, other)
+        _store(b, best, block_offset, colour, count)
+
+
+@njit(cache=True, nogil=True)
+def search_blocks(
+    blocks: NDArray[np.int64],
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    colour: NDArray[np.uint16],
+    count: NDArray[np.int32],
+    bound: NDArray[np.int32],
+) -> None:
+    """Saturation and Kempe chains from one start after another, until one reaches the bound."""
+    for b in blocks:
+        points, local = number_points(table[block_offset[b] : block_offset[b + 1]])
+        offset, element = elements_of_points(local, points.size)
+        m, target = len(local), bound[b]
+        for attempt in range(RESTARTS + 1):
+            if count[b] <= target:
+                break
+            start = int(attempt * GOLDEN * m) % m
+            other = saturate(local, offset, element, start, target, attempt > 0)
+            # Saturation finds two colours wherever two suffice: three cannot be bettered.
+            if bound[b] == 2:
+                target = 3
+            if other.min() >= 0 and other.max() >= target:
+                repair(local, offset, element, other, target)
+            if other.min() >= 0 and other.max() + 1 < count[b]:
+                _store(b, other, block_offset, colour, count)
+
+
+@njit(cache=True, nogil=True)
+def recolour_blocks(
+    blocks: NDArray[np.int64],
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    colour: NDArray[np.uint16],
+    count: NDArray[np.int32],
+    bound: NDArray[np.int32],
+) -> None:
+    """Bring blocks of elements with two points within what Vizing's theorem says."""
+    for b in blocks:
+        start, stop = block_offset[b], block_offset[b + 1]
+        points, local = number_points(table[start:stop])
+        best = colour[start:stop].astype(np.int32)
+        palette = bound[b] + multiplicity(local, points.size)
+        if best.max() >= palette:
+            recolour_edges(local, best, palette)
+            _store(b, best, block_offset, colour, count)
+
+
+@njit(cache=True)
+def _store(
+    b: int,
+    found: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    colour: NDArray[np.uint16],
+    count: NDArray[np.int32],
+) -> None:
+    colour[block_offset[b] : block_offset[b + 1]] = found
+    count[b] = found.max() + 1
+
+
+@njit(cache=True)
+def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The colouring with fewer colours, where ``other`` is complete."""
+    return other if other.min() >= 0 and other.max() < best.max() else best
+
+
+@njit(cache=True)
+def _as_stored(m: int) -> NDArray[np.int32]:
+    order = np.empty(m, np.int32)
+    for e in range(m):
+        order[e] = e
+    return order
+
+
+@njit(cache=True)
+def _crowded_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The elements by the number of elements on their points, most first, else as stored."""
+    m = local.shape[0]
+    crowd = np.zeros(m, np.int32)
+    for e in range(m):
+        for p in local[e]:
+            crowd[e] += offset[p + 1] - offset[p]
+    most = crowd.max()
+    place = np.zeros(most + 2, np.int32)
+    for c in crowd:
+        place[most - c + 1] += 1
+    for rank in range(most + 1):
+        place[rank + 1] += place[rank]
+    order = np.empty(m, np.int32)
+    for e in range(m):
+        order[place[most - crowd[e]]] = e
+        place[most - crowd[e]] += 1
+    return order
