@@ -1,19 +1,23 @@
 """Moves boundary elements between blocks: always where it gains, with heat also where it costs.
 
 An element goes to the neighbouring block with the best connectivity gain. While hot, a move that
-costs ``c`` is made with probability ``exp(-c / heat)``, and blocks may exceed the cap a little, so
-that full blocks can exchange elements; both fade out, and what is over then leaves first.
+costs ``c`` is made with probability ``exp(-c / heat)``, blocks may exceed the cap a little, so that
+full blocks can exchange elements, and elements are pulled to the middle of their block, which
+brings round blocks about; all that fades out, and what is over then leaves first.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from .connectivity import Connectivity, move, neighbours
+from .crowding import Crowding, colours_changed, count_move
+from .pull import Middles, pass_on, pulled
 
 # A move must be better than this, in points, when it is free to be left undone.
 LEAST_GAIN = 0.5
@@ -21,10 +25,40 @@ LEAST_GAIN = 0.5
 # block to an empty one.
 OVER_COST = 0.5
 EVEN_GAIN = 0.3
-# The share of the schedule after which the cap holds.
+# The share of the schedule after which the cap holds, and after which nothing is pulled.
 CAP_HOLDS = 0.7
+PULL_ENDS = 0.6
+# What a pull may add to a score at most when it is guessed, in pulls.
+USUAL_PULL = 2.0
 HOT_EXCESS = 0.03
 ALLOWANCES = 4096
+
+
+class Schedule(NamedTuple):
+    """Sweeps ``begin`` to ``end`` of ``total``; heat and pull, in points, are those of the start.
+
+    Heat falls to 0 at ``total``; sweeps from there on only gain. ``colour`` is the price of one
+    more thread colour in a block, in points.
+    """
+
+    heat: float
+    pull: float
+    colour: float
+    begin: int
+    end: int
+    total: int
+
+
+class Now(NamedTuple):
+    """What holds in one sweep: the caps, what a point weighs, heat and prices."""
+
+    cap: int
+    limit: int
+    per_unit: float
+    even: float
+    heat: float
+    pull: float
+    colour: float
 
 
 @njit(cache=True)
@@ -39,28 +73,24 @@ def allowances() -> NDArray[np.float64]:
 @njit(cache=True)
 def anneal(
     state: Connectivity,
+    middles: Middles,
+    crowding: Crowding,
     cap: int,
     unit: float,
-    heat: float,
-    begin: int,
-    end: int,
-    total: int,
+    schedule: Schedule,
     seed: int,
 ) -> int:
-    """Sweep over the elements, ``begin`` to ``end`` of a schedule of ``total`` sweeps.
+    """Sweep over the elements as a schedule has it.
 
     Parameters
     ----------
-    state : Connectivity
+    state, middles, crowding
         Changed in place.
     cap : int
         Largest size of a block; a hot one may exceed it by the share ``HOT_EXCESS``.
     unit : float
         Weight of a typical point.
-    heat : float
-        At the start of the schedule, in typical points; it falls to 0 at its end, and sweeps from
-        there on only gain.
-    begin, end, total : int
+    schedule : Schedule
     seed : int
 
     Returns
@@ -74,13 +104,22 @@ def anneal(
     """
     quantile = allowances()
     random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
-    gained = 0
-    for sweep in range(begin, end):
+    gained, total = 0, schedule.total
+    for sweep in range(schedule.begin, schedule.end):
         left = max(0.0, 1.0 - sweep / total)
-        limit = cap + int(HOT_EXCESS * cap * max(0.0, 1.0 - sweep / (CAP_HOLDS * total)))
-        random, gain, moved = _sweep(
-            state, cap, limit, unit, heat * left, sweep % 2 == 1, quantile, random
+        excess = HOT_EXCESS * cap * max(0.0, 1.0 - sweep / (CAP_HOLDS * total))
+        pull = schedule.pull * max(0.0, 1.0 - sweep / (PULL_ENDS * total))
+        now = Now(
+            cap,
+            cap + int(excess),
+            1.0 / unit,
+            EVEN_GAIN / cap,
+            schedule.heat * left,
+            pull,
+            schedule.colour,
         )
+        backwards = sweep % 2 == 1
+        random, gain, moved = _sweep(state, middles, crowding, now, backwards, quantile, random)
         gained += gain
         if moved == 0 and sweep >= total:
             break
@@ -90,63 +129,86 @@ def anneal(
 @njit(cache=True)
 def _sweep(
     state: Connectivity,
-    cap: int,
-    limit: int,
-    unit: float,
-    heat: float,
+    middles: Middles,
+    crowding: Crowding,
+    now: Now,
     backwards: bool,
     quantile: NDArray[np.float64],
     random: np.uint64,
 ) -> tuple[np.uint64, int, int]:
     n = state.block.size
     gained, moved = 0, 0
-    per_unit, even = 1.0 / unit, EVEN_GAIN / cap
     for k in range(n):
         i = n - 1 - k if backwards else k
-        if not _on_boundary(state, i) or state.size[state.block[i]] == 1:
-            continue
-        target, gain, score = _choose(state, i, cap, limit, per_unit, even)
-        if target < 0:
+        shared, inner = _shared_and_inner(state, i)
+        home = state.block[i]
+        if shared < 0 or state.size[home] == 1:
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)
         random ^= random << np.uint64(17)
         draw = quantile[(random >> np.uint64(20)) & np.uint64(ALLOWANCES - 1)]
-        forced = state.size[state.block[i]] > limit or (gain > 0 and state.size[target] < cap)
-        if forced or score + heat * draw > LEAST_GAIN:
+        allowed = now.heat * draw - LEAST_GAIN
+        # Most elements at a boundary lose more inside than they can gain: not looked at closer.
+        if shared <= inner and state.size[home] <= now.cap and now.colour == 0.0:
+            most = (shared - inner) * now.per_unit + EVEN_GAIN + USUAL_PULL * now.pull
+            if most + allowed <= 0.0:
+                continue
+        target, gain, score = _choose(state, middles, crowding, i, now)
+        if target < 0:
+            continue
+        plain = now.pull == 0.0 and now.colour == 0.0
+        forced = state.size[home] > now.limit or (
+            plain and gain > 0 and state.size[target] < now.cap
+        )
+        if forced or score + allowed > 0.0:
+            if now.colour > 0.0:
+                count_move(crowding, state, i, target)
             move(state, i, target)
+            pass_on(middles, i, home, target)
             gained += gain
             moved += 1
     return random, gained, moved
 
 
 @njit(cache=True, inline="always")
-def _on_boundary(state: Connectivity, element: int) -> bool:
+def _shared_and_inner(state: Connectivity, element: int) -> tuple[int, int]:
+    """Weight of an element's points at a boundary, and of the others; (-1, 0) where none is."""
+    shared, inner, found = 0, 0, False
     for j in range(state.table.shape[1]):
         t = state.table[element, j]
-        if t >= 0 and state.used[t] > 1:
-            return True
-    return False
+        if t >= 0:
+            if state.used[t] > 1:
+                shared += state.weight[t]
+                found = True
+            else:
+                inner += state.weight[t]
+    return (shared, inner) if found else (-1, 0)
 
 
 @njit(cache=True, inline="always")
 def _choose(
-    state: Connectivity, element: int, cap: int, limit: int, per_unit: float, even: float
+    state: Connectivity, middles: Middles, crowding: Crowding, element: int, now: Now
 ) -> tuple[int, int, float]:
     """The neighbouring block with the best score, -1 for none; the gain in weight; the score."""
     found, freed, total = neighbours(state, element)
-    home = state.size[state.block[element]]
+    home = state.block[element]
+    home_size = state.size[home]
     best, gain, best_score = -1, 0, -np.inf
     for c in range(found):
         b = state.found_block[c]
         size = state.size[b]
-        if size >= limit:
+        if size >= now.limit:
             continue
         value = freed - (total - state.found_weight[c])
-        score = value * per_unit + even * (home - size)
-        if size >= cap:
+        score = value * now.per_unit + now.even * (home_size - size)
+        if now.pull > 0.0:
+            score += now.pull * pulled(middles, state.size, element, home, b)
+        if now.colour > 0.0:
+            score -= now.colour * colours_changed(crowding, state, element, b)
+        if size >= now.cap:
             score -= OVER_COST
-        if home > cap:
+        if home_size > now.cap:
             score += OVER_COST
         if score > best_score:
             best, gain, best_score = b, value, score

@@ -16,6 +16,8 @@ SAMPLE = 128
 USUAL = 0.85
 # Elements thinner than this, relative to their widest direction, count as this thin.
 THINNEST = 1e-6
+# A part is a grid when the mean of the fourth powers of its directions is longer than this.
+GRID = 0.4
 
 
 def bisect(
@@ -152,8 +154,11 @@ def _widest(
     step = max(1, elements.size // SAMPLE)
     lower = _element_width(table, position, coordinates, elements, step)
     best, widest = np.zeros(d), -1.0
+    frame = directions
+    if d == 2:
+        frame = _along_lines(table, position, coordinates, directions, elements, step, lower)
     for k in range(d):
-        direction = _unsheared(lower, directions[k])
+        direction = _unsheared(lower, frame[k])
         low, high = np.inf, -np.inf
         for i in range(0, elements.size, step):
             along = _along(coordinates, elements[i], direction)
@@ -201,6 +206,47 @@ def _element_width(
                     total -= lower[a, c] * lower[b, c]
                 lower[a, b] = np.sqrt(max(total, THINNEST**4)) if a == b else total / lower[b, b]
     return lower
+
+
+@njit(cache=True)
+def _along_lines(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    elements: NDArray[np.int32],
+    step: int,
+    lower: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Turn the directions with the lines of a part of a plane grid; as they are where it has none.
+
+    Points stand around an element of a grid in four directions: the mean of the fourth powers of
+    these, as complex numbers, is far from 0, and its phase tells how the lines run.
+    """
+    real, imaginary, count = 0.0, 0.0, 0
+    for k in range(0, elements.size, step):
+        i = elements[k]
+        for j in range(table.shape[1]):
+            if table[i, j] < 0:
+                continue
+            x = (position[table[i, j], 0] - coordinates[i, 0]) / lower[0, 0]
+            y = position[table[i, j], 1] - coordinates[i, 1] - lower[1, 0] * x
+            y /= lower[1, 1]
+            length = x * x + y * y
+            if length > 0.0:
+                cosine, sine = (x * x - y * y) / length, 2 * x * y / length
+                real += cosine * cosine - sine * sine
+                imaginary += 2 * cosine * sine
+                count += 1
+    if real * real + imaginary * imaginary < (GRID * count) ** 2 or count == 0:
+        return directions
+    turn = np.arctan2(imaginary, real) / 4
+    cosine, sine = np.cos(turn), np.sin(turn)
+    frame = np.empty((2, 2))
+    for k in range(2):
+        frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]
+        frame[k, 1] = sine * directions[k, 0] + cosine * directions[k, 1]
+    return frame
 
 
 @njit(cache=True)

@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from .blocks_of import sort_by
+
 
 def scattered_blocks(
     table: NDArray[np.int32],
@@ -32,23 +34,32 @@ def scattered_blocks(
     -----
     O(n * arity), a union of elements by their points.
     """
-    return int(_scattered(table, n_points, new_to_old, block_offset))
+    return int((_count_pieces(table, n_points, new_to_old, block_offset) > 1).sum())
 
 
 @njit(cache=True)
-def _scattered(
+def count_pieces(
+    table: NDArray[np.int32], n_points: int, block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int64]:
+    """Number of pieces of every block, 0 for an empty one, for elements in any order."""
+    offset, member = sort_by(block, n_blocks)
+    return _count_pieces(table, n_points, member, offset)
+
+
+@njit(cache=True)
+def _count_pieces(
     table: NDArray[np.int32],
     n_points: int,
     new_to_old: NDArray[np.int32],
     block_offset: NDArray[np.int64],
-) -> int:
+) -> NDArray[np.int64]:
     n = new_to_old.size
     parent = np.arange(n).astype(np.int32)
     first = np.full(n_points, -1, np.int32)
-    count = 0
+    pieces = np.empty(block_offset.size - 1, np.int64)
     for b in range(block_offset.size - 1):
         low, high = block_offset[b], block_offset[b + 1]
-        pieces = high - low
+        pieces[b] = high - low
         for k in range(low, high):
             for j in range(table.shape[1]):
                 t = table[new_to_old[k], j]
@@ -61,9 +72,8 @@ def _scattered(
                 one, other = _root(parent, k), _root(parent, first[t])
                 if one != other:
                     parent[one] = other
-                    pieces -= 1
-        count += pieces > 1
-    return count
+                    pieces[b] -= 1
+    return pieces
 
 
 @njit(cache=True)

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 # More neighbouring blocks than this are not looked at: only elements of hubs have them.
-MAX_CANDIDATES = 64
+MAX_CANDIDATES = 24
 
 
 class Connectivity(NamedTuple):

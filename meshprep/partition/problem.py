@@ -29,6 +29,8 @@ class BlockProblem:
         What staging a point costs, at least 0; None where all points cost the same.
     coordinates : (n, d) float64 or None
         Centroids of the elements, finite.
+    written : (n_points,) bool or None
+        Points that the loop increments, which elements of one colour must not share; None for all.
     seed : int
         From 0 to 2^31-1; the same seed gives the same blocks.
 
@@ -44,6 +46,7 @@ class BlockProblem:
     point_bytes: NDArray[np.int32] | None = None
     coordinates: NDArray[np.float64] | None = None
     seed: int = 0
+    written: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         table = np.asarray(self.table)
@@ -61,6 +64,7 @@ class BlockProblem:
         object.__setattr__(self, "table", read_only(table))
         self._check_weights()
         self._check_coordinates()
+        self._check_written()
 
     def _check_weights(self) -> None:
         if self.point_bytes is None:
@@ -87,6 +91,17 @@ class BlockProblem:
             row = int(np.argmin(np.isfinite(where).all(axis=1)))
             raise MeshprepError(f"the coordinates of element {row} are not finite")
         object.__setattr__(self, "coordinates", read_only(where))
+
+    def _check_written(self) -> None:
+        if self.written is None:
+            return
+        written = np.asarray(self.written)
+        if written.shape != (self.n_points,) or written.dtype != np.bool_:
+            raise MeshprepError(
+                f"written has shape {written.shape} and dtype {written.dtype}, "
+                f"must be {self.n_points} times true or false"
+            )
+        object.__setattr__(self, "written", read_only(written))
 
     @property
     def n(self) -> int:

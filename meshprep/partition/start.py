@@ -6,35 +6,40 @@ points are; unstructured meshes hardly care. A sample of some dozens of blocks t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .anneal import Schedule
 from .bisection import bisect, point_positions
-from .groups import refine_groups
+from .crowding import colour_bounds
+from .groups import refine_groups, unit_of
 from .level_bisection import bisect_by_levels
 from .loads import weighted_loads_of
 from .pivots import pivot_coordinates
+from .pull import Places, nowhere, places_of
 
 # Turns of the frame, in radians. A little more than none, because elements of a grid stand in
 # line: without it, where a line is cut through would be left to chance.
 TILT = 0.013
 TURNS = (TILT, np.pi / 8 + TILT, np.pi / 4 + TILT, 3 * np.pi / 8 + TILT)
-HEATS = (0.4, 0.25, 0.65)
+HEATS = (0.3, 0.6, 0.9)
+PULLS = (0.0, 0.2, 0.5)
 # By what share of the loads another turn must be better: less is chance.
 WORTH_TURNING = 0.01
-SAMPLE_BLOCKS = 96
-SAMPLE_ELEMENTS = 40_000
+SAMPLE_BLOCKS = 80
+SAMPLE_ELEMENTS = 24_000
 SAMPLE_SWEEPS = 12
 
 
 @dataclass(frozen=True)
 class Start:
-    """A turn of the frame of directions, in radians, and the heat to begin with, in points."""
+    """A turn of the frame of directions, in radians; heat and pull to begin with, in points."""
 
     turn: float = TURNS[0]
-    heat: float = HEATS[0]
+    heat: float = 0.4
+    pull: float = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,7 @@ class Geometry:
 
     table: NDArray[np.int32]
     weight: NDArray[np.int32]
+    written: NDArray[np.bool_]
     coordinates: NDArray[np.float64]
     position: NDArray[np.float64] | None
 
@@ -55,13 +61,14 @@ class Geometry:
         cls,
         table: NDArray[np.int32],
         weight: NDArray[np.int32],
+        written: NDArray[np.bool_],
         coordinates: NDArray[np.float64] | None,
     ) -> Geometry:
         """With the positions of the points, from their elements."""
         if coordinates is None:
-            return cls(table, weight, pivot_coordinates(table, weight.size), None)
+            return cls(table, weight, written, pivot_coordinates(table, weight.size), None)
         position = point_positions(table, weight.size, coordinates)
-        return cls(table, weight, coordinates, position)
+        return cls(table, weight, written, coordinates, position)
 
     def cut(self, turn: float, n_blocks: int) -> NDArray[np.int32]:
         """Bisect in a frame that is turned, or by graph distances."""
@@ -69,6 +76,12 @@ class Geometry:
             return bisect_by_levels(self.table, self.weight.size, n_blocks)
         directions = turned(self.coordinates.shape[1], turn)
         return bisect(self.table, self.position, self.coordinates, directions, n_blocks)
+
+    def places(self, block: NDArray[np.int32], n_blocks: int, cap: int) -> Places:
+        """Where elements are and how wide, for their pull; nothing pulls without coordinates."""
+        if self.position is None:
+            return nowhere(block.size, n_blocks)
+        return places_of(self.table, self.position, self.coordinates, block, n_blocks, cap)
 
 
 def turned(d: int, turn: float) -> NDArray[np.float64]:
@@ -81,25 +94,66 @@ def turned(d: int, turn: float) -> NDArray[np.float64]:
     return directions
 
 
-def choose_start(geometry: Geometry, block_size: int, seed: int) -> Start:
-    """Try turns and heats on the elements around the middle one; the fewest loads win.
+def choose_start(geometry: Geometry, block_size: int, seed: int, colour: float = 0.0) -> Start:
+    """Try turns, then heats and pulls, on the elements around the middle one.
 
-    O(n) for the sample, which is of bounded size itself.
+    The fewest loads win, with ``colour`` points added for each thread colour of each block. The
+    trials run beside each other. O(n) for the sample, which is of bounded size itself.
     """
     sample = _around_the_middle(geometry, min(SAMPLE_ELEMENTS, SAMPLE_BLOCKS * block_size))
     n_blocks = block_count(sample.table.shape[0], block_size)
     if n_blocks < 4:
         return Start()
+    trial = _Trial(sample, n_blocks, block_size, seed, colour)
+    turns = TURNS if sample.position is not None else TURNS[:1]
+    cuts = [sample.cut(turn, n_blocks) for turn in turns]
+    scores = trial.run(cuts, [Start(turn) for turn in turns])
+    best = int(np.argmin(scores))
+    best = best if scores[best] < (1 - WORTH_TURNING) * scores[0] else 0
+    pulls = PULLS if sample.position is not None else PULLS[:1]
+    starts = [Start(turns[best], heat, pull) for heat in HEATS for pull in pulls]
+    return starts[int(np.argmin(trial.run([cuts[best]] * len(starts), starts)))]
 
-    def score(start: Start) -> int:
-        return _try(sample, start, n_blocks, block_size, seed)
 
-    best, loads = Start(), score(Start())
-    for turn in TURNS[1:] if sample.position is not None else ():
-        found = score(Start(turn=turn))
-        if found < (1 - WORTH_TURNING) * loads:
-            best, loads = Start(turn=turn), found
-    return min((replace(best, heat=heat) for heat in HEATS), key=score)
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A sample on which starts are tried, each as a group of blocks of its own."""
+
+    sample: Geometry
+    n_blocks: int
+    block_size: int
+    seed: int
+    colour: float
+
+    def run(self, cuts: list[NDArray[np.int32]], starts: list[Start]) -> list[float]:
+        """The loads that every start comes to from its cut."""
+        count, sample = len(cuts), self.sample
+        block = np.concatenate([cut + np.int32(k * self.n_blocks) for k, cut in enumerate(cuts)])
+        table = np.tile(sample.table, (count, 1))
+        group = np.repeat(np.arange(count, dtype=np.int32), self.n_blocks)
+        each = [sample.places(cut, self.n_blocks, self.block_size) for cut in cuts]
+        places = Places(
+            np.concatenate([p.coordinates for p in each]),
+            np.concatenate([p.metric for p in each]),
+        )
+        schedules = [
+            Schedule(s.heat, s.pull, self.colour, 0, SAMPLE_SWEEPS + 3, SAMPLE_SWEEPS)
+            for s in starts
+        ]
+        refine_groups(
+            table, sample.weight, sample.written, places, block, group, self.block_size,
+            schedules, self.seed,
+        )  # fmt: skip
+        return [self._score(part) for part in np.split(block, count)]
+
+    def _score(self, block: NDArray[np.int32]) -> float:
+        local = block - block.min() // self.n_blocks * self.n_blocks
+        sample, n_blocks = self.sample, self.n_blocks
+        found = float(weighted_loads_of(sample.table, sample.weight, local, n_blocks))
+        if self.colour > 0.0:
+            crowded = colour_bounds(sample.table, sample.written, local, n_blocks)
+            found += self.colour * unit_of(sample.weight) * float(crowded.sum())
+        return found
 
 
 def block_count(n: int, block_size: int) -> int:
@@ -127,15 +181,6 @@ def _around_the_middle(geometry: Geometry, count: int) -> Geometry:
     return Geometry.of(
         np.ascontiguousarray(local, dtype=np.int32),
         geometry.weight[points],
+        geometry.written[points],
         None if geometry.position is None else where[chosen],
-    )
-
-
-def _try(sample: Geometry, start: Start, n_blocks: int, block_size: int, seed: int) -> int:
-    block = sample.cut(start.turn, n_blocks)
-    raw = int(weighted_loads_of(sample.table, sample.weight, block, n_blocks))
-    schedule = (start.heat, 0, SAMPLE_SWEEPS + 3, SAMPLE_SWEEPS)
-    one_group = np.zeros(n_blocks, dtype=np.int32)
-    return raw - refine_groups(
-        sample.table, sample.weight, block, one_group, block_size, schedule, seed
     )

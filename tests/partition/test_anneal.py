@@ -5,11 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.partition.anneal import allowances, anneal
+from meshprep.partition.anneal import Schedule, allowances, anneal
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import connect, distinct_rows
+from meshprep.partition.crowding import colour_bounds, crowding_of
 from meshprep.partition.groups import refine_groups
 from meshprep.partition.loads import weighted_loads_of
+from meshprep.partition.pull import middles_of, nowhere, places_of, pulled
 
 ROUND = settings(deadline=None, max_examples=60)
 
@@ -28,20 +30,76 @@ def drawn(data, tables):
     return table, np.array(weight, dtype=np.int32), block, n_blocks
 
 
+def everywhere(table, n_points, block, n_blocks, cap):
+    """Random places of elements, each block with its own measure."""
+    random = np.random.default_rng(7)
+    position, where = random.normal(size=(n_points, 2)), random.normal(size=(len(table), 2))
+    return places_of(distinct_rows(table), position, where, block, n_blocks, cap)
+
+
 @ROUND
-@given(data=st.data(), heat=st.sampled_from([0.0, 0.4, 3.0]))
-def test_what_the_sweeps_say_they_gained_is_what_the_objective_lost(data, heat, tables):
+@given(
+    data=st.data(),
+    heat=st.sampled_from([0.0, 0.4, 3.0]),
+    pull=st.sampled_from([0.0, 0.5]),
+    colour=st.sampled_from([0.0, 1.5]),
+)
+def test_what_the_sweeps_say_they_gained_is_what_the_objective_lost(
+    data, heat, pull, colour, tables
+):
     table, weight, start, n_blocks = drawn(data, tables)
     cap = -(-len(table) // n_blocks) + 2
     state = connect(distinct_rows(table), weight, start.copy(), n_blocks)
-    gained = anneal(state, cap, 2.0, heat, 0, 9, 6, 1)
+    places = everywhere(table, len(weight), start, n_blocks, cap)
+    middles = middles_of(*places, state.block, n_blocks)
+    count = len(weight)
+    written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    crowding = crowding_of(state, written, cap, colour > 0)
+    gained = anneal(state, middles, crowding, cap, 2.0, Schedule(heat, pull, colour, 0, 9, 6), 1)
+    again = middles_of(*places, state.block, n_blocks)
+    assert np.allclose(middles.total, again.total)
+    if colour:
+        fresh = crowding_of(state, written, cap, True)
+        assert (crowding.level_count[:, 1:] == fresh.level_count[:, 1:]).all()
+        assert (crowding.most == fresh.most).all()
+        bounds = colour_bounds(distinct_rows(table), written, state.block, n_blocks)
+        assert (bounds == slow_bounds(table, written, state.block, n_blocks)).all()
+        assert (bounds == crowding.most).all()
     assert gained == objective(table, weight, start) - objective(table, weight, state.block)
     assert (np.bincount(state.block, minlength=n_blocks) == state.size).all()
     assert state.size.max(initial=0) <= cap
     if len(table) >= n_blocks:
         assert state.size.min() >= 1
-    if heat == 0.0:
+    if heat == pull == colour == 0.0:
         assert gained >= 0
+
+
+def slow_bounds(table, written, block, n_blocks):
+    """The most elements of each block on one written point, from sets."""
+    bound = [0] * n_blocks
+    for b in range(n_blocks):
+        rows = [set(row.tolist()) for row, own in zip(table, block, strict=True) if own == b]
+        for t in np.flatnonzero(written):
+            bound[b] = max(bound[b], sum(t in row for row in rows))
+    return np.array(bound)
+
+
+def test_a_pull_is_nearness_in_radii():
+    where = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
+    metric = np.repeat(np.diag([0.25, 1.0])[None], 2, axis=0)
+    middles = middles_of(where, metric, np.array([0, 1, 0], dtype=np.int32), 2)
+    size = np.array([2, 1])
+    assert pulled(middles, size, 0, 0, 1) == 0.25 * (0.5**2 - 4**2)
+    assert pulled(middles, size, 2, 0, 1) == 0.25 * (0.5**2 - 3**2)
+
+
+def test_a_width_is_measured_along_and_across():
+    table = np.array([[0, 1, 2, 3]], dtype=np.int32)
+    position = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    where, block = np.zeros((1, 2)), np.zeros(1, dtype=np.int32)
+    metric = places_of(table, position, where, block, 1, 100).metric[0]
+    # Mean squares are 4.5 and 0.5; a block of 100 has a squared radius of 100 elements.
+    assert np.allclose(metric, np.diag([1 / 450, 1 / 50]))
 
 
 @ROUND
@@ -53,8 +111,11 @@ def test_groups_together_gain_what_the_objective_loses(data, tables):
     cap = -(-len(table) // n_blocks) + 1
     block = start.copy()
     rows = distinct_rows(table)
-    gained = refine_groups(rows, weight, block, groups, cap, (0.5, 0, 9, 6), 3)
-    assert gained == objective(table, weight, start) - objective(table, weight, block)
+    written = np.ones(n_blocks and len(weight), dtype=bool)
+    places = everywhere(table, len(weight), start, n_blocks, cap)
+    schedule = [Schedule(0.5, 0.2, 0.0, 0, 9, 6)]
+    gained = refine_groups(rows, weight, written, places, block, groups, cap, schedule, 3)
+    assert gained.sum() == objective(table, weight, start) - objective(table, weight, block)
     if len(table):
         assert (groups[block] == groups[start]).all()
         assert np.bincount(block).max() <= cap
@@ -70,7 +131,9 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     for count in (threads, 1):
         set_num_threads(count)
         block = start.copy()
-        refine_groups(table, weight, block, groups, 62, (0.4, 0, 20, 15), 5)
+        schedule = [Schedule(0.4, 0.0, 0.0, 0, 20, 15)]
+        places = nowhere(len(table), len(groups))
+        refine_groups(table, weight, weight > 0, places, block, groups, 62, schedule, 5)
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()

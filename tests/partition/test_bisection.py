@@ -16,7 +16,8 @@ ROUND = settings(deadline=None, max_examples=60)
 
 
 def geometry_of(table, n_points, where):
-    return Geometry.of(distinct_rows(table), np.ones(n_points, dtype=np.int32), where)
+    weight, written = np.ones(n_points, dtype=np.int32), np.ones(n_points, dtype=bool)
+    return Geometry.of(distinct_rows(table), weight, written, where)
 
 
 def loads_of(table, part):
