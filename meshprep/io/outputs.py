@@ -12,9 +12,7 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError
 
 
-def check_targets(
-    paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()
-) -> None:
+def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
     """Raise MeshprepError unless every path can be written: said before any work is done."""
     seen: set[Path] = set()
     for path in paths:
