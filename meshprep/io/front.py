@@ -6,7 +6,6 @@ the target, reads the result back, compares it with the mesh, and only then puts
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,7 +100,6 @@ def write(
         _write(target, mesh, staged, options)
         if check:
             _prove(target, mesh, staged, partial=bool(lost))
-        _sync(staged)
     return lost
 
 
@@ -177,11 +175,6 @@ def _prove(target: Format, mesh: Mesh, staged: Path, *, partial: bool) -> None:
             f"format '{target.name}' does not keep this mesh ({found}): "
             "nothing was written, use another format"
         )
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as f:
-        os.fsync(f.fileno())
 
 
 @contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from meshprep_runtime.errors import MeshprepError
 
@@ -31,6 +33,10 @@ def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Pa
             raise MeshprepError(f"{path}: no permission to write in folder {path.parent}")
 
 
+# Freeing a file of this many bytes is worth a thread.
+_LARGE = 1 << 22
+
+
 @contextmanager
 def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """Yield a temporary path for each output; move all into place when the block succeeds.
@@ -46,7 +52,29 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
             staged.append(folders[-1] / path.name)
         yield staged
         for temporary, path in zip(staged, paths, strict=True):
-            os.replace(temporary, path)
+            _replace(temporary, path)
     finally:
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Move a file into place; the blocks of a large one that was there are freed aside."""
+    old = _held(path)
+    try:
+        os.replace(temporary, path)
+    finally:
+        if old is not None:
+            Thread(target=os.close, args=(old,)).start()
+
+
+def _held(path: Path) -> int | None:
+    """A large file, opened so that it is freed when it is closed, not when it loses its name."""
+    try:
+        mode = path.lstat()
+        if os.name == "posix" and stat.S_ISREG(mode.st_mode) and mode.st_size >= _LARGE:
+            return os.open(path, os.O_RDONLY)
+    except OSError:
+        # Then it is freed where it is replaced.
+        pass
+    return None

@@ -1,4 +1,5 @@
 import os
+import threading
 
 import pytest
 
@@ -42,3 +43,21 @@ def test_targets_are_refused_before_any_work(tmp_path):
         check_targets([tmp_path], overwrite=True)
     with pytest.raises(MeshprepError, match="two outputs"):
         check_targets([tmp_path / "a", tmp_path / "a"], overwrite=False)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a list of open files")
+def test_a_large_file_that_is_replaced_is_let_go(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * (5 << 20))
+    with together([path]) as (staged,):
+        staged.write_text("new")
+    assert path.read_text() == "new"
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    held = [os.readlink(f"/proc/self/fd/{f}") for f in os.listdir("/proc/self/fd") if is_open(f)]
+    assert not [name for name in held if name.startswith(str(tmp_path))]
+
+
+def is_open(number: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{number}")

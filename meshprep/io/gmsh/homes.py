@@ -21,7 +21,7 @@ from ...cells import shape_of
 from ...mesh import ElementSet, Mesh, SetMap, Tag
 from .carry import Places
 from .info import source
-from .numbering import Distinct, distinct, distinct_pairs
+from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 
 
@@ -143,7 +143,7 @@ def _kinds(places: Places, *, positive: bool) -> tuple[list[Kind], dict[str, NDA
             old = entities[e][0] if entities[e] else 0
             kind = Kind(dim, old, groups[g], owners[o])
             numbers[i] = kinds.setdefault(kind, len(kinds))
-        place[s.name] = numbers[both.place]
+        place[s.name] = constant(numbers[0], s.size) if numbers.size == 1 else numbers[both.place]
     return list(kinds), place
 
 
@@ -157,12 +157,14 @@ def _lists(
 ) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
     """Distinct lists of groups and the place of every cell; only positive ones where asked."""
     if tag is None:
-        return [()], np.zeros(n, dtype=np.int64)
+        return [()], constant(0, n)
     found: dict[tuple[int, ...], int] = {}
     number = np.empty(max(tag.group_offset.size - 1, 1), dtype=np.int64)
     for row in range(tag.group_offset.size - 1):
         groups = tuple(i for i in tag.groups(row) if i > 0 or not positive)
         number[row] = found.setdefault(groups, len(found))
+    if len(found) == 1:
+        return list(found), constant(0, n)
     return list(found) or [()], number[tag.values]
 
 
@@ -173,7 +175,11 @@ def _fill_numbers(
     number: Mapping[Kind, int],
 ) -> None:
     table = np.array([number[k] for k in kinds], dtype=np.int64)
-    homes.number = {name: table[p] for name, p in place.items()}
+    # One kind of cell is common, and needs no array.
+    homes.number = {
+        name: constant(table[p[0]], p.size) if p.size and not p.strides[0] else table[p]
+        for name, p in place.items()
+    }
 
 
 def _keep_some(kinds: Sequence[Kind], homes: Homes) -> dict[Kind, int]:
@@ -248,14 +254,35 @@ def _cell_boxes(
     for s in places.cells:
         dim = shape_of(str(s.cell_type)).dim
         tags, place, _ = distinct(homes.number[s.name])
+        table = _table(mesh, s)
         box = _empty_boxes(len(tags))
-        _grow(points, _table(mesh, s), place, box)
+        if len(tags) != 1 or not _box_of_all(points, table, box[0]):
+            _grow(points, table, place, box)
         for tag, b in zip(tags.tolist(), box, strict=True):
             old = found.get((dim, tag))
             if old is not None:
                 b = np.concatenate([np.minimum(old[:3], b[:3]), np.maximum(old[3:], b[3:])])
             found[dim, tag] = b
     return {(dim, tag): _as_box(dim, b) for (dim, tag), b in found.items()}
+
+
+def _box_of_all(
+    points: NDArray[np.float64], table: NDArray[np.int32], box: NDArray[np.float64]
+) -> bool:
+    """Fill the box of all nodes, where it is that of those in the table: True then. O(size).
+
+    It is where the table has the node at each of its sides; that is far less than a look at the
+    coordinates of every entry.
+    """
+    if not np.isfinite(points).all():
+        return False
+    low, high = points.argmin(axis=0), points.argmax(axis=0)
+    sides = np.resize(np.concatenate([low, high]), 6).astype(np.int32)
+    if not _has_all(table.reshape(-1), *sides):
+        return False
+    dims = np.arange(points.shape[1])
+    box[dims], box[3 + dims] = points[low, dims], points[high, dims]
+    return True
 
 
 def _table(mesh: Mesh, s: ElementSet) -> NDArray[np.int32]:
@@ -296,3 +323,14 @@ def _grow(
             for k in range(points.shape[1]):
                 b[k] = min(b[k], p[k])
                 b[3 + k] = max(b[3 + k], p[k])
+
+
+@njit(cache=True)
+def _has_all(table: NDArray[np.int32], a: int, b: int, c: int, d: int, e: int, f: int) -> bool:
+    """Whether all six are in the table; without a branch, so that it takes several at a time."""
+    found = 0
+    for i in range(np.uint64(table.size)):
+        x = table[i]
+        found |= (x == a) | (x == b) << 1 | (x == c) << 2 | (x == d) << 3
+        found |= (x == e) << 4 | (x == f) << 5
+    return found == 63

@@ -150,6 +150,11 @@ def unused(taken: Sequence[NDArray[np.int64]], n: int, limit: int) -> NDArray[np
     return np.setdiff1d(np.arange(1, n + size + 1), np.concatenate(taken))[:n]
 
 
+def constant(value: int, n: int) -> NDArray[np.int64]:
+    """``n`` times the same number, which cannot be written to and takes no memory."""
+    return np.broadcast_to(np.int64(value), n)
+
+
 class Distinct(NamedTuple):
     """Distinct values in rising order, the place of every entry among them, and its first one."""
 
@@ -163,11 +168,14 @@ def distinct(ids: NDArray[np.integer]) -> Distinct:
 
     O(n) where the values lie within a range of a few n, else O(n log n).
     """
+    if ids.size == 0:
+        nothing = np.empty(0, dtype=np.int64)
+        return Distinct(nothing, np.empty(0, dtype=np.int32), nothing)
+    low, high = int(ids.min()), int(ids.max())
+    if low == high:
+        return Distinct(np.array([low]), np.zeros(ids.size, np.int32), np.zeros(1, np.int64))
     # A copy, since kernels are compiled anew for arrays that refuse writing.
     copy: NDArray[np.int64] = np.array(ids, dtype=np.int64)
-    if copy.size == 0:
-        return Distinct(copy, np.empty(0, dtype=np.int32), copy)
-    low, high = int(copy.min()), int(copy.max())
     if high - low < 2 * copy.size + 1024:
         first = np.full(high - low + 1, -1, dtype=np.int64)
         place = np.empty(copy.size, dtype=np.int32)

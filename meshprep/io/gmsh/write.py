@@ -129,7 +129,7 @@ def _cell_labels(places: Places) -> tuple[dict[str, NDArray[np.int64]], list[str
         return {**out, missing[0].name: np.arange(1, missing[0].size + 1)}, []
     free = unused(list(given.values()), sum(s.size for s in missing), INT_LIMIT)
     for s in missing:
-        out[s.name], free = free[: s.size].copy(), free[s.size :]
+        out[s.name], free = free[: s.size], free[s.size :]
     return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
 
 

@@ -92,42 +92,55 @@ def _write_nodes(
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
     points = mesh.coordinates
     assert points is not None
-    n = len(points)
     if points.shape[1] < 3:
         points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     points = points.astype(np.float64, copy=False)
     points.flags.writeable = False
-    head, parametric = np.zeros((n, 3), dtype=np.int64), np.empty((0, 3))
-    if places.node_entity is not None:
-        head[:, :2] = places.node_entity
-    else:
-        # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
-        top = max(cells, key=lambda c: c.dim)
-        head[:, :2] = top.dim, top.entity[0]
-    if places.parametric is not None:
-        index = places.parametric.index
-        rows = np.arange(n) if index is None else index
-        head[rows, 2] = 1
-        parametric = np.zeros((n, 3))
-        parametric[rows] = places.parametric.values
-    start = _runs(head)
+    heads, start, parametric = _node_blocks(places, cells, len(points))
     sink.begin("Nodes")
-    bounds = (int(label.min()), int(label.max())) if n else (0, 0)
-    sink.ints((start.size - 1, n, *bounds), size=True)
-    sink.nodes4(head[start[:-1]], start, label, points, parametric)
+    bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)
+    sink.ints((start.size - 1, label.size, *bounds), size=True)
+    sink.nodes4(heads, start, label, points, parametric)
     sink.end("Nodes")
 
 
-def _runs(head: NDArray[np.int64]) -> NDArray[np.int64]:
+def _node_blocks(
+    places: Places, cells: Sequence[Cells], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Heads of the blocks (dimension, entity, parametric or not), where they start, parameters."""
+    parametric: NDArray[np.float64] = np.empty((0, 3))
+    if places.node_entity is None:
+        # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
+        top = max(cells, key=lambda c: c.dim)
+        head = np.array([[top.dim, top.entity[0], 0]])
+        return head, np.array([0, n]), parametric
+    flag = np.zeros(n, dtype=np.int64)
+    if places.parametric is not None:
+        index = places.parametric.index
+        rows = np.arange(n) if index is None else index
+        flag[rows] = 1
+        parametric = np.zeros((n, 3))
+        parametric[rows] = places.parametric.values
+    dim, tag = places.node_entity.T
+    start = _runs(dim, tag, flag)
+    first = start[:-1]
+    return np.stack([dim[first], tag[first], flag[first]], axis=1), start, parametric
+
+
+def _runs(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each run of equal rows starts, and the end."""
-    n = len(head)
-    change = np.flatnonzero((head[1:] != head[:-1]).any(axis=1)) + 1
+    n = columns[0].size
+    ends = np.zeros(max(n - 1, 0), dtype=bool)
+    for column in columns:
+        if column.strides[0]:
+            ends |= column[1:] != column[:-1]
+    change = np.flatnonzero(ends) + 1
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
 
 
 def _write_elements(sink: Sink, cells: Sequence[Cells], node_label: NDArray[np.int64]) -> None:
     """A block for each run of cells of one entity; nothing is sorted. O(n)."""
-    starts = [_runs(c.entity.reshape(-1, 1)) for c in cells]
+    starts = [_runs(c.entity) for c in cells]
     total = sum(c.label.size for c in cells)
     lowest = min(int(c.label.min()) for c in cells)
     highest = max(int(c.label.max()) for c in cells)
