@@ -16,6 +16,8 @@ SAMPLE = 128
 USUAL = 0.85
 # Elements thinner than this, relative to their widest direction, count as this thin.
 THINNEST = 1e-6
+# The same where coordinates only stand in for real ones: these say little about what is thin.
+THINNEST_GUESSED = 0.3
 # A part is a grid when the mean of the fourth powers of its directions is longer than this.
 GRID = 0.4
 
@@ -26,6 +28,7 @@ def bisect(
     coordinates: NDArray[np.float64],
     directions: NDArray[np.float64],
     n_blocks: int,
+    thinnest: float = THINNEST,
 ) -> NDArray[np.int32]:
     """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
 
@@ -41,6 +44,8 @@ def bisect(
         Rows are the directions to cut across, in a frame where elements are as wide as tall.
     n_blocks : int
         From 1 to n, or anything where n is 0.
+    thinnest : float
+        Elements thinner than this, relative to their widest direction, count as this thin.
 
     Returns
     -------
@@ -53,7 +58,7 @@ def bisect(
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)
     if n_blocks > 1 and part.size:
-        _bisect(table, position, coordinates, directions, n_blocks, part)
+        _bisect(table, position, coordinates, directions, n_blocks, thinnest, part)
     return part
 
 
@@ -82,6 +87,7 @@ def _bisect(
     coordinates: NDArray[np.float64],
     directions: NDArray[np.float64],
     n_blocks: int,
+    thinnest: float,
     part: NDArray[np.int32],
 ) -> None:
     n = part.size
@@ -96,7 +102,7 @@ def _bisect(
     while count > 0:
         for k in prange(count):
             low, high, parts = node[k, 0], node[k, 1], node[k, 3]
-            direction = _widest(table, position, coordinates, directions, order[low:high])
+            direction = _widest(table, position, coordinates, directions, order[low:high], thinnest)
             for i in range(low, high):
                 key[i] = _along(coordinates, order[i], direction)
             middle[k] = low + ((high - low) * (parts // 2) + parts // 2) // parts
@@ -148,11 +154,12 @@ def _widest(
     coordinates: NDArray[np.float64],
     directions: NDArray[np.float64],
     elements: NDArray[np.int32],
+    thinnest: float,
 ) -> NDArray[np.float64]:
     """The direction in which a part is most elements wide, in the frame of the coordinates."""
     d = directions.shape[0]
     step = max(1, elements.size // SAMPLE)
-    lower = _element_width(table, position, coordinates, elements, step)
+    lower = _element_width(table, position, coordinates, elements, step, thinnest)
     best, widest = np.zeros(d), -1.0
     frame = directions
     if d == 2:
@@ -175,6 +182,7 @@ def _element_width(
     coordinates: NDArray[np.float64],
     elements: NDArray[np.int32],
     step: int,
+    thinnest: float,
 ) -> NDArray[np.float64]:
     """Cholesky factor of the second moments of points about their elements, of a sample."""
     d = coordinates.shape[1]
@@ -201,10 +209,10 @@ def _element_width(
     if trace > 0.0:
         for a in range(d):
             for b in range(a + 1):
-                total = moment[a, b] / trace + (THINNEST * THINNEST if a == b else 0.0)
+                total = moment[a, b] / trace + (thinnest * thinnest if a == b else 0.0)
                 for c in range(b):
                     total -= lower[a, c] * lower[b, c]
-                lower[a, b] = np.sqrt(max(total, THINNEST**4)) if a == b else total / lower[b, b]
+                lower[a, b] = np.sqrt(max(total, thinnest**4)) if a == b else total / lower[b, b]
     return lower
 
 

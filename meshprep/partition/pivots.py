@@ -1,18 +1,29 @@
-"""Coordinates for a mesh that has none: graph distances from a few elements far apart."""
+"""Coordinates for a mesh that has none: graph distances from a few elements far apart.
+
+Each distance changes by about one from element to element, in a direction of its own. Averaged a
+few times they are smooth, and their principal components are a frame to cut in (high-dimensional
+embedding: Harel and Koren, Graph Drawing 2002).
+"""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, prange
 from numpy.typing import NDArray
 
 from ..incidence import transpose
 
+PIVOTS = 10
+DIMENSIONS = 3
+SMOOTHING = 40
+# Points with more elements than this are not stepped through: all would be next to each other.
+HUB = 1024
+
 
 def pivot_coordinates(
-    table: NDArray[np.int32], n_points: int, n_pivots: int = 3
+    table: NDArray[np.int32], n_points: int, n_pivots: int = PIVOTS
 ) -> NDArray[np.float64]:
-    """Distances, in steps from element to element, from ``n_pivots`` elements of each component.
+    """Principal components of the distances from ``n_pivots`` elements of each component.
 
     Each pivot is an element farthest from those before it. Components are set apart along the
     first axis, so that they are cut from each other before they are cut.
@@ -25,15 +36,58 @@ def pivot_coordinates(
 
     Returns
     -------
-    (n, n_pivots) float64
+    (n, 3) float64
+        In steps from element to element.
 
     Notes
     -----
-    O(n_pivots * n * arity).
+    O((n_pivots + smoothing) * n * arity).
     """
     known = table if not table.size or table.min() >= 0 else np.where(table < 0, n_points, table)
-    touching = transpose(np.ascontiguousarray(known), n_points + 1)
-    return _distances(table, touching.offset, touching.index, n_points, n_pivots)
+    touching = transpose(np.ascontiguousarray(known, dtype=np.int32), n_points + 1)
+    distance, shift = _distances(table, touching.offset, touching.index, n_points, n_pivots)
+    where = _project(distance, _principal(distance))
+    for _ in range(SMOOTHING):
+        where = _smooth(table, touching.offset, touching.index, where, n_points)
+    out = where.astype(np.float64)
+    out[:, 0] += shift * 2 * np.sqrt(n_pivots)
+    return out
+
+
+def _principal(distance: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The directions of the largest variance, (n_pivots, 3)."""
+    n = max(1, distance.shape[0])
+    total, square = _sums(distance)
+    _, vectors = np.linalg.eigh(square / n - np.outer(total, total) / n**2)
+    # Which way a vector points is left to chance by its definition.
+    vectors = vectors * np.where(vectors.sum(axis=0) < 0, -1.0, 1.0)
+    return np.ascontiguousarray(vectors[:, ::-1][:, :DIMENSIONS], dtype=np.float32)
+
+
+@njit(cache=True)
+def _sums(distance: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of the columns and of their products: of whole numbers, so in any order the same."""
+    width = distance.shape[1]
+    total, square = np.zeros(width), np.zeros((width, width))
+    for i in range(distance.shape[0]):
+        for a in range(width):
+            total[a] += distance[i, a]
+            for b in range(a + 1):
+                square[a, b] += distance[i, a] * np.float64(distance[i, b])
+    for a in range(width):
+        for b in range(a):
+            square[b, a] = square[a, b]
+    return total, square
+
+
+@njit(cache=True, parallel=True)
+def _project(distance: NDArray[np.float32], frame: NDArray[np.float32]) -> NDArray[np.float32]:
+    out = np.zeros((distance.shape[0], frame.shape[1]), np.float32)
+    for i in prange(distance.shape[0]):
+        for a in range(frame.shape[1]):
+            for k in range(frame.shape[0]):
+                out[i, a] += distance[i, k] * frame[k, a]
+    return out
 
 
 @njit(cache=True)
@@ -43,14 +97,15 @@ def _distances(
     index: NDArray[np.int32],
     n_points: int,
     n_pivots: int,
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     n = table.shape[0]
-    distance = np.zeros((n, n_pivots), np.float64)
+    distance = np.zeros((n, n_pivots), np.float32)
+    shift = np.zeros(n, np.float64)
     nearest = np.empty(n, np.int32)
     queue = np.empty(n, np.int32)
     level = np.full(n, -1, np.int32)
     seen = np.full(n_points, -1, np.int32)
-    shift = np.float64(0)
+    along = np.float64(0)
     tick = 0
     for root in range(n):
         if level[root] >= 0:
@@ -59,7 +114,7 @@ def _distances(
         tick += 1
         nearest[queue[:size]] = n
         pivot, widest = queue[size - 1], 0
-        for k in range(n_pivots):
+        for k in range(n_pivots if size > 1 else 0):
             level[queue[:size]] = -1
             _breadth_first(table, offset, index, pivot, level, queue, seen, tick)
             tick += 1
@@ -71,9 +126,9 @@ def _distances(
             for i in queue[:size]:
                 if nearest[i] > nearest[pivot]:
                     pivot = i
-        distance[queue[:size], 0] += shift
-        shift += np.float64(widest + 2)
-    return distance
+        shift[queue[:size]] = along
+        along += np.float64(widest + 2)
+    return distance, shift
 
 
 @njit(cache=True)
@@ -98,6 +153,8 @@ def _breadth_first(
             if t < 0 or seen[t] == tick:
                 continue
             seen[t] = tick
+            if offset[t + 1] - offset[t] > HUB:
+                continue
             for p in range(offset[t], offset[t + 1]):
                 k = index[p]
                 if level[k] < 0:
@@ -105,3 +162,38 @@ def _breadth_first(
                     queue[end] = k
                     end += 1
     return end
+
+
+@njit(cache=True, parallel=True)
+def _smooth(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    index: NDArray[np.int32],
+    value: NDArray[np.float32],
+    n_points: int,
+) -> NDArray[np.float32]:
+    """Each element takes the mean of its points' means; hubs are left out. O(n * arity)."""
+    n, width = value.shape
+    mean = np.zeros((n_points, width), np.float32)
+    for t in prange(n_points):
+        count = offset[t + 1] - offset[t]
+        if 0 < count <= HUB:
+            for p in range(offset[t], offset[t + 1]):
+                for k in range(width):
+                    mean[t, k] += value[index[p], k]
+            for k in range(width):
+                mean[t, k] /= count
+    out = np.empty_like(value)
+    for i in prange(n):
+        points = 0
+        for k in range(width):
+            out[i, k] = 0.0
+        for j in range(table.shape[1]):
+            t = table[i, j]
+            if t >= 0 and offset[t + 1] - offset[t] <= HUB:
+                points += 1
+                for k in range(width):
+                    out[i, k] += mean[t, k]
+        for k in range(width):
+            out[i, k] = out[i, k] / points if points else value[i, k]
+    return out

@@ -13,8 +13,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Elements thinner than this, relative to their widest direction, count as this thin.
-THINNEST = 1e-6
 LEAST_WIDTH = 1e-100
 
 
@@ -22,7 +20,6 @@ class Places(NamedTuple):
     """Where elements are, (n, d), and the squared width of an element of each block as a metric.
 
     ``metric`` (n_blocks, d, d) is scaled so that the distance of a block's radius is about 1.
-    d is 0 where nobody knows.
     """
 
     coordinates: NDArray[np.float64]
@@ -37,11 +34,6 @@ class Middles(NamedTuple):
     total: NDArray[np.float64]
 
 
-def nowhere(n: int, n_blocks: int) -> Places:
-    """Places that pull nothing."""
-    return Places(np.empty((n, 0)), np.empty((n_blocks, 0, 0)))
-
-
 def places_of(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -49,6 +41,7 @@ def places_of(
     block: NDArray[np.int32],
     n_blocks: int,
     cap: int,
+    thinnest: float,
 ) -> Places:
     """Measure the elements of each block.
 
@@ -60,6 +53,8 @@ def places_of(
     coordinates : (n, d) float64
     block : (n,) int32
     n_blocks, cap : int
+    thinnest : float
+        As of :func:`bisection.bisect`.
 
     Notes
     -----
@@ -72,7 +67,7 @@ def places_of(
     points = trace < LEAST_WIDTH**2
     trace = np.where(points, 1.0, trace)
     moment /= trace[:, None, None]
-    moment += THINNEST**2 * np.eye(d)
+    moment += thinnest**2 * np.eye(d)
     metric = np.linalg.inv(moment) / (trace[:, None, None] * float(cap) ** (2 / d))
     metric[points] = 0.0
     return Places(coordinates, metric)

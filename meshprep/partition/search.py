@@ -22,6 +22,8 @@ from .start import Geometry, Start
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
 # phase; smaller ones fit a cache. Their number is even, for machines with few cores.
 GROUP_ELEMENTS = 120_000
+# Cuts by graph distances leave more to do than cuts by coordinates.
+GUESSED_SWEEPS = 2
 LONE_GROUP = 40_000
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 6
@@ -68,7 +70,8 @@ class Search:
         """Blocks no worse than those at the start, which are not changed."""
         block = start_block.copy()
         self.places = self.geometry.places(block, self.n_blocks, self.cap)
-        phase, sweep, total, step = 0, 0, effort.sweeps, -(-effort.sweeps // effort.phases)
+        total = effort.sweeps if self.geometry.known else effort.sweeps * GUESSED_SWEEPS
+        phase, sweep, step = 0, 0, -(-total // effort.phases)
         while sweep < total:
             begin = time.perf_counter()
             end = min(total, sweep + step)

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .anneal import Schedule
-from .bisection import bisect, point_positions
+from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 from .crowding import colour_bounds
 from .groups import refine_groups, unit_of
-from .level_bisection import bisect_by_levels
 from .loads import weighted_loads_of
 from .pivots import pivot_coordinates
-from .pull import Places, nowhere, places_of
+from .pull import Places, places_of
 
 # Turns of the frame, in radians. A little more than none, because elements of a grid stand in
 # line: without it, where a line is cut through would be left to chance.
@@ -46,15 +45,15 @@ class Start:
 class Geometry:
     """Elements to cut: their points, what these weigh, and where everything is.
 
-    Without real places, ``coordinates`` are graph distances: good enough to tell which blocks are
-    near each other, too coarse to cut by.
+    ``known`` tells that the places are real ones; otherwise they stand for graph distances.
     """
 
     table: NDArray[np.int32]
     weight: NDArray[np.int32]
     written: NDArray[np.bool_]
     coordinates: NDArray[np.float64]
-    position: NDArray[np.float64] | None
+    position: NDArray[np.float64]
+    known: bool
 
     @classmethod
     def of(
@@ -65,23 +64,27 @@ class Geometry:
         coordinates: NDArray[np.float64] | None,
     ) -> Geometry:
         """With the positions of the points, from their elements."""
+        known = coordinates is not None
         if coordinates is None:
-            return cls(table, weight, written, pivot_coordinates(table, weight.size), None)
+            coordinates = pivot_coordinates(table, weight.size)
         position = point_positions(table, weight.size, coordinates)
-        return cls(table, weight, written, coordinates, position)
+        return cls(table, weight, written, coordinates, position, known)
+
+    @property
+    def thinnest(self) -> float:
+        """How thin elements may count as, relative to their widest direction."""
+        return THINNEST if self.known else THINNEST_GUESSED
 
     def cut(self, turn: float, n_blocks: int) -> NDArray[np.int32]:
-        """Bisect in a frame that is turned, or by graph distances."""
-        if self.position is None:
-            return bisect_by_levels(self.table, self.weight.size, n_blocks)
-        directions = turned(self.coordinates.shape[1], turn)
-        return bisect(self.table, self.position, self.coordinates, directions, n_blocks)
+        """Bisect in a frame that is turned."""
+        where = self.coordinates
+        directions = turned(where.shape[1], turn)
+        return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
 
     def places(self, block: NDArray[np.int32], n_blocks: int, cap: int) -> Places:
-        """Where elements are and how wide, for their pull; nothing pulls without coordinates."""
-        if self.position is None:
-            return nowhere(block.size, n_blocks)
-        return places_of(self.table, self.position, self.coordinates, block, n_blocks, cap)
+        """Where elements are and how wide, for their pull."""
+        where = self.coordinates
+        return places_of(self.table, self.position, where, block, n_blocks, cap, self.thinnest)
 
 
 def turned(d: int, turn: float) -> NDArray[np.float64]:
@@ -105,13 +108,11 @@ def choose_start(geometry: Geometry, block_size: int, seed: int, colour: float =
     if n_blocks < 4:
         return Start()
     trial = _Trial(sample, n_blocks, block_size, seed, colour)
-    turns = TURNS if sample.position is not None else TURNS[:1]
-    cuts = [sample.cut(turn, n_blocks) for turn in turns]
-    scores = trial.run(cuts, [Start(turn) for turn in turns])
+    cuts = [sample.cut(turn, n_blocks) for turn in TURNS]
+    scores = trial.run(cuts, [Start(turn) for turn in TURNS])
     best = int(np.argmin(scores))
     best = best if scores[best] < (1 - WORTH_TURNING) * scores[0] else 0
-    pulls = PULLS if sample.position is not None else PULLS[:1]
-    starts = [Start(turns[best], heat, pull) for heat in HEATS for pull in pulls]
+    starts = [Start(TURNS[best], heat, pull) for heat in HEATS for pull in PULLS]
     return starts[int(np.argmin(trial.run([cuts[best]] * len(starts), starts)))]
 
 
@@ -178,9 +179,9 @@ def _around_the_middle(geometry: Geometry, count: int) -> Geometry:
     local = local.reshape(chosen.size, -1)
     if points.size and points[0] < 0:
         points, local = points[1:], local - 1
-    return Geometry.of(
-        np.ascontiguousarray(local, dtype=np.int32),
-        geometry.weight[points],
-        geometry.written[points],
-        None if geometry.position is None else where[chosen],
-    )
+    table = np.ascontiguousarray(local, dtype=np.int32)
+    position = geometry.position[points]
+    return Geometry(
+        table, geometry.weight[points], geometry.written[points], where[chosen], position,
+        geometry.known,
+    )  # fmt: skip

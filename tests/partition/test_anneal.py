@@ -11,7 +11,7 @@ from meshprep.partition.connectivity import connect, distinct_rows
 from meshprep.partition.crowding import colour_bounds, crowding_of
 from meshprep.partition.groups import refine_groups
 from meshprep.partition.loads import weighted_loads_of
-from meshprep.partition.pull import middles_of, nowhere, places_of, pulled
+from meshprep.partition.pull import Places, middles_of, places_of, pulled
 
 ROUND = settings(deadline=None, max_examples=60)
 
@@ -34,7 +34,7 @@ def everywhere(table, n_points, block, n_blocks, cap):
     """Random places of elements, each block with its own measure."""
     random = np.random.default_rng(7)
     position, where = random.normal(size=(n_points, 2)), random.normal(size=(len(table), 2))
-    return places_of(distinct_rows(table), position, where, block, n_blocks, cap)
+    return places_of(distinct_rows(table), position, where, block, n_blocks, cap, 1e-6)
 
 
 @ROUND
@@ -97,7 +97,7 @@ def test_a_width_is_measured_along_and_across():
     table = np.array([[0, 1, 2, 3]], dtype=np.int32)
     position = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     where, block = np.zeros((1, 2)), np.zeros(1, dtype=np.int32)
-    metric = places_of(table, position, where, block, 1, 100).metric[0]
+    metric = places_of(table, position, where, block, 1, 100, 1e-6).metric[0]
     # Mean squares are 4.5 and 0.5; a block of 100 has a squared radius of 100 elements.
     assert np.allclose(metric, np.diag([1 / 450, 1 / 50]))
 
@@ -132,7 +132,7 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
         set_num_threads(count)
         block = start.copy()
         schedule = [Schedule(0.4, 0.0, 0.0, 0, 20, 15)]
-        places = nowhere(len(table), len(groups))
+        places = Places(np.empty((len(table), 0)), np.empty((len(groups), 0, 0)))
         refine_groups(table, weight, weight > 0, places, block, groups, 62, schedule, 5)
         found.append(block)
     set_num_threads(threads)

@@ -8,7 +8,6 @@ from numba import get_num_threads, set_num_threads
 
 from meshprep.partition.bisection import bisect, point_positions, select
 from meshprep.partition.connectivity import distinct_rows
-from meshprep.partition.level_bisection import bisect_by_levels
 from meshprep.partition.pivots import pivot_coordinates
 from meshprep.partition.start import Geometry, turned
 
@@ -87,35 +86,43 @@ def test_coordinates_that_all_coincide_are_cut_all_the_same(quad_edges):
     assert sizes.max() <= 27
 
 
-def test_levels_cut_hexes_nearly_as_well_as_coordinates_do(hex_nodes):
+def test_graph_distances_cut_hexes_nearly_as_well_as_coordinates_do(hex_nodes):
     table, n_points, where = hex_nodes(16)
     by_place = loads_of(table, geometry_of(table, n_points, where).cut(0.013, 16))
-    by_level = loads_of(table, bisect_by_levels(table, n_points, 16))
-    assert by_level < 1.2 * by_place
+    by_distance = loads_of(table, geometry_of(table, n_points, None).cut(0.013, 16))
+    assert by_distance < 1.15 * by_place
 
 
-def test_levels_cut_parts_that_do_not_touch_from_each_other_first():
+def test_parts_that_do_not_touch_are_cut_from_each_other_first():
     line = np.stack([np.arange(30), np.arange(1, 31)], axis=1)
     table = np.concatenate([line, line + 31])[np.random.default_rng(0).permutation(60)]
-    part = bisect_by_levels(table.astype(np.int32), 62, 6)
+    part = geometry_of(table.astype(np.int32), 62, None).cut(0.0, 6)
     for p in range(6):
         rows = np.sort(table[part == p][:, 0])
         assert (np.diff(rows) == 1).all()
 
 
-def test_pivot_coordinates_are_graph_distances():
-    line = np.stack([np.arange(9), np.arange(1, 10)], axis=1).astype(np.int32)
-    where = pivot_coordinates(line, 10)
-    assert where.shape == (9, 3)
-    assert (np.abs(np.diff(where, axis=0)) == 1).all()
-    assert sorted(where[[0, -1], 0].tolist()) == [0, 8]
-    assert where[:, 0].tolist() != where[:, 1].tolist()
+def test_pivot_coordinates_go_along_a_line_as_it_does():
+    line = np.stack([np.arange(300), np.arange(1, 301)], axis=1).astype(np.int32)
+    where = pivot_coordinates(line, 301)
+    assert where.shape == (300, 3)
+    step = np.diff(where[:, 0])
+    assert (np.sign(step) == np.sign(step[0])).all()
+    # All ten distances change by one in a step, but for the pivots in the middle.
+    assert 1.0 < np.abs(step).mean() <= np.sqrt(10)
 
 
 def test_pivot_coordinates_keep_components_apart():
     line = np.stack([np.arange(9), np.arange(1, 10)], axis=1)
     where = pivot_coordinates(np.concatenate([line, line + 10]).astype(np.int32), 20)
     assert where[:9, 0].max() < where[9:, 0].min()
+
+
+def test_hubs_do_not_make_everything_near():
+    line = np.stack([np.arange(3000), np.arange(1, 3001), np.full(3000, 3001)], axis=1)
+    table = line.astype(np.int32)
+    without = pivot_coordinates(np.ascontiguousarray(table[:, :2]), 3002)
+    np.testing.assert_array_equal(pivot_coordinates(table, 3002), without)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -136,4 +143,4 @@ def test_no_parts_of_nothing():
     nothing = np.empty((0, 2), dtype=np.float64)
     table = np.empty((0, 3), dtype=np.int32)
     assert bisect(table, nothing, nothing, np.eye(2), 5).size == 0
-    assert bisect_by_levels(table, 0, 5).size == 0
+    assert pivot_coordinates(table, 0).shape == (0, 3)
