@@ -45,6 +45,7 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     Whatever happens inside, KeyboardInterrupt included, no partial output is left.
     """
     folders: list[Path] = []
+    old: list[int | None] = []
     try:
         staged = []
         for path in paths:
@@ -52,20 +53,15 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
             staged.append(folders[-1] / path.name)
         yield staged
         for temporary, path in zip(staged, paths, strict=True):
-            _replace(temporary, path)
+            old.append(_held(path))
+            os.replace(temporary, path)
     finally:
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _replace(temporary: Path, path: Path) -> None:
-    """Move a file into place; the blocks of a large one that was there are freed aside."""
-    old = _held(path)
-    try:
-        os.replace(temporary, path)
-    finally:
-        if old is not None:
-            Thread(target=os.close, args=(old,)).start()
+        # Freeing the blocks of a large file takes the system a while: done aside.
+        for file in old:
+            if file is not None:
+                Thread(target=os.close, args=(file,)).start()
 
 
 def _held(path: Path) -> int | None:

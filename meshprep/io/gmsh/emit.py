@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import BinaryIO
 
@@ -9,10 +10,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .tokens import BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, put_float, put_int, put_rows
+from .tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, put_float, put_int, put_rows
 
-# Bytes that one piece takes at most.
-PIECE = 1 << 23
+# Bytes that one piece takes at most; in binary they are filled in the cache.
+PIECE, SMALL_PIECE = 1 << 23, 1 << 20
+# Blocks of fewer rows on average are put together before they are written.
+LONG_BLOCK = 1024
 
 
 class Sink:
@@ -73,14 +76,51 @@ class Sink:
         """Write rows of whole numbers followed by doubles. O(n)."""
         n = len(ints)
         values = np.empty((n, 0)) if values is None else values
+        if self.mode:
+            self._mixed_rows(ints, values, "<i8" if size else "<i4")
+            return
         row_bytes = INT_ROOM * ints.shape[1] + DOUBLE_ROOM * values.shape[1]
         step, out = self.room(n, row_bytes)
         for i in range(0, n, step):
             # Copies, since kernels are compiled anew for arrays that refuse writing.
             some = np.array(ints[i : i + step], dtype=np.int64, order="C")
             doubles = np.array(values[i : i + step], dtype=np.float64, order="C")
-            used = put_rows(out, self.mode, 8 if size else 4, some, doubles)
-            self.put(out, used)
+            self.put(out, put_rows(out, some, doubles))
+
+    def _mixed_rows(self, ints: NDArray[np.integer], values: NDArray, kind: str) -> None:
+        row = np.dtype([("i", kind, ints.shape[1:]), ("v", "<f8", values.shape[1:])])
+        step = max(1, SMALL_PIECE // max(row.itemsize, 1))
+        out = np.empty(min(step, len(ints)), dtype=row)
+        for i in range(0, len(ints), step):
+            some = out[: len(ints) - i]
+            some["i"], some["v"] = ints[i : i + step], values[i : i + step]
+            self.file.write(some.data)
+
+    def _label_rows(
+        self,
+        kind: str,
+        label: NDArray[np.int64],
+        tags: NDArray[np.int64],
+        nodes: NDArray[np.int32],
+        node_label: NDArray[np.int64],
+    ) -> None:
+        """Write label, tags (one row for all, or one each) and nodes of elements, in binary."""
+        width = 1 + tags.shape[1] + nodes.shape[1]
+        step = max(1, SMALL_PIECE // (width * np.dtype(kind).itemsize))
+        out = np.empty((min(step, len(label)), width), dtype=kind)
+        for i in range(0, len(label), step):
+            some = slice(i, i + step)
+            piece = out[: len(label) - i]
+            _fill(piece, label[some], tags if len(tags) == 1 else tags[some], nodes[some],
+                  node_label)  # fmt: skip
+            self.file.write(piece.data)
+
+    def _as_wholes(self, heads: NDArray[np.int64], n: int) -> bool:
+        """Whether blocks are written one at a time from arrays, which is fast where they are long.
+
+        Arrays are as the file wants them where this machine has its byte order.
+        """
+        return bool(self.mode) and sys.byteorder == "little" and len(heads) <= 1 + n // LONG_BLOCK
 
     def nodes4(
         self,
@@ -91,6 +131,13 @@ class Sink:
         parametric: NDArray[np.float64],
     ) -> None:
         """Write blocks of nodes: heads (m, 3) and where each starts (m + 1), see `_nodes4`."""
+        if self._as_wholes(heads, len(label)) and not heads[:, 2].any():
+            for head, a, b in zip(heads, start, start[1:], strict=False):
+                self.ints(head)
+                self.ints([b - a], size=True)
+                self.file.write(label[a:b].data)
+                self.file.write(points[a:b].data)
+            return
         row = max(INT_ROOM, DOUBLE_ROOM * 6) + 5 * INT_ROOM
         step, out = self.room(2 * len(label), row)
         for i in range(0, 2 * len(label), step):
@@ -108,6 +155,12 @@ class Sink:
         node_label: NDArray[np.int64],
     ) -> None:
         """Write blocks of elements: heads (m, 3) and where each starts (m + 1)."""
+        if self._as_wholes(heads, len(label)):
+            for head, a, b in zip(heads, start, start[1:], strict=False):
+                self.ints(head)
+                self.ints([b - a], size=True)
+                self._label_rows("<i8", label[a:b], _NO_TAGS, nodes[a:b], node_label)
+            return
         step, out = self.room(len(label), INT_ROOM * (nodes.shape[1] + 5))
         for i in range(0, len(label), step):
             stop = min(i + step, len(label))
@@ -124,16 +177,41 @@ class Sink:
         nodes: NDArray[np.int32],
         node_label: NDArray[np.int64],
     ) -> None:
-        """Write elements of MSH 2.2 that have the same number of tags (n, t)."""
+        """Write elements of MSH 2.2 that have the same tags (1, t) or as many of them (n, t)."""
         if self.mode and len(label):
             self.ints((number, len(label), tags.shape[1]))
+            self._label_rows("<i4", label, tags, nodes, node_label)
+            return
+        if len(tags) == 1:
+            tags = np.repeat(tags, len(label), axis=0)
         step, out = self.room(len(label), INT_ROOM * (nodes.shape[1] + tags.shape[1] + 3))
         for i in range(0, len(label), step):
             some = slice(i, i + step)
-            used = _elements2(
-                out, self.mode, number, label[some], tags[some], nodes[some], node_label
-            )
+            used = _elements2(out, number, label[some], tags[some], nodes[some], node_label)
             self.put(out, used)
+
+
+_NO_TAGS = np.empty((1, 0), dtype=np.int64)
+
+
+@njit(cache=True)
+def _fill(
+    out: NDArray[np.int64],
+    label: NDArray[np.int64],
+    tags: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    node_label: NDArray[np.int64],
+) -> None:
+    """Rows of label, tags and the labels of nodes into (n, 1 + t + k) ``out``."""
+    # Unsigned: numba tests signed positions for being negative.
+    each, one = np.uint64(len(tags) > 1), np.uint64(1)
+    t, k = np.uint64(tags.shape[1]), np.uint64(nodes.shape[1])
+    for i in range(np.uint64(len(out))):
+        out[i, 0] = label[i]
+        for j in range(t):
+            out[i, one + j] = tags[each * i, j]
+        for j in range(k):
+            out[i, one + t + j] = node_label[np.uint64(nodes[i, j])]
 
 
 @njit(cache=True)
@@ -208,22 +286,21 @@ def _elements4(
 @njit(cache=True)
 def _elements2(
     out: NDArray[np.uint8],
-    mode: int,
     number: int,
     label: NDArray[np.int64],
     tags: NDArray[np.int64],
     nodes: NDArray[np.int32],
     node_label: NDArray[np.int64],
 ) -> int:
+    """Lines of text."""
     pos, k = int(np.int64(0)), nodes.shape[1]
     for i in range(len(label)):
-        pos = put_int(out, pos, mode, 4, label[i], BLANK)
-        if mode == 0:
-            pos = put_int(out, pos, mode, 4, number, BLANK)
-            pos = put_int(out, pos, mode, 4, tags.shape[1], BLANK)
+        pos = put_int(out, pos, ASCII, 4, label[i], BLANK)
+        pos = put_int(out, pos, ASCII, 4, number, BLANK)
+        pos = put_int(out, pos, ASCII, 4, tags.shape[1], BLANK)
         for j in range(tags.shape[1]):
-            pos = put_int(out, pos, mode, 4, tags[i, j], BLANK)
+            pos = put_int(out, pos, ASCII, 4, tags[i, j], BLANK)
         for j in range(k):
             tag = node_label[nodes[i, j]]
-            pos = put_int(out, pos, mode, 4, tag, BLANK if j + 1 < k else BREAK)
+            pos = put_int(out, pos, ASCII, 4, tag, BLANK if j + 1 < k else BREAK)
     return pos

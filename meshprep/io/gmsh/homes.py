@@ -276,12 +276,12 @@ def _box_of_all(
     """
     if not np.isfinite(points).all():
         return False
-    low, high = points.argmin(axis=0), points.argmax(axis=0)
-    sides = np.resize(np.concatenate([low, high]), 6).astype(np.int32)
-    if not _has_all(table.reshape(-1), *sides):
+    sides = np.zeros((2, points.shape[1]), dtype=np.int32)
+    _find_sides(read_only(points), sides)
+    if not _has_all(table.reshape(-1), *np.resize(sides, 6)):
         return False
     dims = np.arange(points.shape[1])
-    box[dims], box[3 + dims] = points[low, dims], points[high, dims]
+    box[dims], box[3 + dims] = points[sides[0], dims], points[sides[1], dims]
     return True
 
 
@@ -323,6 +323,17 @@ def _grow(
             for k in range(points.shape[1]):
                 b[k] = min(b[k], p[k])
                 b[3 + k] = max(b[3 + k], p[k])
+
+
+@njit(cache=True)
+def _find_sides(points: NDArray[np.float64], sides: NDArray[np.int32]) -> None:
+    """The lowest and the highest node in every dimension."""
+    for i in range(np.uint64(len(points))):
+        for k in range(np.uint64(points.shape[1])):
+            if points[i, k] < points[np.uint64(sides[0, k]), k]:
+                sides[0, k] = i
+            elif points[i, k] > points[np.uint64(sides[1, k]), k]:
+                sides[1, k] = i
 
 
 @njit(cache=True)

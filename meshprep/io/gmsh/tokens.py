@@ -237,19 +237,13 @@ def put_float(out: NDArray[np.uint8], pos: int, mode: int, value: float, end: in
 
 
 @njit(cache=True)
-def put_rows(
-    out: NDArray[np.uint8],
-    mode: int,
-    width: int,
-    ints: NDArray[np.int64],
-    values: NDArray[np.float64],
-) -> int:
-    """Write rows of whole numbers followed by doubles; returns the number of bytes."""
+def put_rows(out: NDArray[np.uint8], ints: NDArray[np.int64], values: NDArray[np.float64]) -> int:
+    """Write rows of whole numbers followed by doubles as text; returns the number of bytes."""
     # Typed, so that the kernels below are compiled once.
     pos, a, c = int(np.int64(0)), ints.shape[1], values.shape[1]
     for i in range(len(ints)):
         for j in range(a):
-            pos = put_int(out, pos, mode, width, ints[i, j], BLANK if j + 1 < a + c else BREAK)
+            pos = put_int(out, pos, ASCII, 4, ints[i, j], BLANK if j + 1 < a + c else BREAK)
         for j in range(c):
-            pos = put_float(out, pos, mode, values[i, j], BLANK if j + 1 < c else BREAK)
+            pos = put_float(out, pos, ASCII, values[i, j], BLANK if j + 1 < c else BREAK)
     return pos

@@ -16,7 +16,7 @@ from .carry import INT_LIMIT, Places
 from .emit import Sink
 from .homes import Homes
 from .merge2 import merge_copies
-from .numbering import unused
+from .numbering import constant, unused
 from .periodic import links
 from .raw import RawCells
 
@@ -75,7 +75,7 @@ def _write_elements(
 
 
 def _group_columns(tag: Tag | None, n: int) -> NDArray[np.int64]:
-    return np.zeros(n, dtype=np.int64) if tag is None else tag.first_ids()
+    return constant(0, n) if tag is None else tag.first_ids()
 
 
 def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -143,7 +143,9 @@ def _write_runs(
     entity = c.entity if rows is None else c.entity[rows]
     nodes = c.nodes if rows is None else read_only(c.nodes[rows])
     if part is None:
-        sink.elements2(c.number, label, np.stack([group, entity], axis=1), nodes, node_label)
+        same = not (group.strides[0] or entity.strides[0])
+        tags = np.stack([group[:1], entity[:1]] if same else [group, entity], axis=1)
+        sink.elements2(c.number, label, tags, nodes, node_label)
         return
     values = part.values if rows is None else part.values[rows]
     count = np.diff(part.group_offset)[values]
