@@ -8,8 +8,11 @@ from numba import njit
 WORD = 64
 ONE = np.uint64(1)
 FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
-BYTE = np.uint64(0xFF)
-EIGHT = np.uint64(8)
+# Every six bits in a row of a de Bruijn word differ: shifted by n, its top ones stand for n.
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+TOP_SIX = np.uint64(58)
+PLACE = np.empty(WORD, np.uint8)
+PLACE[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(WORD)]] = np.arange(WORD)
 
 
 @njit(cache=True)
@@ -27,11 +30,5 @@ def first_colours(count: int) -> np.uint64:
 @njit(cache=True)
 def lowest(word: np.uint64) -> int:
     """The number of the lowest bit set; ``word`` is not 0."""
-    at = 0
-    while word & BYTE == 0:
-        word >>= EIGHT
-        at += 8
-    while word & ONE == 0:
-        word >>= ONE
-        at += 1
-    return at
+    alone = word & (~word + ONE)
+    return int(PLACE[(alone * DE_BRUIJN) >> TOP_SIX])

@@ -71,7 +71,10 @@ def colour_blocks(
 
 def _order(conflicts: Conflicts) -> NDArray[np.int32]:
     """Smallest-last on light points; blocks on heavy points before all others."""
-    degree = _degrees(conflicts)
+    if conflicts.meets.size:
+        degree = np.bitwise_count(conflicts.meets).sum(axis=1, dtype=np.int32)
+    else:
+        degree = _degrees(conflicts)
     by_degree = np.argsort(degree, kind="stable").astype(np.int32)
     first = np.concatenate([[0], np.cumsum(np.bincount(degree))])
     _peel(conflicts, degree, by_degree, first)

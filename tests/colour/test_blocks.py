@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 
 from meshprep.colour import BlockColours, colour_blocks
 from meshprep.colour.conflicts import block_conflicts, neighbours
@@ -89,6 +90,27 @@ def test_classes_are_even_and_few_on_a_mesh(quad_edges):
     assert size.max() - size.min() <= 1
     peer = nx.greedy_color(_graph(table, block_offset), strategy="smallest_last")
     assert found.count <= 1 + max(peer.values()) + 1
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+@pytest.mark.parametrize("kind", ["points", "sides", "shuffled"])
+def test_classes_of_simplices_are_even_and_few(dim, kind):
+    points = np.random.default_rng(dim).random((2500, dim))
+    made = Delaunay(points[np.lexsort(np.floor(points.T * 6))])
+    table, n_points = made.simplices, len(points)
+    if kind == "sides":
+        sides = np.repeat(np.arange(len(table)), dim + 1), made.neighbors.ravel()
+        table, n_points = np.stack(sides, axis=1)[sides[0] < sides[1]], len(table)
+    table = table[np.argsort(table.mean(axis=1))].astype(np.int32)
+    if kind == "shuffled":
+        table = np.random.default_rng(1).permutation(table)
+    block_offset = np.append(np.arange(0, len(table), 40), len(table)).astype(np.int64)
+    found = colour_blocks(table, n_points, block_offset)
+    _check(table, block_offset, found)
+    peer = nx.greedy_color(_graph(table, block_offset), strategy="smallest_last")
+    assert found.count <= 1 + max(peer.values()) + 2
+    size = np.diff(found.offset)
+    assert size.min() >= 0.5 * size.mean()
 
 
 @pytest.mark.parametrize("n_blocks", [64, 65, 66, 300])
