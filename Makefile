@@ -4,8 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.meshprep-installed
 
-.PHONY: help demo test lint format env bench bench-io bench-topology bench-order bench-colour \
-        bench-pipeline bench-start clean
+.PHONY: help demo test lint format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, run a loop from the plan, check it"
@@ -37,9 +36,17 @@ format: env
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-BENCHES := start io topology order colour pipeline
+BENCHES := start io topology order colour pipeline partition tradeoff
+
+.PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
 bench: $(addprefix bench-,$(BENCHES))
+
+# The meshes of the partition benchmark come from a real mesher.
+gmsh: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+
+bench-partition: gmsh
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py
