@@ -20,11 +20,13 @@ def main() -> None:
     """Print and save the table."""
     table, n_cells = _edges(2_880_000)
     offset = np.minimum(np.arange(0, len(table) + 256, 256), len(table)).astype(np.int64)
+    mixed = np.random.default_rng(0).permutation(table)
     small, n_small = _edges(28_800)
     peer = timed(lambda: _networkx(small, n_small)) / len(small)
     cases = {
         "threads": lambda: colour_threads(table, n_cells, offset),
         "blocks": lambda: colour_blocks(table, n_cells, offset),
+        "blocks, elements shuffled": lambda: colour_blocks(mixed, n_cells, offset),
         "whole set": lambda: colour_whole_set(table, n_cells),
     }
     rows = []
