@@ -45,6 +45,7 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     Whatever happens inside, KeyboardInterrupt included, no partial output is left.
     """
     folders: list[Path] = []
+    ready: list[Path] = []
     old: list[int | None] = []
     try:
         staged = []
@@ -52,12 +53,19 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
             folders.append(Path(tempfile.mkdtemp(prefix=".meshprep-", dir=path.parent)))
             staged.append(folders[-1] / path.name)
         yield staged
-        for temporary, path in zip(staged, paths, strict=True):
+        # The folders go first: the file system lets nobody remove one while it replaces a file.
+        for temporary, folder in zip(staged, folders, strict=True):
+            ready.append(folder.with_name(f"{folder.name}.ready"))
+            os.replace(temporary, ready[-1])
+            shutil.rmtree(folder, ignore_errors=True)
+        for complete, path in zip(ready, paths, strict=True):
             old.append(_held(path))
-            os.replace(temporary, path)
+            os.replace(complete, path)
     finally:
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
+        for complete in ready:
+            complete.unlink(missing_ok=True)
         # Freeing the blocks of a large file takes the system a while: done aside.
         for file in old:
             if file is not None:

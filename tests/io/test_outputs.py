@@ -61,3 +61,17 @@ def test_a_large_file_that_is_replaced_is_let_go(tmp_path):
 
 def is_open(number: str) -> bool:
     return os.path.lexists(f"/proc/self/fd/{number}")
+
+
+def test_nothing_is_left_when_an_output_cannot_be_put_in_place(tmp_path):
+    (tmp_path / "b").mkdir()
+
+    def both():
+        with together([tmp_path / "a", tmp_path / "b"]) as staged:
+            for path in staged:
+                path.write_text("whole")
+
+    with pytest.raises(IsADirectoryError):
+        both()
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+    assert os.listdir(tmp_path / "b") == []

@@ -78,7 +78,7 @@ def take_ints(
             pos += 4
         return pos
     for i in range(n):
-        out[i] = np.int64(_bytes8(data, pos, mode))
+        out[i] = np.int64(take8(data, pos, mode))
         pos += 8
     return pos
 
@@ -102,7 +102,7 @@ def take_doubles(
         if stop - start > (data.size - pos) // 8:
             return -1 - data.size, found
         for i in range(start, stop):
-            out[i] = np.uint64(_bytes8(data, pos, mode)).view(np.float64)
+            out[i] = np.uint64(take8(data, pos, mode)).view(np.float64)
             pos += 8
         return pos, found
     for i in range(start, stop):
@@ -131,7 +131,7 @@ def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tup
         return 0, -1 - data.size
     if width == 4:
         return int(np.int64(np.int32(np.uint32(_bytes4(data, pos, mode))))), pos + 4
-    return int(np.int64(_bytes8(data, pos, mode))), pos + 8
+    return int(np.int64(take8(data, pos, mode))), pos + 8
 
 
 @njit(cache=True)
@@ -146,7 +146,8 @@ def _bytes4(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
 
 
 @njit(cache=True)
-def _bytes8(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
+def take8(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
+    """Eight bytes as a number; they must be there."""
     a, b = _bytes4(data, pos, mode), _bytes4(data, pos + 4, mode)
     if mode == LITTLE:
         return a | b << np.uint64(32)
@@ -159,7 +160,7 @@ def next_double(data: NDArray[np.uint8], pos: int, mode: int) -> tuple[float, in
     if mode != ASCII:
         if pos + 8 > data.size:
             return 0.0, -1 - data.size, False
-        return np.uint64(_bytes8(data, pos, mode)).view(np.float64), pos + 8, False
+        return np.uint64(take8(data, pos, mode)).view(np.float64), pos + 8, False
     pos = skip_blank(data, pos)
     value, stop, hard = parse_double(data, pos)
     return value, stop if stop >= 0 else -1 - pos, hard
