@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .connectivity import Connectivity, move, neighbours
 from .crowding import Crowding, colours_changed, count_move
-from .pull import Middles, pass_on, pulled
+from .pull import Middles, find_middles, pass_on, pulled
 
 # A move must be better than this, in points, when it is free to be left undone.
 LEAST_GAIN = 0.5
@@ -31,6 +31,11 @@ PULL_ENDS = 0.6
 # What a pull may add to a score at most when it is guessed, in pulls.
 USUAL_PULL = 2.0
 HOT_EXCESS = 0.03
+# How many sweeps an element is not looked at when it is inside its block, or its best move costs
+# more than ``HOPELESS`` times the heat.
+REST_INSIDE = 1
+REST_UNLIKELY = 2
+HOPELESS = 2.5
 ALLOWANCES = 4096
 
 
@@ -105,10 +110,13 @@ def anneal(
     quantile = allowances()
     random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
     gained, total = 0, schedule.total
+    rest = np.zeros(state.block.size, np.uint8)
     for sweep in range(schedule.begin, schedule.end):
         left = max(0.0, 1.0 - sweep / total)
         excess = HOT_EXCESS * cap * max(0.0, 1.0 - sweep / (CAP_HOLDS * total))
         pull = schedule.pull * max(0.0, 1.0 - sweep / (PULL_ENDS * total))
+        if pull > 0.0:
+            find_middles(middles, state.block, state.size)
         now = Now(
             cap,
             cap + int(excess),
@@ -118,8 +126,12 @@ def anneal(
             pull,
             schedule.colour,
         )
-        backwards = sweep % 2 == 1
-        random, gain, moved = _sweep(state, middles, crowding, now, backwards, quantile, random)
+        if sweep == total:
+            rest[:] = 0
+        backwards, resting = sweep % 2 == 1, sweep < total
+        random, gain, moved = _sweep(
+            state, middles, crowding, now, backwards, resting, rest, quantile, random
+        )
         gained += gain
         if moved == 0 and sweep >= total:
             break
@@ -133,6 +145,8 @@ def _sweep(
     crowding: Crowding,
     now: Now,
     backwards: bool,
+    resting: bool,
+    rest: NDArray[np.uint8],
     quantile: NDArray[np.float64],
     random: np.uint64,
 ) -> tuple[np.uint64, int, int]:
@@ -140,9 +154,13 @@ def _sweep(
     gained, moved = 0, 0
     for k in range(n):
         i = n - 1 - k if backwards else k
+        if rest[i] > 0:
+            rest[i] -= 1
+            continue
         shared, inner = _shared_and_inner(state, i)
         home = state.block[i]
         if shared < 0 or state.size[home] == 1:
+            rest[i] = REST_INSIDE if resting else 0
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)
@@ -153,6 +171,7 @@ def _sweep(
         if shared <= inner and state.size[home] <= now.cap and now.colour == 0.0:
             most = (shared - inner) * now.per_unit + EVEN_GAIN + USUAL_PULL * now.pull
             if most + allowed <= 0.0:
+                rest[i] = REST_UNLIKELY if resting else 0
                 continue
         target, gain, score = _choose(state, middles, crowding, i, now)
         if target < 0:
@@ -164,10 +183,13 @@ def _sweep(
         if forced or score + allowed > 0.0:
             if now.colour > 0.0:
                 count_move(crowding, state, i, target)
+            if now.pull > 0.0:
+                pass_on(middles, state.size, i, home, target)
             move(state, i, target)
-            pass_on(middles, i, home, target)
             gained += gain
             moved += 1
+        elif resting and score < -HOPELESS * now.heat:
+            rest[i] = REST_UNLIKELY
     return random, gained, moved
 
 
@@ -203,7 +225,7 @@ def _choose(
         value = freed - (total - state.found_weight[c])
         score = value * now.per_unit + now.even * (home_size - size)
         if now.pull > 0.0:
-            score += now.pull * pulled(middles, state.size, element, home, b)
+            score += now.pull * pulled(middles, element, home, b)
         if now.colour > 0.0:
             score -= now.colour * colours_changed(crowding, state, element, b)
         if size >= now.cap:

@@ -15,7 +15,7 @@ from .anneal import Schedule, anneal
 from .blocks_of import sort_by
 from .connectivity import connect, weighted_loads
 from .crowding import crowding_of
-from .pull import Places, middles_of
+from .pull import Middles, Places
 from .repair import mend
 from .reunite import reunite
 
@@ -205,7 +205,8 @@ def _refine_one(
     begin, end, total = int(numbers[3]), int(numbers[4]), int(numbers[5])
     schedule = Schedule(numbers[0], numbers[1], numbers[2], begin, end, total)
     state = connect(rows, weight, block, n_blocks)
-    middles = middles_of(places.coordinates, places.metric, block, n_blocks)
+    middle = np.empty((n_blocks, places.coordinates.shape[1]))
+    middles = Middles(places.coordinates, places.metric, middle)
     crowding = crowding_of(state, written, cap, schedule.colour > 0.0)
     gained = anneal(state, middles, crowding, cap, unit, schedule, seed)
     if end <= total or state.size.max() <= cap or n_blocks * cap < block.size:

@@ -27,11 +27,11 @@ class Places(NamedTuple):
 
 
 class Middles(NamedTuple):
-    """Places of a group of blocks, and the sums of the coordinates of each block."""
+    """Places of a group of blocks, and the middle of each block, (n_blocks, d)."""
 
     coordinates: NDArray[np.float64]
     metric: NDArray[np.float64]
-    total: NDArray[np.float64]
+    middle: NDArray[np.float64]
 
 
 def places_of(
@@ -102,46 +102,37 @@ def _moments(
 
 
 @njit(cache=True)
-def middles_of(
-    coordinates: NDArray[np.float64],
-    metric: NDArray[np.float64],
-    block: NDArray[np.int32],
-    n_blocks: int,
-) -> Middles:
-    """Sum the coordinates of each block. O(n d)."""
-    total = np.zeros((n_blocks, coordinates.shape[1]))
-    for i in range(coordinates.shape[0]):
-        for a in range(coordinates.shape[1]):
-            total[block[i], a] += coordinates[i, a]
-    return Middles(coordinates, metric, total)
+def find_middles(middles: Middles, block: NDArray[np.int32], size: NDArray[np.int64]) -> None:
+    """Write down the mean place of the elements of each block. O(n d)."""
+    middle = middles.middle
+    middle[:] = 0.0
+    for i in range(block.size):
+        for a in range(middle.shape[1]):
+            middle[block[i], a] += middles.coordinates[i, a]
+    for b in range(size.size):
+        for a in range(middle.shape[1]):
+            middle[b, a] /= max(1, size[b])
 
 
 @njit(cache=True, inline="always")
-def pass_on(middles: Middles, element: int, home: int, target: int) -> None:
-    """An element has gone from one block to another. O(d)."""
-    for a in range(middles.total.shape[1]):
-        middles.total[home, a] -= middles.coordinates[element, a]
-        middles.total[target, a] += middles.coordinates[element, a]
-
-
-@njit(cache=True, inline="always")
-def pulled(
+def pass_on(
     middles: Middles, size: NDArray[np.int64], element: int, home: int, target: int
-) -> float:
-    """How much nearer the target's middle is, in squared radii. O(d^2)."""
-    return _distance(middles, size, element, home, home) - _distance(
-        middles, size, element, target, home
-    )
+) -> None:
+    """Shift both middles; called before the element moves, from a block it is not alone in. O(d)."""
+    for a in range(middles.middle.shape[1]):
+        x, old = middles.coordinates[element, a], middles.middle[home, a]
+        middles.middle[home, a] += (old - x) / (size[home] - 1)
+        middles.middle[target, a] += (x - middles.middle[target, a]) / (size[target] + 1)
 
 
 @njit(cache=True, inline="always")
-def _distance(
-    middles: Middles, size: NDArray[np.int64], element: int, block: int, measure: int
-) -> float:
+def pulled(middles: Middles, element: int, home: int, target: int) -> float:
+    """How much nearer the target's middle is, in squared radii. O(d^2)."""
     total = 0.0
-    for a in range(middles.total.shape[1]):
-        one = middles.coordinates[element, a] - middles.total[block, a] / size[block]
-        for c in range(middles.total.shape[1]):
-            other = middles.coordinates[element, c] - middles.total[block, c] / size[block]
-            total += one * middles.metric[measure, a, c] * other
+    for a in range(middles.middle.shape[1]):
+        apart = middles.middle[target, a] - middles.middle[home, a]
+        for c in range(middles.middle.shape[1]):
+            half = 0.5 * (middles.middle[target, c] + middles.middle[home, c])
+            off = middles.coordinates[element, c] - half
+            total += 2.0 * apart * middles.metric[home, a, c] * off
     return total

@@ -11,7 +11,7 @@ from meshprep.partition.connectivity import connect, distinct_rows
 from meshprep.partition.crowding import colour_bounds, crowding_of
 from meshprep.partition.groups import refine_groups
 from meshprep.partition.loads import weighted_loads_of
-from meshprep.partition.pull import Places, middles_of, places_of, pulled
+from meshprep.partition.pull import Middles, Places, find_middles, pass_on, places_of, pulled
 
 ROUND = settings(deadline=None, max_examples=60)
 
@@ -51,13 +51,11 @@ def test_what_the_sweeps_say_they_gained_is_what_the_objective_lost(
     cap = -(-len(table) // n_blocks) + 2
     state = connect(distinct_rows(table), weight, start.copy(), n_blocks)
     places = everywhere(table, len(weight), start, n_blocks, cap)
-    middles = middles_of(*places, state.block, n_blocks)
+    middles = Middles(*places, np.empty((n_blocks, 2)))
     count = len(weight)
     written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
     crowding = crowding_of(state, written, cap, colour > 0)
     gained = anneal(state, middles, crowding, cap, 2.0, Schedule(heat, pull, colour, 0, 9, 6), 1)
-    again = middles_of(*places, state.block, n_blocks)
-    assert np.allclose(middles.total, again.total)
     if colour:
         fresh = crowding_of(state, written, cap, True)
         assert (crowding.level_count[:, 1:] == fresh.level_count[:, 1:]).all()
@@ -87,10 +85,13 @@ def slow_bounds(table, written, block, n_blocks):
 def test_a_pull_is_nearness_in_radii():
     where = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
     metric = np.repeat(np.diag([0.25, 1.0])[None], 2, axis=0)
-    middles = middles_of(where, metric, np.array([0, 1, 0], dtype=np.int32), 2)
-    size = np.array([2, 1])
-    assert pulled(middles, size, 0, 0, 1) == 0.25 * (0.5**2 - 4**2)
-    assert pulled(middles, size, 2, 0, 1) == 0.25 * (0.5**2 - 3**2)
+    middles = Middles(where, metric, np.empty((2, 2)))
+    find_middles(middles, np.array([0, 1, 0], dtype=np.int32), np.array([2, 1]))
+    assert middles.middle.tolist() == [[0.5, 0.0], [4.0, 0.0]]
+    assert np.isclose(pulled(middles, 0, 0, 1), 0.25 * (0.5**2 - 4**2))
+    assert np.isclose(pulled(middles, 2, 0, 1), 0.25 * (0.5**2 - 3**2))
+    pass_on(middles, np.array([2, 1]), 2, 0, 1)
+    assert middles.middle.tolist() == [[0.0, 0.0], [2.5, 0.0]]
 
 
 def test_a_width_is_measured_along_and_across():
