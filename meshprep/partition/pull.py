@@ -118,7 +118,7 @@ def find_middles(middles: Middles, block: NDArray[np.int32], size: NDArray[np.in
 def pass_on(
     middles: Middles, size: NDArray[np.int64], element: int, home: int, target: int
 ) -> None:
-    """Shift both middles; called before the element moves, from a block it is not alone in. O(d)."""
+    """Shift both middles, before an element moves from a block it is not alone in. O(d)."""
     for a in range(middles.middle.shape[1]):
         x, old = middles.coordinates[element, a], middles.middle[home, a]
         middles.middle[home, a] += (old - x) / (size[home] - 1)
