@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 WORTHWHILE = 1 << 16
 
 
-def pieces(n: int) -> list[tuple[int, int]]:
-    """``range(n)`` in as many pieces as there are cores; one piece where n is small."""
-    count = get_num_threads() if n >= WORTHWHILE else 1
+def pieces(n: int, least: int = WORTHWHILE) -> list[tuple[int, int]]:
+    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``."""
+    count = get_num_threads() if n >= least else 1
     return [(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 

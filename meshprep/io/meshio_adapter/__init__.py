@@ -76,8 +76,13 @@ def _write(entry: Entry, mesh: Mesh, path: Path, **options: Any) -> None:
     kept = _reduced(entry, mesh)
     with guarded(f"format '{entry.name}' could not be written"):
         meshio = load()
+        from .readers import OWN
+
         made = convert(kept, entry.carries, meshio)
-        meshio.write(str(path), made, file_format=entry.name, **options)
+        if entry.name in OWN:
+            OWN[entry.name].write(str(path), made, **options)
+        else:
+            meshio.write(str(path), made, file_format=entry.name, **options)
 
 
 def _format(entry: Entry) -> Format:

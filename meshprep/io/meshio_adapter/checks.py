@@ -28,13 +28,6 @@ def check_before(name: str, path: Path) -> list[str]:
     return check(path) if check else []
 
 
-def _vtu(path: Path) -> list[str]:
-    pieces = len(re.findall(rb"<Piece[\s>]", path.read_bytes()))
-    if pieces > 1:
-        raise MeshprepError(f"has {pieces} pieces: merge them into one first")
-    return []
-
-
 def _vtk(path: Path) -> list[str]:
     data = path.read_bytes()
     found = re.search(rb"^[ \t]*DIMENSIONS[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)", data, re.M | re.I)
@@ -171,7 +164,6 @@ def _tetgen(path: Path) -> list[str]:
 
 
 _CHECKS: dict[str, Callable[[Path], list[str]]] = {
-    "vtu": _vtu,
     "vtk": _vtk,
     "xdmf": _xdmf,
     "med": _hdf5,

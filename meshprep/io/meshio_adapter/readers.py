@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import exodus
+from . import exodus, vtu, xdmf
+
+# Formats whose slow parts are not left to meshio.
+OWN: dict[str, Any] = {"vtu": vtu, "xdmf": xdmf}
 
 
 def reader_of(name: str, path: Path) -> Callable[[Any], Any]:
@@ -18,6 +21,8 @@ def reader_of(name: str, path: Path) -> Callable[[Any], Any]:
     if name == "ugrid":
         kind = meshio.ugrid._ugrid.determine_file_type(str(path))
         return lambda file: meshio.ugrid._ugrid.read_buffer(file, kind)
+    if name in OWN:
+        return OWN[name].read
     if name == "exodus":
         return exodus.read
     if name == "medit":

@@ -1,0 +1,115 @@
+"""XDMF with its numbers as text: our own kernels read and write them, meshio does the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import meshio
+import numpy as np
+from meshio.xdmf.common import xdmf_to_numpy_type
+from meshio.xdmf.main import XdmfReader, XdmfWriter
+from numpy.typing import NDArray
+
+from ..gmsh.tokens import (
+    ASCII,
+    DOUBLE_ROOM,
+    INT_ROOM,
+    put_rows,
+    skip_blank,
+    take_doubles,
+    take_ints,
+)
+
+# Bytes of text that are put together at a time.
+_PIECE = 1 << 23
+
+
+def read(path: str) -> meshio.Mesh:
+    """Read an XDMF file as meshio does."""
+    return _Reader(path).read()
+
+
+def write(path: str, mesh: meshio.Mesh, **options: Any) -> None:
+    """Write an XDMF file as meshio does, numbers in as few digits as say them exactly."""
+    _Writer(path, mesh, **options)
+
+
+class _Reader(XdmfReader):
+    def _read_data_item(self, data_item: Element, root: Element | None = None) -> NDArray:
+        found = None
+        if data_item.get("Format") == "XML" and "Reference" not in data_item.attrib:
+            found = _parse(data_item)
+        return super()._read_data_item(data_item, root) if found is None else found
+
+
+def _parse(item: Element) -> NDArray | None:
+    """The numbers of an item; None where they are not as they usually are."""
+    # XDMF 2 and 3 differ in the name of this.
+    names = [item.get("DataType"), item.get("NumberType")]
+    kind = (names[0] or names[1] or "Float", item.get("Precision", "4"))
+    dims = [int(d) for d in item.get("Dimensions", "").split()]
+    if None not in names or kind not in xdmf_to_numpy_type or min(dims, default=-1) < 0:
+        return None
+    text = np.frombuffer((item.text or "").encode(), dtype=np.uint8)
+    n = int(np.prod(dims, dtype=object))
+    if 2 * n > text.size + 1:
+        raise ValueError(f"declares {n} numbers in {text.size} bytes")
+    dtype = np.dtype(xdmf_to_numpy_type[kind])
+    values = _doubles(text, n) if dtype.kind == "f" else _ints(text, n, dtype)
+    return None if values is None else values.astype(dtype, copy=False).reshape(dims)
+
+
+def _doubles(text: NDArray[np.uint8], n: int) -> NDArray[np.float64] | None:
+    out, hard = np.empty(n), np.empty((text.size // 20 + 1, 2), dtype=np.int64)
+    stop, unsure = take_doubles(text, 0, ASCII, out, 0, n, hard, 0)
+    if stop < 0 or skip_blank(text, stop) < text.size:
+        return None
+    for index, start in hard[:unsure].tolist():
+        out[index] = float(_word(text, start))
+    return out
+
+
+def _word(text: NDArray[np.uint8], start: int) -> bytes:
+    size, words = 0, [b""]
+    while len(words) < 2 and start + size < text.size:
+        size = 4 * size + 1024
+        words = text[start : start + size].tobytes().split(maxsplit=1)
+    return words[0]
+
+
+def _ints(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray[np.int64] | None:
+    out = np.empty(n, dtype=np.int64)
+    stop = take_ints(text, 0, ASCII, 8, out, n)
+    if stop < 0 or skip_blank(text, stop) < text.size:
+        return None
+    limits = np.iinfo(dtype)
+    fits = not n or (int(out.min()) >= limits.min and int(out.max()) <= limits.max)
+    return out if fits else None
+
+
+class _Writer(XdmfWriter):
+    def numpy_to_xml_string(self, data: NDArray) -> str:
+        kind = data.dtype
+        if self.data_format != "XML" or kind.kind not in "if" or kind.itemsize not in (4, 8):
+            return str(super().numpy_to_xml_string(data))
+        if kind == np.float32:
+            return str(super().numpy_to_xml_string(data))
+        return "\n" + b"".join(_text(data.reshape(len(data), -1))).decode()
+
+
+def _text(rows: NDArray) -> list[bytes]:
+    """A line for each row, in pieces."""
+    whole = rows.dtype.kind == "i"
+    row_bytes = max(1, rows.shape[1]) * (INT_ROOM if whole else DOUBLE_ROOM)
+    step = max(1, min(len(rows), _PIECE // row_bytes))
+    out = np.empty(step * row_bytes, dtype=np.uint8)
+    pieces = []
+    for i in range(0, len(rows), step):
+        some = rows[i : i + step]
+        nothing = np.empty((len(some), 0))
+        # Copies, since kernels are compiled anew for arrays that refuse writing.
+        ints = np.array(some if whole else nothing, dtype=np.int64, order="C")
+        doubles = np.array(nothing if whole else some, dtype=np.float64, order="C")
+        pieces.append(out[: put_rows(out, ints, doubles)].tobytes())
+    return pieces

@@ -1,0 +1,140 @@
+"""VTU and XDMF where our own code stands for meshio's: each reads what the other writes."""
+
+import base64
+
+import meshio
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from io_meshes import plain_meshes
+
+from meshprep import io
+from meshprep.io.compare import difference
+from meshprep.io.meshio_adapter.base64 import decode, letters
+from meshprep_runtime.errors import MeshprepError
+
+
+def grid(n):
+    """n x n squares, each two triangles, with values that are hard to write."""
+    rng = np.random.default_rng(n)
+    at = np.arange(n * n).reshape(n, n)[:-1, :-1].reshape(-1, 1)
+    lower, upper = np.array([0, 1, n]), np.array([1, n + 1, n])
+    cells = np.concatenate([at + lower, at + upper]).astype(np.int32)
+    points = rng.standard_normal((n * n, 3)) * 10.0 ** rng.integers(-300, 300, (n * n, 1))
+    values = {
+        "f8": rng.standard_normal(n * n),
+        "f4": rng.standard_normal((n * n, 3)).astype(np.float32),
+        "i4": rng.integers(-(2**31), 2**31, n * n, dtype=np.int32),
+        "i8": rng.integers(-(2**63), 2**63, n * n, dtype=np.int64),
+        "u8": rng.integers(2**63, 2**64, n * n, dtype=np.uint64),
+    }
+    values["f8"][:3] = np.nan, np.inf, -0.0
+    return meshio.Mesh(points, [("triangle", cells)], point_data=values)
+
+
+@pytest.mark.parametrize("n", [2, 50, 300])
+@pytest.mark.parametrize(("ending", "options"), [("vtu", {}), ("xdmf", {"data_format": "XML"})])
+def test_files_of_meshio_are_read_exactly(tmp_path, ending, options, n):
+    mesh, path = grid(n), tmp_path / f"a.{ending}"
+    meshio.write(path, mesh, **options)
+    found = io.read(path)
+    assert np.array_equal(found.coordinates, mesh.points)
+    assert np.array_equal(found.map("cells->nodes").table, mesh.cells[0].data)
+    for name, values in mesh.point_data.items():
+        # meshio writes single precision to XDMF with eight digits.
+        near = 2e-7 if (ending, name) == ("xdmf", "f4") else 0
+        read = found.dat(name, "nodes").values
+        assert read.dtype == values.dtype
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(read, values, rtol=near)
+        else:
+            assert np.array_equal(read, values)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"compression": None}, {"compression": "lzma"}, {"binary": False}, {"header_type": "UInt64"}],
+)
+def test_every_kind_of_vtu_is_read(tmp_path, options):
+    mesh, path = grid(40), tmp_path / "a.vtu"
+    if "binary" in options:
+        mesh = meshio.Mesh(np.round(mesh.points * 0 + 1.5), mesh.cells)
+    meshio.vtu.write(path, mesh, **options)
+    assert np.array_equal(io.read(path).coordinates, mesh.points)
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [(name, "vtu") for name in plain_meshes()]
+    + [("tets with skin", "xdmf"), ("mixed solid", "xdmf")],
+)
+def test_meshio_reads_what_is_written(tmp_path, name, ending):
+    mesh, path = plain_meshes()[name], tmp_path / f"a.{ending}"
+    io.write(mesh, path)
+    theirs = meshio.read(path)
+    points = mesh.coordinates
+    assert np.array_equal(theirs.points[:, : points.shape[1]], points)
+    assert {b.type: b.data.tolist() for b in theirs.cells} == {
+        s.cell_type: mesh.cell_map(s.name).table.tolist() for s in mesh.cell_sets
+    }
+
+
+def test_large_vtu_files_come_back(tmp_path):
+    meshio.write(tmp_path / "a.vtu", grid(300))
+    mesh = io.read(tmp_path / "a.vtu")
+    io.write(mesh, tmp_path / "b.vtu")
+    assert difference(mesh, io.read(tmp_path / "b.vtu")) is None
+
+
+def test_base64_with_line_breaks_is_read(tmp_path):
+    meshio.write(tmp_path / "a.vtu", grid(100))
+    lines = (tmp_path / "a.vtu").read_text().split(">")
+    # Behind the header, which meshio takes to be in one piece.
+    broken = [f"{x[:2000]}\n{x[2000:]}" if len(x) > 8000 else x for x in lines]
+    assert broken != lines
+    (tmp_path / "b.vtu").write_text(">".join(broken))
+    a, b = (io.read(tmp_path / f"{name}.vtu") for name in "ab")
+    assert difference(a, b) is None
+
+
+@pytest.mark.parametrize("keep", [0, 3, 11, 100, 1000])
+def test_a_vtu_array_cut_short_is_an_error(tmp_path, keep):
+    path = tmp_path / "a.vtu"
+    meshio.write(path, grid(50))
+    begin, array, end = path.read_text().partition('format="binary">')
+    values, rest = end.split("<", 1)
+    path.write_text(f"{begin}{array}{values[:keep]}<{rest}")
+    with pytest.raises(MeshprepError, match="not a readable vtu file"):
+        io.read(path)
+
+
+@pytest.mark.parametrize("change", [lambda t: t[:-30], lambda t: t + " 5", lambda t: t + " x"])
+def test_an_xdmf_item_of_another_length_is_an_error(tmp_path, change):
+    path = tmp_path / "a.xdmf"
+    meshio.write(path, grid(5), data_format="XML")
+    begin, item, end = path.read_text().partition('Precision="8">')
+    numbers, rest = end.split("<", 1)
+    path.write_text(f"{begin}{item}{change(numbers.rstrip())}<{rest}")
+    with pytest.raises(MeshprepError, match="not a readable xdmf file"):
+        io.read(path)
+
+
+@given(st.binary(max_size=60), st.integers(0, 5))
+@settings(deadline=None, max_examples=100)
+def test_base64_against_the_library(data, start):
+    text = "A" * start + base64.b64encode(data).decode()
+    assert len(text) == start + letters(len(data))
+    found = decode(text, start, len(data))
+    assert found is not None
+    assert found.tobytes() == data
+    assert decode(text[:-1], start, len(data)) is None or not data
+
+
+@given(st.binary(min_size=4, max_size=60), st.data())
+@settings(deadline=None, max_examples=100)
+def test_what_is_no_base64_is_none(data, draw):
+    text = base64.b64encode(data).decode()
+    at = draw.draw(st.integers(0, 3 * (len(data) // 3) - 1))
+    wrong = draw.draw(st.sampled_from("\n -=é"))
+    assert decode(text[:at] + wrong + text[at + 1 :], 0, len(data)) is None
