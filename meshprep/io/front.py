@@ -63,6 +63,8 @@ def write(
 ) -> list[str]:
     """Write a mesh file in the order of the mesh; the file appears whole or not at all.
 
+    That holds whenever the program ends; it does not wait for the disk, as mesh writers do not.
+
     Parameters
     ----------
     mesh : Mesh
@@ -92,9 +94,9 @@ def write(
     target = _find(path, format, writing=True)
     _check_options(target, options)
     if not drop:
-        refuse_losses(mesh, path, target)
+        refuse_losses(mesh, path, target, **options)
     with _named(path):
-        lost = losses(mesh, target)
+        lost = losses(mesh, target, **options)
     check_targets([path], overwrite=overwrite)
     with _named(path), together([path]) as (staged,):
         _write(target, mesh, staged, options)
@@ -103,10 +105,13 @@ def write(
     return lost
 
 
-def refuse_losses(mesh: Mesh, path: str | Path, target: Format) -> None:
-    """Raise MeshprepError that names everything of this mesh that the format cannot carry."""
+def refuse_losses(mesh: Mesh, path: str | Path, target: Format, **options: Any) -> None:
+    """Raise MeshprepError that names everything of this mesh that the format cannot carry.
+
+    ``options`` are those that the mesh is to be written with.
+    """
     with _named(Path(path)):
-        lost = losses(mesh, target)
+        lost = losses(mesh, target, **options)
     if lost:
         raise MeshprepError(
             f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
@@ -114,14 +119,16 @@ def refuse_losses(mesh: Mesh, path: str | Path, target: Format) -> None:
         )
 
 
-def losses(mesh: Mesh, target: Format) -> list[str]:
+def losses(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     """What of this mesh the format cannot carry, in a few words each; empty when nothing is lost.
+
+    ``options`` are those that the mesh is to be written with: what a version cannot carry counts.
 
     Besides what the format says: what a reader left out (``extras["unread"]``), and extras that
     hold content. Extras whose key begins with the name of a format are notes of that format on
     its own file; the formats that have no such notes go without.
     """
-    lost = list(target.losses(mesh))
+    lost = list(target.losses(mesh, **options))
     for key, value in mesh.extras.items():
         if key == "unread":
             lost += [f"{what} (not read)" for what in value]

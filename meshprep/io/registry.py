@@ -28,8 +28,8 @@ class Format:
         ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may
         assume that the caller asked ``losses`` first. None where the format is read only.
     losses : callable
-        ``losses(mesh) -> list of str``: what of this mesh the format cannot carry, in a few
-        words each, empty when nothing is lost.
+        ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
+        written with these options, in a few words each, empty when nothing is lost.
     options : mapping of option name to default
         What ``write`` takes besides.
     reduce : callable or None
@@ -43,7 +43,7 @@ class Format:
     extensions: tuple[str, ...]
     read: Callable[[Path], Mesh]
     write: Callable[..., None] | None
-    losses: Callable[[Mesh], list[str]]
+    losses: Callable[..., list[str]]
     options: Mapping[str, Any] = field(default_factory=dict)
     reduce: Callable[[Mesh], Mesh] | None = None
     digits: int = 17

@@ -11,6 +11,7 @@ from io_meshes import decorated, plain_meshes
 
 from meshprep import io
 from meshprep.io import front, su2
+from meshprep.io.gmsh.raw import Entity
 from meshprep.mesh import Mesh
 from meshprep_runtime.errors import MeshprepError
 
@@ -209,3 +210,14 @@ def test_nothing_is_printed(mesh, tmp_path, capfd):
 
 def test_su2_is_read_by_its_own_module():
     assert front.FORMATS["su2"] is su2.FORMAT
+
+
+def test_losses_are_those_of_the_version_that_is_written(mesh, tmp_path):
+    extras = {"gmsh": {"version": "4.1", "entities": (Entity(3, 7, (0.0,) * 6),)}}
+    full = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, mesh.tags, extras=extras)
+    with pytest.raises(MeshprepError, match=r"cannot carry .*of entities \(MSH 2.2\)"):
+        io.write(full, tmp_path / "b.msh", version="2.2")
+    assert not (tmp_path / "b.msh").exists()
+    lost = io.write(full, tmp_path / "b.msh", version="2.2", drop=True)
+    assert "boxes, boundaries and own groups of entities (MSH 2.2)" in lost
+    assert io.write(full, tmp_path / "c.msh", version="4.1", binary=False) == []

@@ -59,7 +59,7 @@ def _reduced(entry: Entry, mesh: Mesh) -> Mesh:
     return normal(entry.name, reduce(mesh, entry.carries)[0])
 
 
-def _losses(entry: Entry, mesh: Mesh) -> list[str]:
+def _losses(entry: Entry, mesh: Mesh, **_options: object) -> list[str]:
     from .normal import own_losses
 
     if entry.carries is None:

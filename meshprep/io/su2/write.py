@@ -92,7 +92,7 @@ def _write_rows(f: BinaryIO, table: NDArray) -> None:
         f.write((line * len(part) % tuple(part.ravel().tolist())).encode())
 
 
-def losses(mesh: Mesh) -> list[str]:
+def losses(mesh: Mesh, **_options: object) -> list[str]:
     """What SU2 cannot hold: everything but the cells, the markers of their boundary and names."""
     kept, lost = reduce(mesh, CARRIES)
     reduced(mesh)
