@@ -8,9 +8,10 @@ from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.io import workers
 from meshprep.io.assemble import Block, GroupTable, assemble
 from meshprep.io.compare import difference
-from meshprep.io.gmsh import FORMAT, losses, read, write
+from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
 from meshprep.io.gmsh.types import node_count
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
 from meshprep_runtime.errors import MeshprepError
@@ -427,3 +428,27 @@ def test_whatever_is_not_named_as_lost_comes_back(tmp_path_factory, mesh, kind):
     if not lost:
         assert found is None
     assert all("numbers" in text for text in lost)
+
+
+@every
+@pytest.mark.parametrize("size", [1, 29, 100, 240])
+def test_pieces_of_any_size_make_the_same_file(tmp_path, monkeypatch, version, binary, size):
+    mesh = decorated(1)
+    write(mesh, tmp_path / "one.msh", version=version, binary=binary)
+    monkeypatch.setattr(emit, "SMALL_PIECE", size)
+    monkeypatch.setattr(emit, "PIECE", 40 * size)
+    monkeypatch.setattr(emit, "LONG_BLOCK", 1 + size)
+    write(mesh, tmp_path / "many.msh", version=version, binary=binary)
+    assert (tmp_path / "one.msh").read_bytes() == (tmp_path / "many.msh").read_bytes()
+
+
+@pytest.mark.parametrize("long", [1, 10**9])
+def test_long_and_short_blocks_are_read_and_written_alike(tmp_path, monkeypatch, long):
+    mesh = decorated(2)
+    write(mesh, tmp_path / "a.msh", version="4.1", binary=True)
+    monkeypatch.setattr(emit, "LONG_BLOCK", long)
+    monkeypatch.setattr(read4, "LONG_BLOCK", long)
+    monkeypatch.setattr(workers, "WORTHWHILE", 1)
+    write(mesh, tmp_path / "b.msh", version="4.1", binary=True)
+    assert (tmp_path / "a.msh").read_bytes() == (tmp_path / "b.msh").read_bytes()
+    assert difference(mesh, read(tmp_path / "b.msh")) is None

@@ -108,10 +108,13 @@ class Sink:
         width = 1 + tags.shape[1] + nodes.shape[1]
         step = max(1, SMALL_PIECE // (width * np.dtype(kind).itemsize))
         out = np.empty((min(step, len(label)), width), dtype=kind)
+        if len(tags) == 1:
+            out[:, 1 : 1 + tags.shape[1]] = tags
+            tags = np.empty((len(label), 0), dtype=np.int64)
         for i in range(0, len(label), step):
             some = slice(i, i + step)
             piece = out[: len(label) - i]
-            _fill(piece, label[some], tags if len(tags) == 1 else tags[some], nodes[some],
+            _fill(piece, label[some], tags[some], nodes[some],
                   node_label)  # fmt: skip
             self.file.write(piece.data)
 
@@ -202,16 +205,19 @@ def _fill(
     nodes: NDArray[np.int32],
     node_label: NDArray[np.int64],
 ) -> None:
-    """Rows of label, tags and the labels of nodes into (n, 1 + t + k) ``out``."""
+    """Rows of label, tags and the labels of nodes into ``out``.
+
+    Between tags and nodes there may be columns of tags that are filled already.
+    """
     # Unsigned: numba tests signed positions for being negative.
-    each, one = np.uint64(len(tags) > 1), np.uint64(1)
     t, k = np.uint64(tags.shape[1]), np.uint64(nodes.shape[1])
+    one, behind = np.uint64(1), np.uint64(out.shape[1]) - k
     for i in range(np.uint64(len(out))):
         out[i, 0] = label[i]
         for j in range(t):
-            out[i, one + j] = tags[each * i, j]
+            out[i, one + j] = tags[i, j]
         for j in range(k):
-            out[i, one + t + j] = node_label[np.uint64(nodes[i, j])]
+            out[i, behind + j] = node_label[np.uint64(nodes[i, j])]
 
 
 @njit(cache=True)
