@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
 from ..blockwise import elements_of_points, most_on_a_point, number_points
+from ..threads import each
 from .bits import WORD
 from .one_block import first_fit_blocks, recolour_blocks, search_blocks
 
@@ -110,11 +110,8 @@ def thread_bound(
 def _each(kernel: Callable[..., None], blocks: NDArray[np.int64], *arrays: NDArray[Any]) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
     if blocks.size:
-        threads = get_num_threads()
-        with ThreadPoolExecutor(threads) as pool:
-            chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
-            for run in [pool.submit(kernel, chunk, *arrays) for chunk in chunks]:
-                run.result()
+        chunks = np.array_split(blocks, min(blocks.size, CHUNKS * get_num_threads()))
+        each(kernel, [(chunk, *arrays) for chunk in chunks])
 
 
 @njit(cache=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .workers import each, pieces
+from ..threads import each, pieces
 
 # Bits for each cell, so that about one in 64 finds its own set by another.
 _BITS = 32

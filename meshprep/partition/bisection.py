@@ -6,12 +6,22 @@ width is, is measured on a sample of the part, so that thin layers are cut acros
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ..threads import each
 
 # Elements of a part that are looked at to find its widest direction.
 SAMPLE = 128
+# How often a large mesh is cut before threads take a subtree each, and more than any tree is deep.
+FEW_CUTS = 3
+WORTH_THREADS = 20_000
+DEEP = 64
 # The share of these that tells how wide elements are; the widest are left out.
 USUAL = 0.85
 # Elements thinner than this, relative to their widest direction, count as this thin.
@@ -58,7 +68,20 @@ def bisect(
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)
     if n_blocks > 1 and part.size:
-        _bisect(table, position, coordinates, directions, n_blocks, thinnest, part)
+        table, position = read_only(table), read_only(position)
+        coordinates, directions = read_only(coordinates), read_only(directions)
+        order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
+
+        def cut(tree: Subtree, deepest: int) -> list[Subtree]:
+            return _cut(
+                table, position, coordinates, directions, thinnest, order, key, tree, deepest, part
+            )
+
+        whole = Subtree(0, part.size, 0, n_blocks)
+        if part.size < WORTH_THREADS:
+            cut(whole, DEEP)
+        else:
+            each(cut, [(tree, DEEP) for tree in cut(whole, FEW_CUTS)])
     return part
 
 
@@ -80,63 +103,54 @@ def point_positions(
     return position
 
 
-@njit(cache=True, parallel=True)
-def _bisect(
+class Subtree(NamedTuple):
+    """Its ends in the order, its first block, and into how many blocks it is to be cut."""
+
+    low: int
+    high: int
+    first: int
+    parts: int
+
+
+@njit(cache=True, nogil=True)
+def _cut(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
     coordinates: NDArray[np.float64],
     directions: NDArray[np.float64],
-    n_blocks: int,
     thinnest: float,
-    part: NDArray[np.int32],
-) -> None:
-    n = part.size
-    order = np.arange(n).astype(np.int32)
-    key = np.empty(n, np.float64)
-    # A node of the tree: low and high end in order, first part, number of parts.
-    node = np.zeros((n_blocks, 4), np.int64)
-    child = np.zeros((n_blocks, 4), np.int64)
-    middle = np.zeros(n_blocks, np.int64)
-    node[0, 1], node[0, 3] = n, n_blocks
-    count = 1
-    while count > 0:
-        for k in prange(count):
-            low, high, parts = node[k, 0], node[k, 1], node[k, 3]
-            direction = _widest(table, position, coordinates, directions, order[low:high], thinnest)
-            for i in range(low, high):
-                key[i] = _along(coordinates, order[i], direction)
-            middle[k] = low + ((high - low) * (parts // 2) + parts // 2) // parts
-            select(key, order, low, high, middle[k])
-        count = descend(node, middle, count, child, order, part)
-        node, child = child, node
-
-
-@njit(cache=True)
-def descend(
-    node: NDArray[np.int64],
-    middle: NDArray[np.int64],
-    count: int,
-    child: NDArray[np.int64],
     order: NDArray[np.int32],
+    key: NDArray[np.float64],
+    tree: Subtree,
+    deepest: int,
     part: NDArray[np.int32],
-) -> int:
-    """List the halves that are to be cut again, and number the parts that are done."""
-    found = 0
-    for k in range(count):
-        half = node[k, 3] // 2
-        for side in range(2):
-            low = middle[k] if side else node[k, 0]
-            high = node[k, 1] if side else middle[k]
-            first = node[k, 2] + (half if side else 0)
-            parts = node[k, 3] - half if side else half
-            if parts == 1:
-                for i in range(low, high):
-                    part[order[i]] = first
-                continue
-            child[found, 0], child[found, 1] = low, high
-            child[found, 2], child[found, 3] = first, parts
-            found += 1
-    return found
+) -> list[Subtree]:
+    """Cut a subtree ``deepest`` times, one half after the other, as long as these fit a cache.
+
+    Writes down the parts that are done, and returns the subtrees that are left. ``order`` and
+    ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
+    """
+    waiting = [(tree, 0)]
+    left = [tree for _ in range(0)]
+    while len(waiting) > 0:
+        now, depth = waiting.pop()
+        low, high, first, parts = now
+        if parts == 1:
+            for i in range(low, high):
+                part[order[i]] = first
+            continue
+        if depth == deepest:
+            left.append(now)
+            continue
+        direction = _widest(table, position, coordinates, directions, order[low:high], thinnest)
+        for i in range(low, high):
+            key[i] = _along(coordinates, order[i], direction)
+        half = parts // 2
+        middle = low + ((high - low) * half + half) // parts
+        select(key, order, low, high, middle)
+        waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))
+        waiting.append((Subtree(low, middle, first, half), depth + 1))
+    return left
 
 
 @njit(cache=True)

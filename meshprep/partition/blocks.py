@@ -83,14 +83,14 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(problem)
-    start = choose_start(geometry, cap, problem.seed, options["colour_weight"])
+    effort, colour = EFFORTS[options["effort"]], options["colour_weight"]
+    start = choose_start(geometry, cap, problem.seed, effort.sweeps, colour)
     block = geometry.cut(start.turn, n_blocks)
     first = loads_now(geometry, block, n_blocks)
     search = Search(
-        geometry, n_blocks, cap, problem.seed, start, options["colour_weight"],
-        begin + options["time_limit"],
+        geometry, n_blocks, cap, problem.seed, start, colour, begin + options["time_limit"]
     )  # fmt: skip
-    block = search.run(block, EFFORTS[options["effort"]])
+    block = search.run(block, effort)
     if np.bincount(block).max() > cap:
         mended = repair(geometry.table, problem.n_points, block, n_blocks, cap)
         block, n_blocks = mended.block, mended.n_blocks

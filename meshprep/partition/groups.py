@@ -7,10 +7,16 @@ next phase.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, njit
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
+from ..threads import each
 from .anneal import Schedule, anneal
 from .blocks_of import sort_by
 from .connectivity import connect, weighted_loads
@@ -66,16 +72,22 @@ def refine_groups(
     -----
     O(n * arity) for the grouping and each sweep; 4 bytes a point and worker, at most 8 workers.
     """
-    n_groups = int(group_of_block.max(initial=-1)) + 1
-    if not block.size:
-        return np.zeros(n_groups, np.int64)
+    grouping = Grouping.of(block, group_of_block)
+    gained = np.zeros(grouping.groups, np.int64)
     numbers = np.array(schedules, dtype=np.float64)
-    numbers = np.ascontiguousarray(np.broadcast_to(numbers, (n_groups, numbers.shape[1])))
-    workers = min(MAX_WORKERS, get_num_threads())
-    return _refine(
-        table, weight, written, places, block, group_of_block, n_groups, cap, unit_of(weight),
-        numbers, seed, workers,
-    )  # fmt: skip
+    numbers = np.broadcast_to(numbers, (grouping.groups, numbers.shape[1])).copy()
+    arrays = (read_only(table), read_only(weight), read_only(written))
+    where = Places(read_only(places.coordinates), read_only(places.metric))
+    unit = unit_of(weight)
+
+    def refine(group: Group, number: NDArray[np.int32]) -> None:
+        gained[group.number] = _refine_group(
+            *arrays, where, block, group, number, cap, unit, numbers[group.number],
+            seed + group.number,
+        )  # fmt: skip
+
+    _each_group(grouping, weight.size, refine)
+    return gained
 
 
 def reunite_groups(
@@ -91,9 +103,62 @@ def reunite_groups(
     ``scattered`` (n_blocks,) tells which blocks are in pieces. Groups that would have more of them
     afterwards stay as they are. O(n * arity) for the groups that have any.
     """
-    n_groups = int(group_of_block.max(initial=-1)) + 1
-    workers = min(MAX_WORKERS, get_num_threads())
-    _reunite(table, weight, block, group_of_block, n_groups, cap, scattered, workers)
+    arrays = (read_only(table), read_only(weight))
+
+    def bring_together(group: Group, number: NDArray[np.int32]) -> None:
+        if scattered[group.blocks].any():
+            _reunite_group(*arrays, block, group, number, cap)
+
+    _each_group(Grouping.of(block, group_of_block), weight.size, bring_together)
+
+
+class Group(NamedTuple):
+    """One group: its elements, its blocks, and the place of every block in its own group."""
+
+    number: int
+    elements: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    rank: NDArray[np.int32]
+
+
+class Grouping(NamedTuple):
+    """Elements and blocks by group, and the place of every block in its group."""
+
+    groups: int
+    element_offset: NDArray[np.int64]
+    elements: NDArray[np.int32]
+    block_offset: NDArray[np.int64]
+    blocks: NDArray[np.int32]
+    rank: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, block: NDArray[np.int32], group_of_block: NDArray[np.int32]) -> Grouping:
+        """Group the elements by the group of their block. Linear."""
+        count = int(group_of_block.max(initial=-1)) + 1 if block.size else 0
+        block_offset, blocks = sort_by(group_of_block, count)
+        rank = np.empty(group_of_block.size, np.int32)
+        rank[blocks] = np.arange(blocks.size) - np.repeat(block_offset[:-1], np.diff(block_offset))
+        return cls(count, *sort_by(group_of_block[block], count), block_offset, blocks, rank)
+
+    def group(self, g: int) -> Group:
+        """One of them."""
+        elements = self.elements[self.element_offset[g] : self.element_offset[g + 1]]
+        blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
+        return Group(g, elements, blocks, self.rank)
+
+
+def _each_group(
+    grouping: Grouping, n_points: int, work: Callable[[Group, NDArray[np.int32]], None]
+) -> None:
+    """Do the work on every group; each worker has an array to number points in, all -1."""
+    workers = max(1, min(MAX_WORKERS, get_num_threads(), grouping.groups))
+
+    def share(worker: int) -> None:
+        number = np.full(n_points, -1, np.int32)
+        for g in range(worker, grouping.groups, workers):
+            work(grouping.group(g), number)
+
+    each(share, [(worker,) for worker in range(workers)])
 
 
 def unit_of(weight: NDArray[np.int32]) -> float:
@@ -102,53 +167,31 @@ def unit_of(weight: NDArray[np.int32]) -> float:
     return float(used.mean()) if used.size else 1.0
 
 
-@njit(cache=True, parallel=True)
-def _refine(
+@njit(cache=True, nogil=True)
+def _refine_group(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],
     written: NDArray[np.bool_],
     places: Places,
     block: NDArray[np.int32],
-    group_of_block: NDArray[np.int32],
-    n_groups: int,
+    group: Group,
+    number: NDArray[np.int32],
     cap: int,
     unit: float,
-    schedules: NDArray[np.float64],
+    numbers: NDArray[np.float64],
     seed: int,
-    workers: int,
-) -> NDArray[np.int64]:
-    block_offset, blocks, rank = _ranked(group_of_block, n_groups)
-    offset, members = sort_by(group_of_block[block], n_groups)
-    number = np.full((workers, weight.size), -1, np.int32)
-    gained = np.zeros(n_groups, np.int64)
-    for w in prange(workers):
-        for g in range(w, n_groups, workers):
-            inside = members[offset[g] : offset[g + 1]]
-            owned = blocks[block_offset[g] : block_offset[g + 1]]
-            hub = max(HUB, HUB_BLOCKS * cap)
-            rows, points = _extract(table, inside, number[w], 2, hub)
-            start = rank[block[inside]]
-            own_places = Places(places.coordinates[inside], places.metric[owned])
-            gained[g] = _refine_one(
-                rows, weight[points], written[points], own_places, start, owned.size, cap, unit,
-                schedules[g], seed + g,
-            )  # fmt: skip
-            for k in range(inside.size):
-                block[inside[k]] = owned[start[k]]
+) -> int:
+    inside, owned = group.elements, group.blocks
+    rows, points = _extract(table, inside, number, 2, max(HUB, HUB_BLOCKS * cap))
+    found = group.rank[block[inside]]
+    own_places = Places(places.coordinates[inside], places.metric[owned])
+    gained = _refine_one(
+        rows, weight[points], written[points], own_places, found, owned.size, cap, unit, numbers,
+        seed,
+    )  # fmt: skip
+    for k in range(inside.size):
+        block[inside[k]] = owned[found[k]]
     return gained
-
-
-@njit(cache=True)
-def _ranked(
-    group_of_block: NDArray[np.int32], n_groups: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The blocks of each group, and the place of every block in its group."""
-    block_offset, blocks = sort_by(group_of_block, n_groups)
-    rank = np.empty(group_of_block.size, np.int32)
-    for g in range(n_groups):
-        for k in range(block_offset[g], block_offset[g + 1]):
-            rank[blocks[k]] = k - block_offset[g]
-    return block_offset, blocks, rank
 
 
 @njit(cache=True)
@@ -216,28 +259,18 @@ def _refine_one(
     return gained + before - weighted_loads(connect(rows, weight, block, n_blocks))
 
 
-@njit(cache=True, parallel=True)
-def _reunite(
+@njit(cache=True, nogil=True)
+def _reunite_group(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],
     block: NDArray[np.int32],
-    group_of_block: NDArray[np.int32],
-    n_groups: int,
+    group: Group,
+    number: NDArray[np.int32],
     cap: int,
-    scattered: NDArray[np.bool_],
-    workers: int,
 ) -> None:
-    block_offset, blocks, rank = _ranked(group_of_block, n_groups)
-    offset, members = sort_by(group_of_block[block], n_groups)
-    number = np.full((workers, weight.size), -1, np.int32)
-    for w in prange(workers):
-        for g in range(w, n_groups, workers):
-            owned = blocks[block_offset[g] : block_offset[g + 1]]
-            if not scattered[owned].any():
-                continue
-            inside = members[offset[g] : offset[g + 1]]
-            rows, points = _extract(table, inside, number[w], 2, table.size)
-            found = rank[block[inside]]
-            if reunite(rows, weight[points], found, owned.size, cap):
-                for k in range(inside.size):
-                    block[inside[k]] = owned[found[k]]
+    inside, owned = group.elements, group.blocks
+    rows, points = _extract(table, inside, number, 2, table.size)
+    found = group.rank[block[inside]]
+    if reunite(rows, weight[points], found, owned.size, cap):
+        for k in range(inside.size):
+            block[inside[k]] = owned[found[k]]

@@ -64,7 +64,8 @@ def repair(
     Linear in the incidences, plus for each element over the cap its block's incidences.
     """
     limit = n_asked + max(1, n_asked // 100)
-    rows = distinct_rows(table)
+    # A copy that may be written to is what the annealing passes on: one kernel serves both.
+    rows = np.array(distinct_rows(table))
     weight = np.ones(n_points, np.int32)
     block = np.array(block_of_element, dtype=np.int32)
     moved, split_blocks, merged = mend(rows, weight, block, limit, block_size)

@@ -16,7 +16,6 @@ from .connected import count_pieces
 from .crowding import colour_bounds
 from .groups import refine_groups, reunite_groups, unit_of
 from .loads import weighted_loads_of
-from .pull import Places
 from .start import Geometry, Start
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -64,12 +63,10 @@ class Search:
     colour: float
     until: float
     sweeps: int = field(default=0, init=False)
-    places: Places = field(init=False)
 
     def run(self, start_block: NDArray[np.int32], effort: Effort) -> NDArray[np.int32]:
         """Blocks no worse than those at the start, which are not changed."""
         block = start_block.copy()
-        self.places = self.geometry.places(block, self.n_blocks, self.cap)
         total = effort.sweeps if self.geometry.known else effort.sweeps * GUESSED_SWEEPS
         phase, sweep, step = 0, 0, -(-total // effort.phases)
         while sweep < total:
@@ -92,8 +89,10 @@ class Search:
             self.start.heat, self.start.pull, self.colour, *sweeps
         )  # fmt: skip
         seed = (self.seed + 1_000_003 * phase) % 2**31
+        # Blocks drift, and elements are not equally wide everywhere.
+        places = g.places(block, self.n_blocks, self.cap)
         refine_groups(
-            g.table, g.weight, g.written, self.places, block, self._groups(block, phase), self.cap,
+            g.table, g.weight, g.written, places, block, self._groups(block, phase), self.cap,
             [schedule], seed,
         )  # fmt: skip
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
 from .anneal import Schedule
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 from .crowding import colour_bounds
@@ -23,13 +25,15 @@ from .pull import Places, places_of
 # line: without it, where a line is cut through would be left to chance.
 TILT = 0.013
 TURNS = (TILT, np.pi / 8 + TILT, np.pi / 4 + TILT, 3 * np.pi / 8 + TILT)
-HEATS = (0.3, 0.6, 0.9)
-PULLS = (0.0, 0.2, 0.5)
+HEATS = (0.3, 0.5, 0.8)
+PULLS = (0.2, 0.5)
 # By what share of the loads another turn must be better: less is chance.
 WORTH_TURNING = 0.01
 SAMPLE_BLOCKS = 80
 SAMPLE_ELEMENTS = 24_000
-SAMPLE_SWEEPS = 12
+# Which turn is best shows early.
+TURN_SWEEPS = 10
+COLD_SWEEPS = 3
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Geometry:
         position = point_positions(table, weight.size, coordinates)
         return cls(table, weight, written, coordinates, position, known)
 
+    def __post_init__(self) -> None:
+        # Kernels are compiled once for arrays that may be written to and once for others.
+        for name in ("table", "weight", "written", "coordinates", "position"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     @property
     def thinnest(self) -> float:
         """How thin elements may count as, relative to their widest direction."""
@@ -97,8 +106,10 @@ def turned(d: int, turn: float) -> NDArray[np.float64]:
     return directions
 
 
-def choose_start(geometry: Geometry, block_size: int, seed: int, colour: float = 0.0) -> Start:
-    """Try turns, then heats and pulls, on the elements around the middle one.
+def choose_start(
+    geometry: Geometry, block_size: int, seed: int, sweeps: int, colour: float = 0.0
+) -> Start:
+    """Try turns, then heats and pulls for so many sweeps, on the elements around the middle one.
 
     The fewest loads win, with ``colour`` points added for each thread colour of each block. The
     trials run beside each other. O(n) for the sample, which is of bounded size itself.
@@ -109,11 +120,11 @@ def choose_start(geometry: Geometry, block_size: int, seed: int, colour: float =
         return Start()
     trial = _Trial(sample, n_blocks, block_size, seed, colour)
     cuts = [sample.cut(turn, n_blocks) for turn in TURNS]
-    scores = trial.run(cuts, [Start(turn) for turn in TURNS])
+    scores = trial.run(cuts, [Start(turn) for turn in TURNS], TURN_SWEEPS)
     best = int(np.argmin(scores))
     best = best if scores[best] < (1 - WORTH_TURNING) * scores[0] else 0
     starts = [Start(TURNS[best], heat, pull) for heat in HEATS for pull in PULLS]
-    return starts[int(np.argmin(trial.run([cuts[best]] * len(starts), starts)))]
+    return starts[int(np.argmin(trial.run([cuts[best]] * len(starts), starts, sweeps)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +137,7 @@ class _Trial:
     seed: int
     colour: float
 
-    def run(self, cuts: list[NDArray[np.int32]], starts: list[Start]) -> list[float]:
+    def run(self, cuts: list[NDArray[np.int32]], starts: list[Start], sweeps: int) -> list[float]:
         """The loads that every start comes to from its cut."""
         count, sample = len(cuts), self.sample
         block = np.concatenate([cut + np.int32(k * self.n_blocks) for k, cut in enumerate(cuts)])
@@ -138,8 +149,7 @@ class _Trial:
             np.concatenate([p.metric for p in each]),
         )
         schedules = [
-            Schedule(s.heat, s.pull, self.colour, 0, SAMPLE_SWEEPS + 3, SAMPLE_SWEEPS)
-            for s in starts
+            Schedule(s.heat, s.pull, self.colour, 0, sweeps + COLD_SWEEPS, sweeps) for s in starts
         ]
         refine_groups(
             table, sample.weight, sample.written, places, block, group, self.block_size,

@@ -8,7 +8,7 @@ from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.io import workers
+from meshprep import threads
 from meshprep.io.assemble import Block, GroupTable, assemble
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
@@ -448,7 +448,7 @@ def test_long_and_short_blocks_are_read_and_written_alike(tmp_path, monkeypatch,
     write(mesh, tmp_path / "a.msh", version="4.1", binary=True)
     monkeypatch.setattr(emit, "LONG_BLOCK", long)
     monkeypatch.setattr(read4, "LONG_BLOCK", long)
-    monkeypatch.setattr(workers, "WORTHWHILE", 1)
+    monkeypatch.setattr(threads, "WORTHWHILE", 1)
     write(mesh, tmp_path / "b.msh", version="4.1", binary=True)
     assert (tmp_path / "a.msh").read_bytes() == (tmp_path / "b.msh").read_bytes()
     assert difference(mesh, read(tmp_path / "b.msh")) is None

@@ -3,7 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from meshprep.io.workers import WORTHWHILE, each, pieces, read_bytes
+from meshprep.io.workers import read_bytes
+from meshprep.threads import WORTHWHILE, each, pieces
 
 
 @pytest.mark.parametrize("n", [0, 1, WORTHWHILE - 1, WORTHWHILE, 3 * WORTHWHILE + 1])

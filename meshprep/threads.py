@@ -1,0 +1,31 @@
+"""Running kernels that release the interpreter on several pieces of work, on all cores.
+
+A parallel loop inside a kernel takes several times as long to compile, and its threads wait busily
+for each other; these sleep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from numba import get_num_threads
+
+# Less work than this is done faster than threads start.
+WORTHWHILE = 1 << 16
+
+
+def pieces(n: int, least: int = WORTHWHILE) -> list[tuple[int, int]]:
+    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``."""
+    count = get_num_threads() if n >= least else 1
+    return [(i * n // count, (i + 1) * n // count) for i in range(count)]
+
+
+def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The results of ``kernel(*task)`` for every task, in order, on numba's number of threads."""
+    threads = min(len(tasks), get_num_threads())
+    if threads < 2:
+        return [kernel(*task) for task in tasks]
+    with ThreadPoolExecutor(threads) as pool:
+        return [run.result() for run in [pool.submit(kernel, *task) for task in tasks]]
