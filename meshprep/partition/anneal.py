@@ -33,7 +33,7 @@ USUAL_PULL = 2.0
 HOT_EXCESS = 0.03
 # How many sweeps an element is not looked at when it is inside its block, or its best move costs
 # more than ``HOPELESS`` times the heat.
-REST_INSIDE = 1
+REST_INSIDE = 3
 REST_UNLIKELY = 2
 HOPELESS = 2.5
 ALLOWANCES = 4096

@@ -84,11 +84,14 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if n_blocks <= 1:
         return _single(problem)
     effort, colour = EFFORTS[options["effort"]], options["colour_weight"]
-    start = choose_start(geometry, cap, problem.seed, effort.sweeps, colour)
+    hurried = options["time_limit"] < FOREVER
+    trial_sweeps = EFFORTS["fast"].sweeps if hurried else effort.sweeps
+    start = choose_start(geometry, cap, problem.seed, trial_sweeps, colour)
     block = geometry.cut(start.turn, n_blocks)
     first = loads_now(geometry, block, n_blocks)
     search = Search(
-        geometry, n_blocks, cap, problem.seed, start, colour, begin + options["time_limit"]
+        geometry, n_blocks, cap, problem.seed, start, colour, begin + options["time_limit"],
+        problem.progress,
     )  # fmt: skip
     block = search.run(block, effort)
     if np.bincount(block).max() > cap:

@@ -134,7 +134,7 @@ class Grouping(NamedTuple):
     @classmethod
     def of(cls, block: NDArray[np.int32], group_of_block: NDArray[np.int32]) -> Grouping:
         """Group the elements by the group of their block. Linear."""
-        count = int(group_of_block.max(initial=-1)) + 1 if block.size else 0
+        count = int(group_of_block.max(initial=-1)) + 1
         block_offset, blocks = sort_by(group_of_block, count)
         rank = np.empty(group_of_block.size, np.int32)
         rank[blocks] = np.arange(blocks.size) - np.repeat(block_offset[:-1], np.diff(block_offset))
@@ -151,7 +151,9 @@ def _each_group(
     grouping: Grouping, n_points: int, work: Callable[[Group, NDArray[np.int32]], None]
 ) -> None:
     """Do the work on every group; each worker has an array to number points in, all -1."""
-    workers = max(1, min(MAX_WORKERS, get_num_threads(), grouping.groups))
+    if not grouping.elements.size:
+        return
+    workers = min(MAX_WORKERS, get_num_threads(), grouping.groups)
 
     def share(worker: int) -> None:
         number = np.full(n_points, -1, np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,8 @@ class BlockProblem:
         Points that the loop increments, which elements of one colour must not share; None for all.
     seed : int
         From 0 to 2^31-1; the same seed gives the same blocks.
+    progress : callable
+        Told the share of a long search that is done, from 0 to 1.
 
     Raises
     ------
@@ -47,6 +50,7 @@ class BlockProblem:
     coordinates: NDArray[np.float64] | None = None
     seed: int = 0
     written: NDArray[np.bool_] | None = None
+    progress: Callable[[float], None] = lambda share: None
 
     def __post_init__(self) -> None:
         table = np.asarray(self.table)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from .anneal import Schedule
+from .anneal import PULL_ENDS, Schedule
 from .bisection import bisect
 from .connected import count_pieces
 from .crowding import colour_bounds
 from .groups import refine_groups, reunite_groups, unit_of
 from .loads import weighted_loads_of
+from .pull import Places
 from .start import Geometry, Start
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -28,7 +29,7 @@ LONE_GROUP = 40_000
 COLD_SWEEPS = 6
 # How often blocks are grouped to bring pieces together; one block of so many may stay in pieces.
 REUNIONS = 3
-FEW = 1000
+FEW = 300
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,10 @@ def loads_now(geometry: Geometry, block: NDArray[np.int32], n_blocks: int) -> in
 
 @dataclass(eq=False)
 class Search:
-    """What one search needs; ``until`` is a time of ``perf_counter``, ``sweeps`` what was made."""
+    """What one search needs; ``until`` is a time of ``perf_counter``, ``sweeps`` what was made.
+
+    ``progress`` is told the share that is done.
+    """
 
     geometry: Geometry
     n_blocks: int
@@ -62,11 +66,14 @@ class Search:
     start: Start
     colour: float
     until: float
+    progress: Callable[[float], None]
     sweeps: int = field(default=0, init=False)
+    places: Places | None = field(default=None, init=False)
 
     def run(self, start_block: NDArray[np.int32], effort: Effort) -> NDArray[np.int32]:
         """Blocks no worse than those at the start, which are not changed."""
         block = start_block.copy()
+        first = self.cost(start_block)
         total = effort.sweeps if self.geometry.known else effort.sweeps * GUESSED_SWEEPS
         phase, sweep, step = 0, 0, -(-total // effort.phases)
         while sweep < total:
@@ -75,6 +82,7 @@ class Search:
             last = COLD_SWEEPS if end == total else 0
             self._phase(block, phase, (sweep, end + last, total))
             phase, sweep = phase + 1, end
+            self.progress(sweep / total)
             # What does not fit into the time is left out: the rest of the way is cooler sooner.
             seconds = (time.perf_counter() - begin) / step
             fits = int((self.until - time.perf_counter()) / max(seconds, 1e-9)) - COLD_SWEEPS
@@ -82,7 +90,7 @@ class Search:
                 total = sweep + max(fits, 1)
         self._reunite(block, phase)
         self.sweeps = sweep
-        return block if self._cost(block) <= self._cost(start_block) else start_block
+        return block if self.cost(block) <= first else start_block
 
     def _phase(self, block: NDArray[np.int32], phase: int, sweeps: tuple[int, int, int]) -> None:
         g, schedule = self.geometry, Schedule(
@@ -90,9 +98,10 @@ class Search:
         )  # fmt: skip
         seed = (self.seed + 1_000_003 * phase) % 2**31
         # Blocks drift, and elements are not equally wide everywhere.
-        places = g.places(block, self.n_blocks, self.cap)
+        if self.places is None or sweeps[0] < PULL_ENDS * sweeps[2]:
+            self.places = g.places(block, self.n_blocks, self.cap)
         refine_groups(
-            g.table, g.weight, g.written, places, block, self._groups(block, phase), self.cap,
+            g.table, g.weight, g.written, self.places, block, self._groups(block, phase), self.cap,
             [schedule], seed,
         )  # fmt: skip
 
@@ -105,7 +114,8 @@ class Search:
             groups = self._groups(block, phase + k)
             reunite_groups(g.table, g.weight, block, groups, self.cap, pieces > 1)
 
-    def _cost(self, block: NDArray[np.int32]) -> float:
+    def cost(self, block: NDArray[np.int32]) -> float:
+        """The weighted loads, and the price of the colours."""
         g = self.geometry
         cost = float(loads_now(g, block, self.n_blocks))
         if self.colour:

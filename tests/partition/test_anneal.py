@@ -1,6 +1,7 @@
 """The moves: what is tracked is what is, caps hold, groups are independent of threads."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
@@ -92,6 +93,26 @@ def test_a_pull_is_nearness_in_radii():
     assert np.isclose(pulled(middles, 2, 0, 1), 0.25 * (0.5**2 - 3**2))
     pass_on(middles, np.array([2, 1]), 2, 0, 1)
     assert middles.middle.tolist() == [[0.0, 0.0], [2.5, 0.0]]
+
+
+@pytest.mark.parametrize("growth", [0.002, 0.01])
+def test_a_border_between_equal_blocks_of_widening_elements_is_at_rest(growth):
+    # Elements at e^(growth * s) for whole s, in two discs that touch at s = 0.
+    side = np.arange(-40.0, 41.0)
+    along, across = (a.ravel() for a in np.meshgrid(side, side[20:61]))
+    radius, scale = 20.0, np.exp(growth * along)
+    where = np.stack([scale / growth, across * scale], axis=1)
+    block = np.where(along < 0, 0, 1).astype(np.int32)
+    inside = np.hypot(np.abs(along) - radius, across) <= radius
+    block, where, scale = block[inside], where[inside], scale[inside]
+    metric = np.empty((2, 2, 2))
+    for b in range(2):
+        metric[b] = np.eye(2) / (scale[block == b] ** 2).mean() / radius**2
+    at_border = np.append(where, [[1 / growth, 0.0]], axis=0)
+    middles = Middles(at_border, metric, np.empty((2, 2)))
+    find_middles(middles, block, np.bincount(block))
+    skewed = 2 * 1.25 * growth * radius
+    assert abs(pulled(middles, len(where), 0, 1)) < 0.1 * skewed
 
 
 def test_a_width_is_measured_along_and_across():

@@ -171,3 +171,13 @@ def test_an_unknown_effort_lists_those_there_are(quad_edges):
     with pytest.raises(MeshprepError, match="one of fast, default, strong"):
         cut(quad_edges(4, 4), 8, "more")
     assert Start().heat == 0.4
+
+
+def test_a_long_search_tells_how_far_it_has_come(quad_edges):
+    table, n_points, where = quad_edges(40, 30)
+    shares = []
+    problem = BlockProblem(table, n_points, 64, coordinates=where, progress=shares.append)
+    partition(problem, "blocks", {"effort": "strong"})
+    assert len(shares) > 2
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] == 1
