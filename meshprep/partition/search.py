@@ -41,7 +41,7 @@ class Effort:
 
 
 EFFORTS: Mapping[str, Effort] = {
-    "fast": Effort(sweeps=10, phases=2),
+    "fast": Effort(sweeps=16, phases=3),
     "default": Effort(sweeps=32, phases=4),
     "strong": Effort(sweeps=200, phases=10),
 }
