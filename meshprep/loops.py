@@ -59,13 +59,15 @@ def simple_request(text: str) -> LoopRequest:
 def default_request(mesh: Mesh) -> LoopRequest:
     """The loop of a finite-volume solver: faces->cells in 3-D, edges->cells in 2-D.
 
-    Meshes of lines get cells->nodes; meshes without cells the first map there is.
+    Meshes of lines get cells->nodes; meshes without cells of known types the one of these maps
+    that they have, else the first.
     """
     cells = mesh.cell_sets
     if not cells:
         if not mesh.maps:
             raise MeshprepError("the mesh has no maps: there is no loop to prepare")
-        return simple_request(next(iter(mesh.maps)))
+        usual = (m for m in ("faces->cells", "edges->cells", "cells->nodes") if m in mesh.maps)
+        return simple_request(next(usual, next(iter(mesh.maps))))
     dim = max(shape_of(str(s.cell_type)).dim for s in cells)
     return simple_request({3: "faces->cells", 2: "edges->cells"}.get(dim, "cells->nodes"))
 
@@ -86,9 +88,9 @@ def read_requests(path: str | Path) -> list[LoopRequest]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MeshprepError(f"{path}: not valid TOML: {_first_line(error)}") from None
     loops = content.get("loop")
-    unknown = sorted(set(content) - {"loop"})
+    unknown = sorted(set(content) - {"loop", "sets"})
     if unknown:
-        raise MeshprepError(f"{path}: unknown table '{unknown[0]}': loops are [loop.NAME]")
+        raise MeshprepError(f"{path}: unknown table '{unknown[0]}': use [loop.NAME] and [sets]")
     if not isinstance(loops, dict) or not loops:
         raise MeshprepError(f"{path}: holds no loops: write a table [loop.NAME] for each")
     return [_request(name, values, f"{path}, loop '{name}'") for name, values in loops.items()]

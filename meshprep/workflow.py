@@ -14,8 +14,9 @@ from meshprep_runtime.errors import MeshprepError, PlanError
 from meshprep_runtime.plan import Plan
 
 from . import io
+from .ids import with_original_ids
 from .io.outputs import check_targets, together
-from .io.registry import find
+from .io.registry import Format, find
 from .loops import LoopRequest, default_request
 from .mesh import Mesh
 from .pipeline import STAGES, Options, plan_request_maps, prepare
@@ -25,7 +26,11 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What to read, prepare and write; without ``output`` the mesh keeps its order."""
+    """What to read, prepare and write; without ``output`` the mesh keeps its order.
+
+    ``declared`` says what the datasets of a file are that does not say it
+    (:mod:`meshprep.io.declared`); ``ids`` writes ``original_id`` into the mesh where it can be.
+    """
 
     mesh: Path
     output: Path | None
@@ -37,6 +42,8 @@ class Job:
     dimension: int | None = None
     drop: bool = False
     overwrite: bool = False
+    declared: Mapping[str, str] = field(default_factory=dict)
+    ids: bool = True
 
     @property
     def outputs(self) -> list[Path]:
@@ -91,10 +98,12 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
         progress=lambda i, n, name: progress(i + 1, total, name),
     )
     progress(total - 1, total, "writing")
-    notes = _notes(done.plan)
+    notes = [*_found(mesh), *_notes(done.plan)]
     with together(job.outputs) as staged:
         if job.output is not None:
-            lost = _write(done.mesh, staged[0], job.output, job.output_format, drop=job.drop)
+            target = _target(job, mesh)
+            new = with_original_ids(done.mesh, done.plan.ordering, target) if job.ids else done.mesh
+            lost = _write(new, staged[0], job.output, target.name, drop=job.drop)
             notes += [f"dropped, as {job.output.name} cannot carry it: {what}" for what in lost]
         done.plan.save(staged[-1])
     return Done(done.plan, job.outputs, notes)
@@ -128,6 +137,7 @@ def check(
     *,
     input_format: str | None = None,
     dimension: int | None = None,
+    declared: Mapping[str, str] | None = None,
     progress: Progress = lambda done, total, name: None,
 ) -> Checked:
     """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
@@ -147,7 +157,7 @@ def check(
     against = ""
     if mesh is not None:
         progress(1, total, "reading the mesh")
-        given = io.read(mesh, format=input_format, dimension=dimension)
+        given = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
         progress(2, total, "comparing the maps")
         findings += _compare(made, given, plan, mesh)
         against = f" and fits {mesh}"
@@ -194,17 +204,31 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     find(io.FORMATS, job.mesh, job.input_format)
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
     if job.output is not None:
-        target = find(io.FORMATS, job.output, job.output_format, writing=True)
+        find(io.FORMATS, job.output, job.output_format, writing=True)
     told("reading")
-    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension)
+    declared = job.declared or None
+    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=declared)
     if job.output is not None and not job.drop:
         # The numbers of the file give way to new ones, and stay in the plan.
         kept = [d for d in mesh.dats if d.name != "label"]
         bare = Mesh(
             mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras
         )
-        io.refuse_losses(bare, job.output, target)
+        io.refuse_losses(bare, job.output, _target(job, mesh))
     return mesh
+
+
+def _target(job: Job, mesh: Mesh) -> Format:
+    """The format to write: asked for, or that of the name, or of the input where it has that name.
+
+    Several formats may share the ending of the input.
+    """
+    assert job.output is not None
+    if job.output_format is None and job.output.suffix == job.mesh.suffix:
+        same = find(io.FORMATS, job.mesh, job.input_format)
+        if same.write is not None:
+            return same
+    return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
 
 
 def _write(
@@ -215,6 +239,12 @@ def _write(
         return io.write(mesh, staged, format=format, drop=drop)
     except MeshprepError as error:
         raise MeshprepError(str(error).replace(str(staged), str(final))) from None
+
+
+def _found(mesh: Mesh) -> list[str]:
+    """What had to be found out about a file that does not say it."""
+    found = [" ".join(v) for k, v in mesh.extras.items() if k.endswith(":inferred")]
+    return [f"found by sizes and ranges, to be declared with --sets if wrong: {t}" for t in found]
 
 
 def _notes(plan: Plan) -> list[str]:

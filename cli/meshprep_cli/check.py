@@ -16,6 +16,7 @@ def run(
         Path | None,
         typer.Option("--mesh", help="The mesh it was made from, or the reordered one."),
     ] = None,
+    sets: options.Sets = None,
     input_format: options.Format = None,
     dimension: options.Dimension = None,
     as_json: options.Json = False,
@@ -26,7 +27,12 @@ def run(
 
     with console.progress(quiet) as report, console.told_of_compilation(quiet):
         result = workflow.check(
-            plan, mesh, input_format=input_format, dimension=dimension, progress=report
+            plan,
+            mesh,
+            input_format=input_format,
+            dimension=dimension,
+            declared=options.declared(sets),
+            progress=report,
         )
     if as_json:
         console.show_json(result.to_dict())

@@ -12,6 +12,7 @@ from . import console, options
 
 def run(
     file: Annotated[Path, typer.Argument(help="Mesh or plan.", show_default=False)],
+    sets: options.Sets = None,
     input_format: options.Format = None,
     dimension: options.Dimension = None,
     as_json: options.Json = False,
@@ -20,7 +21,12 @@ def run(
     from meshprep.report import describe
 
     with console.told_of_compilation(quiet=False):
-        description = describe(file, input_format=input_format, dimension=dimension)
+        description = describe(
+            file,
+            input_format=input_format,
+            dimension=dimension,
+            declared=options.declared(sets),
+        )
     if as_json:
         console.show_json(description.to_dict())
         return

@@ -27,6 +27,12 @@ LoopTexts = Annotated[
     typer.Option("--loop", help='A loop such as "faces->cells": one increment. Repeatable.'),
 ]
 LoopsFile = Annotated[Path | None, typer.Option("--loops", help="Loops described in TOML.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sets", help='What HDF5 datasets are: "p_q=cells pecell=edges->cells". Repeatable.'
+    ),
+]
 Method = Annotated[str, typer.Option("--method", help="Locality order: gps, rcm, hilbert, none.")]
 Partition = Annotated[
     str | None,
@@ -92,6 +98,13 @@ def requests(texts: Sequence[str] | None, file: Path | None) -> list[LoopRequest
 
     found = read_requests(file) if file is not None else []
     return found + [simple_request(text) for text in texts or ()]
+
+
+def declared(texts: Sequence[str] | None, file: Path | None = None) -> dict[str, str]:
+    """What ``--sets`` and the table ``[sets]`` of ``--loops`` say; the former goes first."""
+    from meshprep.io.declared import from_toml, parse
+
+    return (from_toml(file) if file is not None else {}) | parse(texts or ())
 
 
 def pipeline_options(

@@ -19,6 +19,7 @@ def run(
     plan: options.PlanOutput = None,
     loop: options.LoopTexts = None,
     loops: options.LoopsFile = None,
+    sets: options.Sets = None,
     method: options.Method = "gps",
     partition: options.Partition = None,
     partition_option: options.PartitionOptions = None,
@@ -37,6 +38,9 @@ def run(
     dimension: options.Dimension = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Accept what the output format cannot carry.")
+    ] = False,
+    no_ids: Annotated[
+        bool, typer.Option("--no-ids", help="Do not write original_id into the mesh.")
     ] = False,
     threads: options.Threads = None,
     force: options.Force = False,
@@ -67,11 +71,13 @@ def run(
         plan=plan or options.default_plan(mesh),
         requests=tuple(options.requests(loop, loops)),
         options=chosen,
+        declared=options.declared(sets, loops),
         input_format=input_format,
         output_format=output_format,
         dimension=dimension,
         drop=drop,
         overwrite=force,
+        ids=not no_ids,
     )
     finish(job, dry_run=dry_run, as_json=as_json, quiet=quiet)
 

@@ -35,6 +35,9 @@ def difference(
 
 
 def _sets(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
+    if not a.cell_sets and not b.cell_sets:
+        yield from _untyped_sets(a, b)
+        return
     if a.size("nodes") != b.size("nodes"):
         yield f"{a.size('nodes')} nodes became {b.size('nodes')}"
     types = {s.name: s.cell_type for s in a.cell_sets}
@@ -51,6 +54,17 @@ def _sets(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
         yield f"the cell types stand in another order ({parts})"
 
 
+def _untyped_sets(a: Mesh, b: Mesh) -> Iterator[str]:
+    """Meshes of sets and maps alone: all of them count."""
+    for what, one, other in (("set", a.sets, b.sets), ("map", a.maps, b.maps)):
+        for name in dict.fromkeys([*one, *other]):
+            if name not in one or name not in other:
+                yield f"{what} '{name}' is {'missing' if name in one else 'new'}"
+    for name, s in a.sets.items():
+        if name in b.sets and b.size(name) != s.size:
+            yield f"set '{name}' of {s.size} elements has {b.size(name)} now"
+
+
 def _is_top(mesh: Mesh, name: str) -> bool:
     return name == "cells" or ("cells" in mesh.sets and name in mesh.sets["cells"].parts)
 
@@ -63,6 +77,12 @@ def _tables(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
         elif not np.array_equal(one, other):
             row = int(np.flatnonzero((one != other).any(axis=1))[0])
             yield f"cell {row + 1} of set '{s.name}' changed its nodes"
+    if b.cell_sets:
+        return
+    for name, m in b.maps.items():
+        same = (m.from_set, m.to_set) == (a.map(name).from_set, a.map(name).to_set)
+        if not same or not np.array_equal(a.map(name).table, m.table):
+            yield f"map '{name}' changed"
 
 
 def _coordinates(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
@@ -121,6 +141,8 @@ def _dats_by_key(mesh: Mesh) -> dict[tuple[str, str, int], Dat]:
 
 
 def _stored(mesh: Mesh) -> set[str]:
+    if not mesh.cell_sets:
+        return set(mesh.sets)
     return {"nodes"} | {s.name for s in mesh.cell_sets}
 
 

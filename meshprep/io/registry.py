@@ -37,6 +37,17 @@ class Format:
         reading the written file gives it. None where nothing beyond the losses changes.
     digits : int
         Significant decimal digits that coordinates keep; 17 means exactly.
+    cells : bool
+        The file holds cells of known types; False where it holds sets and maps of any kind.
+    extras : tuple of str
+        Keys of :attr:`meshprep.mesh.Mesh.extras` that hold content and are written.
+    read_options : mapping of option name to default
+        What ``read`` takes besides.
+    again : callable or None
+        ``again(mesh) -> dict``: the options of ``read`` that give back this mesh once written.
+    sniff : callable or None
+        ``sniff(start) -> bool``: whether a file that begins with these bytes is of this format;
+        for formats that share an ending with another.
     """
 
     name: str
@@ -47,12 +58,26 @@ class Format:
     options: Mapping[str, Any] = field(default_factory=dict)
     reduce: Callable[[Mesh], Mesh] | None = None
     digits: int = 17
+    cells: bool = True
+    extras: tuple[str, ...] = ()
+    read_options: Mapping[str, Any] = field(default_factory=dict)
+    again: Callable[[Mesh], dict[str, Any]] | None = None
+    sniff: Callable[[bytes], bool] | None = None
 
 
 def find(
-    formats: Mapping[str, Format], path: Path, name: str | None, *, writing: bool = False
+    formats: Mapping[str, Format],
+    path: Path,
+    name: str | None,
+    *,
+    writing: bool = False,
+    of: Mesh | None = None,
 ) -> Format:
-    """The format of that name, or of the file's ending; the error lists what there is."""
+    """The format of that name, or of the file's ending; the error lists what there is.
+
+    Where formats share the ending, the beginning of the file tells on reading; on writing it is
+    the format that the mesh ``of`` came from.
+    """
     if name is not None:
         if name not in formats:
             raise MeshprepError(f"format '{name}' is unknown: use {', '.join(sorted(formats))}")
@@ -65,4 +90,19 @@ def find(
         raise MeshprepError(
             f"{path}: cannot tell the format from the name: use one of {known}, or name the format"
         )
-    return max(endings, key=lambda found: len(found[0]))[1]
+    longest = max(len(e) for e, _ in endings)
+    found = [f for e, f in endings if len(e) == longest]
+    own = [f for f in found if _is_own(f, path, of)] if len(found) > 1 else []
+    return (own or found)[0]
+
+
+def _is_own(f: Format, path: Path, of: Mesh | None) -> bool:
+    if of is not None:
+        return any(k.partition(":")[0] == f.name for k in of.extras)
+    if f.sniff is None or not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as file:
+            return f.sniff(file.read(4096))
+    except OSError:
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,14 +41,18 @@ class Description:
 
 
 def describe(
-    path: Path, *, input_format: str | None = None, dimension: int | None = None
+    path: Path,
+    *,
+    input_format: str | None = None,
+    dimension: int | None = None,
+    declared: Mapping[str, str] | None = None,
 ) -> Description:
     """Read a mesh or a plan (``*.plan.h5``) and say what is in it."""
     if path.name.lower().endswith(".plan.h5") and input_format is None:
         return Description({"file": str(path)} | _plan(Plan.load(path)))
     from .. import io
 
-    mesh = io.read(path, format=input_format, dimension=dimension)
+    mesh = io.read(path, format=input_format, dimension=dimension, sets=declared or None)
     return Description({"file": str(path)} | _mesh(mesh))
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +55,36 @@ class Ordering:
         """Number of elements."""
         return int(self.new_to_old.size)
 
-    @property
+    @cached_property
     def is_identity(self) -> bool:
-        """True when nothing moves. O(n)."""
+        """True when nothing moves. O(n), the first time."""
         return bool((self.new_to_old == np.arange(self.size)).all())
 
-    def apply(self, values: NDArray) -> NDArray:
-        """Old numbering to new, along the first axis; the array itself where nothing moves."""
-        return self._take(values, self.new_to_old)
+    def apply(self, values: Any, axis: int = 0) -> Any:
+        """Old numbering to new, along one axis.
 
-    def restore(self, values: NDArray) -> NDArray:
-        """New numbering back to old, along the first axis: the inverse of :meth:`apply`."""
-        return self._take(values, self.old_to_new)
+        Parameters
+        ----------
+        values : NumPy or CuPy array
+            Of any dtype and shape; ``axis`` runs over the set (1 for ``(dim, n)``). What comes
+            back is of the same kind and on the same device.
+        axis : int
+
+        Returns
+        -------
+        array
+            A new one; ``values`` itself, not a copy, where nothing moves. O(size of the array).
+
+        Raises
+        ------
+        MeshprepError
+            When the axis is not as long as the set is large.
+        """
+        return self._take(values, self.new_to_old, axis)
+
+    def restore(self, values: Any, axis: int = 0) -> Any:
+        """New numbering back to old, along one axis: the inverse of :meth:`apply`."""
+        return self._take(values, self.old_to_new, axis)
 
     def then(self, second: Ordering) -> Ordering:
         """The ordering that applies this one first and ``second`` after it."""
@@ -71,10 +92,17 @@ class Ordering:
             raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
         return Ordering.from_new_to_old(self.new_to_old[second.new_to_old])
 
-    def _take(self, values: NDArray, index: NDArray[np.int32]) -> NDArray:
-        if values.shape[:1] != (self.size,):
+    def _take(self, values: Any, index: NDArray[np.int32], axis: int) -> Any:
+        shape = tuple(values.shape)
+        if not -len(shape) <= axis < len(shape) or shape[axis] != self.size:
             raise MeshprepError(
-                f"array of shape {values.shape} does not fit a set of {self.size} elements: "
-                "the first axis must run over the set"
+                f"array of shape {shape} does not fit a set of {self.size} elements: "
+                f"axis {axis} must run over the set"
             )
-        return values if self.is_identity else values[index]
+        if self.is_identity:
+            return values
+        if isinstance(values, np.ndarray):
+            return values.take(index, axis=axis)
+        # CuPy and its like take indices of their own kind only.
+        library = import_module(type(values).__module__.partition(".")[0])
+        return library.take(values, library.asarray(index), axis=axis)

@@ -1,0 +1,102 @@
+"""What a user says about the datasets of a file that does not say it: ``NAME=SET``.
+
+``p_q=cells`` puts the rows of a dataset on a set; ``pecell=edges->cells`` says besides that its
+values are indices into another; ``flags=none`` that it belongs to no set. Two names are not
+datasets: ``base=1`` says where indices begin, ``coordinates=p_x`` where the nodes lie.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+
+NO_SET = "none"
+BASE, COORDINATES = "base", "coordinates"
+# What stands for the name where a file has only one array.
+ANY = "*"
+
+
+def parse(texts: Iterable[str]) -> dict[str, str]:
+    """Declarations as a user types them, several in one text or one in each.
+
+    Raises
+    ------
+    MeshprepError
+        For what does not read NAME=SET, NAME=SET->SET, or SET alone.
+    """
+    out: dict[str, str] = {}
+    for word in (w for text in texts for w in text.replace(",", " ").split()):
+        name, equals, place = word.rpartition("=")
+        if not place or (equals and not name):
+            raise MeshprepError(f"--sets '{word}' must read NAME=SET or NAME=SET->SET")
+        _add(out, name or ANY, place, f"--sets '{word}'")
+    return out
+
+
+def from_toml(path: str | Path) -> dict[str, str]:
+    """The table ``[sets]`` of a loops.toml; empty where it has none."""
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file).get("sets", {})
+    except OSError as error:
+        raise MeshprepError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = str(error).splitlines()[0]
+        raise MeshprepError(f"{path}: not valid TOML: {text}") from None
+    return from_table(table, f"{path}, table [sets]")
+
+
+def from_table(table: Any, where: str) -> dict[str, str]:
+    """Declarations from a table of TOML; ``where`` begins the message of an error."""
+    if not isinstance(table, dict):
+        raise MeshprepError(f'{where}: must hold NAME = "SET" or NAME = "SET->SET"')
+    out: dict[str, str] = {}
+    for name, place in table.items():
+        whole = name == BASE and isinstance(place, int) and not isinstance(place, bool)
+        if not isinstance(place, str) and not whole:
+            raise MeshprepError(f"{where}: {name} is {place!r}, must be the name of a set")
+        _add(out, name, str(place), where)
+    return out
+
+
+def _add(out: dict[str, str], name: str, place: str, where: str) -> None:
+    if place.count("->") > 1 or not all(part.strip() for part in place.split("->")):
+        raise MeshprepError(f"{where}: '{place}' must read SET or SET->SET")
+    if name == BASE and place not in ("0", "1"):
+        raise MeshprepError(f"{where}: indices begin at 0 or 1, not '{place}'")
+    if out.setdefault(name, place) != place:
+        raise MeshprepError(f"{where}: '{name}' is declared twice, as {out[name]} and {place}")
+
+
+def rows_of(place: str) -> str:
+    """The set that the rows of a dataset follow."""
+    return place.partition("->")[0].strip()
+
+
+def values_of(place: str) -> str | None:
+    """The set that the values of a dataset point into, or None."""
+    return place.partition("->")[2].strip() or None
+
+
+def check_names(declared: Mapping[str, str], names: Collection[str], sets: Collection[str]) -> None:
+    """Raise MeshprepError for a declaration of what is not there, or of an unknown set."""
+    for name, place in declared.items():
+        if name in (BASE, ANY):
+            continue
+        wanted = place if name == COORDINATES and place in names else name
+        if wanted not in names:
+            raise MeshprepError(
+                f"there is no dataset '{name}', declared as {place}: choose {', '.join(names)}"
+            )
+        if wanted != name:
+            continue
+        for part in place.split("->"):
+            if part.strip() not in (*sets, NO_SET):
+                raise MeshprepError(
+                    f"'{name}' is declared as {place}, but there is no set '{part.strip()}': "
+                    f"choose {', '.join(sets)}"
+                )

@@ -1,0 +1,44 @@
+"""OP2's HDF5 meshes: sets, maps and dats under their own names [G12 section 2].
+
+The file says neither which sets a map connects nor which set a dat is on: :mod:`infer` finds it
+from row counts and index ranges, and asks where that leaves a choice. What is no set, map or dat
+(constants, groups, links, attributes) is kept as an HDF5 image and written back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...mesh import Mesh
+from ..registry import Format
+from .place import declarations, losses, reduced
+
+__all__ = ["FORMAT"]
+
+
+def _read(path: Path, sets: Mapping[str, str] | None = None) -> Mesh:
+    # Imported here, since h5py is not needed to print a command's help.
+    from .read import read
+
+    return read(path, sets or {})
+
+
+def _write(mesh: Mesh, path: Path) -> None:
+    from .write import write
+
+    write(mesh, path)
+
+
+FORMAT = Format(
+    "op2",
+    (".h5", ".hdf5"),
+    _read,
+    _write,
+    losses,
+    reduce=reduced,
+    cells=False,
+    extras=("constants",),
+    read_options={"sets": None},
+    again=declarations,
+)

@@ -1,0 +1,156 @@
+"""Which sets maps and dats belong to: declared, or the only ones that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..declared import BASE, rows_of, values_of
+from .objects import Found
+
+# Smallest and largest index of a map, or None where it has no rows.
+Range = tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything belongs.
+
+    Parameters
+    ----------
+    maps : mapping of path to (from-set, to-set)
+    dats : mapping of path to set
+    base : int
+        The index that stands for the first element, 0 or 1.
+    """
+
+    maps: Mapping[str, tuple[str, str]]
+    dats: Mapping[str, str]
+    base: int
+
+
+def infer(
+    found: Sequence[Found],
+    sizes: Mapping[str, int],
+    declared: Mapping[str, str],
+    range_of: Callable[[str], Range],
+) -> Places:
+    """Find the sets of every map and dat.
+
+    A row count names the from-set of a map and the set of a dat. The to-set is the only set that
+    is large enough; else the only one whose last element the map reaches, if it is not the
+    from-set, since maps of boundary elements often reach as many nodes as there are of them; else
+    the only large one beside the from-set. Arrays that have as many rows as a set belong to it,
+    others to none.
+
+    Parameters
+    ----------
+    found : sequence of Found
+    sizes : mapping of set name to size
+    declared : mapping of path to ``SET`` or ``FROM->TO``
+        Goes before everything; ``base`` may be among them.
+    range_of : callable
+        ``range_of(path)``: smallest and largest index of a map.
+
+    Raises
+    ------
+    MeshprepError
+        One that names everything that has several choices, with what to declare.
+    """
+    maps = [f for f in found if f.kind == "map"]
+    ranges = {m.path: range_of(m.path) for m in maps}
+    base = _base(ranges, sizes, declared)
+    open_: dict[str, str] = {}
+    placed: dict[str, tuple[str, str]] = {}
+    for m in maps:
+        place = declared.get(m.path, "")
+        source = _one(m, [rows_of(place)] if place else _of_size(sizes, m), sizes)
+        targets = [str(values_of(place))]
+        if not place:
+            targets = _targets(ranges[m.path], base, sizes, source)
+        if source is None or len(targets) != 1:
+            given = source or " or ".join(_of_size(sizes, m))
+            open_[m.path] = f"{given}->{' or '.join(targets)}"
+        else:
+            placed[m.path] = (source, targets[0])
+    dats: dict[str, str] = {}
+    for d in (f for f in found if f.kind in ("dat", "array")):
+        choices = [rows_of(declared[d.path])] if d.path in declared else _of_size(sizes, d)
+        if not choices and d.kind == "array":
+            continue
+        at = _one(d, choices, sizes)
+        if at is None:
+            open_[d.path] = " or ".join(choices)
+        else:
+            dats[d.path] = at
+    _refuse(open_)
+    return Places(placed, dats, base)
+
+
+def _of_size(sizes: Mapping[str, int], f: Found) -> list[str]:
+    return [name for name, size in sizes.items() if size == f.rows]
+
+
+def _one(f: Found, choices: Sequence[str], sizes: Mapping[str, int]) -> str | None:
+    """The only choice; None where there are several that differ."""
+    if not choices:
+        given = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise MeshprepError(
+            f"{f.kind} '{f.path}' has {f.rows} rows, which is the size of no set ({given}): "
+            "repair the file, or declare what it is on"
+        )
+    if sizes[choices[0]] != f.rows:
+        raise MeshprepError(
+            f"{f.kind} '{f.path}' has {f.rows} rows, but set '{choices[0]}' that it is declared "
+            f"on has {sizes[choices[0]]} elements"
+        )
+    # With a single row nothing can move.
+    return choices[0] if len(choices) == 1 or f.rows <= 1 else None
+
+
+def _targets(found: Range, base: int, sizes: Mapping[str, int], source: str | None) -> list[str]:
+    if found is None:
+        return list(sizes)[:1]
+    reached = found[1] - base + 1
+    able = [name for name, size in sizes.items() if size >= reached]
+    if not able:
+        raise MeshprepError(f"a map holds index {found[1]}, but no set is so large")
+    exact = [name for name in able if sizes[name] == reached]
+    others = [name for name in able if name != source]
+    if len(able) == 1 or source in exact:
+        return able
+    return exact if len(exact) == 1 else others
+
+
+def _base(
+    ranges: Mapping[str, Range], sizes: Mapping[str, int], declared: Mapping[str, str]
+) -> int:
+    """0, or 1 for files of Fortran programs: no index is 0, and one is the size of a set."""
+    if BASE in declared:
+        return int(declared[BASE])
+    held = [r for r in ranges.values() if r is not None]
+    if not held or any(low < 1 for low, _ in held):
+        return 0
+    tops = set(sizes.values())
+    if any(high in tops for _, high in held):
+        return 1
+    raise MeshprepError(
+        "no map holds the index 0, so that they may begin at 0 or at 1: "
+        "declare it with --sets base=0 or --sets base=1"
+    )
+
+
+def _refuse(choices: Mapping[str, str]) -> None:
+    if not choices:
+        return
+    told = ", ".join(f"{path} ({choice})" for path, choice in choices.items())
+    words = []
+    for path, choice in choices.items():
+        parts = (part.partition(" or ")[0] for part in choice.split("->"))
+        words.append(f"{path}={'->'.join(parts)}")
+    raise MeshprepError(
+        f"the file does not say which sets these belong to: {told}: "
+        f"declare it, for example --sets '{' '.join(words)}'"
+    )

@@ -1,0 +1,93 @@
+"""Under which names a mesh goes into an OP2 file, and what of it does not; imports no h5py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...mesh import Dat, ElementSet, Mesh, SetMap
+from ..declared import BASE, COORDINATES
+from .notes import CONSTANTS, NOTES, ORIGINAL_ID, Notes, notes_of
+
+
+def places(mesh: Mesh) -> Notes:
+    """Paths of everything that is written: those of the file it came from, else its names."""
+    old = notes_of(mesh)
+    names = [d.name for d in mesh.dats]
+    dats = {}
+    for d in mesh.dats:
+        known = old.dats.get((d.set, d.name))
+        alone = names.count(d.name) == 1 and d.name not in mesh.sets and d.name != ORIGINAL_ID
+        dats[d.set, d.name] = known or (d.name if alone else f"{d.name}_{d.set}")
+    return Notes(
+        {name: old.sets.get(name, name) for name in mesh.sets},
+        {name: old.maps.get(name, name) for name in mesh.maps},
+        dats,
+        old.base,
+        old.rest,
+    )
+
+
+def declarations(mesh: Mesh) -> dict[str, dict[str, str]]:
+    """What has to be declared so that the written file reads back as this mesh."""
+    made = places(mesh)
+    out = {p: f"{mesh.maps[n].from_set}->{mesh.maps[n].to_set}" for n, p in made.maps.items()}
+    out |= {path: on for (on, _), path in made.dats.items()}
+    out[BASE] = str(made.base)
+    at = made.dats.get(("nodes", COORDINATES), COORDINATES)
+    if at != COORDINATES:
+        out[COORDINATES] = at
+    return {"sets": out}
+
+
+def losses(mesh: Mesh, **_options: object) -> list[str]:
+    """What an OP2 file cannot hold: types of cells, groups, lists, values of some elements."""
+    types = dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)
+    lost = [f"the types of the cells ({', '.join(types)})"] if types else []
+    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
+    lost += [f"index list '{i.name}'" for i in mesh.lists]
+    lost += [f"values '{d.name}' on '{d.set}' ({why})" for d in mesh.dats if (why := _refusal(d))]
+    return lost
+
+
+def _refusal(d: Dat) -> str:
+    if d.index is not None:
+        return "not every element has one"
+    if d.values.dtype.kind not in "iufcbSV":
+        return f"of type {d.values.dtype}"
+    return "of several times" if d.attrs else ""
+
+
+def reduced(mesh: Mesh) -> Mesh:
+    """The mesh as an OP2 file keeps it, under the names that reading gives."""
+    made = places(mesh)
+    kept = [replace(d, attrs={}) for d in mesh.dats if not _refusal(d)]
+    maps = _maps_read(mesh, made.maps)
+    paths = [made.dats[d.set, d.name] for d in kept]
+    dats = [replace(d, name=_name_read(d, p)) for d, p in zip(kept, paths, strict=True)]
+    notes = replace(
+        made,
+        maps={new.name: path for path, new in maps.items()},
+        dats={(d.set, d.name): path for d, path in zip(dats, paths, strict=True)},
+    )
+    sets = [ElementSet(s.name, s.size) for s in mesh.sets.values()]
+    extras = {k: v for k, v in mesh.extras.items() if k == CONSTANTS} | {NOTES: notes}
+    return Mesh(sets, maps.values(), dats, extras=extras)
+
+
+def _maps_read(mesh: Mesh, paths: Mapping[str, str]) -> dict[str, SetMap]:
+    """The maps by path; the first of each pair of sets has the short name."""
+    out: dict[str, SetMap] = {}
+    seen: set[str] = set()
+    for name, path in sorted(paths.items(), key=lambda item: item[1].split("/")):
+        m = mesh.maps[name]
+        short = f"{m.from_set}->{m.to_set}"
+        long = f"{short}:{path}".replace("/", ".")
+        out[path] = replace(m, name=long if short in seen else short)
+        seen.add(short)
+    return out
+
+
+def _name_read(d: Dat, path: str) -> str:
+    special = d.name == ORIGINAL_ID or (d.name, d.set) == (COORDINATES, "nodes")
+    return d.name if special else path

@@ -1,0 +1,140 @@
+"""Reading OP2's HDF5 meshes, and any other HDF5 file whose datasets are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime import seal
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Dat, ElementSet, Mesh, SetMap
+from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
+from ..meshio_adapter.harden import guarded
+from .infer import Places, Range, infer
+from .notes import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Notes
+from .objects import Found, classify, load
+from .rest import image
+
+
+def read(path: Path, declared: Mapping[str, str]) -> Mesh:
+    """Read a file; every map is named ``from->to``, with ``:NAME`` where there are several.
+
+    Parameters
+    ----------
+    path : Path
+    declared : mapping of dataset to ``SET`` or ``FROM->TO``
+        See :mod:`meshprep.io.declared`. Sets that the file does not hold are as large as what is
+        declared on them has rows.
+
+    Raises
+    ------
+    MeshprepError
+        Where sets cannot be told apart, indices are out of range, or this is no such file.
+    """
+    with open(path, "rb") as start:
+        if start.read(len(seal.FORMAT)) == seal.FORMAT.encode():
+            raise MeshprepError("is a plan, not a mesh: meshprep info shows what it holds")
+    with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
+        return _mesh(file, declared)
+
+
+def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
+    found = classify(file, declared)
+    sizes, paths = _sizes(file, found, declared)
+    check_names(declared, [f.path for f in found], sizes)
+    places = infer(found, sizes, declared, lambda path: _range(file[path]))
+    maps, map_paths = _maps(file, places)
+    dats, dat_paths = _dats(file, places, declared)
+    if not maps:
+        raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")
+    moving = {*map_paths.values(), *dat_paths.values()}
+    rest = image(file, moving)
+    notes = Notes(paths, map_paths, dat_paths, places.base, rest)
+    extras: dict[str, Any] = {NOTES: notes}
+    told = [f"{p}={'->'.join(pair)}" for p, pair in places.maps.items() if p not in declared]
+    told += [f"{p}={on}" for p, on in places.dats.items() if p not in declared]
+    if places.base and BASE not in declared:
+        told.append(f"{BASE}={places.base}")
+    if told:
+        extras[INFERRED] = tuple(told)
+    constants = tuple(f.path for f in found if f.path not in {*moving, *paths.values()})
+    if constants:
+        extras[CONSTANTS] = constants
+    sets = [ElementSet(name, size) for name, size in sizes.items()]
+    return Mesh(sets, maps, dats, extras=extras)
+
+
+def _sizes(
+    file: Any, found: Sequence[Found], declared: Mapping[str, str]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Sizes of the sets, and the paths of those that the file has."""
+    sizes: dict[str, int] = {}
+    paths: dict[str, str] = {}
+    for f in found:
+        if f.kind == "set":
+            # A set's name has no slash in meshprep.
+            name = f.path.replace("/", ".")
+            if name in paths:
+                raise MeshprepError(f"two sets, '{paths[name]}' and '{f.path}', have one name")
+            sizes[name], paths[name] = int(file[f.path][0]), f.path
+    by_path = {f.path: f for f in found}
+    for path, place in declared.items():
+        if path in by_path and path not in (BASE, COORDINATES) and place != NO_SET:
+            sizes.setdefault(rows_of(place), by_path[path].rows)
+    return sizes, paths
+
+
+def _range(item: Any) -> Range:
+    values = load(item)
+    if values.dtype.kind not in "iu":
+        raise MeshprepError(f"map '{item.name[1:]}' holds {values.dtype}, must be whole numbers")
+    return (int(values.min()), int(values.max())) if values.size else None
+
+
+def _maps(file: Any, places: Places) -> tuple[list[SetMap], dict[str, str]]:
+    pairs = list(places.maps.values())
+    maps, paths = [], {}
+    for path, (source, target) in places.maps.items():
+        first = next(p for p, pair in places.maps.items() if pair == (source, target))
+        several = pairs.count((source, target)) > 1 and path != first
+        name = f"{source}->{target}:{path}" if several else f"{source}->{target}"
+        name = name.replace("/", ".")
+        values = load(file[path])
+        table: NDArray[Any] = values if values.ndim == 2 else values[:, None]
+        if places.base:
+            table = table.astype(np.int64) - places.base
+        maps.append(SetMap(name, source, target, table))
+        paths[name] = path
+    return maps, paths
+
+
+def _dats(
+    file: Any, places: Places, declared: Mapping[str, str]
+) -> tuple[list[Dat], dict[tuple[str, str], str]]:
+    dats, paths = [], {}
+    for path, on in places.dats.items():
+        name = path
+        if declared.get(COORDINATES) == path:
+            name = COORDINATES
+        elif path == f"{ORIGINAL_ID}_{on}":
+            name = ORIGINAL_ID
+        values = load(file[path])
+        if (name, on) == (COORDINATES, "nodes") or name == COORDINATES:
+            _check_coordinates(path, on, values)
+        dats.append(Dat(name, on, values))
+        paths[on, name] = path
+    return dats, paths
+
+
+def _check_coordinates(path: str, on: str, values: np.ndarray) -> None:
+    if on != "nodes" or values.ndim != 2 or values.shape[1] not in (2, 3) or values.dtype != "f8":
+        raise MeshprepError(
+            f"'{path}' of shape {values.shape} on '{on}' cannot be the coordinates: they are two "
+            "or three doubles on the set 'nodes'"
+        )

@@ -1,0 +1,98 @@
+"""Writing OP2's HDF5 meshes."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.hdf5 import Sink
+
+from ...mesh import Mesh
+from ..meshio_adapter.harden import guarded
+from .objects import MAP_TEXT, TYPE_NAME
+from .place import places, reduced
+from .rest import copy_attributes, restore
+
+
+def write(mesh: Mesh, path: Path) -> None:
+    """Write sets, maps and dats in the order of the mesh, and the rest of the file it came from.
+
+    Datasets are contiguous and without filters; types and attributes are those of the old file.
+    """
+    path.touch()
+    kept = reduced(mesh)
+    with guarded("the HDF5 file could not be written"), Sink(path) as sink:
+        with h5py.File(sink, "w", libver="earliest") as file:
+            _fill(file, kept)
+        sink.finish()
+
+
+def _fill(file: Any, mesh: Mesh) -> None:
+    made = places(mesh)
+    moving = {*made.maps.values(), *made.dats.values()}
+    restore(made.rest, file, moving)
+    with h5py.File(io.BytesIO(made.rest), "r") if made.rest else _nothing() as old:
+        for name, path in made.sets.items():
+            if path not in file:
+                file.create_dataset(path, data=np.array([mesh.size(name)], dtype="<i4"))
+        for name, path in made.maps.items():
+            table = mesh.maps[name].table
+            _put(file, path, table + np.int64(made.base) if made.base else table, old)
+            _describe(file[path], len(table), table.shape[1], "int".ljust(MAP_TEXT, "\0"))
+        for d in mesh.dats:
+            path = made.dats[d.set, d.name]
+            _put(file, path, d.values, old)
+            kind = TYPE_NAME.get(d.values.dtype.str[1:])
+            if kind and d.values.ndim <= 2:
+                dim = d.values.shape[1] if d.values.ndim == 2 else 1
+                _describe(file[path], dim * d.values.dtype.itemsize, dim, kind)
+
+
+def _nothing() -> Any:
+    return h5py.File("nothing", "w", driver="core", backing_store=False)
+
+
+def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
+    """A dataset of the type, and with the attributes, that it had in the old file."""
+    before = old.get(path)
+    kind = h5py.h5t.py_create(values.dtype, logical=True)
+    if before is not None and _same_kind(before.dtype, values.dtype):
+        kind = before.id.get_type()
+    if before is not None and before.ndim == 1:
+        values = values.reshape(len(values))
+    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    links.set_char_encoding(h5py.h5t.CSET_UTF8)
+    space = h5py.h5s.create_simple(values.shape)
+    made = h5py.Dataset(h5py.h5d.create(file.id, path.encode(), kind, space, lcpl=links))
+    if values.size:
+        made[...] = values
+    if before is not None:
+        copy_attributes(before, made)
+
+
+def _same_kind(old: np.dtype, new: np.dtype) -> bool:
+    """Whether the old type holds these values; maps are int32 in memory, whatever the file has."""
+    return old.kind + new.kind in ("ii", "ui") or (old.kind, old.itemsize) == (
+        new.kind,
+        new.itemsize,
+    )
+
+
+def _describe(item: Any, size: int, dim: int, kind: str) -> None:
+    """The attributes that OP2 wants, where they are not there yet."""
+    for name, number in (("size", size), ("dim", dim)):
+        if name not in item.attrs:
+            item.attrs.create(name, np.array([number], dtype="<i4"))
+    if "type" in item.attrs:
+        return
+    # A C string of exactly this length, as OP2 writes it, without room for a zero byte.
+    text = h5py.h5t.C_S1.copy()
+    text.set_size(len(kind))
+    made = h5py.h5a.create(item.id, b"type", text, h5py.h5s.create(h5py.h5s.SCALAR))
+    made.write(np.array(kind.encode(), dtype=f"S{len(kind)}"), mtype=text)

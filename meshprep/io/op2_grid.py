@@ -1,0 +1,171 @@
+"""Airfoil's text grid, ``new_grid.dat``: nodes, quadrilateral cells, edges and boundary edges.
+
+A line of four counts (nodes, cells, edges, boundary edges); a line ``x y`` a node; four nodes a
+cell; ``node node cell cell`` an edge; ``node node cell bound`` a boundary edge. From 0.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..mesh import Dat, ElementSet, Mesh, SetMap
+from .registry import Format
+
+__all__ = ["FORMAT"]
+
+DECIMALS = "op2-grid:decimals"
+SETS = ("nodes", "cells", "edges", "bedges")
+MAPS = {
+    "cells->nodes": 4,
+    "edges->nodes": 2,
+    "edges->cells": 2,
+    "bedges->nodes": 2,
+    "bedges->cells": 1,
+}
+# Lines that are put into text at once.
+_ROWS_AT_ONCE = 1 << 16
+# Powers of ten up to this one, and whole numbers up to 2^53, are exact doubles.
+_MOST_DECIMALS = 17
+
+
+def _read(path: Path) -> Mesh:
+    # Imported here, since numba takes longer to import than a command to print its help.
+    from .gmsh.scan import Cursor
+    from .workers import read_bytes
+
+    cursor = Cursor(path, read_bytes(path))
+    counts = cursor.ints(4, what="counts of nodes, cells, edges and boundary edges").tolist()
+    if min(counts) < 0:
+        raise cursor.error(f"the counts {counts} must not be negative: repair the file", 0)
+    n_nodes, n_cells, n_edges, n_bedges = counts
+    start = cursor.pos
+    _, points = cursor.rows(n_nodes, 0, 2, what="nodes")
+    first = cursor.data[start : start + 256].tobytes()
+    cells, edges, bedges = (
+        cursor.rows(n, 4, 0, what=what)[0]
+        for n, what in ((n_cells, "cells"), (n_edges, "edges"), (n_bedges, "boundary edges"))
+    )
+    if cursor.data[cursor.pos :].tobytes().strip():
+        raise cursor.error("there is more in the file than its first line says: repair it")
+    if not np.isfinite(points).all():
+        bad = int(np.argmin(np.isfinite(points).all(axis=1)))
+        raise MeshprepError(f"node {bad + 1} has coordinates that are no finite numbers")
+    return _mesh(points, cells, edges, bedges, _decimals(first, points))
+
+
+def _mesh(
+    points: NDArray[np.float64],
+    cells: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    bedges: NDArray[np.int64],
+    decimals: int,
+) -> Mesh:
+    sizes = (len(points), len(cells), len(edges), len(bedges))
+    tables = (cells, edges[:, :2], edges[:, 2:], bedges[:, :2], bedges[:, 2:3])
+    ends = [m.split("->") for m in MAPS]
+    maps = [SetMap(f"{a}->{b}", a, b, _narrow(t)) for (a, b), t in zip(ends, tables, strict=True)]
+    dats = [Dat("coordinates", "nodes", points), Dat("bound", "bedges", _narrow(bedges[:, 3]))]
+    sets = [ElementSet(name, n) for name, n in zip(SETS, sizes, strict=True)]
+    return Mesh(sets, maps, dats, extras={DECIMALS: decimals})
+
+
+def _narrow(values: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The numbers in four bytes; what does not fit is refused."""
+    if values.size and np.abs(values).max() > np.iinfo(np.int32).max:
+        raise MeshprepError("there is a whole number past 2^31-1: the file is damaged")
+    return values.astype(np.int32)
+
+
+def _decimals(first: bytes, points: NDArray[np.float64]) -> int:
+    """Digits behind the point, if all coordinates are whole numbers of them; else -1."""
+    found = re.match(rb"\s*[-+]?\d*\.(\d*)\s", first)
+    digits = len(found[1]) if found else -1
+    if not 0 <= digits <= _MOST_DECIMALS:
+        return -1
+    whole = np.rint(points * 10.0**digits)
+    exact = np.abs(whole) < 2.0**53
+    return digits if (exact & (whole / 10.0**digits == points)).all() else -1
+
+
+def _write(mesh: Mesh, path: Path) -> None:
+    from .gmsh.emit import Sink
+    from .gmsh.tokens import ASCII
+
+    kept = _reduced(mesh)
+    points, bound = kept.coordinates, kept.dat("bound", "bedges")
+    assert points is not None
+    assert bound is not None
+    table = {name: kept.maps[name].table for name in MAPS}
+    with path.open("wb") as file:
+        sink = Sink(file, ASCII)
+        sink.ints(kept.size(name) for name in SETS)
+        digits = kept.extras[DECIMALS]
+        line = "%r %r\n" if digits < 0 else f"%.{digits}f %.{digits}f\n"
+        for start in range(0, len(points), _ROWS_AT_ONCE):
+            part = points[start : start + _ROWS_AT_ONCE]
+            sink.text(line * len(part) % tuple(part.ravel().tolist()))
+        sink.rows(table["cells->nodes"])
+        sink.rows(np.hstack([table["edges->nodes"], table["edges->cells"]]))
+        ends = (table["bedges->nodes"], table["bedges->cells"], bound.values[:, None])
+        sink.rows(np.hstack(ends))
+
+
+def _losses(mesh: Mesh, **_options: object) -> list[str]:
+    """Everything but these four sets, their maps, coordinates and bounds."""
+    _reduced(mesh)
+    lost = [f"set '{s}'" for s in mesh.sets if s not in SETS]
+    types = dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)
+    lost += [f"the types of the cells ({', '.join(types)})"] if types else []
+    lost += [f"map '{m}'" for m in mesh.maps if m not in MAPS]
+    kept = (("coordinates", "nodes"), ("bound", "bedges"))
+    lost += [f"values '{d.name}' on '{d.set}'" for d in mesh.dats if (d.name, d.set) not in kept]
+    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
+    return lost + [f"index list '{i.name}'" for i in mesh.lists]
+
+
+def _reduced(mesh: Mesh) -> Mesh:
+    """The mesh as the file keeps it; raises MeshprepError where a part of the file would lack."""
+    problems = [f"set '{s}'" for s in SETS if s not in mesh.sets]
+    problems += [
+        f"map '{m}' of arity {arity}"
+        for m, arity in MAPS.items()
+        if m not in mesh.maps or mesh.maps[m].arity != arity
+    ]
+    points, bound = mesh.coordinates, mesh.dat("bound", "bedges")
+    if points is None or points.shape[1] != 2:
+        problems.append("two coordinates a node")
+    if bound is None or bound.values.dtype.kind not in "iu" or bound.values[:1].size > 1:
+        problems.append("whole numbers 'bound' on 'bedges'")
+    if problems:
+        raise MeshprepError(f"a grid of Airfoil needs {', '.join(problems)}: use another format")
+    assert points is not None
+    assert bound is not None
+    flat = Dat("bound", "bedges", bound.values.reshape(-1).astype(np.int32))
+    digits = mesh.extras.get(DECIMALS, -1)
+    sets = [ElementSet(name, mesh.size(name)) for name in SETS]
+    dats = [Dat("coordinates", "nodes", points.astype(np.float64, copy=False)), flat]
+    return Mesh(sets, [mesh.maps[m] for m in MAPS], dats, extras={DECIMALS: digits})
+
+
+def _sniff(start: bytes) -> bool:
+    """The first line holds four whole numbers and nothing else."""
+    words = start.lstrip().partition(b"\n")[0].split()
+    return len(words) == 4 and all(w.isdigit() for w in words)
+
+
+FORMAT = Format(
+    "op2-grid",
+    (".dat",),
+    _read,
+    _write,
+    _losses,
+    reduce=_reduced,
+    cells=False,
+    sniff=_sniff,
+)
