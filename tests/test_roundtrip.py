@@ -21,6 +21,10 @@ KINDS = {
     "mixed2d": ("mixed2d", {"nx": 6, "ny": 6}),
     "mixed3d": ("mixed3d", {"nx": 4, "ny": 4, "nz": 4}),
 }
+# What a reordered file has that the file before had not, or otherwise.
+NEW = ("label", "original_id")
+# Formats that carry original_id, on nodes and on cells.
+WITH_IDS = {"vtu": 2, "vtk": 2, "xdmf": 2, "med": 2, "msh": 2, "exo": 1, "ply": 1}
 
 
 def cells_of(mesh):
@@ -29,7 +33,7 @@ def cells_of(mesh):
     for s in mesh.cell_sets:
         xyz = mesh.coordinates[mesh.cell_map(s.name).table]
         tags = sorted((t for t in mesh.tags if t.set == s.name), key=lambda t: t.name)
-        dats = [d for d in mesh.dats if d.set == s.name and d.name != "label" and d.index is None]
+        dats = [d for d in mesh.dats if d.set == s.name and d.name not in NEW and d.index is None]
         for i, corners in enumerate(xyz):
             groups = tuple((t.name, tuple(sorted(t.groups(t.values[i])))) for t in tags)
             values = tuple((d.name, d.values[i].tobytes()) for d in dats)
@@ -39,7 +43,7 @@ def cells_of(mesh):
 
 def nodes_of(mesh):
     """Every node, used or not, as its coordinates and values."""
-    dats = [d for d in mesh.dats if d.set == "nodes" and d.name != "label" and d.index is None]
+    dats = [d for d in mesh.dats if d.set == "nodes" and d.name not in NEW and d.index is None]
     return sorted(tuple(d.values[i].tobytes() for d in dats) for i in range(mesh.size("nodes")))
 
 
@@ -69,6 +73,16 @@ def same_but_renumbered(before, after):
     assert cells_of(before) == cells_of(after)
     assert nodes_of(before) == nodes_of(after)
     assert names_of(before) == names_of(after)
+
+
+def ids_on_disk(after, plan, ending):
+    """The values original_id lead back, wherever the format can carry them."""
+    found = [d for d in after.dats if d.name == "original_id"]
+    wanted = {"nodes": 1, **{s.name: 2 for s in after.cell_sets}}
+    carried = {name for name, level in wanted.items() if level <= WITH_IDS.get(ending, 0)}
+    assert {d.set for d in found} == carried
+    for d in found:
+        np.testing.assert_array_equal(d.values, plan.ordering[d.set].new_to_old)
 
 
 def order_on_disk(before, after, plan):
@@ -101,6 +115,7 @@ def test_gmsh(tmp_path, kind, options):
     assert not plan.ordering["nodes"].is_identity
     same_but_renumbered(before, after)
     order_on_disk(before, after, plan)
+    ids_on_disk(after, plan, "msh")
     first = (tmp_path / "a-reordered.msh").read_bytes()[:30]
     assert (
         first[: first.index(b"\n", 13)]
@@ -128,6 +143,7 @@ def test_other_formats(tmp_path, kind, ending):
     assert main(words + (["--loop", loop] if loop else [])) == 0
     before, after = io.read(path), io.read(tmp_path / f"a-reordered.{ending}")
     same_but_renumbered(before, after)
+    ids_on_disk(after, Plan.load(tmp_path / "a.plan.h5"), ending)
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the folder of real meshes is not there")

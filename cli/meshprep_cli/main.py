@@ -14,7 +14,7 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import check, generate, info, plan, reorder, report
+from . import apply, check, generate, info, loops, plan, reorder, report, restore
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 
@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (reorder, plan, check, report, info, generate):
+for command in (reorder, plan, loops, check, report, info, apply, restore, generate):
     app.command(command.__name__.rpartition(".")[2])(command.run)
 
 

@@ -9,7 +9,7 @@ from meshprep.io.compare import difference
 from meshprep.io.reduce import flattened
 from meshprep_runtime.errors import MeshprepError
 
-OTHERS = [n for n, f in io.FORMATS.items() if f.write is not None and n != "gmsh"]
+OTHERS = [n for n, f in io.FORMATS.items() if f.write is not None and f.cells and n != "gmsh"]
 ENDINGS = [(n, io.FORMATS[n].extensions[0]) for n in OTHERS] + [("medit", ".meshb")]
 # What each format carries exactly, of the meshes and decorations in io_meshes.
 EXACT = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from meshprep_runtime.errors import MeshprepError
 
 from ..declared import BASE, rows_of, values_of
+from .notes import ORIGINAL_ID
 from .objects import Found
 
 # Smallest and largest index of a map, or None where it has no rows.
@@ -77,7 +78,7 @@ def infer(
             placed[m.path] = (source, targets[0])
     dats: dict[str, str] = {}
     for d in (f for f in found if f.kind in ("dat", "array")):
-        choices = [rows_of(declared[d.path])] if d.path in declared else _of_size(sizes, d)
+        choices = _choices(d, sizes, declared)
         if not choices and d.kind == "array":
             continue
         at = _one(d, choices, sizes)
@@ -91,6 +92,14 @@ def infer(
 
 def _of_size(sizes: Mapping[str, int], f: Found) -> list[str]:
     return [name for name, size in sizes.items() if size == f.rows]
+
+
+def _choices(d: Found, sizes: Mapping[str, int], declared: Mapping[str, str]) -> list[str]:
+    given = rows_of(declared.get(d.path, ""))
+    # meshprep's own say it by their names.
+    own = d.path.removeprefix(f"{ORIGINAL_ID}_") if d.path.startswith(ORIGINAL_ID) else ""
+    chosen = next((name for name in (given, own) if name in sizes), None)
+    return _of_size(sizes, d) if chosen is None else [chosen]
 
 
 def _one(f: Found, choices: Sequence[str], sizes: Mapping[str, int]) -> str | None:

@@ -48,7 +48,7 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     found = classify(file, declared)
     sizes, paths = _sizes(file, found, declared)
     check_names(declared, [f.path for f in found], sizes)
-    places = infer(found, sizes, declared, lambda path: _range(file[path]))
+    places = infer(found, sizes, declared, lambda path: index_range(file[path]))
     maps, map_paths = _maps(file, places)
     dats, dat_paths = _dats(file, places, declared)
     if not maps:
@@ -90,7 +90,8 @@ def _sizes(
     return sizes, paths
 
 
-def _range(item: Any) -> Range:
+def index_range(item: Any) -> Range:
+    """Smallest and largest index of a map, None where it has no rows."""
     values = load(item)
     if values.dtype.kind not in "iu":
         raise MeshprepError(f"map '{item.name[1:]}' holds {values.dtype}, must be whole numbers")

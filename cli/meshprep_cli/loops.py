@@ -1,0 +1,37 @@
+"""``meshprep loops``: a loops.toml to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import console, options
+
+
+def run(
+    mesh: options.MeshFile,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write; default: the terminal.")
+    ] = None,
+    sets: options.Sets = None,
+    input_format: options.Format = None,
+    dimension: options.Dimension = None,
+    force: options.Force = False,
+) -> None:
+    """Print a loops.toml with a loop over each set that a mesh has or can give."""
+    from meshprep import workflow
+
+    text = workflow.loops_template(
+        mesh,
+        output,
+        input_format=input_format,
+        dimension=dimension,
+        declared=options.declared(sets),
+        overwrite=force,
+    )
+    if output is None:
+        console.show(text.rstrip("\n"))
+    else:
+        console.note(f"wrote {output}: adapt it, then meshprep reorder {mesh} --loops {output}")

@@ -1,0 +1,35 @@
+"""What a kind of field file can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from numpy.typing import NDArray
+
+from .mover import Mover
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """An array and where it belongs: ``SET``, or ``FROM->TO`` where its values are indices."""
+
+    values: NDArray
+    place: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kind of file.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(path, mover) -> {name: Placed}``: what of the file belongs to sets of the plan.
+    write : callable
+        ``write(source, target, arrays, mover)``: a copy of the source with these arrays in it.
+    """
+
+    read: Callable[[Path, Mover], dict[str, Placed]]
+    write: Callable[[Path, Path, Mapping[str, NDArray], Mover], None]

@@ -1,0 +1,128 @@
+"""The C example, built with the compiler of this machine: the numbers of the Python runtime."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meshprep import Options, prepare, read_requests
+from meshprep.generate import generate
+from meshprep_runtime import ParLoop
+
+FOLDER = Path(__file__).parents[2] / "examples" / "c"
+LOOPS = """\
+[loop.flux]
+over = "edges"
+args = [
+  { dat = "t", map = "edges->cells", access = "read" },
+  { dat = "r", map = "edges->cells", access = "inc" },
+]
+"""
+STRICT = ["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp"]
+BUILDS = {"C99": ("cc", "c", "-std=c99"), "C++11": ("c++", "c++", "-std=c++11")}
+
+
+def hdf5_flags():
+    """What the compiler needs to find HDF5, or None."""
+    config = shutil.which("pkg-config")
+    if config is not None:
+        found = subprocess.run([config, "--cflags", "--libs", "hdf5"], capture_output=True)
+        if found.returncode == 0:
+            return found.stdout.decode().split()
+    return ["-lhdf5"] if Path("/usr/include/hdf5.h").exists() else None
+
+
+def build(language, folder):
+    """Compile the example; skip where this machine cannot, except in CI."""
+    name, kind, standard = BUILDS[language]
+    compiler, flags = shutil.which(name), hdf5_flags()
+    if compiler is None or flags is None:
+        missing = f"no compiler '{name}'" if compiler is None else "no libhdf5-dev"
+        assert "MESHPREP_REQUIRE_C" not in os.environ, missing
+        pytest.skip(f"{missing} on this machine")
+    program = folder / "heat"
+    words = [compiler, "-x", kind, standard, *STRICT, str(FOLDER / "heat.c"), "-o", str(program)]
+    built = subprocess.run([*words, *flags], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return program
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    """A plan of several blocks and colours, and its file."""
+    folder = tmp_path_factory.mktemp("plan")
+    (folder / "heat.toml").write_text(LOOPS)
+    mesh = generate("delaunay2d", cells=600, seed=2)
+    made = prepare(mesh, read_requests(folder / "heat.toml"), Options(block_size=32)).plan
+    made.save(folder / "heat.plan.h5")
+    return made, folder / "heat.plan.h5"
+
+
+def python_result(plan, steps):
+    def flux(t1, t2, r1, r2):
+        f = t2[0] - t1[0]
+        r1[0] += f
+        r2[0] -= f
+
+    cells = plan.ordering["cells"]
+    t = cells.apply((np.arange(cells.size) * 37 % 101).astype(float))
+    r = np.zeros_like(t)
+    loop = ParLoop(flux, plan["flux"], strategy="sequential")
+    for _ in range(steps):
+        loop(t=t, r=r)
+        t += 0.125 * r
+        r[:] = 0
+    return cells.restore(t)
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_the_numbers_of_the_runtime(language, plan, tmp_path):
+    program = build(language, tmp_path)
+    made, path = plan
+    assert made["flux"].variant().n_block_colours > 1
+    # Ten steps of eighths are exact in doubles, so that no order of adding can differ.
+    for steps, exact in ((10, True), (200, False)):
+        result = tmp_path / "t.bin"
+        words = [str(program), str(path), str(steps), str(result)]
+        ran = subprocess.run(words, capture_output=True, text=True)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        found, expected = np.fromfile(result), python_result(made, steps)
+        if exact:
+            assert found.tobytes() == expected.tobytes()
+        assert np.allclose(found, expected, rtol=1e-12, atol=0)
+        total, peak = map(float, ran.stdout.split()[1::2])
+        assert total == pytest.approx(expected.sum(), rel=1e-13)
+        assert peak == found.max()
+
+
+def test_what_is_wrong_is_said_in_one_line(plan, tmp_path):
+    program = build("C99", tmp_path)
+    whole = plan[1].read_bytes()
+    cases = {
+        "another version": whole.replace(b"plan 1\n", b"plan 9\n", 1),
+        "does not match its checksum": whole[:-1] + bytes([whole[-1] ^ 1]),
+        "no plan": b"\x89HDF\r\n\x1a\n" + whole,
+        "cannot be read": None,
+    }
+    for message, content in cases.items():
+        path = tmp_path / "bad.plan.h5"
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        ran = subprocess.run([str(program), str(path), "1"], capture_output=True, text=True)
+        assert ran.returncode == 2
+        assert message in ran.stderr
+        assert ran.stderr.count("\n") == 1
+
+
+def test_the_makefile_builds_the_example(plan, tmp_path):
+    build("C99", tmp_path)
+    for name in ("heat.c", "meshprep_plan.h", "Makefile"):
+        shutil.copy(FOLDER / name, tmp_path)
+    (tmp_path / "heat").unlink()
+    subprocess.run(["make", "-C", str(tmp_path)], check=True, capture_output=True)
+    ran = subprocess.run([str(tmp_path / "heat"), str(plan[1]), "1"], capture_output=True)
+    assert ran.returncode == 0
