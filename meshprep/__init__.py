@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     )
 
     from .io import read, write
+    from .io.meshio_objects import from_meshio, to_meshio
+    from .io.skfem_objects import from_skfem, to_skfem
     from .loops import LoopRequest, read_requests
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
     from .options import Options
@@ -51,9 +53,13 @@ _HOME = {
     "SetMap": "meshprep.mesh",
     "Tag": "meshprep.mesh",
     "derive": "meshprep.topology",
+    "from_meshio": "meshprep.io.meshio_objects",
+    "from_skfem": "meshprep.io.skfem_objects",
     "prepare": "meshprep.pipeline",
     "read": "meshprep.io",
     "read_requests": "meshprep.loops",
+    "to_meshio": "meshprep.io.meshio_objects",
+    "to_skfem": "meshprep.io.skfem_objects",
     "write": "meshprep.io",
 }
 
@@ -76,9 +82,13 @@ __all__ = [
     "SetMap",
     "Tag",
     "derive",
+    "from_meshio",
+    "from_skfem",
     "prepare",
     "read",
     "read_requests",
+    "to_meshio",
+    "to_skfem",
     "write",
 ]
 

@@ -160,7 +160,8 @@ def check(
     if mesh is not None:
         progress(1, total, "reading the mesh")
         known = made.options.get("sets")
-        if not declared and isinstance(known, dict):
+        takes = find(io.FORMATS, mesh, input_format).read_options
+        if not declared and isinstance(known, dict) and "sets" in takes:
             declared = {str(name): str(place) for name, place in known.items()}
         given = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
         progress(2, total, "comparing the maps")

@@ -1,3 +1,6 @@
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,9 +18,25 @@ def test_apply_restore_and_chains(first, second):
     np.testing.assert_array_equal(one.then(two).apply(values), two.apply(one.apply(values)))
 
 
+@given(st.permutations(range(5)), st.sampled_from([0, 1, 2, -1]))
+def test_any_axis_and_memory_order(order, axis):
+    one = Ordering.from_new_to_old(np.array(order))
+    shape = [2, 3, 4]
+    shape[axis] = 5
+    for layout in "CF":
+        values = np.arange(np.prod(shape)).reshape(shape, order=layout)
+        new = one.apply(values, axis)
+        expected = [np.take(values, i, axis) for i in order]
+        np.testing.assert_array_equal(np.moveaxis(new, axis, 0), expected)
+        np.testing.assert_array_equal(one.restore(new, axis=axis), values)
+
+
 def test_nothing_is_copied_where_nothing_moves():
     values = np.arange(4)
     assert Ordering.identity(4).apply(values) is values
+    assert Ordering.identity(4).restore(values[None], axis=1).base is values
+    still = Ordering.from_new_to_old(np.arange(4))
+    assert still.apply(values) is values
     assert Ordering.identity(0).apply(values[:0]).size == 0
 
 
@@ -32,3 +51,41 @@ def test_no_permutation(order, message):
 def test_an_array_of_another_set_is_refused():
     with pytest.raises(MeshprepError, match="does not fit a set of 3"):
         Ordering.identity(3).apply(np.zeros(4))
+    with pytest.raises(MeshprepError, match="axis 1 must run over the set"):
+        Ordering.identity(3).apply(np.zeros((3, 4)), axis=1)
+    with pytest.raises(MeshprepError, match="axis 1 must run over the set"):
+        Ordering.identity(3).apply(np.zeros(3), axis=1)
+
+
+def test_arrays_of_another_library_are_indexed_by_its_own(monkeypatch):
+    """CuPy takes no NumPy indices: they are handed over by the library of the array."""
+    library = ModuleType("device_arrays")
+
+    class Array:
+        __module__ = "device_arrays.core"
+
+        def __init__(self, values):
+            self.held, self.shape = np.asarray(values), np.shape(values)
+
+    def take(values, index, axis):
+        assert isinstance(index, Array)
+        return Array(values.held.take(index.held, axis))
+
+    library.asarray, library.take = Array, take
+    monkeypatch.setitem(sys.modules, "device_arrays", library)
+    order = Ordering.from_new_to_old(np.array([2, 0, 1]))
+    values = Array([[1, 2, 3]])
+    assert order.apply(values, axis=1).held.tolist() == [[3, 1, 2]]
+    assert Ordering.identity(3).apply(values, axis=1) is values
+
+
+def test_cupy():
+    cupy = pytest.importorskip("cupy")
+    if not cupy.cuda.is_available():
+        pytest.skip("no CUDA device on this machine")
+    order = Ordering.from_new_to_old(np.array([2, 0, 1]))
+    values = cupy.arange(6.0).reshape(3, 2)
+    new = order.apply(values)
+    assert isinstance(new, cupy.ndarray)
+    assert new.get().tolist() == [[4, 5], [0, 1], [2, 3]]
+    assert bool((order.restore(new) == values).all())

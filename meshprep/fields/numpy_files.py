@@ -20,11 +20,12 @@ from .variant import Placed, Variant
 def _load(path: Path) -> dict[str, NDArray]:
     """Every array by name; ``*`` in a .npy file."""
     try:
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return {ANY: found}
-        with found as archive:
-            return {name: archive[name] for name in archive.files}
+        # Opened here: NumPy leaves a damaged archive open.
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                return {ANY: found}
+            return {name: found[name] for name in found.files}
     except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
         text = " ".join(str(error).split())[:200]
         raise MeshprepError(f"not a readable NumPy file: {text}") from None

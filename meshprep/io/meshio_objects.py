@@ -1,0 +1,82 @@
+"""meshio's mesh objects in and out, without a file between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..mesh import Mesh
+from .carries import Carries, Values
+
+__all__ = ["from_meshio", "to_meshio"]
+
+FIELD_DATA = "field data"
+
+
+def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
+    """The mesh that a ``meshio.Mesh`` holds; its blocks are merged by type of cell.
+
+    Parameters
+    ----------
+    source : meshio.Mesh
+        Points, cells, point and cell data, sets and field data; it is not changed.
+    dimension : int, optional
+        Accepts cells of mixed dimensions, see :func:`meshprep.io.validate.validate`.
+
+    Raises
+    ------
+    MeshprepError
+        For cells that are not supported, and where :func:`meshprep.read` would refuse a file.
+    """
+    from .meshio_adapter.harden import guarded
+    from .meshio_adapter.incoming import convert
+    from .validate import validate
+
+    with guarded("not a mesh that meshprep can hold"):
+        mesh = convert(source)
+    validate(mesh, dimension)
+    return mesh
+
+
+def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
+    """The ``meshio.Mesh`` of a mesh, in its order, with one block a type of cell.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    drop : bool
+        Leave out what meshio has no place for: all but the first of several groups of a cell,
+        index lists of pairs, a second time step.
+
+    Returns
+    -------
+    meshio.Mesh
+        With arrays of its own. Groups are ``cell_data`` of whole numbers (``gmsh:physical``
+        for the tag ``physical``) and their names ``field_data``.
+
+    Raises
+    ------
+    MeshprepError
+        That names what would be lost, unless ``drop``.
+    """
+    from .meshio_adapter.harden import load
+    from .meshio_adapter.outgoing import convert
+    from .reduce import reduce
+
+    carries = Carries(
+        tuple(dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)),
+        node_values=Values(),
+        cell_values=Values(),
+        tag="*",
+        node_tag="*",
+        group_names=True,
+        lists=("point_set", "cell_set"),
+        plane=True,
+    )
+    kept, lost = reduce(mesh, carries)
+    if lost and not drop:
+        raise MeshprepError(f"meshio has no place for {'; '.join(lost)}: say drop=True to go on")
+    made = convert(kept, carries, load())
+    made.field_data |= dict(mesh.extras.get(FIELD_DATA, {}))
+    return made
