@@ -18,7 +18,7 @@ MESHES = {
     "triangles": lambda: generate("delaunay2d", cells=30),
     "hexes": lambda: generate("box", nx=2, ny=2, nz=2),
     "mixed plane": lambda: generate("mixed2d", nx=3, ny=3),
-    "mixed solid": lambda: generate("mixed3d", nx=2, ny=2, nz=2),
+    "mixed solid": lambda: generate("mixed3d", nx=4, ny=4, nz=4),
 }
 
 
