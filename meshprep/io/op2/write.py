@@ -43,14 +43,14 @@ def _fill(file: Any, mesh: Mesh) -> None:
         for name, path in made.maps.items():
             table = mesh.maps[name].table
             _put(file, path, table + np.int64(made.base) if made.base else table, old)
-            _describe(file[path], len(table), table.shape[1], "int".ljust(MAP_TEXT, "\0"))
+            _describe(file, path, old, len(table), table.shape[1], "int".ljust(MAP_TEXT, "\0"))
         for d in mesh.dats:
             path = made.dats[d.set, d.name]
             _put(file, path, d.values, old)
             kind = TYPE_NAME.get(d.values.dtype.str[1:])
             if kind and d.values.ndim <= 2:
                 dim = d.values.shape[1] if d.values.ndim == 2 else 1
-                _describe(file[path], dim * d.values.dtype.itemsize, dim, kind)
+                _describe(file, path, old, dim * d.values.dtype.itemsize, dim, kind)
 
 
 def _nothing() -> Any:
@@ -84,8 +84,11 @@ def _same_kind(old: np.dtype, new: np.dtype) -> bool:
     )
 
 
-def _describe(item: Any, size: int, dim: int, kind: str) -> None:
-    """The attributes that OP2 wants, where they are not there yet."""
+def _describe(file: Any, path: str, old: Any, size: int, dim: int, kind: str) -> None:
+    """Complete the attributes that OP2 wants; a dataset that had none of them stays as it was."""
+    item, before = file[path], old.get(path)
+    if before is not None and not {"size", "dim", "type"} & set(before.attrs):
+        return
     for name, number in (("size", size), ("dim", dim)):
         if name not in item.attrs:
             item.attrs.create(name, np.array([number], dtype="<i4"))
