@@ -1,0 +1,104 @@
+"""The commands and the Python of the pages on solvers, run as they stand."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from meshprep.generate import generate
+from meshprep_cli.main import main
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
+from op2_files import c_mesh, put_map, write_hdf5, write_text
+
+DOCS = Path(__file__).parents[2] / "docs"
+LOOPS = """\
+[loop.res_calc]
+over = "edges"
+args = [
+  { dat = "p_q", map = "edges->cells", dim = 4, access = "read" },
+  { dat = "p_res", map = "edges->cells", dim = 4, access = "inc" },
+]
+"""
+
+
+def blocks(page, language=""):
+    text = (DOCS / "solvers" / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [content for name, content in found if name == language]
+
+
+def commands(page):
+    lines = [line for block in blocks(page) for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("meshprep ")]
+
+
+def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    mesh = c_mesh(8, 6)
+    write_text(Path("new_grid.dat"), mesh)
+    sizes = write_hdf5("grid.h5", mesh)
+    Path("airfoil.toml").write_text(LOOPS)
+    random = np.random.default_rng(0)
+    np.save("q.npy", random.random((sizes["cells"], 4)))
+    np.savez("fields.npz", x=random.random(sizes["nodes"]))
+    Path("table.csv").write_text("x\n" + "1.5\n" * sizes["edges"])
+    with h5py.File("out.h5", "w") as out, h5py.File("result.h5", "w") as result:
+        out["p_q"] = random.random((sizes["cells"], 4))
+        put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
+        result["t"] = random.random(sizes["cells"])
+    ran = commands("op2.md")
+    assert len(ran) == 8
+    for words in ran:
+        force = [] if words[1] == "info" else ["--force"]
+        assert main([*words[1:], *force]) == 0, (words, capsys.readouterr().err)
+    made = {p.name for p in Path().iterdir()}
+    assert made >= {"new_grid-reordered.dat", "grid-reordered.h5", "out-restored.h5", "loops.toml"}
+    assert made >= {"q-reordered.npy", "fields-reordered.npz", "table-reordered.csv"}
+
+
+def test_the_table_of_sets_of_the_op2_page(tmp_path):
+    from meshprep import io
+    from meshprep.io.declared import from_toml
+
+    (table,) = blocks("op2.md", "toml")
+    (tmp_path / "a.toml").write_text(table)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["mesh/connectivity"] = np.array([[0, 1, 2], [1, 3, 2]])
+        file["mesh/xyz"] = np.arange(12.0).reshape(4, 3)
+    mesh = io.read(tmp_path / "a.h5", sets=from_toml(tmp_path / "a.toml"))
+    assert {s.name: s.size for s in mesh.sets.values()} == {"cells": 2, "nodes": 4}
+    assert mesh.coordinates.shape == (4, 3)
+
+
+def test_the_objects_of_the_python_page():
+    meshio = pytest.importorskip("meshio")
+    old = generate("delaunay2d", cells=60, shuffle=True)
+    table = old.map("cells->nodes").table
+    mesh = meshio.Mesh(old.coordinates, [("triangle", table)])
+    (code,) = blocks("python.md", "py")
+    u = np.arange(len(old.coordinates))
+    scope = {"mesh": mesh, "u": u}
+    exec(code, scope)
+    assert np.array_equal(
+        scope["mesh"].points[u], old.coordinates[scope["new"].plan.ordering["nodes"].new_to_old]
+    )
+    assert np.array_equal(scope["u_old"], scope["new"].plan.ordering["nodes"].old_to_new)
+
+
+def test_the_loop_of_the_c_page_is_that_of_the_example():
+    """Every line of C on the page stands in the example, the file names and comments aside."""
+    source = (DOCS.parent / "examples" / "c" / "heat.c").read_text()
+    loop = blocks("c.md", "c")[-1]
+    known = "".join(source.split())
+    for piece in ("flux(t[c1],t[c2],&r[c1],&r[c2]);", "int32_tb=loop->block_order[k];"):
+        assert piece in known
+        assert piece in "".join(loop.split())
+    names = set(re.findall(r"\bmp_\w+(?=\()", (DOCS / "solvers" / "c.md").read_text()))
+    header = (DOCS.parent / "examples" / "c" / "meshprep_plan.h").read_text()
+    assert names
+    assert all(f"{name}(" in header for name in names)
