@@ -9,10 +9,9 @@ import numpy as np
 from meshprep_runtime.ordering import Ordering
 
 from . import io
+from .io.op2.notes import ORIGINAL_ID
 from .io.registry import Format
 from .mesh import Dat, Mesh
-
-ORIGINAL_ID = "original_id"
 
 
 def with_original_ids(mesh: Mesh, ordering: Mapping[str, Ordering], target: Format) -> Mesh:

@@ -7,7 +7,6 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from meshprep_runtime.loops import Access, Arg, Loop, loop_from_dict
 
 from .cells import shape_of
 from .mesh import Mesh
+from .toml_files import read_toml
 
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
 
@@ -80,13 +80,7 @@ def read_requests(path: str | Path) -> list[LoopRequest]:
     MeshprepError
         Where the file cannot be read, is no TOML, or holds no ``[loop.NAME]`` tables.
     """
-    try:
-        with open(path, "rb") as file:
-            content = tomllib.load(file)
-    except OSError as error:
-        raise MeshprepError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MeshprepError(f"{path}: not valid TOML: {_first_line(error)}") from None
+    content = read_toml(path)
     loops = content.get("loop")
     unknown = sorted(set(content) - {"loop", "sets"})
     if unknown:
@@ -157,7 +151,3 @@ def _check(loop: Loop, mesh: Mesh, where: str) -> None:
                 )
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from . import io
+from .io.outputs import check_targets, together
 from .loops import default_request
 from .mesh import Dat, Mesh
 from .topology import derivable
@@ -43,6 +46,26 @@ def template(mesh: Mesh, name: str) -> str:
     sources = _in_order(mesh, dict.fromkeys(source for _, source, _ in maps.values()))
     blocks = [_loop(mesh, s, [m for m, (_, f, _) in maps.items() if f == s], maps) for s in sources]
     return "\n".join([HEAD.format(name=name), *_sets(mesh), *blocks])
+
+
+def template_of(
+    mesh: Path,
+    output: Path | None = None,
+    *,
+    input_format: str | None = None,
+    dimension: int | None = None,
+    declared: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> str:
+    """The template for a mesh file; written to ``output`` where there is one."""
+    if output is not None:
+        check_targets([output], overwrite=overwrite, inputs=[mesh])
+    made = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
+    text = template(made, mesh.name)
+    if output is not None:
+        with together([output]) as (staged,):
+            staged.write_text(text, encoding="utf-8")
+    return text
 
 
 def _in_order(mesh: Mesh, sources: Iterable[str]) -> list[str]:

@@ -5,8 +5,8 @@ Reading, preparing and writing in one call each, all or nothing on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from meshprep_runtime.errors import MeshprepError, PlanError
 from meshprep_runtime.plan import Plan
 
 from . import io
-from .fields.mover import Moved
 from .ids import with_original_ids
 from .io.outputs import check_targets, together
 from .io.registry import Format, find
@@ -171,71 +170,6 @@ def check(
         return Checked(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
     elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
     return Checked([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
-
-
-@dataclass(frozen=True)
-class MovedFile:
-    """A file of values that was written, and what in it was moved."""
-
-    written: Path
-    moved: list[Moved]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {"written": str(self.written), "moved": [asdict(m) for m in self.moved]}
-
-
-def move_fields(
-    plan: Path,
-    files: Sequence[Path],
-    output: Path | None = None,
-    *,
-    restoring: bool = False,
-    declared: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-) -> list[MovedFile]:
-    """Put files of values into the plan's order, or back; see :func:`meshprep.fields.move`.
-
-    Without ``output``, ``q.npy`` becomes ``q-reordered.npy`` or ``q-restored.npy``.
-    """
-    from .fields import move
-
-    if output is not None and len(files) > 1:
-        raise MeshprepError("there are several files: leave --output out")
-    if output is not None and output.suffix.lower() != files[0].suffix.lower():
-        raise MeshprepError(f"{output}: must end in {files[0].suffix}, as what it is made from")
-    ending = "restored" if restoring else "reordered"
-    targets = [output or f.with_name(f"{f.stem}-{ending}{f.suffix}") for f in files]
-    check_targets(targets, overwrite=overwrite, inputs=[plan, *files])
-    made = Plan.load(plan)
-    with together(targets) as staged:
-        moved = [
-            move(made, source, place, restoring=restoring, declared=declared)
-            for source, place in zip(files, staged, strict=True)
-        ]
-    return [MovedFile(t, m) for t, m in zip(targets, moved, strict=True)]
-
-
-def loops_template(
-    mesh: Path,
-    output: Path | None = None,
-    *,
-    input_format: str | None = None,
-    dimension: int | None = None,
-    declared: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-) -> str:
-    """A loops.toml to start from, see :func:`meshprep.template.template`; written if asked."""
-    from .template import template
-
-    if output is not None:
-        check_targets([output], overwrite=overwrite, inputs=[mesh])
-    made = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
-    text = template(made, mesh.name)
-    if output is not None:
-        with together([output]) as (staged,):
-            staged.write_text(text, encoding="utf-8")
-    return text
 
 
 def generate(

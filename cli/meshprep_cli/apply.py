@@ -45,11 +45,9 @@ def move(
     as_json: bool,
 ) -> None:
     """Move every file, and say what was moved."""
-    from meshprep import workflow
+    from meshprep.fields.files import move_files
 
-    done = workflow.move_fields(
-        plan, fields, output, restoring=restoring, declared=declared, overwrite=force
-    )
+    done = move_files(plan, fields, output, restoring=restoring, declared=declared, overwrite=force)
     if as_json:
         console.show_json([file.to_dict() for file in done])
         return

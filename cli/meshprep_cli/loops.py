@@ -21,9 +21,9 @@ def run(
     force: options.Force = False,
 ) -> None:
     """Print a loops.toml with a loop over each set that a mesh has or can give."""
-    from meshprep import workflow
+    from meshprep.template import template_of
 
-    text = workflow.loops_template(
+    text = template_of(
         mesh,
         output,
         input_format=input_format,

@@ -7,12 +7,12 @@ datasets: ``base=1`` says where indices begin, ``coordinates=p_x`` where the nod
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
+
+from ..toml_files import read_toml
 
 NO_SET = "none"
 BASE, COORDINATES = "base", "coordinates"
@@ -39,19 +39,7 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
 
 def from_toml(path: str | Path) -> dict[str, str]:
     """The table ``[sets]`` of a loops.toml; empty where it has none."""
-    try:
-        with open(path, "rb") as file:
-            table = tomllib.load(file).get("sets", {})
-    except OSError as error:
-        raise MeshprepError(f"{path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        text = str(error).splitlines()[0]
-        raise MeshprepError(f"{path}: not valid TOML: {text}") from None
-    return from_table(table, f"{path}, table [sets]")
-
-
-def from_table(table: Any, where: str) -> dict[str, str]:
-    """Declarations from a table of TOML; ``where`` begins the message of an error."""
+    table, where = read_toml(path).get("sets", {}), f"{path}, table [sets]"
     if not isinstance(table, dict):
         raise MeshprepError(f'{where}: must hold NAME = "SET" or NAME = "SET->SET"')
     out: dict[str, str] = {}

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from meshprep import io, workflow
+from meshprep import io
+from meshprep.fields.files import move_files
 from meshprep.generate import generate
 from meshprep.mesh import Dat
 from meshprep_cli.main import main
@@ -32,8 +33,8 @@ def make_plan(folder, sizes=SIZES, source="", mesh="", seed=0):
 def there_and_back(plan, path, **options):
     """Apply and restore through files; returns both."""
     options = {"overwrite": True} | options
-    (there,) = workflow.move_fields(plan, [path], **options)
-    (back,) = workflow.move_fields(plan, [there.written], restoring=True, **options)
+    (there,) = move_files(plan, [path], **options)
+    (back,) = move_files(plan, [there.written], restoring=True, **options)
     return there.written, back.written
 
 
@@ -180,10 +181,10 @@ def test_a_mesh_with_its_values(tmp_path):
     for d in mesh.dats:
         assert returned.dat(d.name, d.set).values.tobytes() == d.values.tobytes()
     with pytest.raises(MeshprepError, match="is in the order of the plan already"):
-        workflow.move_fields(tmp_path / "b.plan.h5", [there])
+        move_files(tmp_path / "b.plan.h5", [there])
     io.write(generate("mixed2d", nx=4, ny=4), tmp_path / "other.vtu", drop=True)
     with pytest.raises(MeshprepError, match="holds another mesh"):
-        workflow.move_fields(tmp_path / "b.plan.h5", [tmp_path / "other.vtu"])
+        move_files(tmp_path / "b.plan.h5", [tmp_path / "other.vtu"])
 
 
 def test_sets_of_one_size_are_asked_for(tmp_path):
@@ -221,7 +222,7 @@ def test_bad_files(tmp_path, name, content, message):
     plan, _ = make_plan(tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MeshprepError, match=f"{name}.*{message}"):
-        workflow.move_fields(plan, [tmp_path / name])
+        move_files(plan, [tmp_path / name])
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "a.plan.h5"])
 
 
@@ -229,7 +230,7 @@ def test_arrays_of_python_objects_are_not_unpacked(tmp_path):
     plan, _ = make_plan(tmp_path)
     np.save(tmp_path / "a.npy", np.array([{}] * 7, dtype=object), allow_pickle=True)
     with pytest.raises(MeshprepError, match="not a readable NumPy file"):
-        workflow.move_fields(plan, [tmp_path / "a.npy"])
+        move_files(plan, [tmp_path / "a.npy"])
 
 
 def test_all_files_or_none(tmp_path, capsys):
