@@ -10,25 +10,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
-
 from ..io.declared import ANY
+from ..io.meshio_adapter.harden import guarded
 from .mover import Mover
 from .variant import Placed, Variant
 
 
 def _load(path: Path) -> dict[str, NDArray]:
     """Every array by name; ``*`` in a .npy file."""
-    try:
-        # Opened here: NumPy leaves a damaged archive open.
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return {ANY: found}
-            return {name: found[name] for name in found.files}
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile) as error:
-        text = " ".join(str(error).split())[:200]
-        raise MeshprepError(f"not a readable NumPy file: {text}") from None
+    # Opened here: NumPy leaves a damaged archive open.
+    with guarded("not a readable NumPy file"), path.open("rb") as file:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return {ANY: found}
+        return {name: found[name] for name in found.files}
 
 
 def _read(path: Path, mover: Mover) -> dict[str, Placed]:

@@ -252,3 +252,21 @@ def test_all_files_or_none(tmp_path, capsys):
     assert restored.tolist() == list(range(7))
     assert main([*words, "-o", "c.npy"]) == 2
     assert main([*words[:3], "-o", str(tmp_path / "c.npz")]) == 2
+
+
+def test_damaged_arrays_are_refused_in_one_line(tmp_path):
+    plan, _ = make_plan(tmp_path)
+    np.save(tmp_path / "a.npy", np.arange(7.0))
+    whole = (tmp_path / "a.npy").read_bytes()
+    random = np.random.default_rng(0)
+    refused = []
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[random.integers(6, 70)] = random.integers(256)
+        (tmp_path / "a.npy").write_bytes(damaged)
+        try:
+            move_files(plan, [tmp_path / "a.npy"], overwrite=True)
+        except MeshprepError as error:
+            refused.append(str(error))
+    assert len(refused) > 20
+    assert not any("\n" in text for text in refused)

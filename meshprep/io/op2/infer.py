@@ -70,7 +70,7 @@ def infer(
         source = _one(m, [rows_of(place)] if place else _of_size(sizes, m), sizes)
         targets = [str(values_of(place))]
         if not place:
-            targets = _targets(ranges[m.path], base, sizes, source)
+            targets = _targets(m, ranges[m.path], base, sizes, source)
         if source is None or len(targets) != 1:
             given = source or " or ".join(_of_size(sizes, m))
             open_[m.path] = f"{given}->{' or '.join(targets)}"
@@ -119,13 +119,15 @@ def _one(f: Found, choices: Sequence[str], sizes: Mapping[str, int]) -> str | No
     return choices[0] if len(choices) == 1 or f.rows <= 1 else None
 
 
-def _targets(found: Range, base: int, sizes: Mapping[str, int], source: str | None) -> list[str]:
+def _targets(
+    m: Found, found: Range, base: int, sizes: Mapping[str, int], source: str | None
+) -> list[str]:
     if found is None:
         return list(sizes)[:1]
     reached = found[1] - base + 1
     able = [name for name, size in sizes.items() if size >= reached]
     if not able:
-        raise MeshprepError(f"a map holds index {found[1]}, but no set is so large")
+        raise MeshprepError(f"map '{m.path}' holds index {found[1]}, but no set is so large")
     exact = [name for name in able if sizes[name] == reached]
     others = [name for name in able if name != source]
     if len(able) == 1 or source in exact:

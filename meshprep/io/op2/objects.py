@@ -98,6 +98,8 @@ def _is_map(item: Any) -> bool:
 
 def load(item: Any) -> np.ndarray:
     """The values of a dataset in native order; refused where the file cannot hold so many."""
+    if item.external or item.is_virtual:
+        raise MeshprepError(f"dataset '{item.name}' lies in other files: copy it into this one")
     claimed, held = prod(item.shape) * item.dtype.itemsize, item.id.get_storage_size()
     if claimed > _SMALL and claimed > _BEST_PACKING * held:
         raise MeshprepError(
