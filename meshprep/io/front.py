@@ -22,6 +22,8 @@ from .registry import Format, find
 
 _ALL = (GMSH, su2.FORMAT, op2.FORMAT, *meshio_adapter.FORMATS.values(), op2_grid.FORMAT)
 FORMATS: dict[str, Format] = {f.name: f for f in _ALL}
+# Whose extras are notes on their own kind of file or object.
+_NOTED = {*FORMATS, "skfem"}
 
 
 def read(
@@ -136,14 +138,14 @@ def losses(mesh: Mesh, target: Format, **options: Any) -> list[str]:
     ``options`` are those that the mesh is to be written with: what a version cannot carry counts.
 
     Besides what the format says: what a reader left out (``extras["unread"]``), and extras that
-    hold content. Extras whose key begins with the name of a format are notes of that format on
-    its own file; the formats that have no such notes go without.
+    hold content. Extras whose key begins with the name of a format (or ``skfem``) are notes of
+    that format on its own file; the formats that have no such notes go without.
     """
     lost = list(target.losses(mesh, **options))
     for key, value in mesh.extras.items():
         if key == "unread":
             lost += [f"{what} (not read)" for what in value]
-        elif key.partition(":")[0] not in FORMATS and key not in target.extras:
+        elif key.partition(":")[0] not in _NOTED and key not in target.extras:
             lost.append(", ".join(f"'{name}' of the {key}" for name in value))
     return lost
 

@@ -161,6 +161,13 @@ class TestScikitFem:
         found = done.plan.ordering["nodes"].restore(solve(new))
         assert np.allclose(found, solve(old), atol=1e-13)
 
+    def test_a_mesh_goes_to_a_file_or_says_what_cannot(self, tmp_path):
+        skfem = pytest.importorskip("skfem")
+        meshprep.write(meshprep.from_skfem(skfem.MeshQuad().refined(1)), tmp_path / "a.vtu")
+        assert meshprep.read(tmp_path / "a.vtu").size("cells") == 4
+        with pytest.raises(MeshprepError, match="cannot carry the list 'left' of 'nodes'"):
+            meshprep.write(meshprep.from_skfem(self.build("MeshQuad")), tmp_path / "b.vtu")
+
     def test_a_mesh_from_a_file(self, tmp_path):
         pytest.importorskip("skfem")
         meshprep.write(generate("box", nx=2, ny=3, nz=2), tmp_path / "box.msh")
