@@ -9,7 +9,8 @@
 What the paper leaves quadratic is capped (candidates of the last level) or touched once
 (components, levels). Both directions of a numbering are measured and the better one is kept. The
 paper's rule picks the end; small graphs, where time does not matter, try both ends and several
-starts instead.
+starts instead, and neighbours in the final order change places where the profile gains and the
+bandwidth does not grow (:mod:`sweep`).
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ..incidence import Csr
-from .levels import components, lowest_degree, pseudo_diameter
+from .by_component import by_component
+from .levels import lowest_degree, pseudo_diameter
 from .levels_merge import combine
 from .levels_number import number
+from .sweep import sweep
 
-# Mean distance of neighbours past which a graph is renumbered breadth-first before the work: the
-# window of vertices that a search then touches fits in a second-level cache.
-LOCAL_GAP = 1 << 15
-# Starts for each component: as many as keep tries x neighbours within the budget.
-BUDGET, MAX_TRIES = 1 << 18, 8
+# Small graphs, where time does not matter: starts for each component, and sweeps over the final
+# order, as many as keep each times the neighbours within the budget. Past some 10,000 points there
+# is one try and no sweep, and the cost of a point no longer depends on how many there are.
+BUDGET, MAX_TRIES, MAX_SWEEPS = 1 << 16, 8, 16
 # Vertices of the last level tried as the other end, with one try and with more; and how often the
 # search may begin again from a deeper one. [GPS76] tries all of them, without end.
 FEW, MANY, MAX_ROUNDS = 3, 16, 12
@@ -51,53 +53,7 @@ def gps(graph: Csr) -> NDArray[np.int32]:
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are
     looked at.
     """
-    # unsigned: numba then leaves out the test for negative indices, half of a search's time;
-    # writeable: the kernels are compiled once
-    offset = np.require(graph.offset, np.int64, ["C", "W"]).view(np.uint64)
-    index = np.require(graph.index, np.int32, ["C", "W"]).view(np.uint32)
-    order, bound, far = components(offset, index)
-    if bound.size > 2 or _mean_gap(offset, index) > LOCAL_GAP:
-        offset, index, far = _renumbered(offset, index, order, far)
-    else:
-        order = np.arange(offset.size - 1, dtype=np.uint32)
-    new_to_old = order[_gps(offset, index, bound, far, MAX_ROUNDS)]
-    return _connected_first(new_to_old.view(np.int32), graph.offset)
-
-
-def _connected_first(new_to_old: NDArray[np.int32], offset: NDArray[np.int64]) -> NDArray[np.int32]:
-    alone = (np.diff(offset) == 0)[new_to_old]
-    return np.concatenate([new_to_old[~alone], new_to_old[alone]]) if alone.any() else new_to_old
-
-
-@njit(cache=True)
-def _mean_gap(offset: NDArray, index: NDArray) -> float:
-    """Mean distance of the neighbours of every 16th vertex."""
-    total, count = 0.0, 0
-    for i in range(0, offset.size - 1, 16):
-        for k in range(offset[i], offset[i + 1]):
-            total += abs(np.int64(index[k]) - i)
-            count += 1
-    return total / max(count, 1)
-
-
-@njit(cache=True)
-def _renumbered(
-    offset: NDArray, index: NDArray, order: NDArray, far: NDArray
-) -> tuple[NDArray, NDArray, NDArray]:
-    """The graph with vertex ``order[i]`` as ``i``."""
-    n = order.size
-    position = np.empty(n, np.uint32)
-    for i in range(n):
-        position[order[i]] = i
-    new_offset = np.empty(n + 1, np.uint64)
-    new_index = np.empty(index.size, np.uint32)
-    new_offset[0] = at = 0
-    for i in range(n):
-        for k in range(offset[order[i]], offset[order[i] + 1]):
-            new_index[at] = position[index[k]]
-            at += 1
-        new_offset[i + 1] = at
-    return new_offset, new_index, position[far]
+    return by_component(graph, lambda *pieces: _gps(*pieces, MAX_ROUNDS))
 
 
 @njit(cache=True)
@@ -108,6 +64,7 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
     # three rows of levels, a queue, and where its pieces begin
     work = np.empty((3, n), np.int32), np.empty(n, np.uint32), np.empty(n + 1, np.int32)
     tries = min(max(BUDGET // max(index.size, 1), 1), MAX_TRIES)
+    sweeps = min(BUDGET // max(index.size, 1), MAX_SWEEPS)
     effort = rounds, MANY if tries > 1 else FEW, tries > 1
     for c in range(bound.size - 1):
         begin, end, best = bound[c], bound[c + 1], np.inf
@@ -116,6 +73,7 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
         for t in range(min(tries, end - begin - 1)):
             start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
             best = _try_start(offset, index, begin, end, start, effort, best, work, out)
+        sweep(offset, index, out[0, begin:end], begin, sweeps, work[0])
     return out[0]
 
 

@@ -1,0 +1,102 @@
+"""Neighbours in an order change places: a lower profile at no more bandwidth."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True)
+def sweep(
+    offset: NDArray, index: NDArray, order: NDArray, begin: int, sweeps: int, scratch: NDArray
+) -> None:
+    """Lower the profile of one component's order, in place, by exchanges of adjacent places.
+
+    Sweeps go up and down by turns. In every other pair of them exchanges that change nothing are
+    made too, which leads off plateaus; no exchange widens the bandwidth.
+
+    Parameters
+    ----------
+    order : (size of the component,) uint32
+        Its vertices, ``begin`` to ``begin + size - 1``.
+    sweeps : int
+        0 leaves the order as it is.
+    scratch : (2 or more, n) int32
+        Overwritten in the component's range.
+
+    Notes
+    -----
+    O(sweeps x edges of the component): an exchange moves every lowest neighbour by at most one
+    place, so that its gain is found by counting.
+    """
+    if sweeps == 0 or order.size < 3:
+        return
+    place, low = scratch[0], scratch[1]
+    for i in range(order.size):
+        place[order[i]] = i
+    bandwidth = 0
+    for p in range(begin, begin + order.size):
+        low[p] = place[p]
+        for k in range(offset[p], offset[p + 1]):
+            low[p] = min(low[p], place[index[k]])
+        bandwidth = max(bandwidth, place[p] - low[p])
+    for s in range(sweeps):
+        limit = 0 if s % 4 < 2 else -1
+        for j in range(order.size - 1):
+            i = j if s % 2 == 0 else order.size - 2 - j
+            if _change(offset, index, order, place, low, i, bandwidth) <= limit:
+                _exchange(offset, index, order, place, low, i)
+
+
+@njit(cache=True)
+def _change(
+    offset: NDArray,
+    index: NDArray,
+    order: NDArray,
+    place: NDArray,
+    low: NDArray,
+    i: int,
+    bandwidth: int,
+) -> int:
+    """What the profile gains or loses when places i and i + 1 are exchanged; 1 when too wide."""
+    u, v = order[i], order[i + 1]
+    if low[u] < i and i + 1 - low[u] > bandwidth:
+        return 1
+    # vertices behind the two whose lowest neighbour moves by one, and u and v themselves
+    change = -1 if low[v] <= i else 0
+    meet = False
+    for k in range(offset[v], offset[v + 1]):
+        q = index[k]
+        meet |= q == u
+        if place[q] > i + 1:
+            if place[q] - i > bandwidth:
+                return 1
+            change += low[q] >= i
+    for k in range(offset[u], offset[u + 1]):
+        q = index[k]
+        if place[q] > i + 1 and low[q] == i:
+            change -= 1
+    return change + (1 if low[u] < i or meet else 0)
+
+
+@njit(cache=True)
+def _exchange(
+    offset: NDArray, index: NDArray, order: NDArray, place: NDArray, low: NDArray, i: int
+) -> None:
+    """Exchange places i and i + 1, and keep the lowest neighbours right."""
+    u, v = order[i], order[i + 1]
+    meet = False
+    for k in range(offset[u], offset[u + 1]):
+        q = index[k]
+        meet |= q == v
+        if place[q] > i + 1 and low[q] == i:
+            low[q] = i + 1
+    for k in range(offset[v], offset[v + 1]):
+        q = index[k]
+        if place[q] > i + 1:
+            low[q] = min(low[q], i)
+    if low[u] == i and not meet:
+        low[u] = i + 1
+    low[v] = min(low[v], i)
+    order[i], order[i + 1], place[u], place[v] = v, u, i + 1, i
