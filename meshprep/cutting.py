@@ -24,8 +24,6 @@ from .partition import BlockProblem, Blocks, partition
 from .reorder import group_points, keep_parts
 from .staging import build_variant
 
-DEFAULT_PARTITION = "blocks"
-
 
 @dataclass(frozen=True, eq=False)
 class Cut:
@@ -43,6 +41,9 @@ class Cut:
 def cut(numbering: Numbering, spec: LoopSpec, options: Options) -> Cut:
     """Cut a loop into blocks; the first loop over a set orders that set and what it reaches.
 
+    For the GPU points are grouped by the blocks that use them; for the CPU blocks are runs of the
+    order that the loop streams through, and the points stay.
+
     Raises
     ------
     MeshprepError
@@ -56,14 +57,14 @@ def cut(numbering: Numbering, spec: LoopSpec, options: Options) -> Cut:
             f"loop '{loop.name}': set '{loop.over}' has its order already, so its blocks can only "
             f"be contiguous, not '{asked}': leave the partitioner out, or name this loop first"
         )
-    name = "contiguous"
-    if leads:
-        name = asked or (DEFAULT_PARTITION if loop.maps else name)
+    name = options.partitioner if leads and (loop.maps or asked) else "contiguous"
     wishes = options.partition_options if leads and loop.maps else {}
     blocks = _partition(numbering, loop, name, options, wishes)
     if leads:
         numbering.move(loop.over, blocks.new_to_old, settle=True)
-    _group(numbering, loop, blocks.block_offset)
+    # points that a loop streams through keep their band
+    grouped = options.target == "gpu" or name != "contiguous"
+    _settle_points(numbering, loop, blocks.block_offset if grouped else None)
     return Cut(blocks.block_offset, name, leads, blocks.notes)
 
 
@@ -82,7 +83,7 @@ def _partition(
         problem = BlockProblem(
             table=table[rows],
             n_points=n_points,
-            block_size=options.block_size,
+            block_size=options.block_elements,
             point_bytes=weight,
             coordinates=None if where is None else where[rows],
             seed=options.seed,
@@ -117,11 +118,16 @@ def _reached(
     return table, n_points, weight
 
 
-def _group(numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64]) -> None:
-    """Order every set that the loop reaches by the blocks that use it [S19 2.3.2]."""
+def _settle_points(
+    numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64] | None
+) -> None:
+    """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2]."""
     mesh = numbering.mesh
     for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
         if numbering.is_settled(points):
+            continue
+        if block_offset is None:
+            numbering.settle(points)
             continue
         tables = [numbering.map(m).table for m in loop.maps if mesh.map(m).to_set == points]
         order = group_points(np.hstack(tables), mesh.size(points), block_offset)
@@ -138,7 +144,7 @@ def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Vari
         {name: s.size for name, s in mesh.sets.items()},
         mesh.size(loop.over),
         cut.block_offset,
-        block_size=options.block_size,
+        block_size=options.block_elements,
         target=options.target,
         partitioner=cut.partitioner,
     )

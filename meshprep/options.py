@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 
 from .partition import PARTITIONERS
-from .reorder import METHODS
+from .reorder import METHOD_NAMES
 
-TARGETS = ("gpu", "cpu")
+# The block size of each target, where none is asked for.
+TARGETS = {"gpu": 256, "cpu": 2048}
 
 
 @dataclass(frozen=True)
@@ -21,36 +22,57 @@ class Options:
     Parameters
     ----------
     method : str
-        Locality order: a name in ``reorder.METHODS``.
+        Locality order: a name in ``reorder.METHODS``, or ``auto`` for the best of them.
+    order_time : float
+        Seconds after which ``auto`` begins no further method.
     partition : str or None
-        A name in ``partition.PARTITIONERS``; None takes the default, or ``contiguous`` where the
-        loop's set has its order already.
+        A name in ``partition.PARTITIONERS``; None takes the target's: ``blocks`` for the GPU,
+        ``contiguous`` for the CPU and where the loop's set has its order already.
     partition_options : mapping
         Options of the partitioner.
-    block_size : int
-        The largest number of elements in a block; a loop's own wins.
+    block_size : int or None
+        The largest number of elements in a block; a loop's own wins. None takes the target's: 256
+        for the GPU, 2,048 for the CPU.
     target : str
-        ``"gpu"`` or ``"cpu"``, recorded in the plan.
+        ``"gpu"``: compact blocks, and points grouped by the blocks that use them; ``"cpu"``: one
+        banded order that loops stream through, cut where it stands.
     sort_by_colour : bool
         Sort the elements of each block by thread colour (leading loops only).
     seed : int
     """
 
     method: str = "gps"
+    order_time: float = 10.0
     partition: str | None = None
     partition_options: Mapping[str, Any] = field(default_factory=dict)
-    block_size: int = 256
+    block_size: int | None = None
     target: str = "gpu"
     sort_by_colour: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, METHOD_NAMES)
         check_choice("target", self.target, TARGETS)
         if self.partition is not None:
             check_choice("partitioner", self.partition, PARTITIONERS)
-        if self.block_size < 1:
+        if self.block_elements < 1:
             raise MeshprepError(f"block size {self.block_size} must be at least 1")
+        if not self.order_time >= 0:
+            raise MeshprepError(f"order time {self.order_time} must be a number of seconds from 0")
+
+    @property
+    def block_elements(self) -> int:
+        """The largest number of elements in a block: as asked, or the target's."""
+        return TARGETS[self.target] if self.block_size is None else self.block_size
+
+    @property
+    def partitioner(self) -> str:
+        """How a loop that leads is cut: as asked, or the target's."""
+        return self.partition or {"gpu": "blocks", "cpu": "contiguous"}[self.target]
+
+    def effective(self) -> dict[str, Any]:
+        """Every option with the value that was used, as JSON values."""
+        return asdict(self) | {"block_size": self.block_elements}
 
     def for_loop(self, own: Mapping[str, Any]) -> Options:
         """These options with those that a loop's table gives put over them."""

@@ -1,7 +1,7 @@
 """The steps in their order: topology, locality, blocks, grouping, colours, plan; nothing else.
 
 ``prepare`` is the one entrance. Every step is a function of arrays in a folder of its own; only
-this module and :mod:`cutting` know them.
+this module, :mod:`locality` and :mod:`cutting` know them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,13 +20,13 @@ from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from . import metrics
 from .cutting import colour, cut
-from .geometry import centroids
+from .locality import final_figures, order_for_locality
 from .loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from .mesh import Mesh
 from .numbering import Numbering
 from .options import Options
 from .provenance import about
-from .reorder import METHODS, LocalityProblem, keep_parts, locality_order, propagate
+from .reorder import FOLLOW, propagate
 from .staging import StagingError
 from .topology import derive
 
@@ -78,7 +78,8 @@ def prepare(
         full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with clock.stage("locality"):
-        locality = _order_for_locality(numbering, specs[0].loop, options)
+        lead = options.for_loop(specs[0].options)
+        locality = order_for_locality(numbering, specs[0].loop, lead)
     variants: dict[str, Variant] = {}
     notes: dict[str, Mapping[str, Any]] = {}
     for spec in specs:
@@ -89,7 +90,9 @@ def prepare(
             variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
         notes[spec.loop.name] = blocks.notes
     with clock.stage("renumbering"):
-        numbering.follow(propagate(full, numbering.settled()))
+        numbering.follow(propagate(full, numbering.settled(), FOLLOW[lead.target]))
+        if locality is not None:
+            locality["final"] = final_figures(numbering, specs[0].loop, lead)
         plan = _assemble(mesh, numbering, specs, variants, options)
         measured = _measure(full, plan, locality, notes) | {"seconds": clock.seconds}
     return Prepared(*_finish(mesh, plan, measured))
@@ -121,35 +124,6 @@ def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh
     return full, resolve(requests, full)
 
 
-def _order_for_locality(
-    numbering: Numbering, loop: Loop, options: Options
-) -> dict[str, Any] | None:
-    """Order the points of the leading map, and let every other set follow."""
-    if loop.leading_map is None:
-        return None
-    leading = numbering.map(loop.leading_map)
-    points, size = leading.to_set, numbering.mesh.size(leading.to_set)
-    if numbering.is_settled(points):
-        numbering.follow(propagate(numbering.mesh, numbering.settled()))
-        return None
-    needed = METHODS[options.method].needs_coordinates
-    where = centroids(numbering.mesh, points) if needed else None
-    problem = LocalityProblem(leading.table, size, where)
-    found = locality_order(problem, options.method)
-    parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
-    numbering.move(points, keep_parts(found.ordering.new_to_old, parts), settle=False)
-    known = {leaf: numbering.ordering(leaf) for leaf in numbering.leaves(points)}
-    numbering.follow(propagate(numbering.mesh, known | numbering.settled()))
-    return {
-        "set": points,
-        "method": options.method,
-        "applied": found.applied,
-        "reason": found.reason,
-        "before": asdict(found.before),
-        "after": asdict(found.after),
-    }
-
-
 def _assemble(
     mesh: Mesh,
     numbering: Numbering,
@@ -175,7 +149,7 @@ def _assemble(
         loops=loops,
         source_hash=mesh.content_hash(),
         mesh_hash="",
-        options=asdict(options),
+        options=options.effective(),
         about=about(),
         tags=_derived_tags(mesh, full, ordering),
     )

@@ -118,7 +118,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     full, specs = plan_request_maps(mesh, requests)
     loops = []
     for spec in specs:
-        size = spec.options.get("block_size", job.options.block_size)
+        size = job.options.for_loop(spec.options).block_elements
         n = full.size(spec.loop.over)
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
     what = "keep the order of" if job.output is None else f"order by {job.options.method}"

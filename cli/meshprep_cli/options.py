@@ -33,7 +33,19 @@ Sets = Annotated[
         "--sets", help='What HDF5 datasets are: "p_q=cells pecell=edges->cells". Repeatable.'
     ),
 ]
-Method = Annotated[str, typer.Option("--method", help="Locality order: gps, rcm, hilbert, none.")]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="Locality order: gps, rcm, sloan, hilbert, morton, rcb, none; auto: the best of all.",
+    ),
+]
+OrderTime = Annotated[
+    float,
+    typer.Option(
+        "--order-time", min=0, help="Seconds after which --method auto begins no further one."
+    ),
+]
 Partition = Annotated[
     str | None,
     typer.Option(
@@ -61,9 +73,20 @@ StagedBytes = Annotated[
     int | None, typer.Option("--staged-bytes", help="The most bytes a block may stage.")
 ]
 BlockSize = Annotated[
-    int, typer.Option("--block-size", min=1, help="The most elements a block may have.")
+    int | None,
+    typer.Option(
+        "--block-size",
+        min=1,
+        help="The most elements a block may have; default: 256 for the GPU, 2048 for the CPU.",
+    ),
 ]
-Target = Annotated[str, typer.Option("--target", help="gpu or cpu: recorded in the plan.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        help="gpu: compact blocks, points grouped by them. cpu: a banded order to stream through.",
+    ),
+]
 SortByColour = Annotated[
     bool, typer.Option("--sort-by-colour", help="Sort each block's elements by thread colour.")
 ]
@@ -110,13 +133,14 @@ def declared(texts: Sequence[str] | None, file: Path | None = None) -> dict[str,
 def pipeline_options(
     *,
     method: str,
+    order_time: float = 10.0,
     partition: str | None,
     partition_options: Sequence[str] | None,
     effort: str | None,
     time_limit: float | None,
     colour_weight: float | None,
     staged_bytes: int | None,
-    block_size: int,
+    block_size: int | None,
     target: str,
     sort_by_colour: bool,
     seed: int,
@@ -133,6 +157,7 @@ def pipeline_options(
     given = {name: value for name, value in flags.items() if value is not None}
     return Options(
         method=method,
+        order_time=order_time,
         partition=partition,
         partition_options=_pairs(partition_options or ()) | given,
         block_size=block_size,

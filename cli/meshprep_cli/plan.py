@@ -18,7 +18,7 @@ def run(
     time_limit: options.TimeLimit = None,
     colour_weight: options.ColourWeight = None,
     staged_bytes: options.StagedBytes = None,
-    block_size: options.BlockSize = 256,
+    block_size: options.BlockSize = None,
     target: options.Target = "gpu",
     sort_by_colour: options.SortByColour = False,
     seed: options.Seed = 0,

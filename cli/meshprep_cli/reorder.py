@@ -21,13 +21,14 @@ def run(
     loops: options.LoopsFile = None,
     sets: options.Sets = None,
     method: options.Method = "gps",
+    order_time: options.OrderTime = 10.0,
     partition: options.Partition = None,
     partition_option: options.PartitionOptions = None,
     effort: options.Effort = None,
     time_limit: options.TimeLimit = None,
     colour_weight: options.ColourWeight = None,
     staged_bytes: options.StagedBytes = None,
-    block_size: options.BlockSize = 256,
+    block_size: options.BlockSize = None,
     target: options.Target = "gpu",
     sort_by_colour: options.SortByColour = False,
     seed: options.Seed = 0,
@@ -54,6 +55,7 @@ def run(
     options.set_threads(threads)
     chosen = options.pipeline_options(
         method=method,
+        order_time=order_time,
         partition=partition,
         partition_options=partition_option,
         effort=effort,

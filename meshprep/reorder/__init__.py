@@ -1,28 +1,36 @@
 """Numbering the sets of a mesh: locality first, then grouping by blocks.
 
-``METHODS`` names the locality orders; ``locality_order`` runs one and keeps it where it gains.
+``METHODS`` names the locality orders; ``locality_order`` runs one, or all of them, and keeps the
+best where it gains.
 """
 
-from .choose import LocalityResult, locality_order
+from .choose import METHOD_NAMES, Candidate, LocalityResult, locality_order
 from .envelope import Envelope, envelope
+from .figures import Figures, figures
 from .gps import gps
 from .grouping import group_points
-from .lexicographic import from_set_order
+from .lexicographic import from_set_order, order_by_ends
 from .methods import METHODS
-from .problem import LocalityProblem, Method
+from .problem import FOLLOW, LocalityProblem, Method
 from .propagate import keep_parts, propagate
 
 __all__ = [
+    "FOLLOW",
     "METHODS",
+    "METHOD_NAMES",
+    "Candidate",
     "Envelope",
+    "Figures",
     "LocalityProblem",
     "LocalityResult",
     "Method",
     "envelope",
+    "figures",
     "from_set_order",
     "gps",
     "group_points",
     "keep_parts",
     "locality_order",
+    "order_by_ends",
     "propagate",
 ]

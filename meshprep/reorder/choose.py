@@ -1,15 +1,40 @@
-"""A locality order, measured, and applied only where it gains."""
+"""Locality orders, measured, and applied only where they gain."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
-from .envelope import Envelope, envelope
+from .figures import Figures, figures
 from .methods import METHODS
 from .problem import LocalityProblem
+
+AUTO = "auto"
+METHOD_NAMES = (AUTO, *METHODS)
+# What ``auto`` tries for each target, the likeliest first, as time may run out.
+TRIED_FIRST = {
+    "cpu": ("rcm", "gps", "sloan", "hilbert", "rcb", "morton"),
+    "gpu": ("hilbert", "rcb", "morton", "rcm", "gps", "sloan"),
+}
+
+
+TINY = LocalityProblem(np.array([[0, 1]], np.int32), 2, np.array([[0.0, 0.0], [1.0, 1.0]]))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One method that was tried, its seconds and figures; ``note`` tells why there are none."""
+
+    method: str
+    seconds: float = 0.0
+    figures: Figures | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,51 +43,128 @@ class LocalityResult:
 
     Parameters
     ----------
+    method : str
+        The method whose order this is; the one that came nearest where none was applied.
     ordering : Ordering
-        Of the points; the identity where the method's order was not applied.
-    before, after : Envelope
+        Of the points; the identity where no order was applied.
+    before, after : Figures
         Of the input's numbering and of the method's, applied or not.
     applied : bool
     reason : str
         One sentence with the figures.
+    candidates : tuple of Candidate
+        Every method that was looked at.
     """
 
+    method: str
     ordering: Ordering
-    before: Envelope
-    after: Envelope
+    before: Figures
+    after: Figures
     applied: bool
     reason: str
+    candidates: tuple[Candidate, ...] = ()
 
 
-def locality_order(problem: LocalityProblem, method: str) -> LocalityResult:
+def locality_order(
+    problem: LocalityProblem, method: str, *, seconds: float = 10.0
+) -> LocalityResult:
     """Order the points by a method, and keep the input's order where that is no worse.
 
-    An order is better when the product of its bandwidth and its profile is smaller.
+    An order is better when the product of its bandwidth and its profile is smaller. For the GPU,
+    the orders along curves, which narrow neither, and ``auto`` go by the lines that runs of
+    ``block_size`` elements touch, and among equals by that product.
 
     Parameters
     ----------
     problem : LocalityProblem
     method : str
-        A name in ``METHODS``.
+        A name in ``METHODS``, or ``"auto"``: every method that fits is tried, as long as time
+        lasts, and the best one kept.
+    seconds : float
+        For ``auto``: none is begun later than this. What was not tried is told.
 
     Raises
     ------
     MeshprepError
         On an unknown method, and on one that needs coordinates where there are none.
     """
-    if method not in METHODS:
-        raise MeshprepError(f"method '{method}' is unknown: use {', '.join(METHODS)}")
-    before = envelope(problem.table)
-    keep = Ordering.identity(problem.n_points)
+    if method not in METHOD_NAMES:
+        raise MeshprepError(f"method '{method}' is unknown: use {', '.join(METHOD_NAMES)}")
+    before = figures(problem)
     if method == "none":
-        return LocalityResult(keep, before, before, False, "the order of the input is kept")
+        keep = Ordering.identity(problem.n_points)
+        return LocalityResult(method, keep, before, before, False, "the order of the input is kept")
+    if method == AUTO:
+        found, candidates = _best_of(problem, seconds)
+    else:
+        found, candidate = _run(problem, method)
+        candidates = (candidate,)
+    by_lines = problem.target == "gpu" and (method == AUTO or METHODS[method].needs_coordinates)
+    return _judged(before, found, candidates, by_lines=by_lines)
+
+
+def _run(problem: LocalityProblem, method: str) -> tuple[Ordering, Candidate]:
+    begun = time.perf_counter()
     found = Ordering.from_new_to_old(METHODS[method].function(problem))
-    after = envelope(problem.table, found.old_to_new)
-    change = (
-        f"bandwidth {before.bandwidth:,} -> {after.bandwidth:,}, "
-        f"profile {before.profile:,} -> {after.profile:,}"
+    took = round(time.perf_counter() - begun, 4)
+    return found, Candidate(method, took, figures(problem, found.old_to_new))
+
+
+def _best_of(problem: LocalityProblem, seconds: float) -> tuple[Ordering, tuple[Candidate, ...]]:
+    """Try one method after the other; the best order, and all candidates with the best first."""
+    for name in TRIED_FIRST[problem.target]:
+        METHODS[name].function(TINY)  # compilation is not part of the time
+    worth = partial(_worth, by_lines=problem.target == "gpu")
+    begun = time.perf_counter()
+    best: tuple[Ordering, Candidate] | None = None
+    others: list[Candidate] = []
+    for name in TRIED_FIRST[problem.target]:
+        if reason := _unfit(problem, name):
+            others.append(Candidate(name, note=reason))
+        elif best is None:
+            best = _run(problem, name)
+        elif time.perf_counter() - begun > seconds:
+            others.append(Candidate(name, note=f"not tried: {seconds:g} seconds were up"))
+        else:
+            found = _run(problem, name)
+            if worth(found[1].figures) < worth(best[1].figures):
+                best, found = found, best
+            others.append(found[1])
+    assert best is not None, "methods without coordinates fit every problem"
+    return best[0], (best[1], *others)
+
+
+def _unfit(problem: LocalityProblem, method: str) -> str:
+    """Why a method cannot run on this problem; empty where it can."""
+    where = problem.coordinates
+    if not METHODS[method].needs_coordinates:
+        return ""
+    if where is None:
+        return "needs coordinates"
+    if where.shape[1] > 3:
+        return "needs coordinates of three dimensions at most"
+    return "" if np.isfinite(where).all() else "needs finite coordinates"
+
+
+def _worth(found: Figures | None, *, by_lines: bool) -> tuple[int, int]:
+    """What is wanted small."""
+    assert found is not None
+    return (found.lines if by_lines else 0, found.cost)
+
+
+def _judged(
+    before: Figures, found: Ordering, candidates: tuple[Candidate, ...], *, by_lines: bool
+) -> LocalityResult:
+    """The first candidate's order where it gains, the input's where not."""
+    method, after = candidates[0].method, candidates[0].figures
+    assert after is not None
+    change = ", ".join(
+        f"{name} {getattr(before, name):,} -> {getattr(after, name):,}"
+        for name in ("bandwidth", "profile", "lines")
     )
-    if after.cost < before.cost:
-        return LocalityResult(found, before, after, True, f"{method} gains: {change}")
+    if _worth(after, by_lines=by_lines) < _worth(before, by_lines=by_lines):
+        reason = f"{method} gains: {change}"
+        return LocalityResult(method, found, before, after, True, reason, candidates)
+    keep = Ordering.identity(found.size)
     reason = f"the order of the input is kept, {method} would not gain: {change}"
-    return LocalityResult(keep, before, after, False, reason)
+    return LocalityResult(method, keep, before, after, False, reason, candidates)

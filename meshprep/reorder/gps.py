@@ -15,6 +15,8 @@ bandwidth does not grow (:mod:`sweep`).
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -53,7 +55,7 @@ def gps(graph: Csr) -> NDArray[np.int32]:
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are
     looked at.
     """
-    return by_component(graph, lambda *pieces: _gps(*pieces, MAX_ROUNDS))
+    return by_component(graph, partial(_gps, rounds=MAX_ROUNDS))
 
 
 @njit(cache=True)

@@ -39,6 +39,27 @@ def from_set_order(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return stable_argsort(_packed_rows(table, bits, per_word, -(-arity // per_word)))
 
 
+def order_by_ends(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Sort elements by the lowest and then the highest of their points.
+
+    For a loop that streams: what an element reaches in between was touched, or will be, by its
+    neighbours in the order. With two points an element the same as :func:`from_set_order`.
+
+    Parameters
+    ----------
+    table : (n_from, arity) int32
+        The points of each element in the new numbering, not negative.
+
+    Returns
+    -------
+    new_to_old : (n_from,) int32
+        Elements with the same two points keep their order. O(n_from x arity).
+    """
+    if table.shape[1] <= 2:
+        return from_set_order(table)
+    return from_set_order(np.stack([table.min(axis=1), table.max(axis=1)], axis=1))
+
+
 @njit(cache=True)
 def _packed_rows(table: NDArray, bits: int, per_word: int, n_words: int) -> NDArray:
     n, arity = table.shape

@@ -7,8 +7,11 @@ from numpy.typing import NDArray
 
 from .gps import gps
 from .hilbert import hilbert
+from .morton import morton
 from .problem import LocalityProblem, Method
+from .rcb import rcb
 from .rcm import rcm
+from .sloan import sloan
 
 
 def _gps(problem: LocalityProblem) -> NDArray[np.int32]:
@@ -22,6 +25,9 @@ def _none(problem: LocalityProblem) -> NDArray[np.int32]:
 METHODS: dict[str, Method] = {
     "gps": Method(_gps, "Gibbs-Poole-Stockmeyer: small bandwidth and profile, no coordinates"),
     "rcm": Method(rcm, "reverse Cuthill-McKee: cheaper than gps, wider, no coordinates"),
+    "sloan": Method(sloan, "Sloan: the smallest profile, wide, no coordinates"),
     "hilbert": Method(hilbert, "along a Hilbert curve through the coordinates", True),
+    "morton": Method(morton, "by the interleaved bits of the coordinates", True),
+    "rcb": Method(rcb, "recursive coordinate bisection", True),
     "none": Method(_none, "keep the order of the input"),
 }

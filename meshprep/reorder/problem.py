@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..incidence import Csr, point_graph
+from .lexicographic import from_set_order, order_by_ends
+
+# How the elements of a map follow its points, for each target.
+FOLLOW = {"gpu": from_set_order, "cpu": order_by_ends}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +28,12 @@ class LocalityProblem:
         The points of each element, in 0..n_points-1.
     n_points : int
     coordinates : (n_points, d) or None
+    target : str
+        ``"gpu"`` or ``"cpu"``: how the elements follow, and which figure counts.
+    block_size : int
+        Elements that run together.
+    point_bytes : int
+        What a loop moves for one point.
 
     Raises
     ------
@@ -35,6 +45,9 @@ class LocalityProblem:
     table: NDArray[np.int32]
     n_points: int
     coordinates: NDArray[np.float64] | None = None
+    target: str = "gpu"
+    block_size: int = 256
+    point_bytes: int = 8
 
     def __post_init__(self) -> None:
         table = self.table
@@ -54,6 +67,10 @@ class LocalityProblem:
                 f"locality order: coordinates have shape {where.shape}, "
                 f"must be ({self.n_points}, d), one row a point"
             )
+
+    def follow(self, table: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The order of elements that follows their points: new_to_old, (n_from,) int32."""
+        return FOLLOW[self.target](table)
 
     @cached_property
     def graph(self) -> Csr:

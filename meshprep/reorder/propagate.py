@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,15 +18,18 @@ from ..mesh import Mesh
 from .lexicographic import from_set_order
 
 Orderings = dict[str, Ordering]
+Follow = Callable[[NDArray[np.int32]], NDArray[np.int32]]
 
 
-def propagate(mesh: Mesh, known: Mapping[str, Ordering]) -> Orderings:
+def propagate(
+    mesh: Mesh, known: Mapping[str, Ordering], follow: Follow = from_set_order
+) -> Orderings:
     """An ordering for every set: the known ones kept, the others derived from them.
 
     The first rule that applies is taken, again and again, maps in the order of the mesh:
 
     1. A union set and its parts follow each other: parts stay one after the other.
-    2. A set with a map into an ordered set: lexicographic by its new points [S19 section 2.3.1].
+    2. A set with a map into an ordered set: by its new points, as ``follow`` sorts them.
     3. A set that ordered sets map into: in the order in which they touch it, map after map;
        untouched elements last, in their old order.
     4. What nothing reaches keeps its order.
@@ -35,6 +39,8 @@ def propagate(mesh: Mesh, known: Mapping[str, Ordering]) -> Orderings:
     mesh : Mesh
     known : mapping of set name to Ordering
         From the mesh's numbering.
+    follow : callable
+        Orders the rows of a table of new points; lexicographic unless given [S19 section 2.3.1].
 
     Returns
     -------
@@ -53,7 +59,8 @@ def propagate(mesh: Mesh, known: Mapping[str, Ordering]) -> Orderings:
     """
     _check(mesh, known)
     done: Orderings = dict(known)
-    while _apply_first(mesh, done, (_unions, _by_points, _by_touch)):
+    by_points = partial(_by_points, follow=follow)
+    while _apply_first(mesh, done, (_unions, by_points, _by_touch)):
         pass
     for name, s in mesh.sets.items():
         if name not in done and not s.parts:
@@ -114,10 +121,10 @@ def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
             yield union.name, _side_by_side([done[p] for p in union.parts], union.name)
 
 
-def _by_points(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
+def _by_points(mesh: Mesh, done: Orderings, follow: Follow) -> Iterator[tuple[str, Ordering]]:
     for m in mesh.maps.values():
         if m.to_set in done and m.from_set not in done:
-            order = from_set_order(done[m.to_set].old_to_new[m.table])
+            order = follow(done[m.to_set].old_to_new[m.table])
             yield m.from_set, _with_parts(mesh, m.from_set, order)
 
 

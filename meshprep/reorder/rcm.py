@@ -1,27 +1,78 @@
-"""Reverse Cuthill-McKee, scipy's."""
+"""Reverse Cuthill-McKee from a George-Liu node."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from .by_component import by_component
+from .levels import breadth_first, lowest_degree
+from .levels_number import number
 from .problem import LocalityProblem
+
+# Searches for a deeper start; George and Liu search without end, but find none after a few.
+MAX_SEARCHES = 12
 
 
 def rcm(problem: LocalityProblem) -> NDArray[np.int32]:
     """Order points by reverse Cuthill-McKee on their clique graph.
 
-    Cheaper than :func:`gps.gps` and, as it starts anywhere, usually wider.
+    Each component starts at a pseudo-peripheral vertex: breadth-first search from a vertex of
+    lowest degree in the last level, again while that goes deeper (George and Liu). Cheaper than
+    :func:`gps.gps` and usually wider.
 
     Returns
     -------
     new_to_old : (n_points,) int32
+
+    Notes
+    -----
+    O(points + neighbours).
     """
-    n, graph = problem.n_points, problem.graph
-    if n == 0:
-        return np.empty(0, dtype=np.int32)
-    ones = np.ones(graph.index.size, dtype=np.int8)
-    matrix = csr_matrix((ones, graph.index, graph.offset), shape=(n, n))
-    return reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int32, copy=False)
+    return by_component(problem.graph, _rcm)
+
+
+@njit(cache=True)
+def _rcm(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArray:
+    """The order of a graph whose components are the ranges between ``bound``."""
+    n = offset.size - 1
+    out, queue = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    levels = np.empty((2, n), np.int32)
+    for c in range(bound.size - 1):
+        begin, end = bound[c], bound[c + 1]
+        start, row, depth = _peripheral(offset, index, begin, end, far[c], levels, queue)
+        level, size = levels[row], np.zeros(depth, np.int32)
+        for p in range(begin, end):
+            size[level[p]] += 1
+        # numbering plain levels by adjacency, lowest degree first, is Cuthill and McKee's
+        number(offset, index, start, begin, level, size, queue[begin:end])
+        for i in range(begin, end):
+            out[i] = queue[end - 1 - (i - begin)]
+    return out
+
+
+@njit(cache=True)
+def _peripheral(
+    offset: NDArray,
+    index: NDArray,
+    begin: int,
+    end: int,
+    start: int,
+    levels: NDArray,
+    queue: NDArray,
+) -> tuple[int, int, int]:
+    """A vertex far from others: it, the row of ``levels`` with its levels, and how many."""
+    n, row = end - begin, 0
+    levels[row, begin:end] = -1
+    depth, width, last, _ = breadth_first(offset, index, start, levels[row], queue, n + 1)
+    for _ in range(MAX_SEARCHES):
+        other = lowest_degree(offset, queue[last:n])
+        levels[1 - row, begin:end] = -1
+        found, wide, last, _ = breadth_first(offset, index, other, levels[1 - row], queue, n + 1)
+        deeper = found > depth
+        if deeper or wide < width:
+            start, row, depth, width = other, 1 - row, found, wide
+        if not deeper:
+            break
+    return start, row, depth

@@ -10,6 +10,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
+from .orders import order_comparison, order_tables
 from .table import Table, figure
 
 Values = Mapping[str, Any]
@@ -38,11 +39,7 @@ def plan_table(plan: Plan) -> list[Table]:
     tables = []
     locality = plan.metrics.get("locality")
     if locality:
-        before, after = locality["before"], locality["after"]
-        applied = "" if locality["applied"] else " (not applied)"
-        title = f"order of {locality['set']}: {locality['method']}{applied}"
-        rows = [(key, figure(before[key]), figure(after[key])) for key in before]
-        tables.append(Table(title, ("", "before", "after"), rows))
+        tables += order_tables(locality)
     for name, variants in plan.metrics.get("loops", {}).items():
         for variant, sides in variants.items():
             size = sides["after"]["block_size"]
@@ -80,7 +77,8 @@ class Comparison:
         if len(self.plans) == 1:
             return [*plan_table(self.plans[0]), _seconds(self.names, self.plans)]
         loops = dict.fromkeys(name for p in self.plans for name in p.metrics.get("loops", {}))
-        return [*(self._loop(name) for name in loops), _seconds(self.names, self.plans)]
+        orders = order_comparison(self.names, self.plans)
+        return [*orders, *(self._loop(name) for name in loops), _seconds(self.names, self.plans)]
 
     def _loop(self, loop: str) -> Table:
         header, columns = [], []

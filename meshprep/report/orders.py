@@ -1,0 +1,70 @@
+"""The figures of the order of points: of the input, of every method tried, and of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from meshprep_runtime.plan import Plan
+
+from .table import Table, figure
+
+Values = Mapping[str, Any]
+
+# Label, the target whose loops want it small, and the name of the figure.
+FIGURES = (
+    ("bandwidth", "cpu", "bandwidth"),
+    ("profile", "cpu", "profile"),
+    ("rms wavefront", "cpu", "rms_wavefront"),
+    ("128-byte lines a loop", "gpu", "lines"),
+)
+
+
+def order_tables(locality: Values) -> list[Table]:
+    """The order of the leading points before and after; with several methods, each of them.
+
+    ``final`` is after the points were grouped by blocks, where they were: compact blocks raise
+    the figures that a CPU's streaming loops want small, and lower those of a GPU's blocks.
+    """
+    applied = "" if locality["applied"] else " (not applied)"
+    how = f"{locality['method']}{applied}, target {locality['target']}"
+    sides = ("before", "after", "final")
+    rows = [
+        (f"{label} ({target})", *(figure(locality[side][name]) for side in sides))
+        for label, target, name in FIGURES
+    ]
+    header = ("", "before: input order", f"after: {locality['method']}", "final: in the plan")
+    tables = [Table(f"order of {locality['set']}: {how}", header, rows)]
+    if locality["asked"] == "auto":
+        tables.append(_candidates(locality["candidates"]))
+    return tables
+
+
+def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
+    """The final figures of several plans side by side; none where no plan has them."""
+    found = [plan.metrics.get("locality") for plan in plans]
+    if not any(found):
+        return []
+    header = [
+        name if x is None else f"{name} {x['method'] if x['applied'] else 'input'} {x['target']}"
+        for name, x in zip(names, found, strict=True)
+    ]
+    rows = [
+        (f"{label} ({target})", *(figure(x["final"][key] if x else None) for x in found))
+        for label, target, key in FIGURES
+    ]
+    return [Table("order of the leading points", ("", *header), rows)]
+
+
+def _candidates(candidates: Sequence[Values]) -> Table:
+    header = ("method", "seconds", *(label for label, _, _ in FIGURES), "")
+    rows = [
+        (
+            c["method"],
+            figure(c["seconds"]) if "bandwidth" in c else "-",
+            *(figure(c.get(name)) for _, _, name in FIGURES),
+            c.get("note", "the best" if i == 0 else ""),
+        )
+        for i, c in enumerate(candidates)
+    ]
+    return Table("methods tried, the best first", header, rows)
