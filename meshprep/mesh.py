@@ -318,13 +318,15 @@ class Mesh:
         """Digest of the cells of the highest dimension as numbered: their types and tables.
 
         Coordinates are left out, since text formats may round them, and lower dimensions, since a
-        format may not carry them. Meshes without cells of known types (only sets and maps) hash
-        every map.
+        format may not carry them. Meshes whose cells have no known types or no nodes (only sets and
+        maps) hash every map.
         """
         digest = hashlib.blake2b(digest_size=16)
         typed = "cells" in self.sets and self.cell_sets
         parts = self.sets["cells"].parts or ("cells",) if typed else ()
-        names = [f"{p}->nodes" for p in parts] or list(self.maps)
+        names = [f"{p}->nodes" for p in parts]
+        if not names or any(name not in self.maps for name in names):
+            names = list(self.maps)
         for name in sorted(names):
             m = self.map(name)
             cell_type = self.sets[m.from_set].cell_type

@@ -20,7 +20,7 @@ from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from . import metrics
 from .cutting import colour, cut
-from .locality import final_figures, order_for_locality
+from .locality import locality_metrics, order_for_locality
 from .loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from .mesh import Mesh
 from .numbering import Numbering
@@ -59,7 +59,7 @@ def prepare(
     mesh : Mesh
     loops : sequence of LoopRequest or str
         ``"faces->cells"`` stands for one increment; none at all for the default loop. The first
-        loop over a set decides the order of that set and of the sets it reaches.
+        loop with maps over a set decides the order of that set and of the sets it reaches.
     options : Options
     keep_order : bool
         Leave the order of the sets that the mesh file holds, and plan on top of it.
@@ -78,11 +78,12 @@ def prepare(
         full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with clock.stage("locality"):
-        lead = options.for_loop(specs[0].options)
-        locality = order_for_locality(numbering, specs[0].loop, lead)
+        chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
+        leads = order_for_locality(numbering, chosen)
     variants: dict[str, Variant] = {}
     notes: dict[str, Mapping[str, Any]] = {}
-    for spec in specs:
+    # a loop without maps has no wish for the order of its set, and takes what the others leave
+    for spec in sorted(specs, key=lambda s: not s.loop.maps):
         own = options.for_loop(spec.options)
         with clock.stage("blocks and grouping"):
             blocks = cut(numbering, spec, own)
@@ -90,9 +91,8 @@ def prepare(
             variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
         notes[spec.loop.name] = blocks.notes
     with clock.stage("renumbering"):
-        numbering.follow(propagate(full, numbering.settled(), FOLLOW[lead.target]))
-        if locality is not None:
-            locality["final"] = final_figures(numbering, specs[0].loop, lead)
+        numbering.follow(propagate(full, numbering.settled(), FOLLOW[chosen[0][1].target]))
+        locality = locality_metrics(numbering, leads)
         plan = _assemble(mesh, numbering, specs, variants, options)
         measured = _measure(full, plan, locality, notes) | {"seconds": clock.seconds}
     return Prepared(*_finish(mesh, plan, measured))

@@ -20,6 +20,7 @@ from .io.registry import Format, find
 from .loops import LoopRequest, default_request
 from .mesh import Mesh
 from .pipeline import STAGES, Options, plan_request_maps, prepare
+from .report.orders import localities
 
 Progress = Callable[[int, int, str], None]
 
@@ -259,10 +260,11 @@ def _found(mesh: Mesh) -> list[str]:
 
 
 def _notes(plan: Plan) -> list[str]:
-    locality = plan.metrics.get("locality")
-    if locality and not locality["applied"]:
-        return [f"order {locality['method']} was not applied: {locality['reason']}"]
-    return []
+    return [
+        f"order {one['method']} of {one['set']} was not applied: {one['reason']}"
+        for one in localities(plan)
+        if not one["applied"]
+    ]
 
 
 def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends
 from .methods import METHODS
 from .problem import FOLLOW, LocalityProblem, Method
-from .propagate import keep_parts, propagate
+from .propagate import followers, keep_parts, propagate
 
 __all__ = [
     "FOLLOW",
@@ -26,6 +26,7 @@ __all__ = [
     "Method",
     "envelope",
     "figures",
+    "followers",
     "from_set_order",
     "gps",
     "group_points",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
 
 from ..incidence import Csr, point_graph
 from .lexicographic import from_set_order, order_by_ends
@@ -34,6 +35,9 @@ class LocalityProblem:
         Elements that run together.
     point_bytes : int
         What a loop moves for one point.
+    rows_are_points : bool
+        True for a map of a set into itself: the first column is the element itself, 0 to n - 1,
+        and elements stand where their points stand.
 
     Raises
     ------
@@ -48,6 +52,7 @@ class LocalityProblem:
     target: str = "gpu"
     block_size: int = 256
     point_bytes: int = 8
+    rows_are_points: bool = False
 
     def __post_init__(self) -> None:
         table = self.table
@@ -70,6 +75,8 @@ class LocalityProblem:
 
     def follow(self, table: NDArray[np.int32]) -> NDArray[np.int32]:
         """The order of elements that follows their points: new_to_old, (n_from,) int32."""
+        if self.rows_are_points:
+            return Ordering.from_new_to_old(table[:, 0]).old_to_new
         return FOLLOW[self.target](table)
 
     @cached_property

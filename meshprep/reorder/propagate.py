@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -68,6 +68,22 @@ def propagate(
     while _apply_first(mesh, done, (_unions,)):
         pass
     return {name: done[name] for name in mesh.sets}
+
+
+def followers(mesh: Mesh, names: Iterable[str]) -> set[str]:
+    """These sets and all that follow them: tied to them by maps, either way, or by unions.
+
+    O(sets x maps).
+    """
+    found = set(names)
+    ties = [{m.from_set, m.to_set} for m in mesh.maps.values()]
+    ties += [{s.name, *s.parts} for s in mesh.sets.values() if s.parts]
+    grown = True
+    while grown:
+        more = set().union(*(tie for tie in ties if tie & found)) - found
+        found |= more
+        grown = bool(more)
+    return found
 
 
 def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> NDArray[np.int32]:

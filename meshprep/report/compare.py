@@ -10,7 +10,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
-from .orders import order_comparison, order_tables
+from .orders import localities, order_comparison, order_tables
 from .table import Table, figure
 
 Values = Mapping[str, Any]
@@ -36,10 +36,7 @@ ROWS: tuple[tuple[str, Callable[[Values], Any]], ...] = (
 
 def plan_table(plan: Plan) -> list[Table]:
     """Before and after: the points' order, then every loop."""
-    tables = []
-    locality = plan.metrics.get("locality")
-    if locality:
-        tables += order_tables(locality)
+    tables = [table for one in localities(plan) for table in order_tables(one)]
     for name, variants in plan.metrics.get("loops", {}).items():
         for variant, sides in variants.items():
             size = sides["after"]["block_size"]

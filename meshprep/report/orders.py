@@ -20,37 +20,44 @@ FIGURES = (
 )
 
 
+def localities(plan: Plan) -> list[dict[str, Any]]:
+    """The values of every lead of a plan."""
+    first = plan.metrics.get("locality")
+    return [first, *first.get("more", ())] if first else []
+
+
 def order_tables(locality: Values) -> list[Table]:
     """The order of the leading points before and after; with several methods, each of them.
 
-    ``final`` is after the points were grouped by blocks, where they were: compact blocks raise
-    the figures that a CPU's streaming loops want small, and lower those of a GPU's blocks.
+    The final figures (missing in plans of older versions) are those after points were grouped by
+    blocks, where they were: compact blocks raise the figures that a CPU's streaming loops want
+    small, and lower those of a GPU's blocks.
     """
     applied = "" if locality["applied"] else " (not applied)"
-    how = f"{locality['method']}{applied}, target {locality['target']}"
+    how = f"{locality['method']}{applied}, target {locality.get('target', 'gpu')}"
     sides = ("before", "after", "final")
     rows = [
-        (f"{label} ({target})", *(figure(locality[side][name]) for side in sides))
+        (f"{label} ({target})", *(figure(locality.get(side, {}).get(name)) for side in sides))
         for label, target, name in FIGURES
     ]
     header = ("", "before: input order", f"after: {locality['method']}", "final: in the plan")
     tables = [Table(f"order of {locality['set']}: {how}", header, rows)]
-    if locality["asked"] == "auto":
+    if locality.get("asked") == "auto":
         tables.append(_candidates(locality["candidates"]))
     return tables
 
 
 def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
     """The final figures of several plans side by side; none where no plan has them."""
-    found = [plan.metrics.get("locality") for plan in plans]
-    if not any(found):
+    found = [plan.metrics.get("locality") or {} for plan in plans]
+    if not any("final" in x for x in found):
         return []
     header = [
-        name if x is None else f"{name} {x['method'] if x['applied'] else 'input'} {x['target']}"
+        f"{name} {x['method'] if x['applied'] else 'input'} {x['target']}" if "final" in x else name
         for name, x in zip(names, found, strict=True)
     ]
     rows = [
-        (f"{label} ({target})", *(figure(x["final"][key] if x else None) for x in found))
+        (f"{label} ({target})", *(figure(x.get("final", {}).get(key)) for x in found))
         for label, target, key in FIGURES
     ]
     return [Table("order of the leading points", ("", *header), rows)]
