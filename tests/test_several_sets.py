@@ -148,7 +148,7 @@ def test_a_self_map(target):
     assert plan.metrics["locality"]["after"]["bandwidth"] == 4
     if target == "cpu":
         found = plan.maps["cells->cells"].table
-        assert abs(found - np.arange(n)[:, None]).max() == 2
+        assert abs(found - np.arange(n)[:, None]).max() <= 4
 
 
 @TARGETS

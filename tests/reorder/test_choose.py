@@ -112,3 +112,71 @@ def test_the_graph_is_made_once_and_is_the_clique_graph():
 def test_a_problem_that_does_not_fit_is_refused(table, n, where, told):
     with pytest.raises(MeshprepError, match=told):
         LocalityProblem(table, n, where)
+
+
+def test_auto_keeps_the_narrowest_for_the_cpu():
+    problem = replace(triangles(12, seed=1), target="cpu")
+    found = locality_order(problem, "auto")
+    alone = {name: locality_order(problem, name) for name in METHODS if name != "none"}
+    assert found.applied
+    assert found.after.cost == min(one.after.cost for one in alone.values())
+    assert found.method == found.candidates[0].method
+    assert (found.ordering.new_to_old == alone[found.method].ordering.new_to_old).all()
+    assert {c.method: c.figures for c in found.candidates} == {
+        name: one.after for name, one in alone.items()
+    }
+    assert all(c.seconds > 0 and not c.note for c in found.candidates)
+
+
+def test_auto_keeps_the_fewest_lines_for_the_gpu():
+    problem = replace(triangles(60, seed=1), block_size=128, point_bytes=64)
+    found = locality_order(problem, "auto")
+    lines = {c.method: c.figures.lines for c in found.candidates}
+    assert found.after.lines == min(lines.values()) < found.before.lines
+    assert found.method in ("hilbert", "rcb", "morton")
+    assert lines["gps"] > 1.2 * lines["hilbert"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu"])
+def test_auto_never_applies_what_is_worse_than_the_input(target):
+    problem = replace(triangles(40, seed=1), target=target, block_size=32)
+    once = locality_order(problem, "auto").ordering
+    moved = once.old_to_new[problem.table]
+    second = replace(
+        problem,
+        table=moved[problem.follow(moved)],
+        coordinates=once.apply(problem.coordinates),
+    )
+    found = locality_order(second, "auto")
+    figure = "lines" if target == "gpu" else "cost"
+    if found.applied:
+        assert getattr(found.after, figure) <= getattr(found.before, figure)
+    else:
+        assert found.ordering.is_identity
+        assert found.reason.startswith("the order of the input is kept")
+    best_possible = triangles(12)
+    assert not locality_order(replace(best_possible, target="cpu"), "hilbert").applied
+
+
+def test_auto_tells_what_it_did_not_try():
+    problem = triangles(6, seed=3)
+    bare = replace(problem, coordinates=None)
+    notes = {c.method: c.note for c in locality_order(bare, "auto").candidates}
+    assert notes == dict.fromkeys(("rcm", "gps", "sloan"), "") | dict.fromkeys(
+        ("hilbert", "rcb", "morton"), "needs coordinates"
+    )
+    hurried = locality_order(replace(problem, target="cpu"), "auto", seconds=0.0)
+    assert hurried.method == "rcm"
+    assert [c.note for c in hurried.candidates[1:]] == ["not tried: 0 seconds were up"] * 5
+    broken = replace(problem, coordinates=np.full((49, 2), np.nan))
+    notes = {c.method: c.note for c in locality_order(broken, "auto").candidates}
+    assert notes["hilbert"] == "needs finite coordinates"
+    many = replace(problem, coordinates=np.zeros((49, 4)))
+    notes = {c.method: c.note for c in locality_order(many, "auto").candidates}
+    assert notes["rcb"] == "needs coordinates of three dimensions at most"
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_auto_where_there_is_nothing_to_order(n):
+    problem = LocalityProblem(np.empty((0, 2), np.int32), n, np.zeros((n, 2)))
+    assert not locality_order(problem, "auto").applied

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.mesh import ElementSet, Mesh, SetMap
-from meshprep.reorder import keep_parts, propagate
+from meshprep.reorder import followers, keep_parts, order_by_ends, propagate
 from meshprep_runtime import MeshprepError, Ordering
 
 
@@ -206,3 +206,21 @@ def test_against_the_slow_version(data):
     found = propagate(mesh, known)
     assert {n: o.new_to_old.tolist() for n, o in found.items()} == slow_propagate(mesh, known)
     assert list(found) == list(mesh.sets)
+
+
+def test_followers_are_tied_by_maps_and_unions():
+    sizes = {"a": 1, "b": 1, "c": 1, "u": 2, "d": 1, "e": 1, "f": 1}
+    mesh = mesh_of(sizes, {"a->b": [[0]], "d->u": [[0]], "e->f": [[0]]}, {"u": ("b", "c")})
+    assert followers(mesh, ["a"]) == {"a", "b", "c", "u", "d"}
+    assert followers(mesh, ["d"]) == {"a", "b", "c", "u", "d"}
+    assert followers(mesh, ["f"]) == {"e", "f"}
+    assert followers(mesh, []) == set()
+
+
+def test_rows_may_follow_by_their_ends():
+    mesh = mesh_of({"a": 3, "b": 5}, {"a->b": [[0, 4, 1], [2, 0, 3], [0, 3, 1]]})
+    known = {"b": Ordering.identity(5)}
+    assert propagate(mesh, known)["a"].new_to_old.tolist() == [2, 0, 1]
+    assert propagate(mesh, known, order_by_ends)["a"].new_to_old.tolist() == [1, 2, 0]
+    pairs = np.array([[3, 1], [0, 2], [1, 0]], np.int32)
+    assert order_by_ends(pairs).tolist() == [2, 1, 0]
