@@ -1,55 +1,142 @@
-"""Orderings of the points of a million cells against scipy's reverse Cuthill-McKee.
+"""Orders of points: cost against scipy's reverse Cuthill-McKee, growth with size, and quality.
 
-Bar: GPS within 3 times scipy's RCM, on the same graph.
+Bars: GPS on a million points of triangles within 2 times scipy's RCM; a star and a path of a
+million points and a complete graph of 3,000 within a second each.
+
+``python benchmarks/bench_order.py [FOLDER] [LARGEST]``: FOLDER holds Matrix Market graphs and
+their figures in ref.csv (generated graphs without one), LARGEST is the most points.
 """
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 from common import best, mesh_of, report
+from order_graphs import as_problem, reference, scipy_rcm, shapes, strips, synthetic, triangles
 
 from meshprep.geometry import centroids
-from meshprep.reorder import METHODS, LocalityProblem
-from meshprep.reorder.envelope import envelope
+from meshprep.incidence import Csr
+from meshprep.reorder import METHODS, LocalityProblem, envelope, figures
 from meshprep_runtime import Ordering
 
+METHOD_NAMES = [name for name in METHODS if name != "none"]
+BY_GRAPH = [name for name in METHOD_NAMES if not METHODS[name].needs_coordinates]
 
-def main() -> None:
-    """Print and save the table."""
-    rows = []
+
+def main(folder: Path | None = None, largest: int = 10_000_000) -> None:
+    """Print and save the tables."""
+    report("order", [row for case in _meshes() for row in _methods(*case)])
+    report("order-growth", _growth(largest))
+    report("order-shapes", _shapes())
+    report("order-quality", _quality(folder))
+
+
+def _meshes() -> list[tuple[str, LocalityProblem]]:
+    cases = []
     for kind in ("delaunay2d", "delaunay3d"):
         mesh = mesh_of(kind, 1_000_000)
-        shuffled = mesh.map("cells->nodes").table
-        xyz = centroids(mesh, "nodes")
-        order = METHODS["rcm"].function(LocalityProblem(shuffled, len(xyz), xyz))
-        ordered = Ordering.from_new_to_old(order)
-        cases = {"shuffled": (shuffled, xyz), "ordered": (ordered.old_to_new[shuffled], xyz[order])}
-        for state, (table, points) in cases.items():
-            rows += _case(f"{kind} {state}", LocalityProblem(table, len(points), points))
-    report("order", rows)
+        table, xyz = mesh.map("cells->nodes").table, centroids(mesh, "nodes")
+        assert xyz is not None
+        cases.append((f"{kind} shuffled", LocalityProblem(table, len(xyz), xyz)))
+        rcm = Ordering.from_new_to_old(METHODS["rcm"].function(cases[-1][1]))
+        ordered = LocalityProblem(rcm.old_to_new[table], len(xyz), rcm.apply(xyz))
+        cases.append((f"{kind} ordered", ordered))
+    return cases
 
 
-def _case(name: str, problem: LocalityProblem) -> list[dict[str, object]]:
-    _ = problem.graph  # every method gets the same graph for nothing
-    peer = best(lambda: METHODS["rcm"].function(problem))
-    rows = []
-    for method in ("rcm", "gps", "hilbert"):
+def _methods(name: str, problem: LocalityProblem) -> list[dict[str, Any]]:
+    graph = problem.graph  # every method gets the same graph for nothing
+    peer = best(lambda: scipy_rcm(graph))
+    rows = [_row(name, "scipy RCM", problem, peer, peer, scipy_rcm(graph))]
+    for method in METHOD_NAMES:
         function = METHODS[method].function
-        new_to_old = function(problem)
-        seconds = peer if method == "rcm" else best(lambda f=function: f(problem))
-        inverse = Ordering.from_new_to_old(new_to_old).old_to_new
-        found = envelope(problem.table, inverse)
-        rows.append(
-            {
-                "points of": name,
-                "method": method,
-                "seconds": seconds,
-                "against scipy RCM": seconds / peer,
-                "bandwidth": found.bandwidth,
-                "profile": f"{found.profile:.4g}",
-            }
-        )
+        seconds = best(lambda f=function: f(problem))
+        rows.append(_row(name, method, problem, seconds, peer, function(problem)))
     return rows
 
 
+def _row(
+    name: str,
+    method: str,
+    problem: LocalityProblem,
+    seconds: float,
+    peer: float,
+    new_to_old: np.ndarray,
+) -> dict[str, Any]:
+    found = figures(problem, Ordering.from_new_to_old(new_to_old).old_to_new)
+    return {
+        "points of": name,
+        "method": method,
+        "seconds": seconds,
+        "against scipy RCM": seconds / peer,
+        "bandwidth": found.bandwidth,
+        "profile": f"{found.profile:.4g}",
+        "rms wavefront": found.rms_wavefront,
+        "lines, runs of 256": found.lines,
+    }
+
+
+def _growth(largest: int) -> list[dict[str, Any]]:
+    rows = []
+    for n in (10**4, 10**5, 10**6, 10**7):
+        if n > largest:
+            break
+        for shuffled in (False, True):
+            problem = triangles(n, shuffled=shuffled)
+            how = "shuffled" if shuffled else "row by row"
+            rows.append(_nanoseconds(f"triangles {how}", problem, max(2, 10**6 // n)))
+    rows.append(_nanoseconds("strip shuffled", strips(10**6, 1), 3))
+    rows.append(_nanoseconds("100,000 strips shuffled", strips(10**6, 10**5), 3))
+    return rows
+
+
+def _nanoseconds(name: str, problem: LocalityProblem, times: int) -> dict[str, Any]:
+    graph, n = problem.graph, problem.n_points
+    row: dict[str, Any] = {"graph": name, "points": n}
+    row["scipy RCM, ns a point"] = best(lambda: scipy_rcm(graph), times) / n * 1e9
+    for method in BY_GRAPH:
+        seconds = best(lambda m=method: METHODS[m].function(problem), times)
+        row[f"{method}, ns a point"] = seconds / n * 1e9
+    return row
+
+
+def _shapes() -> list[dict[str, Any]]:
+    rows = []
+    for name, problem in shapes():
+        row: dict[str, Any] = {"graph": name, "edges": problem.graph.index.size // 2}
+        for method in BY_GRAPH:
+            row[f"{method}, s"] = best(lambda m=method, p=problem: METHODS[m].function(p))
+        rows.append(row)
+    return rows
+
+
+def _quality(folder: Path | None) -> list[dict[str, Any]]:
+    rows = []
+    graphs = synthetic() if folder is None else reference(folder)
+    for name, graph, told in graphs:
+        ours = {m: _both_ways(graph, METHODS[m].function(as_problem(graph))) for m in BY_GRAPH}
+        peer = _both_ways(graph, scipy_rcm(graph))
+        row = {"graph": name, "bandwidth scipy RCM": peer[0]}
+        if told:
+            row |= {"a GPS of 1976": int(told["refGPS_bw"]), "bound": int(told["bw_lower"])}
+        row |= {m: value[0] for m, value in ours.items()}
+        best_rcm = min(peer[1], int(told["GLRCM_prof"]) if told else peer[1])
+        row |= {"profile best RCM": best_rcm} | {f"{m} ": v[1] for m, v in ours.items()}
+        rows.append(row)
+    return rows
+
+
+def _both_ways(graph: Csr, new_to_old: np.ndarray) -> tuple[int, int]:
+    """Bandwidth, and the smaller profile of the order and of its reverse."""
+    place = Ordering.from_new_to_old(new_to_old).old_to_new
+    there, back = envelope(graph, place), envelope(graph, (place.size - 1 - place).astype(np.int32))
+    return there.bandwidth, min(there.profile, back.profile)
+
+
 if __name__ == "__main__":
-    main()
+    folders = [Path(word) for word in sys.argv[1:] if not word.isdigit()]
+    sizes = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    main(*folders[:1] or [None], *sizes[:1])

@@ -42,7 +42,8 @@ def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> NDArray[np
     offset = np.require(graph.offset, np.int64, ["C", "W"]).view(np.uint64)
     index = np.require(graph.index, np.int32, ["C", "W"]).view(np.uint32)
     order, bound, far = components(offset, index)
-    if bound.size > 2 or _mean_gap(offset, index) > LOCAL_GAP:
+    in_ranges = (order[bound[:-1]] == bound[:-1]).all()
+    if not in_ranges or _mean_gap(offset, index) > LOCAL_GAP:
         offset, index, far = _renumbered(offset, index, order, far)
     else:
         order = np.arange(offset.size - 1, dtype=np.uint32)

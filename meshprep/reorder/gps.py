@@ -63,11 +63,13 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
     """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
     out = np.empty((2, n), np.uint32)
-    # three rows of levels, a queue, and where its pieces begin
-    work = np.empty((3, n), np.int32), np.empty(n, np.uint32), np.empty(n + 1, np.int32)
+    # three rows of levels, a queue, where its pieces begin, and level sizes: nothing is allocated
+    # for a component, which would cost more than ordering a small one
+    bins, sizes = np.empty(n + 1, np.int32), np.empty(n, np.int32)
+    work = np.empty((3, n), np.int32), np.empty(n, np.uint32), bins, sizes
     tries = min(max(BUDGET // max(index.size, 1), 1), MAX_TRIES)
     sweeps = min(BUDGET // max(index.size, 1), MAX_SWEEPS)
-    effort = rounds, MANY if tries > 1 else FEW, tries > 1
+    effort = rounds, np.empty(MANY if tries > 1 else FEW, np.uint32), tries > 1
     for c in range(bound.size - 1):
         begin, end, best = bound[c], bound[c + 1], np.inf
         if end - begin == 1:
@@ -75,7 +77,8 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
         for t in range(min(tries, end - begin - 1)):
             start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
             best = _try_start(offset, index, begin, end, start, effort, best, work, out)
-        sweep(offset, index, out[0, begin:end], begin, sweeps, work[0])
+        if sweeps > 0:
+            sweep(offset, index, out[0, begin:end], begin, sweeps, work[0])
     return out[0]
 
 
@@ -102,20 +105,23 @@ def _try_start(
 
     Returns the lowest cost so far. ``out[1]`` is scratch.
     """
-    (levels, queue, bins), (rounds, n_candidates, both_ends) = work, effort
+    (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
     queue, out = queue[begin:end], out[:, begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        offset, index, begin, end, start, levels, queue, (rounds, n_candidates)
+        offset, index, begin, end, start, levels, queue, (rounds, chosen)
     )
     level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
-    size = np.zeros(depth, np.int32)
+    size = sizes[:depth]
+    size[:] = 0
     combine(offset, index, begin, end, level, other, state, queue, bins, size, narrow_v)
     v_first = offset[v + 1] - offset[v] <= offset[u + 1] - offset[u]
     if both_ends or not v_first:
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
-        cost = number(offset, index, u, begin, other, _backward(size), out[1])
+        _turn(size)
+        cost = number(offset, index, u, begin, other, size, out[1])
         best = _keep_better(cost, best, out)
+        _turn(size)
     if both_ends or v_first:
         cost = number(offset, index, v, begin, level, size, out[1])
         best = _keep_better(cost, best, out)
@@ -123,11 +129,11 @@ def _try_start(
 
 
 @njit(cache=True)
-def _backward(size: NDArray) -> NDArray:
-    out = np.empty_like(size)
-    for i in range(size.size):
-        out[i] = size[size.size - 1 - i]
-    return out
+def _turn(values: NDArray) -> None:
+    """Reverse in place."""
+    last = values.size - 1
+    for i in range(values.size // 2):
+        values[i], values[last - i] = values[last - i], values[i]
 
 
 @njit(cache=True)

@@ -106,13 +106,13 @@ def pseudo_diameter(
 ) -> tuple[int, int, int, int, int, bool]:
     """End points of a pseudo-diameter of the component ``begin..end-1`` [GPS76 algorithm I].
 
+    ``effort`` is the largest number of rounds, and an array for the vertices tried in each.
     Returns the ends ``v`` and ``u``, the rows of ``levels`` (three) that hold their
     levels, the number of levels from ``v`` (from ``u`` there are more only when ``rounds`` ran
     out), and whether the structure of ``v`` is not wider.
     """
     row_v, row_u, row_s = 0, 1, 2
-    n, (rounds, n_candidates) = end - begin, effort
-    chosen = np.empty(n_candidates, np.uint32)
+    n, (rounds, chosen) = end - begin, effort
     v = u = start
     levels[row_v, begin:end] = -1
     depth, width_v, last, _ = breadth_first(offset, index, v, levels[row_v], queue, n + 1)

@@ -41,6 +41,10 @@ def combine(
             size[level[p]] += 1
     count = _pieces(offset, index, begin, end, state, queue, bins[begin:])
     bound = bins[begin : begin + count + 1]
+    if count == 1:
+        _settle(queue[bound[0] : bound[1]], level, other, size, prefer_first)
+    if count < 2:
+        return
     for c in _largest_first(bound, end - begin):
         _settle(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
 

@@ -49,7 +49,8 @@ def number(
     numbered it, its highest is known when the next level has been numbered from it.
     O(vertices + edges).
     """
-    leftover, bound = np.empty(0, np.uint32), np.zeros(1, np.int64)
+    # stand-ins of the right types, replaced when there are leftovers
+    leftover, bound = out[:0], offset[:0].view(np.int64)
     bandwidth, profile, reverse_profile = 0, 0, 0
     first, tail, full = 0, 0, 0
     for depth in range(size.size + 1):

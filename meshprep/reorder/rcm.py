@@ -38,11 +38,12 @@ def _rcm(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArr
     """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
     out, queue = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    levels = np.empty((2, n), np.int32)
+    levels, sizes = np.empty((2, n), np.int32), np.empty(n, np.int32)
     for c in range(bound.size - 1):
         begin, end = bound[c], bound[c + 1]
         start, row, depth = _peripheral(offset, index, begin, end, far[c], levels, queue)
-        level, size = levels[row], np.zeros(depth, np.int32)
+        level, size = levels[row], sizes[:depth]
+        size[:] = 0
         for p in range(begin, end):
             size[level[p]] += 1
         # numbering plain levels by adjacency, lowest degree first, is Cuthill and McKee's

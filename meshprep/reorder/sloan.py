@@ -42,14 +42,14 @@ def _sloan(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDA
     """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
     out, queue = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    levels = np.empty((3, n), np.int32)
+    levels, chosen = np.empty((3, n), np.int32), np.empty(CANDIDATES, np.uint32)
     # the vertices of one priority: the first, and for each vertex the one behind and the one ahead
     first = np.full(DISTANCE * (n + 1) + GROWTH * (n + 1), -1, np.int32)
     behind, ahead, state = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int8)
     for c in range(bound.size - 1):
         begin, end = bound[c], bound[c + 1]
         start, _, _, row, _, _ = pseudo_diameter(
-            offset, index, begin, end, far[c], levels, queue, (ROUNDS, CANDIDATES)
+            offset, index, begin, end, far[c], levels, queue, (ROUNDS, chosen)
         )
         priority = levels[row]
         _first_priorities(offset, begin, end, priority)

@@ -20,7 +20,7 @@ def sweep(
     order : (size of the component,) uint32
         Its vertices, ``begin`` to ``begin + size - 1``.
     sweeps : int
-        0 leaves the order as it is.
+        How many; none leaves the order as it is.
     scratch : (2 or more, n) int32
         Overwritten in the component's range.
 
@@ -29,7 +29,7 @@ def sweep(
     O(sweeps x edges of the component): an exchange moves every lowest neighbour by at most one
     place, so that its gain is found by counting.
     """
-    if sweeps == 0 or order.size < 3:
+    if order.size < 3:
         return
     place, low = scratch[0], scratch[1]
     for i in range(order.size):

@@ -88,7 +88,7 @@ def ends(graph, start, rounds=ROUNDS):
     n = graph.n_rows
     levels, queue = np.zeros((3, n), np.int32), np.zeros(n, np.uint32)
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        *unsigned(graph), 0, n, start, levels, queue, (rounds, MANY)
+        *unsigned(graph), 0, n, start, levels, queue, (rounds, np.empty(MANY, np.uint32))
     )
     return int(v), int(u), levels[row_v], levels[row_u], depth, narrow_v
 
