@@ -8,9 +8,10 @@
 
 What the paper leaves quadratic is capped (candidates of the last level) or touched once
 (components, levels). Both directions of a numbering are measured and the better one is kept. The
-paper's rule picks the end; small graphs, where time does not matter, try both ends and several
-starts instead, and neighbours in the final order change places where the profile gains and the
-bandwidth does not grow (:mod:`sweep`).
+paper begins at the end of lower degree. Here it is the one whose levels more vertices have, so that
+a level is numbered from the one before, and neighbours in the order are neighbours in the mesh.
+Smaller graphs try both ends and several starts instead, and in the order of the smallest ones
+neighbours change places where the profile gains and the bandwidth does not grow (:mod:`sweep`).
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from .levels_number import number
 from .sweep import sweep
 
 # Small graphs, where time does not matter: starts for each component, and sweeps over the final
-# order, as many as keep each times the neighbours within the budget. Past some 10,000 points there
-# is one try and no sweep, and the cost of a point no longer depends on how many there are.
+# order, as many as keep each times the neighbours within the budget.
 BUDGET, MAX_TRIES, MAX_SWEEPS = 1 << 16, 8, 16
-# Vertices of the last level tried as the other end, with one try and with more; and how often the
-# search may begin again from a deeper one. [GPS76] tries all of them, without end.
+# Up to this many neighbours two starts at least, both ends of each and many candidates are tried;
+# what that costs, a larger graph spends on waiting for memory.
+MIDDLE = 1 << 20
+# Vertices of the last level tried as the other end, of large and of other graphs; and how often
+# the search may begin again from a deeper one. [GPS76] tries all of them, without end.
 FEW, MANY, MAX_ROUNDS = 3, 16, 12
 
 
@@ -67,9 +70,10 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
     # for a component, which would cost more than ordering a small one
     bins, sizes = np.empty(n + 1, np.int32), np.empty(n, np.int32)
     work = np.empty((3, n), np.int32), np.empty(n, np.uint32), bins, sizes
-    tries = min(max(BUDGET // max(index.size, 1), 1), MAX_TRIES)
-    sweeps = min(BUDGET // max(index.size, 1), MAX_SWEEPS)
-    effort = rounds, np.empty(MANY if tries > 1 else FEW, np.uint32), tries > 1
+    thorough, times = index.size <= MIDDLE, BUDGET // max(index.size, 1)
+    tries = min(max(times, 2), MAX_TRIES) if thorough else 1
+    sweeps = min(times, MAX_SWEEPS)
+    effort = rounds, np.empty(MANY if thorough else FEW, np.uint32), thorough
     for c in range(bound.size - 1):
         begin, end, best = bound[c], bound[c + 1], np.inf
         if end - begin == 1:
@@ -113,8 +117,9 @@ def _try_start(
     level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
     size = sizes[:depth]
     size[:] = 0
-    combine(offset, index, begin, end, level, other, state, queue, bins, size, narrow_v)
-    v_first = offset[v + 1] - offset[v] <= offset[u + 1] - offset[u]
+    moved = combine(offset, index, begin, end, level, other, state, queue, bins, size, narrow_v)
+    # from the end whose levels most vertices have: each is then next to one of the level before
+    v_first = 2 * moved <= end - begin
     if both_ends or not v_first:
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]

@@ -26,12 +26,13 @@ def combine(
     bins: NDArray,
     size: NDArray,
     prefer_first: bool,
-) -> None:
+) -> int:
     """Merge the levels from both ends into ``level`` [GPS76 algorithm II].
 
     ``other`` holds the levels from the second end and becomes those counted from the first.
     Vertices where both agree are settled; the connected pieces of the rest follow, largest first.
-    ``size``, zero on entry, receives the number of vertices of each level. O(n + edges).
+    ``size``, zero on entry, receives the number of vertices of each level. Returns how many took
+    the level of the second end where the two disagree. O(n + edges).
     """
     depth = size.size
     for p in range(begin, end):
@@ -42,11 +43,12 @@ def combine(
     count = _pieces(offset, index, begin, end, state, queue, bins[begin:])
     bound = bins[begin : begin + count + 1]
     if count == 1:
-        _settle(queue[bound[0] : bound[1]], level, other, size, prefer_first)
-    if count < 2:
-        return
-    for c in _largest_first(bound, end - begin):
-        _settle(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
+        return _settle(queue[bound[0] : bound[1]], level, other, size, prefer_first)
+    moved = 0
+    if count > 1:
+        for c in _largest_first(bound, end - begin):
+            moved += _settle(queue[bound[c] : bound[c + 1]], level, other, size, prefer_first)
+    return moved
 
 
 @njit(cache=True)
@@ -95,14 +97,19 @@ def _largest_first(bound: NDArray, n: int) -> NDArray:
 @njit(cache=True)
 def _settle(
     piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
-) -> None:
-    """Put one piece on the side where the widest level it touches stays narrower."""
+) -> int:
+    """Put one piece on the side where the widest level it touches stays narrower.
+
+    Returns its size when that is the second side, 0 when it is the first.
+    """
     first, second = _widest(piece, level, size), _widest(piece, other, size)
-    if second < first or (second == first and not prefer_first):
+    moves = second < first or (second == first and not prefer_first)
+    if moves:
         for p in piece:
             level[p] = other[p]
     for p in piece:
         size[level[p]] += 1
+    return piece.size if moves else 0
 
 
 @njit(cache=True)
