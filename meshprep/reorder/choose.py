@@ -29,7 +29,10 @@ TINY = LocalityProblem(np.array([[0, 1]], np.int32), 2, np.array([[0.0, 0.0], [1
 
 @dataclass(frozen=True)
 class Candidate:
-    """One method that was tried, its seconds and figures; ``note`` tells why there are none."""
+    """One method that was tried, its seconds and figures; ``note`` tells why there are none.
+
+    The graph of the points is made by the first method that needs it, and is in its seconds.
+    """
 
     method: str
     seconds: float = 0.0
