@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,8 +38,15 @@ class Cut:
     notes: Mapping[str, Any]
 
 
-def cut(numbering: Numbering, spec: LoopSpec, options: Options) -> Cut:
+def cut(
+    numbering: Numbering,
+    spec: LoopSpec,
+    options: Options,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Cut:
     """Cut a loop into blocks; the first loop over a set orders that set and what it reaches.
+
+    ``progress`` is told the share of a long search that is done.
 
     For the GPU points are grouped by the blocks that use them; for the CPU blocks are runs of the
     order that the loop streams through, and the points stay.
@@ -59,7 +66,7 @@ def cut(numbering: Numbering, spec: LoopSpec, options: Options) -> Cut:
         )
     name = options.partitioner if leads and (loop.maps or asked) else "contiguous"
     wishes = options.partition_options if leads and loop.maps else {}
-    blocks = _partition(numbering, loop, name, options, wishes)
+    blocks = _partition(numbering, loop, name, options, wishes, progress)
     if leads:
         numbering.move(loop.over, blocks.new_to_old, settle=True)
     # points that a loop streams through keep their band
@@ -69,11 +76,16 @@ def cut(numbering: Numbering, spec: LoopSpec, options: Options) -> Cut:
 
 
 def _partition(
-    numbering: Numbering, loop: Loop, name: str, options: Options, wishes: Mapping[str, Any]
+    numbering: Numbering,
+    loop: Loop,
+    name: str,
+    options: Options,
+    wishes: Mapping[str, Any],
+    progress: Callable[[float], None],
 ) -> Blocks:
     """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
     mesh = numbering.mesh
-    table, n_points, weight = _reached(numbering, loop, weighted="staged_bytes" in wishes)
+    table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in wishes)
     where = centroids(mesh, loop.over)
     where = None if where is None else numbering.ordering(loop.over).apply(where)
     base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
@@ -87,6 +99,8 @@ def _partition(
             point_bytes=weight,
             coordinates=None if where is None else where[rows],
             seed=options.seed,
+            written=written,
+            progress=progress,
         )
         blocks = partition(problem, name, wishes)
         orders.append(blocks.new_to_old + np.int32(base))
@@ -98,15 +112,18 @@ def _partition(
 
 def _reached(
     numbering: Numbering, loop: Loop, *, weighted: bool
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None]:
-    """All points the loop reaches as one table; bytes of each where they differ or count."""
+) -> tuple[NDArray[np.int32], int, NDArray[np.int32] | None, NDArray[np.bool_] | None]:
+    """All points the loop reaches as one table; bytes of each where they differ or count.
+
+    Last, which of them it writes; None where it writes none, as if it wrote them all.
+    """
     mesh = numbering.mesh
     tables: dict[str, list[NDArray[np.int32]]] = {}
     for name in loop.maps:
         m = numbering.map(name)
         tables.setdefault(m.to_set, []).append(m.table)
     if not tables:
-        return np.empty((mesh.size(loop.over), 0), np.int32), 0, None
+        return np.empty((mesh.size(loop.over), 0), np.int32), 0, None, None
     sizes = [mesh.size(points) for points in tables]
     beside = [t[0] if len(t) == 1 else np.hstack(t) for t in tables.values()]
     table, n_points = stack(beside, sizes)
@@ -115,7 +132,9 @@ def _reached(
     weight = (
         None if len(set(cost)) == 1 and not weighted else np.repeat(np.array(cost, np.int32), sizes)
     )
-    return table, n_points, weight
+    into = {mesh.map(name).to_set for name in loop.conflict_columns}
+    written = np.repeat([points in into for points in tables], sizes) if into else None
+    return table, n_points, weight, written
 
 
 def _settle_points(

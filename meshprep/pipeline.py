@@ -33,7 +33,7 @@ from .topology import derive
 __all__ = ["STAGES", "Options", "Prepared", "plan_request_maps", "prepare"]
 
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "renumbering")
-Progress = Callable[[int, int, str], None]
+Progress = Callable[[float, int, str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,8 @@ def prepare(
     keep_order : bool
         Leave the order of the sets that the mesh file holds, and plan on top of it.
     progress : callable
-        ``progress(done, total, name)`` is called before each stage.
+        ``progress(done, total, name)`` is called before each stage with the stages done, and during
+        a long one with fractions.
 
     Raises
     ------
@@ -86,7 +87,7 @@ def prepare(
     for spec in sorted(specs, key=lambda s: not s.loop.maps):
         own = options.for_loop(spec.options)
         with clock.stage("blocks and grouping"):
-            blocks = cut(numbering, spec, own)
+            blocks = cut(numbering, spec, own, clock.within)
         with clock.stage("colours and staging"):
             variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
         notes[spec.loop.name] = blocks.notes
@@ -104,13 +105,20 @@ class _Clock:
     def __init__(self, progress: Progress) -> None:
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self._progress = progress
+        self._now = STAGES[0]
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
+        self._now = name
         self._progress(STAGES.index(name), len(STAGES), name)
         start = time.perf_counter()
         yield
         self.seconds[name] = round(self.seconds[name] + time.perf_counter() - start, 4)
+
+    def within(self, share: float) -> None:
+        """A share of the stage under way is done."""
+        if share < 1.0:
+            self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
 
 
 def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh, list[LoopSpec]]:

@@ -22,7 +22,7 @@ from .mesh import Mesh
 from .pipeline import STAGES, Options, plan_request_maps, prepare
 from .report.orders import localities
 
-Progress = Callable[[int, int, str], None]
+Progress = Callable[[float, int, str], None]
 
 
 @dataclass(frozen=True)

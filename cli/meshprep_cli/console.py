@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-Report = Callable[[int, int, str], None]
+Report = Callable[[float, int, str], None]
 
 
 @contextmanager
@@ -26,8 +26,10 @@ def progress(quiet: bool) -> Iterator[Report]:
         yield _line
 
 
-def _line(done: int, total: int, name: str) -> None:
-    typer.echo(f"meshprep: [{done + 1}/{total}] {name}", err=True)
+def _line(done: float, total: int, name: str) -> None:
+    # a stage that is under way has its line already
+    if done == int(done):
+        typer.echo(f"meshprep: [{int(done) + 1}/{total}] {name}", err=True)
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def _bar() -> Iterator[Report]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("reading", total=None)
 
-        def report(done: int, total: int, name: str) -> None:
+        def report(done: float, total: int, name: str) -> None:
             bars.update(task, completed=done, total=total, description=name)
 
         yield report
