@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from .stopping import stop_if_asked
+
 Report = Callable[[float, int, str], None]
 
 
@@ -18,7 +20,7 @@ Report = Callable[[float, int, str], None]
 def progress(quiet: bool) -> Iterator[Report]:
     """A function ``(done, total, stage)``: a bar on a terminal, a line a stage elsewhere."""
     if quiet:
-        yield lambda done, total, name: None
+        yield lambda done, total, name: stop_if_asked()
     elif sys.stderr.isatty():
         with _bar() as report:
             yield report
@@ -27,6 +29,7 @@ def progress(quiet: bool) -> Iterator[Report]:
 
 
 def _line(done: float, total: int, name: str) -> None:
+    stop_if_asked()
     # a stage that is under way has its line already
     if done == int(done):
         typer.echo(f"meshprep: [{int(done) + 1}/{total}] {name}", err=True)
@@ -42,6 +45,7 @@ def _bar() -> Iterator[Report]:
         task = bars.add_task("reading", total=None)
 
         def report(done: float, total: int, name: str) -> None:
+            stop_if_asked()
             bars.update(task, completed=done, total=total, description=name)
 
         yield report

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -15,6 +13,7 @@ import typer
 from meshprep_runtime.errors import MeshprepError
 
 from . import apply, check, generate, info, loops, plan, reorder, report, restore
+from .stopping import stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
 
@@ -62,10 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"]
-    previous = _stop_on_term()
     try:
-        code = app(args=args, standalone_mode=False)
-        sys.stdout.flush()
+        with stoppable():
+            code = app(args=args, standalone_mode=False)
+            sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.
         return _explain(KeyboardInterrupt()) if code == INTERRUPTED else int(code or 0)
     except BrokenPipeError:
@@ -76,9 +75,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if trace:
             traceback.print_exc()
         return _explain(error)
-    finally:
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
 
 
 def _explain(error: BaseException) -> int:
@@ -102,18 +98,6 @@ def _explain(error: BaseException) -> int:
 def _fail(text: str, code: int) -> int:
     print(f"meshprep: error: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
     return code
-
-
-def _stop_on_term() -> signal.Handlers | None:
-    """SIGTERM ends the run as Ctrl-C does, so that temporary files are removed."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        return signal.signal(signal.SIGTERM, stop)  # type: ignore[return-value]
-    except ValueError:  # not in the main thread: the caller deals with signals
-        return None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+"""Ctrl-C and SIGTERM end a run between two stages at the latest, and leave nothing behind."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_asked = threading.Event()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Both signals raise KeyboardInterrupt, so that temporary files are removed."""
+    _asked.clear()
+    if threading.current_thread() is not threading.main_thread():
+        # the caller deals with signals
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, _stop) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def stop_if_asked() -> None:
+    """Raise KeyboardInterrupt once more where a callback of a library has swallowed it."""
+    if _asked.is_set():
+        raise KeyboardInterrupt
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    _asked.set()
+    raise KeyboardInterrupt
