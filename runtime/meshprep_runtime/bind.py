@@ -13,6 +13,8 @@ from .errors import MeshprepError
 from .loops import Access, Arg, Loop
 from .plan import LoopPlan
 
+AOS, SOA = "aos", "soa"
+Layout = str | Mapping[str, str]
 DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
@@ -25,6 +27,12 @@ class Slot:
     dtype: np.dtype
     shape: tuple[int, ...]
     rows: str | None
+    soa: bool = False
+
+    @property
+    def dim(self) -> int:
+        """Components of one element, or of a global."""
+        return self.shape[0] if self.soa or self.rows is None else self.shape[1]
 
     @property
     def written(self) -> bool:
@@ -32,48 +40,117 @@ class Slot:
         return self.access is not Access.READ
 
 
-def slots(loop_plan: LoopPlan) -> tuple[Slot, ...]:
+def slots(loop_plan: LoopPlan, layout: Layout = AOS) -> tuple[Slot, ...]:
     """One slot for each name in the loop, in the order of its arguments.
 
     Raises
     ------
     MeshprepError
-        For a dtype that loops do not run on, and for one dat with accesses that conflict: an
-        element could see what another one has or has not written yet [G10 section 9.2].
+        For a dtype that loops do not run on, an unknown layout, and for one dat with accesses that
+        conflict: an element could see what another one has or has not written yet [G10 9.2].
     """
+    layouts = _layouts(loop_plan.loop, layout)
     made: dict[str, tuple[Arg, Slot]] = {}
     for arg in loop_plan.loop.args:
-        slot = _slot(loop_plan, arg)
+        slot = _slot(loop_plan, arg, layouts.get(arg.name, AOS) == SOA)
         if arg.name in made:
             _check_together(loop_plan.loop, made[arg.name], (arg, slot))
         made.setdefault(arg.name, (arg, slot))
     return tuple(slot for _, slot in made.values())
 
 
-def bind(loop: Loop, wanted: Sequence[Slot], given: Mapping[str, Any]) -> list[NDArray]:
-    """The arrays in the order of the slots, as (n, dim) or (dim,); those only read are read-only.
+class Binder:
+    """Turns the arrays of a call into arrays that compiled code may trust.
 
-    Raises
-    ------
-    MeshprepError
-        For names that are missing or unknown; dtype, shape, layout; arrays that cannot be
-        written; memory that is written under one name and used under another.
+    What was bound last is kept, so that a call with the same arrays, or with a few others, checks
+    only what is new: about a microsecond an argument. Calls from several threads are safe.
     """
-    if len(given) != len(wanted) or any(s.name not in given for s in wanted):
-        raise _wrong_names(loop, wanted, given)
-    arrays = [_bound(loop, slot, given[slot.name]) for slot in wanted]
-    for i, slot in enumerate(wanted):
-        if slot.written:
-            for j, other in enumerate(wanted):
-                if i != j and np.may_share_memory(arrays[i], arrays[j]):
+
+    def __init__(self, loop: Loop, wanted: Sequence[Slot]) -> None:
+        self.loop = loop
+        self.wanted = tuple(wanted)
+        self._last: tuple[_Seen, ...] | None = None
+
+    def __call__(self, given: Mapping[str, Any]) -> list[NDArray]:
+        """The arrays in the order of the slots, flat; those only read are read-only.
+
+        Raises
+        ------
+        MeshprepError
+            For names that are missing or unknown; dtype, shape, layout; arrays that cannot be
+            written; memory that is written under one name and used under another.
+        """
+        wanted, last = self.wanted, self._last
+        if len(given) != len(wanted) or any(s.name not in given for s in wanted):
+            raise _wrong_names(self.loop, wanted, given)
+        fresh = [
+            i
+            for i, slot in enumerate(wanted)
+            if last is None or not last[i].still(given[slot.name])
+        ]
+        if last is not None and not fresh:
+            return [seen.view for seen in last]
+        seen = list(last) if last is not None else [_Seen(None, None, _NONE)] * len(wanted)
+        for i in fresh:
+            seen[i] = _see(self.loop, wanted[i], given[wanted[i].name])
+        self._check_shared(fresh, [s.view for s in seen])
+        self._last = tuple(seen)
+        return [s.view for s in seen]
+
+    def _check_shared(self, fresh: Sequence[int], views: Sequence[NDArray]) -> None:
+        for i, slot in enumerate(self.wanted):
+            for j, other in enumerate(self.wanted):
+                if i == j or not slot.written or not (i in fresh or j in fresh):
+                    continue
+                if np.may_share_memory(views[i], views[j]):
                     raise MeshprepError(
-                        f"loop '{loop.name}': arguments '{slot.name}' and '{other.name}' share "
-                        f"memory and '{slot.name}' is written: pass separate arrays"
+                        f"loop '{self.loop.name}': arguments '{slot.name}' and '{other.name}' "
+                        f"share memory and '{slot.name}' is written: pass separate arrays"
                     )
-    return arrays
 
 
-def _slot(loop_plan: LoopPlan, arg: Arg) -> Slot:
+class _Seen:
+    """What was given for one slot, and the view that was made of it."""
+
+    __slots__ = ("form", "value", "view")
+
+    def __init__(self, value: Any, form: object, view: NDArray) -> None:
+        self.value = value
+        self.form = form
+        self.view = view
+
+    def still(self, value: Any) -> bool:
+        """True when it is the same object and has not been given another form meanwhile."""
+        return value is self.value and _form(value) == self.form
+
+
+_NONE = np.zeros(0)
+
+
+def _form(value: Any) -> object:
+    if type(value) is np.ndarray:
+        return (value.shape, value.dtype, value.flags.writeable, value.flags.c_contiguous)
+    return (getattr(value, "shape", None), getattr(value, "dtype", None))
+
+
+def _see(loop: Loop, slot: Slot, value: Any) -> _Seen:
+    return _Seen(value, _form(value), _bound(loop, slot, value))
+
+
+def _layouts(loop: Loop, layout: Layout) -> Mapping[str, str]:
+    names = [a.name for a in loop.args if not a.is_global]
+    chosen = dict.fromkeys(names, layout) if isinstance(layout, str) else layout
+    for name, kind in chosen.items():
+        if kind not in (AOS, SOA):
+            raise MeshprepError(f"loop '{loop.name}': layout '{kind}' is unknown: use aos or soa")
+        if name not in names:
+            raise MeshprepError(
+                f"loop '{loop.name}': layout names '{name}', but its dats are {', '.join(names)}"
+            )
+    return chosen
+
+
+def _slot(loop_plan: LoopPlan, arg: Arg, soa: bool) -> Slot:
     dtype = np.dtype(arg.dtype)
     if dtype not in [np.dtype(d) for d in DTYPES]:
         raise MeshprepError(
@@ -83,7 +160,10 @@ def _slot(loop_plan: LoopPlan, arg: Arg) -> Slot:
     if arg.is_global:
         return Slot(arg.name, arg.access, dtype, (arg.dim,), None)
     rows = loop_plan.loop.over if arg.map is None else loop_plan.maps[arg.map].to_set
-    return Slot(arg.name, arg.access, dtype, (loop_plan.sizes[rows], arg.dim), rows)
+    n = loop_plan.sizes[rows]
+    # One component has one layout.
+    soa = soa and arg.dim > 1
+    return Slot(arg.name, arg.access, dtype, (arg.dim, n) if soa else (n, arg.dim), rows, soa)
 
 
 def _check_together(loop: Loop, first: tuple[Arg, Slot], second: tuple[Arg, Slot]) -> None:
@@ -104,11 +184,7 @@ def _check_together(loop: Loop, first: tuple[Arg, Slot], second: tuple[Arg, Slot
 def _bound(loop: Loop, slot: Slot, value: Any) -> NDArray:
     if slot.rows is None and not slot.written and isinstance(value, int | float | np.generic):
         value = _constant(loop, slot, value)
-    if type(value) is not np.ndarray and type(value) is not np.memmap:
-        raise MeshprepError(
-            f"loop '{loop.name}': argument '{slot.name}' is a {type(value).__name__}, "
-            "must be a NumPy array"
-        )
+    value = _as_numpy(loop, slot, value)
     flags = value.flags
     if (
         value.dtype != slot.dtype
@@ -117,10 +193,23 @@ def _bound(loop: Loop, slot: Slot, value: Any) -> NDArray:
         or (slot.written and not flags.writeable)
     ):
         raise _refusal(loop, slot, value)
-    view: NDArray = value.view(np.ndarray).reshape(slot.shape)
+    view: NDArray = value.view(np.ndarray).reshape(-1)
     if not slot.written:
         view.flags.writeable = False
     return view
+
+
+def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray:
+    """The array itself, or a view of another library's memory through DLPack, never a copy."""
+    if type(value) is np.ndarray or type(value) is np.memmap:
+        return value
+    where = f"loop '{loop.name}': argument '{slot.name}'"
+    if not isinstance(value, np.ndarray) and hasattr(value, "__dlpack__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise MeshprepError(f"{where} cannot be seen by NumPy: {error}") from None
+    raise MeshprepError(f"{where} is a {type(value).__name__}, must be a NumPy array")
 
 
 def _flat(slot: Slot, value: NDArray) -> bool:
@@ -150,7 +239,8 @@ def _refusal(loop: Loop, slot: Slot, value: NDArray) -> MeshprepError:
     if value.dtype != slot.dtype:
         return MeshprepError(f"{where} has dtype {value.dtype}, must be {slot.dtype}")
     if value.shape != slot.shape:
-        rows = "" if slot.rows is None else f", one row an element of '{slot.rows}'"
+        each = "column" if slot.soa else "row"
+        rows = "" if slot.rows is None else f", one {each} an element of '{slot.rows}'"
         short = f" or {slot.shape[:1]}" if slot.rows is not None and slot.shape[-1] == 1 else ""
         if not short or value.shape != slot.shape[:1]:
             return MeshprepError(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from .bind import bind, slots
-from .cpu import STRATEGIES, Executor, choose_strategy
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .bind import AOS, Binder, Layout, slots
+from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, choose_strategy, refusal
 from .errors import MeshprepError
 from .plan import LoopPlan, Variant
-from .structure import check_blocks, check_loop
+from .structure import check_loop, check_variant
 
 AUTO = "auto"
 GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -31,27 +34,40 @@ class ParLoop:
     strategy : str
         ``"sequential"``; ``"hierarchical"``: block colours one after the other, blocks of one
         colour in parallel [S19]; ``"auto"``: hierarchical where there are several threads and
-        the loop has blocks.
+        the loop has blocks. For comparison: ``"block-permute"``: the same, with the elements of a
+        block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
+        set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all
+        elements at once into a temporary array, which a second step sums.
+    layout : str or mapping of dat name to str
+        ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
+        that are not ``"aos"``.
     variant : str or None
         Which blocks; None takes those made for a CPU where the plan has them, else the default.
+    maps : mapping of map name to (n, arity) integers, optional
+        The solver's own maps, to be sure that the plan drives the same mesh.
+    fastmath : bool
+        Let the compiler reorder sums and assume that no value is inf or nan.
     boundscheck : bool
         Check every index inside the kernel, for finding mistakes in it; slow, one thread.
 
     Raises
     ------
     MeshprepError
-        For an unknown strategy or variant, a kernel with another number of parameters, a dat with
-        accesses that conflict.
+        For an unknown strategy, layout or variant, a kernel with another number of parameters, a
+        dat with accesses that conflict, maps that are not the plan's.
 
     Notes
     -----
     ``loop(x=x, q=q, res=res)`` runs over the whole set and changes the arrays in place. They are
-    NumPy arrays in the plan's numbering, C-contiguous, of exactly the declared dtype, of shape
-    ``(n, dim)``, or ``(n,)`` where dim is 1. Constants may be given as numbers.
+    NumPy arrays in the plan's numbering, or arrays that NumPy can see through DLPack, C-contiguous,
+    of exactly the declared dtype, of shape ``(n, dim)``, or ``(n,)`` where dim is 1. Constants
+    may be given as numbers. Arrays are checked when they are new; they are kept until the next
+    call.
 
-    The result does not depend on the number of threads. numba is imported, and the kernel
-    compiled, on the first call; equal kernels share compiled code for the life of the process.
-    Globals and closure values that the kernel uses are those of the first call.
+    The result does not depend on the number of threads; sums are taken in another order than in
+    a plain loop, so it equals that of one to rounding. numba is imported, and the kernel compiled,
+    on the first call; compiled code is kept on disk. Globals and closure values that the kernel
+    uses are those of the first call.
     """
 
     def __init__(
@@ -60,7 +76,10 @@ class ParLoop:
         plan: LoopPlan,
         *,
         strategy: str = AUTO,
+        layout: Layout = AOS,
         variant: str | None = None,
+        maps: Mapping[str, ArrayLike] | None = None,
+        fastmath: bool = False,
         boundscheck: bool = False,
     ) -> None:
         if not isinstance(plan, LoopPlan):
@@ -69,22 +88,19 @@ class ParLoop:
                 "pass plan['NAME']"
             )
         self.loop = plan.loop
-        where = f"loop '{self.loop.name}'"
-        if strategy not in (AUTO, *STRATEGIES):
-            raise MeshprepError(
-                f"{where}: strategy '{strategy}' is unknown: use {', '.join((AUTO, *STRATEGIES))}"
-            )
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
+        _check_maps(plan, maps or {})
         chosen = _variant(plan, variant)
         if chosen is not None:
-            check_blocks(f"{where}, variant '{chosen.name}'", chosen, plan.sizes[self.loop.over])
-        elif strategy == "hierarchical":
-            raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'sequential'")
+            check_variant(plan, chosen)
+        _check_strategy(plan, strategy, chosen is not None)
         _check_parameters(kernel, plan)
         self._wanted = strategy
-        self._slots = slots(plan)
-        self._executor = Executor(kernel, plan, self._slots, chosen, boundscheck)
+        self._slots = slots(plan, layout)
+        self._binder = Binder(self.loop, self._slots)
+        options = Options(boundscheck, fastmath)
+        self._executor = Executor(kernel, plan, self._slots, chosen, options)
 
     @property
     def strategy(self) -> str:
@@ -101,8 +117,7 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
-        bound = bind(self.loop, self._slots, arrays)
-        self._executor.run(self.strategy, bound)
+        self._executor.run(self.strategy, self._binder(arrays))
 
     def __repr__(self) -> str:
         names = ", ".join(s.name for s in self._slots)
@@ -114,6 +129,38 @@ def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
         return plan.variant(name) if name is not None else None
     cpu = next((v for v in plan.variants.values() if v.target == "cpu"), None)
     return plan.variant() if cpu is None else cpu
+
+
+def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
+    where = f"loop '{plan.loop.name}'"
+    if strategy not in (AUTO, *STRATEGIES):
+        raise MeshprepError(
+            f"{where}: strategy '{strategy}' is unknown: use {', '.join((AUTO, *STRATEGIES))}"
+        )
+    if strategy in NEED_BLOCKS and not has_blocks:
+        raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'sequential'")
+    if reason := refusal(plan.loop, strategy):
+        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
+
+
+def _check_maps(plan: LoopPlan, maps: Mapping[str, ArrayLike]) -> None:
+    where = f"loop '{plan.loop.name}'"
+    for name, given in maps.items():
+        if name not in plan.maps:
+            raise MeshprepError(f"{where} has no map '{name}': it has {', '.join(plan.maps)}")
+        table, own = np.asarray(given), plan.maps[name].table
+        if table.shape != own.shape:
+            raise MeshprepError(
+                f"{where}: map '{name}' has shape {table.shape}, but the plan's has {own.shape}: "
+                "the plan was made for another mesh"
+            )
+        rows = np.flatnonzero((table != own).any(axis=1))
+        if rows.size:
+            e = int(rows[0])
+            raise MeshprepError(
+                f"{where}: map '{name}' differs from the plan's at element {e}: {table[e].tolist()}"
+                f", not {own[e].tolist()}: renumber it by the plan's orderings, or make a new plan"
+            )
 
 
 def _check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:

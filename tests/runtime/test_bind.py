@@ -114,6 +114,87 @@ def test_shared_memory(loop, arrays):
     loop(**{**arrays, "q": both.reshape(24, 4), "adt": both[:24]})
 
 
+def test_arrays_are_checked_again_when_they_change(loop, arrays):
+    loop(**arrays)
+    once = arrays["res"].copy()
+    loop(**arrays)
+    assert np.array_equal(arrays["res"], 2 * once)
+    # Another array, the same one in another form, and one that shares memory with an old one.
+    with pytest.raises(MeshprepError, match="'q' has shape"):
+        loop(**{**arrays, "q": np.ones((23, 4))})
+    with pytest.raises(MeshprepError, match="'res' and 'q' share memory"):
+        loop(**{**arrays, "res": arrays["q"]})
+    read_only(arrays["res"])
+    with pytest.raises(MeshprepError, match="'res' is read-only"):
+        loop(**arrays)
+    assert np.array_equal(arrays["res"], 2 * once)
+
+
+def test_new_arrays_are_used(loop, arrays):
+    loop(**arrays)
+    other = {**arrays, "q": 3 * arrays["q"], "res": np.zeros((24, 4))}
+    loop(**other)
+    assert np.array_equal(other["res"], 3 * arrays["res"])
+
+
+class Foreign:
+    """An array of another library."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_are_taken_without_a_copy(loop, arrays):
+    res = np.zeros((24, 4))
+    loop(**{**arrays, "res": Foreign(res), "q": Foreign(arrays["q"])})
+    loop(**arrays)
+    assert np.array_equal(res, arrays["res"])
+    assert res.any()
+    with pytest.raises(MeshprepError, match="'q' cannot be seen by NumPy"):
+        loop(**{**arrays, "q": Foreign(np.ones((24, 4), dtype=">f8"))})
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("rows", "layout 'rows' is unknown: use aos or soa"),
+        ({"q": "soa", "p": "soa"}, "layout names 'p', but its dats are x, x, q"),
+    ],
+)
+def test_layouts_that_are_not(airfoil, layout, message):
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(res_calc, airfoil["res_calc"], layout=layout)
+    assert message.replace("x, x", "x") in str(error.value)
+
+
+def test_columns_where_components_come_first(airfoil, arrays):
+    loop = ParLoop(res_calc, airfoil["res_calc"], layout={"q": "soa"})
+    with pytest.raises(MeshprepError) as error:
+        loop(**arrays)
+    assert "'q' has shape (24, 4), must be (4, 24), one column an element of 'cells'" in str(
+        error.value
+    )
+
+
+def test_the_maps_of_a_solver(airfoil):
+    plan = airfoil["res_calc"]
+    own = {name: m.table.astype(np.int64) for name, m in plan.maps.items()}
+    ParLoop(res_calc, plan, maps=own)
+    own["edges->cells"][5] = [1, 2]
+    with pytest.raises(MeshprepError, match=r"'edges->cells' differs from the plan's at element 5"):
+        ParLoop(res_calc, plan, maps=own)
+    with pytest.raises(MeshprepError, match=r"has shape \(37, 2\), but the plan's has \(38, 2\)"):
+        ParLoop(res_calc, plan, maps={"edges->cells": own["edges->cells"][:-1]})
+    with pytest.raises(MeshprepError, match="has no map 'a->b': it has edges->nodes, edges->cells"):
+        ParLoop(res_calc, plan, maps={"a->b": own["edges->cells"]})
+
+
 def cell_loop(*args):
     return Loop("l", "cells", args)
 

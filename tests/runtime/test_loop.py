@@ -13,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
+from meshprep_runtime.cpu import STRATEGIES
+from meshprep_runtime.cpu.colouring import colour_elements
 
 BOTH = pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+ALL = pytest.mark.parametrize("strategy", STRATEGIES)
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 
 
@@ -77,19 +80,31 @@ def flow():
     return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
 
 
-def test_sequential_is_bit_equal_to_python(airfoil, flow):
-    check(res_calc, airfoil["res_calc"], flow, "sequential")
-
-
-def test_hierarchical_agrees_to_rounding(airfoil, flow):
-    ours = check(res_calc, airfoil["res_calc"], flow, "hierarchical", rtol=1e-13)
+@ALL
+def test_every_strategy_agrees_to_rounding(airfoil, flow, strategy):
+    ours = check(res_calc, airfoil["res_calc"], flow, strategy, rtol=1e-13)
     for name in ("x", "q", "adt"):
         assert np.array_equal(ours[name], flow[name])
 
 
 def test_a_loaded_plan_runs(airfoil, flow, tmp_path):
     airfoil.save(tmp_path / "a.plan.h5")
-    check(res_calc, Plan.load(tmp_path / "a.plan.h5")["res_calc"], flow, "sequential")
+    loaded = Plan.load(tmp_path / "a.plan.h5")["res_calc"]
+    check(res_calc, loaded, flow, "sequential", rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "layout"),
+    [("sequential", {"q": "soa"}), ("hierarchical", {"res": "soa"}), ("two-step", "soa")],
+)
+def test_layouts(airfoil, flow, strategy, layout):
+    names = ("x", "q", "res") if layout == "soa" else tuple(layout)
+    given = {k: v.T.copy() if k in names else v.copy() for k, v in flow.items()}
+    ParLoop(res_calc, airfoil["res_calc"], strategy=strategy, layout=layout)(**given)
+    expected = {k: v.copy() for k, v in flow.items()}
+    reference(res_calc, airfoil["res_calc"], expected)
+    res = given["res"].T if "res" in names else given["res"]
+    np.testing.assert_allclose(res, expected["res"], rtol=1e-13, atol=1e-13)
 
 
 def test_threads_do_not_change_the_result(airfoil, flow):
@@ -215,6 +230,61 @@ def test_every_access(slow, strategy, case, q):
     assert ours["high"][0] == max([-7, *arrays["d"]])
 
 
+def vectors(d, w, rw, inc_d, a1, a2, n1, n2, c, total, low, high):
+    for k in range(5):
+        w[k] = 2 * d[k % 3] + a1[k]
+        inc_d[k] += c[1] + a2[k]
+        n2[k] += d[0]
+    for k in range(3):
+        rw[k] = rw[k] * 3 + c[0] if rw[k] > 0 else rw[k]
+    n1[4] -= a2[0] * a1[1]
+    total[0] += d[0]
+    total[1] += 1
+    low[0] = min(low[0], d[0])
+    high[0] = max(high[0], d[0])
+
+
+VECTORS = Loop(
+    "vectors",
+    "cells",
+    (
+        Arg("d", READ, 3, "i4"),
+        Arg("w", WRITE, 5, "i8"),
+        Arg("rw", RW, 3, "i4"),
+        Arg("inc_d", INC, 5, "i8"),
+        Arg("a", READ, 5, "i4", "cells->p", (1, 0)),
+        Arg("n", INC, 5, "i8", "cells->p", (0, 1)),
+        Arg("c", READ, 2, "i4", is_global=True),
+        Arg("total", INC, 2, "i8", is_global=True),
+        Arg("low", Access.MIN, 1, "i4", is_global=True),
+        Arg("high", Access.MAX, 1, "i4", is_global=True),
+    ),
+)
+
+
+@pytest.mark.parametrize("layout", ["aos", "soa"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_chunks(slow, strategy, layout):
+    """Integers, so exact: full chunks, the last one, and rows of 5 and 3 values."""
+    for n, m, block_size in ((0, 1, 4), (3, 2, 2), (64, 9, 16), (131, 40, 50), (99, 1, 40)):
+        rng = np.random.default_rng(n)
+        sizes, table = {"cells": n, "p": m}, rng.integers(0, m, (n, 2))
+        plan = slow.plan(sizes, {"cells->p": table}, [VECTORS], (block_size,))["vectors"]
+        shapes = {a.name: (sizes["cells" if a.map is None else "p"], a.dim) for a in VECTORS.args}
+        given = {a.name: rng.integers(-50, 50, shapes[a.name]) for a in VECTORS.args[:6]}
+        given |= {"c": np.array([4, 5]), "total": np.array([100, 0])}
+        given |= {"low": np.array([3]), "high": np.array([-7])}
+        given = {a.name: given[a.name].astype(a.dtype) for a in VECTORS.args}
+        expected = {k: v.copy() for k, v in given.items()}
+        reference(vectors, plan, expected)
+        ours = {k: v.T.copy() if v.ndim == 2 and layout == "soa" else v for k, v in given.items()}
+        ParLoop(vectors, plan, strategy=strategy, layout=layout)(**ours)
+        for name, value in ours.items():
+            assert np.array_equal(
+                value if value.ndim == 1 or layout == "aos" else value.T, expected[name]
+            ), name
+
+
 def scale(a1, a2, b1, b2, k):
     b1[0] += a1[0] * k[0]
     b2[0] += a2[0]
@@ -312,7 +382,7 @@ def test_auto_follows_the_threads(airfoil):
 def test_a_loop_without_blocks(airfoil, flow):
     bare = replace(airfoil["res_calc"], variants={}, default="")
     assert ParLoop(res_calc, bare).strategy == "sequential"
-    check(res_calc, bare, flow, "auto")
+    check(res_calc, bare, flow, "auto", rtol=1e-13)
     with pytest.raises(MeshprepError, match="has no blocks in this plan"):
         ParLoop(res_calc, bare, strategy="hierarchical")
 
@@ -330,7 +400,8 @@ def test_unknown_names(airfoil):
     with pytest.raises(MeshprepError) as error:
         ParLoop(res_calc, airfoil["res_calc"], strategy="warp")
     assert str(error.value) == (
-        "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical"
+        "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical, "
+        "global-colouring, two-step, block-permute, full-permute"
     )
     with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
         ParLoop(res_calc, airfoil["res_calc"], variant="s9")
@@ -445,3 +516,53 @@ except MissingPackageError as error:
     print(error)
 """
     assert in_a_process(code) == "running loops needs numba: pip install numba\n"
+
+
+def slow_colours(plan):
+    """First-fit with sets, one element after the other."""
+    seen, colours = {}, []
+    for e in range(plan.sizes[plan.loop.over]):
+        points = [
+            (plan.maps[name].to_set, int(plan.maps[name].table[e, k]))
+            for name, columns in plan.loop.conflict_columns.items()
+            for k in columns
+        ]
+        taken = set().union(*(seen.get(p, set()) for p in points)) if points else set()
+        colours.append(next(c for c in range(len(taken) + 1) if c not in taken))
+        for p in points:
+            seen.setdefault(p, set()).add(colours[-1])
+    return colours
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (40, 6), (200, 2)])
+def test_colours_of_the_whole_set(slow, n, m):
+    """200 elements on 2 points: more than 64 colours."""
+    rng = np.random.default_rng(n)
+    args = (Arg("a", INC, 1, "f8", "cells->p", (0,)), Arg("b", INC, 1, "f8", "cells->p", (1,)))
+    tables = {"cells->p": rng.integers(0, m, (n, 2))}
+    plan = slow.plan({"cells": n, "p": m}, tables, [Loop("l", "cells", args)])["l"]
+    assert colour_elements(plan).tolist() == slow_colours(plan)
+
+
+def test_two_steps_only_sum(slow):
+    plan = edge_plan(slow, Arg("v", RW, 1, "f8", "edges->cells", (0,)))
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(lambda v: None, plan, strategy="two-step")
+    assert str(error.value) == (
+        "loop 'loop': strategy 'two-step' cannot run it: argument 'v' is rw through a map, "
+        "and only sums wait"
+    )
+
+
+def test_constants_are_single_beside_single(slow):
+    """numba would compute 0.1 * a in f8, and round once less than NumPy does."""
+    args = (Arg("a", READ, 1, "f4"), Arg("b", WRITE, 1, "f4"))
+    plan = edge_plan(slow, *args)
+
+    def tenth(a, b):
+        b[0] = 0.1 * a[0] + 0.3
+
+    a = np.random.default_rng(3).random(plan.sizes["edges"]).astype("f4")
+    b = np.zeros_like(a)
+    ParLoop(tenth, plan, strategy="sequential")(a=a, b=b)
+    assert np.array_equal(b, np.float32(0.1) * a + np.float32(0.3))

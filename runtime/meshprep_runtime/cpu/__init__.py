@@ -1,6 +1,8 @@
 """Loops on the CPU: strategies, generated code, compiled by numba on first use."""
 
-from .executor import Executor, choose_strategy
-from .source import STRATEGIES
+from .executor import Executor, Options, choose_strategy
+from .schedule import NEED_BLOCKS, SCHEDULES, refusal
 
-__all__ = ["STRATEGIES", "Executor", "choose_strategy"]
+STRATEGIES = tuple(SCHEDULES)
+
+__all__ = ["NEED_BLOCKS", "STRATEGIES", "Executor", "Options", "choose_strategy", "refusal"]

@@ -1,10 +1,11 @@
-"""Runs a bound loop on the CPU: generates, compiles and keeps its code, and launches it."""
+"""Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 from ..bind import Slot
 from ..errors import MeshprepError, MissingPackageError
 from ..plan import LoopPlan, Variant
-from .kernel import fresh, reach
+from .elements import Elements, can_chunk
 from .report import compile_error
-from .source import STRATEGIES, elements_source
+from .rows import Row, rows_of
+from .schedule import SCHEDULES, Schedule
+from .source import parallel, sequential
+from .two_step import PointSums, temporaries
 
 MAX_KEPT = 256
 
@@ -41,6 +45,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_launch.after_fork)
 
 
+@dataclass(frozen=True)
+class Options:
+    """How kernels are compiled."""
+
+    boundscheck: bool = False
+    fastmath: bool = False
+
+
 class Executor:
     """The arrays of the plan that a loop needs, and its compiled code for each strategy."""
 
@@ -50,50 +62,81 @@ class Executor:
         plan: LoopPlan,
         slots: Sequence[Slot],
         variant: Variant | None,
-        boundscheck: bool,
+        options: Options,
     ) -> None:
         self.kernel = kernel
+        self.plan = plan
         self.loop = plan.loop
         self.variant = variant
         self.slots = slots
-        self.boundscheck = boundscheck
-        self._compiled: dict[str, Any] = {}
-        none = np.zeros(1, dtype=np.int64)
-        blocks: tuple[NDArray, ...] = (none, none, none[:0])
-        if variant is not None:
-            blocks = (variant.block_offset, variant.block_colour_offset, variant.block_order)
-        maps = [plan.maps[name].table.view(np.uint32) for name in plan.loop.maps]
-        self._fixed = (plan.sizes[plan.loop.over], *blocks, *maps)
+        self.options = options
+        self._ready: dict[str, Callable[[Sequence[NDArray]], None]] = {}
 
     def run(self, strategy: str, arrays: Sequence[NDArray]) -> None:
-        """Run the loop on arrays that :func:`bind` has checked."""
-        parallel = STRATEGIES[strategy][1]
-        call = self._compiled.get(strategy)
-        if call is None:
-            call = self._compiled[strategy] = self._compile(strategy, arrays)
-        if not parallel:
-            call(*self._fixed, *arrays)
-            return
+        """Run the loop on arrays that a Binder has checked."""
+        ready = self._ready.get(strategy)
+        if ready is None:
+            ready = self._ready[strategy] = self._prepare(strategy, arrays)
+        ready(arrays)
+
+    def _prepare(self, strategy: str, arrays: Sequence[NDArray]) -> Callable[..., None]:
+        import_numba()
+        schedule = SCHEDULES[strategy](self.plan, self.variant)
+        rows = rows_of(self.loop, self.slots)
+        tables = [self.plan.maps[name].table for name in self.loop.maps]
+        if schedule.maps_permuted:
+            tables = [table[schedule.order] for table in tables]
+        fixed: list[NDArray] = [schedule.range_offset, schedule.phase_offset, schedule.range_order]
+        fixed += [schedule.order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
+        sums: list[PointSums] = []
+        names = [f"m{i}" for i in range(len(tables))]
+        if strategy == "two-step":
+            rows, sums = temporaries(self.plan, self.slots, rows)
+            names += [name for s in sums for name in s.names]
+            fixed += [part for s in sums for part in s.parts]
+        names += [f"s{i}" for i in range(len(self.slots))]
+        text = self._text(schedule, rows, names)
+        call = self._compiled(text, schedule.parallel, (*fixed, *arrays))
+        if not schedule.parallel:
+            return lambda given: call(1, *fixed, *given)
+        steps = [(call, tuple(fixed), None)] + [
+            (self._compiled(s.text, True, (*s.arrays, arrays[s.slot])), s.arrays, s.slot)
+            for s in sums
+        ]
+        return lambda given: self._launch(steps, given)
+
+    def _text(self, schedule: Schedule, rows: tuple[Row, ...], names: Sequence[str]) -> str:
+        permuted = schedule.order.size > 0
+        elements = Elements(
+            rows, tuple(names), permuted, schedule.maps_permuted, chunks=can_chunk(rows)
+        )
+        make = parallel if schedule.parallel else sequential
+        return f"{elements.text()}\n\n{make(names, self.slots)}"
+
+    def _launch(self, steps: Sequence[Any], given: Sequence[NDArray]) -> None:
         _refuse_after_fork(self.loop.name)
+        threads = import_numba().get_num_threads()
         with _launch.lock:
             _launch.used = True
-            try:
-                call(*self._fixed, *arrays)
-            except SystemError as error:
-                # How an exception in a thread arrives here.
-                raise error.__cause__ or error from None
+            for call, fixed, slot in steps:
+                call(threads, *fixed, *(given if slot is None else (given[slot],)))
 
-    def _compile(self, strategy: str, arrays: Sequence[NDArray]) -> Any:
-        numba = import_numba()
-        make, parallel = STRATEGIES[strategy]
-        text = elements_source(self.loop, self.slots) + "\n\n" + make(self.loop, self.slots)
-        key = (reach(self.kernel), text, strategy, self.boundscheck)
+    def _compiled(self, text: str, parallel: bool, arrays: Sequence[NDArray]) -> Any:
+        from .build import Request, build
+
+        dtypes = {slot.dtype.str for slot in self.slots}
+        single = "<f4" in dtypes and "<f8" not in dtypes
+        request = Request(
+            self.kernel, text, parallel, self.options.boundscheck, self.options.fastmath, single
+        )
+        key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
         with _keeping:
-            call = _kept.get(key) or _build(numba, self.kernel, text, parallel, self.boundscheck)
-            try:
-                call.compile(tuple(numba.typeof(a) for a in (*self._fixed, *arrays)))
-            except Exception as error:  # numba's own and, for some bytecode, others.
-                raise compile_error(self.kernel, self.loop, self.slots, error) from error
+            call = _kept.get(key)
+            if call is None:
+                try:
+                    call = build(request, arrays)
+                except Exception as error:  # numba's own and, for some bytecode, others.
+                    raise compile_error(self.kernel, self.loop, self.slots, error) from error
             if len(_kept) >= MAX_KEPT:
                 del _kept[next(iter(_kept))]
             _kept[key] = call
@@ -113,19 +156,6 @@ def import_numba() -> Any:
     except ModuleNotFoundError as error:
         raise MissingPackageError("running loops needs numba: pip install numba") from error
     return numba
-
-
-def _build(
-    numba: Any, kernel: Callable[..., None], text: str, parallel: bool, boundscheck: bool
-) -> Any:
-    """Compiled ``run`` of a generated text. Nothing is kept on disk, so nothing there is stale."""
-    # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
-    common = {"error_model": "numpy", "boundscheck": boundscheck}
-    scope: dict[str, Any] = {"np": np, "prange": numba.prange}
-    scope["kernel"] = fresh(kernel, lambda f, own: numba.jit(**(common | own))(f))
-    exec(compile(text, "<meshprep loop>", "exec"), scope)
-    scope["elements"] = numba.jit(**common)(scope["elements"])
-    return numba.jit(parallel=parallel and not boundscheck, **common)(scope["run"])
 
 
 def _refuse_after_fork(name: str) -> None:

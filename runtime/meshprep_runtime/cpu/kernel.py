@@ -4,16 +4,20 @@ numba keeps what a function's globals were when it was first compiled. So a kern
 from a copy of the function, with the functions it calls, and the copy is kept under a key that
 holds the code and every value it reaches: a changed constant or helper makes a new key.
 Functions that are reached as attributes of a module are numba's, and keep numba's habits.
+Functions of NumPy and of the standard library count by name: their version is in the key.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Hashable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+
+KNOWN_PACKAGES = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
 
 
 def reach(kernel: Callable[..., None]) -> Hashable:
@@ -24,21 +28,37 @@ def reach(kernel: Callable[..., None]) -> Hashable:
     return _describe(kernel, set(), ())
 
 
-def fresh(kernel: Callable[..., None], jit: Callable[..., Any]) -> Any:
+def stable(key: Hashable) -> object | None:
+    """The key of :func:`reach` in words that mean the same in another process.
+
+    None where it holds an object that counts by identity. O(code).
+    """
+    try:
+        return _words(key)
+    except _Unstable:
+        return None
+
+
+def fresh(kernel: Callable[..., None], jit: Callable[..., Any], single: bool = False) -> Any:
     """Compile a copy of the kernel and of the functions it reaches, with their present globals.
 
     Parameters
     ----------
     kernel : function, or one compiled by numba
     jit : function
-        ``jit(function, options)`` returns the compiled function; ``options`` are those of a
-        function that the user has compiled, else empty.
+        ``jit(function, options, is_kernel)`` returns the compiled function; ``options`` are those
+        of a function that the user has compiled, else empty.
+    single : bool
+        Take constants, in the code and reached from it, for ``f4``, as NumPy does beside ``f4``;
+        numba takes them for ``f8`` and would compute everything in ``f8``.
     """
-    return _copy(kernel, jit, {})
+    return _copy(kernel, jit, {}, single)
 
 
 def _describe(value: Any, seen: set[int], names: tuple[str, ...]) -> Hashable:
     function = getattr(value, "py_func", value)
+    if _is_known(function):
+        return ("known", function.__module__, function.__name__)
     if isinstance(function, FunctionType):
         return _describe_function(function, _options(value), seen)
     if isinstance(value, ModuleType):
@@ -69,6 +89,34 @@ def _describe_function(function: FunctionType, options: dict[str, Any], seen: se
     return ("function", function.__code__, settings, tuple(reached), tuple(cells), defaults)
 
 
+def _is_known(value: Any) -> bool:
+    """True for what a package of a known version holds under its own name."""
+    package, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if isinstance(value, np.ufunc):
+        package = "numpy"
+    if not isinstance(package, str) or package.partition(".")[0] not in KNOWN_PACKAGES:
+        return False
+    return isinstance(name, str) and getattr(sys.modules.get(package), name, None) is value
+
+
+class _Unstable(Exception):
+    pass
+
+
+def _words(key: Hashable) -> object:
+    if isinstance(key, _Same):
+        raise _Unstable
+    if isinstance(key, tuple):
+        return tuple(_words(k) for k in key)
+    if isinstance(key, frozenset):
+        return sorted(repr(_words(k)) for k in key)
+    if isinstance(key, CodeType):
+        names = (key.co_names, key.co_varnames, key.co_freevars, key.co_cellvars)
+        shape = (key.co_name, key.co_flags, key.co_argcount)
+        return (*shape, key.co_code, key.co_exceptiontable, names, _words(key.co_consts))
+    return (type(key).__name__, repr(key))
+
+
 class _Same:
     """Equal only to itself; keeps the object alive, so that its identity is not given away."""
 
@@ -82,21 +130,28 @@ class _Same:
         return id(self.value)
 
 
-def _copy(value: Any, jit: Callable[..., Any], made: dict[int, Any]) -> Any:
+def _copy(value: Any, jit: Callable[..., Any], made: dict[int, Any], single: bool) -> Any:
     function = getattr(value, "py_func", value)
-    if not isinstance(function, FunctionType):
-        return value
+    if not isinstance(function, FunctionType) or _is_known(function):
+        return np.float32(value) if single and type(value) is float else value
     if id(function) in made:
         return made[id(function)]
     scope: dict[str, Any] = {"__name__": function.__module__}
     cells = tuple(CellType() for _ in function.__closure__ or ())
-    twin = FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
+    code = _single(function.__code__) if single else function.__code__
+    twin = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
     # Noted before its callees are copied, for functions that call themselves.
-    made[id(function)] = compiled = jit(twin, _options(value))
-    scope |= {n: _copy(v, jit, made) for n, v in _globals(function)}
+    made[id(function)] = compiled = jit(twin, _options(value), not made)
+    scope |= {n: _copy(v, jit, made, single) for n, v in _globals(function)}
     for cell, old in zip(cells, function.__closure__ or (), strict=True):
-        cell.cell_contents = _copy(old.cell_contents, jit, made)
+        cell.cell_contents = _copy(old.cell_contents, jit, made, single)
     return compiled
+
+
+def _single(code: CodeType) -> CodeType:
+    """The code with its ``f8`` constants as ``f4``."""
+    constants = tuple(np.float32(c) if type(c) is float else c for c in code.co_consts)
+    return code.replace(co_consts=constants)
 
 
 def _options(value: Any) -> dict[str, Any]:

@@ -1,107 +1,98 @@
-"""The text of the loop around a kernel: one function of the arguments a strategy.
-
-``elements`` runs a range of elements one after the other; each strategy decides on the ranges.
-Maps come as unsigned integers, which spares the test for negative indices that numba would make.
-"""
+"""The text of the function that one call runs: it hands ranges of elements to threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..bind import Slot
-from ..loops import Access, Arg, Loop
-
-ELEMENTS = """\
-def elements(start, stop, {params}):
-    for e in range(np.uint64(start), np.uint64(stop)):
-        kernel({values})
-"""
+from ..loops import Access
+from .elements import COMBINED
 
 SEQUENTIAL = """\
-def run(n, block_offset, colour_offset, block_order, {params}):
-    elements(0, n, {params})
+def run(threads, range_offset, phase_offset, range_order, order, {params}):
+    for b in range(range_order.size):
+        elements(range_offset[b], range_offset[b + 1], order, {params})
 """
 
-# Every block reduces into a row of its own; the rows are combined in the order of the blocks, so
-# that the result does not depend on the threads.
-HIERARCHICAL = """\
-def run(n, block_offset, colour_offset, block_order, {params}):
-{prepare}    for colour in range(colour_offset.size - 1):
-        for i in prange(colour_offset[colour], colour_offset[colour + 1]):
-            b = block_order[i]
-            elements(block_offset[b], block_offset[b + 1], {passed})
+# One parallel region for the whole loop. A thread takes the next range off a counter and waits
+# until all ranges of earlier phases are done. Ranges are taken in order, so whatever a thread
+# waits for is being run by another one, however many there are: no deadlock, and no barrier.
+PARALLEL = """\
+def run(threads, range_offset, phase_offset, range_order, order, {params}):
+{prepare}    counters = np.zeros(48, np.int64)
+    for thread in prange(threads):
+        phase = 0
+        i = fetch_add(counters, TAKEN)
+        while i < range_order.size:
+            while i >= phase_offset[phase + 1]:
+                phase += 1
+            while look(counters, DONE) < phase_offset[phase] and look(counters, FAILED) == 0:
+                rest()
+            if look(counters, FAILED) > 0:
+                break
+            b = range_order[i]
+            start, stop = range_offset[b], range_offset[b + 1]
+            if raises(elements, start, stop, order, {passed}):
+                counters[WHERE] = b
+                fetch_add(counters, FAILED)
+            fetch_add(counters, DONE)
+            i = fetch_add(counters, TAKEN)
+    if counters[FAILED] > 0:
+        # Once more on this thread, where exceptions arrive.
+        b = counters[WHERE]
+        elements(range_offset[b], range_offset[b + 1], order, {passed})
+        raise RuntimeError("the kernel raised an exception on one of several threads")
 {combine}"""
+# Far enough apart for each to have cache lines of its own.
+COUNTERS = {"TAKEN": 0, "DONE": 16, "FAILED": 32, "WHERE": 33}
 
+# Every range reduces into a row of its own; the rows are combined in the order of the ranges, so
+# that the result does not depend on the threads.
 PREPARE = """\
-    part_{name} = np.empty((block_order.size, {name}.size), {name}.dtype)
+    part_{name} = np.empty((range_order.size, {name}.size), {name}.dtype)
     part_{name}[:] = {start}
 """
 
 COMBINE = """\
-    for b in range(block_order.size):
+    for b in range(range_order.size):
         for k in range({name}.size):
             {name}[k] = {combined}
 """
 
-# Access of a reduction: what a block starts from, and how its part joins the others.
-REDUCTIONS = {
-    Access.INC: ("0", "{name}[k] + part_{name}[b, k]"),
-    Access.MIN: ("{name}", "min({name}[k], part_{name}[b, k])"),
-    Access.MAX: ("{name}", "max({name}[k], part_{name}[b, k])"),
-}
+SUM = """\
+def run(threads, point_offset, place, found, total):
+    for p in prange(point_offset.size - 1):
+        for i in range(point_offset[p], point_offset[p + 1]):
+{body}"""
 
 
-def elements_source(loop: Loop, slots: Sequence[Slot]) -> str:
-    """The function that runs a range of elements in order."""
-    return ELEMENTS.format(params=_params(loop, slots), values=_values(loop, slots))
+def sequential(params: Sequence[str], slots: Sequence[Slot]) -> str:
+    """Every range in order, on one thread."""
+    return SEQUENTIAL.format(params=", ".join(params))
 
 
-def sequential(loop: Loop, slots: Sequence[Slot]) -> str:
-    """Every element in order, on one thread: the reference."""
-    return SEQUENTIAL.format(params=_params(loop, slots))
-
-
-def hierarchical(loop: Loop, slots: Sequence[Slot]) -> str:
-    """Block colours one after the other, the blocks of one in parallel [S19, G12 section 4]."""
+def parallel(params: Sequence[str], slots: Sequence[Slot]) -> str:
+    """The ranges of each phase on all threads."""
     prepare = combine = ""
-    passed = [f"m{i}" for i in range(len(loop.maps))]
+    passed = list(params)
     for i, slot in enumerate(slots):
+        name = f"s{i}"
         if slot.rows is None and slot.written:
-            start, combined = (t.format(name=f"s{i}") for t in REDUCTIONS[slot.access])
-            prepare += PREPARE.format(name=f"s{i}", start=start)
-            combine += COMBINE.format(name=f"s{i}", combined=combined)
-            passed.append(f"part_s{i}[b]")
-        else:
-            passed.append(f"s{i}")
-    return HIERARCHICAL.format(
-        params=_params(loop, slots), prepare=prepare, combine=combine, passed=", ".join(passed)
+            start = "0" if slot.access is Access.INC else name
+            value = COMBINED[slot.access].format(total=f"{name}[k]", value=f"part_{name}[b, k]")
+            prepare += PREPARE.format(name=name, start=start)
+            combine += COMBINE.format(name=name, combined=value)
+            passed[passed.index(name)] = f"part_{name}[b]"
+    return PARALLEL.format(
+        params=", ".join(params), prepare=prepare, combine=combine, passed=", ".join(passed)
     )
 
 
-Source = Callable[[Loop, Sequence[Slot]], str]
-
-# Name of a strategy -> (text of its function, whether numba runs it on several threads).
-STRATEGIES: dict[str, tuple[Source, bool]] = {
-    "sequential": (sequential, False),
-    "hierarchical": (hierarchical, True),
-}
-
-
-def _params(loop: Loop, slots: Sequence[Slot]) -> str:
-    return ", ".join(
-        [f"m{i}" for i in range(len(loop.maps))] + [f"s{i}" for i in range(len(slots))]
-    )
-
-
-def _values(loop: Loop, slots: Sequence[Slot]) -> str:
-    place = {slot.name: f"s{i}" for i, slot in enumerate(slots)}
-    return ", ".join(row for arg in loop.args for row in _rows(loop, arg, place[arg.name]))
-
-
-def _rows(loop: Loop, arg: Arg, slot: str) -> list[str]:
-    if arg.is_global:
-        return [slot]
-    if arg.map is None:
-        return [f"{slot}[e]"]
-    m = loop.maps.index(arg.map)
-    return [f"{slot}[m{m}[e, {k}]]" for k in arg.index]
+def point_sums(slot: Slot) -> str:
+    """The second step of two: each point adds up what its elements found."""
+    soa = slot.soa and slot.dim > 1
+    body = ""
+    for k in range(slot.dim):
+        target = f"{k} * (point_offset.size - 1) + p" if soa else f"p * {slot.dim} + {k}"
+        body += f"            total[{target}] += found[place[i] * {slot.dim} + {k}]\n"
+    return SUM.format(body=body)

@@ -1,0 +1,87 @@
+"""From the text of a loop and a kernel to machine code, taken from disk where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from . import cache, threads, vectors
+from .kernel import fresh, reach, stable
+from .source import COUNTERS
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compile, and how."""
+
+    kernel: Callable[..., None]
+    text: str
+    parallel: bool
+    boundscheck: bool
+    fastmath: bool
+    single: bool
+
+    def key(self) -> Hashable:
+        """Equal for requests that give the same machine code."""
+        return (reach(self.kernel), *self.options())
+
+    def options(self) -> tuple[Hashable, ...]:
+        """All but the kernel."""
+        return (self.text, self.parallel, self.boundscheck, self.fastmath, self.single)
+
+
+def build(request: Request, arrays: Sequence[NDArray]) -> Callable[..., None]:
+    """The compiled ``run(threads, *arrays)`` for arrays of these types; it checks nothing."""
+    signature = (numba.int64, *(numba.typeof(a) for a in arrays))
+    known = stable(reach(request.kernel))
+    kept = None
+    if known is not None and not request.boundscheck:
+        kept = cache.module(_name(request, known, signature), request.text)
+    try:
+        return _compile(request, kept, signature)
+    except OSError:
+        # The folder went away, or is full.
+        return _compile(request, None, signature)
+
+
+def _name(request: Request, known: object, signature: Sequence[Any]) -> str:
+    return cache.name_of((known, request.options(), cache.describe_types(signature)))
+
+
+def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callable[..., None]:
+    # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
+    common: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    common["fastmath"] = request.fastmath
+    scope: dict[str, Any] = {} if kept is None else vars(kept)
+    scope |= _names()
+
+    def compile_one(function: Any, own: dict[str, Any], is_kernel: bool) -> Any:
+        checked = {"boundscheck": request.boundscheck, "forceinline": is_kernel}
+        return numba.jit(**(common | checked | own))(function)
+
+    scope["kernel"] = fresh(request.kernel, compile_one, request.single)
+    file = "<meshprep loop>" if kept is None else kept.__file__
+    exec(compile(request.text, file, "exec"), scope)
+    if "elements" in scope:
+        scope["elements"] = numba.jit(**common)(scope["elements"])
+    # Threads cannot hand on the place of an exception, so bounds are checked on one.
+    parallel = request.parallel and not request.boundscheck
+    run = numba.jit(parallel=parallel, cache=kept is not None, **common)(scope["run"])
+    run.compile(signature)
+    # Straight into the machine code: what the arrays are has been checked on binding.
+    entry: Callable[..., None] = run.overloads[signature].entry_point
+    return entry
+
+
+def _names() -> dict[str, Any]:
+    """What the generated texts use."""
+    found = {"np": np, "U": np.uint64, "prange": numba.prange}
+    found |= COUNTERS | {
+        n: getattr(vectors, n) for n in ("stack", "row", "spread", "load4", "store4")
+    }
+    return found | {n: getattr(threads, n) for n in ("fetch_add", "look", "rest", "raises")}

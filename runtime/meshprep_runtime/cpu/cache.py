@@ -1,0 +1,96 @@
+"""Compiled loops on disk: found by the content of everything that went into them.
+
+numba's own cache looks at the source of one function and so misses changed globals and helpers.
+Here the text of a loop lies in a folder named by a digest of the kernel with all it reaches,
+the options, the types and the versions: what changes gets another folder, and nothing is stale.
+numba then keeps its machine code beside that file, by processor and version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+FOLDER = "MESHPREP_CACHE_DIR"
+MOST_KEPT = 400
+
+
+def folder() -> Path | None:
+    """Where compiled loops are kept; None when ``MESHPREP_CACHE_DIR`` is set to nothing."""
+    given = os.environ.get(FOLDER)
+    if given is not None:
+        return Path(given) / "loops" if given else None
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "meshprep" / "loops"
+
+
+def name_of(parts: Sequence[object]) -> str:
+    """The digest of what went into a loop, and of this runtime and its compiler."""
+    return hashlib.sha256(repr((_versions(), *parts)).encode()).hexdigest()[:32]
+
+
+def module(name: str, text: str) -> ModuleType | None:
+    """A module with this text as its file, None where nothing can be kept.
+
+    numba needs the file for its cache, and the module in ``sys.modules`` to load from it.
+    """
+    place = folder()
+    if place is None:
+        return None
+    path = place / name / "loop.py"
+    try:
+        if not path.is_file():
+            _write(path, text)
+        if not os.access(path.parent, os.W_OK):
+            return None
+    except OSError:
+        return None
+    made = ModuleType(f"meshprep_loop_{name}")
+    made.__file__ = str(path)
+    sys.modules[made.__name__] = made
+    return made
+
+
+def forget_oldest() -> None:
+    """Keep the cache small: the loops that were compiled longest ago go first."""
+    place = folder()
+    try:
+        found = sorted(place.iterdir(), key=lambda p: p.stat().st_mtime) if place else []
+    except OSError:
+        return
+    for old in found[:-MOST_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all; two processes write the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{os.getpid()}.{id(text)}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+    forget_oldest()
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    """Python, the compiler, and the code of this runtime that ends up inside a loop."""
+    import llvmlite
+    import numba
+    import numpy as np
+
+    here = Path(__file__).parent
+    own = [(here / f"{n}.py").read_bytes() for n in ("vectors", "threads")]
+    digests = [hashlib.sha256(content).hexdigest() for content in own]
+    return (sys.version, np.__version__, numba.__version__, llvmlite.__version__, *digests)
+
+
+def describe_types(types: Sequence[Any]) -> str:
+    """The types of a call, as part of a name."""
+    return ", ".join(str(t) for t in types)

@@ -1,0 +1,202 @@
+"""The text of the function that runs a range of elements in order.
+
+Maps come as unsigned integers, which spares the test for negative indices that numba would make;
+``U`` is ``np.uint64``, since signed and unsigned 64-bit integers together make a float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..loops import Access
+from .rows import Row
+
+LARGEST_CHUNK, LANES = 32, 4
+# Chunks that fill half of a 32 KB first-level cache leave it to the dats.
+CHUNK_BYTES = 16 * 1024
+
+# How the value of an element joins a reduction.
+COMBINED = {
+    Access.INC: "{total} + {value}",
+    Access.MIN: "min({total}, {value})",
+    Access.MAX: "max({total}, {value})",
+}
+
+
+@dataclass(frozen=True)
+class Elements:
+    """What the text depends on.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+    params : tuple of str
+        Names of maps and arrays, in the order of the call.
+    permuted : bool
+        Element ``i`` of a range is ``order[i]``.
+    maps_permuted : bool
+        The maps have been brought into that order already.
+    chunks : bool
+        Vectorise; needs rows that no two elements of a chunk change in turn.
+    """
+
+    rows: tuple[Row, ...]
+    params: tuple[str, ...]
+    permuted: bool = False
+    maps_permuted: bool = False
+    chunks: bool = True
+
+    def text(self) -> str:
+        """``def elements(start, stop, order, ...)``."""
+        lines = [f"def elements(start, stop, order, {', '.join(self.params)}):"]
+        arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
+        dims = {r.array: r.dim for r in self.rows}
+        lines += [f"    n_{a} = U({a}.size) // U({dims[a]})" for a in arrays]
+        return "\n".join(lines + (self._chunked() if self.chunks else self._plain())) + "\n"
+
+    def _plain(self) -> list[str]:
+        """The kernel on the dats themselves, one element after the other."""
+        return [
+            "    for i in range(U(start), U(stop)):",
+            *_indent(2, self._element("i", "e")),
+            f"        kernel({', '.join(self._in_place(r) for r in self.rows)})",
+        ]
+
+    def _chunked(self) -> list[str]:
+        size = chunk_size(self.rows)
+        buffered = [(n, r) for n, r in enumerate(self.rows) if not r.constant]
+        given = [_in_chunk(n, r, size) for n, r in enumerate(self.rows)]
+        return [
+            *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
+            f"    for first in range(U(start), U(stop), U({size})):",
+            f"        count = min(U({size}), U(stop) - first)",
+            *_indent(2, self._gather(size)),
+            f"        for j in range(U({size})):",
+            *_indent(3, self._clear(size)),
+            f"            kernel({', '.join(given)})",
+            *_indent(2, self._scatter(size)),
+            *_indent(2, self._reduce(size)),
+        ]
+
+    def _gather(self, size: int) -> list[str]:
+        loaded = [(n, r) for n, r in enumerate(self.rows) if r.loaded]
+        if not loaded:
+            return []
+        # The last chunk is filled up with copies of its last element, which are not stored.
+        body = []
+        for t in range(LANES):
+            body.append(f"i{t} = first + min(j + U({t}), count - U(1))")
+            body += self._element(f"i{t}", f"e{t}")
+        for n, r in loaded:
+            offsets = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
+            if r.soa and r.dim > 1:
+                body += [f"p{t} = {o}" for t, o in enumerate(offsets)]
+                body += [
+                    f"b{n}[j + U({k * size + t})] = {r.component(f'p{t}', k)}"
+                    for k in range(r.dim)
+                    for t in range(LANES)
+                ]
+            else:
+                body.append(f"load4(b{n}, {size}, j, {r.array}, {', '.join(offsets)}, {r.dim})")
+        return [f"for j in range(U(0), U({size}), U({LANES})):", *_indent(1, body)]
+
+    def _clear(self, size: int) -> list[str]:
+        """Sums start from zero, the least and the largest from what has been found so far."""
+        lines = []
+        for n, r in enumerate(self.rows):
+            if r.cleared:
+                from_total = r.access in (Access.MIN, Access.MAX)
+                lines += [
+                    f"b{n}[j + U({k * size})] = {f'{r.array}[{k}]' if from_total else '0'}"
+                    for k in range(r.dim)
+                ]
+        return lines
+
+    def _scatter(self, size: int) -> list[str]:
+        stored = [(n, r) for n, r in enumerate(self.rows) if r.stored]
+        if not stored:
+            return []
+        vectors = [(n, r) for n, r in stored if not (r.soa and r.dim > 1)]
+        single = [(n, r) for n, r in stored if r.soa and r.dim > 1]
+        lines = []
+        if vectors:
+            lines += [
+                f"if count == U({size}):",
+                f"    for j in range(U(0), U({size}), U({LANES})):",
+                *_indent(2, self._store_four(vectors, size)),
+                "else:",
+                "    for j in range(count):",
+                *_indent(2, self._store_one(vectors, size)),
+            ]
+        if single:
+            lines += ["for j in range(count):", *_indent(1, self._store_one(single, size))]
+        return lines
+
+    def _store_four(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
+        lines = []
+        for t in range(LANES):
+            lines += [f"i{t} = first + j + U({t})", *self._element(f"i{t}", f"e{t}")]
+        for n, r in rows:
+            offsets = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
+            call = f"{r.array}, {', '.join(offsets)}, {r.dim}, b{n}, {size}, j, {int(r.adds)}"
+            lines.append(f"store4({call})")
+        return lines
+
+    def _store_one(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
+        lines = ["i = first + j", *self._element("i", "e")]
+        for n, r in rows:
+            lines.append(f"p{n} = {r.offset(self._mapped('i', 'e'), 'e')}")
+            sign = "+=" if r.adds else "="
+            lines += [
+                f"{r.component(f'p{n}', k)} {sign} b{n}[j + U({k * size})]" for k in range(r.dim)
+            ]
+        return lines
+
+    def _reduce(self, size: int) -> list[str]:
+        lines = []
+        for n, r in enumerate(self.rows):
+            if r.reduces:
+                lines.append("for j in range(count):")
+                for k in range(r.dim):
+                    total, value = f"{r.array}[{k}]", f"b{n}[j + U({k * size})]"
+                    lines.append(
+                        f"    {total} = {COMBINED[r.access].format(total=total, value=value)}"
+                    )
+        return lines
+
+    def _element(self, i: str, e: str) -> list[str]:
+        return [f"{e} = U(order[{i}])" if self.permuted else f"{e} = {i}"]
+
+    def _mapped(self, i: str, e: str) -> str:
+        return i if self.maps_permuted else e
+
+    def _in_place(self, r: Row) -> str:
+        if r.is_global:
+            return r.array
+        offset = r.offset(self._mapped("i", "e"), "e")
+        if r.soa and r.dim > 1:
+            return f"spread({r.array}, {offset}, {r.dim}, {r.stride}, {r.only_read})"
+        return f"row({r.array}, {offset}, {r.dim}, {r.only_read})"
+
+
+def chunk_size(rows: Sequence[Row]) -> int:
+    """Elements a chunk: 32, fewer where their rows would fill the cache."""
+    nbytes = sum(r.dim * r.itemsize for r in rows if not r.constant)
+    size = LARGEST_CHUNK
+    while size > 2 * LANES and size * nbytes > CHUNK_BYTES:
+        size //= 2
+    return size
+
+
+def can_chunk(rows: Sequence[Row]) -> bool:
+    """False where an element must see what the one before it wrote through a map."""
+    return not any(r.table is not None and r.stored and not r.adds for r in rows)
+
+
+def _in_chunk(n: int, r: Row, size: int) -> str:
+    return r.array if r.constant else f"spread(b{n}, j, {r.dim}, U({size}), {r.only_read})"
+
+
+def _indent(depth: int, lines: Sequence[str]) -> list[str]:
+    return ["    " * depth + line for line in lines]

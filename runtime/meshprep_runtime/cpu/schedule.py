@@ -1,0 +1,123 @@
+"""In which order, and on how many threads, the elements of a loop run: one builder a strategy.
+
+Every strategy is a list of *ranges* of elements in *phases*: the ranges of one phase write no
+common point, so that threads may share them; a phase starts when the one before has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..loops import Access, Loop
+from ..plan import LoopPlan, Variant
+
+# Elements that one thread takes at a time where no blocks say how many.
+PIECE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Ranges of elements in phases.
+
+    Parameters
+    ----------
+    range_offset : (n_ranges + 1,) int64
+        Range ``r`` holds places ``range_offset[r]`` to ``range_offset[r + 1] - 1``.
+    phase_offset : (n_phases + 1,) int64
+        Phase ``p`` runs ``range_order[phase_offset[p] : phase_offset[p + 1]]``.
+    range_order : (n_ranges,) int32
+    order : (n,) int32
+        The element at each place; empty where it is the place itself.
+    maps_permuted : bool
+        The maps are to be brought into that order, so that they are read as a stream.
+    parallel : bool
+    """
+
+    range_offset: NDArray[np.int64]
+    phase_offset: NDArray[np.int64]
+    range_order: NDArray[np.int32]
+    order: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    maps_permuted: bool = False
+    parallel: bool = True
+
+
+def sequential(plan: LoopPlan, variant: Variant | None) -> Schedule:
+    """One range, one thread: the reference."""
+    ends = np.array([0, plan.sizes[plan.loop.over]], np.int64)
+    one = np.array([0, 1], np.int64)
+    return Schedule(ends, one, np.zeros(1, np.int32), parallel=False)
+
+
+def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:
+    """Block colours one after the other, the blocks of one in parallel [S19, G12 section 4]."""
+    v = _blocks(variant)
+    return Schedule(v.block_offset, v.block_colour_offset, v.block_order)
+
+
+def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
+    """The same, with each block's elements by thread colour [R14 section 7.1]."""
+    v = _blocks(variant)
+    block = np.repeat(np.arange(v.n_blocks), np.diff(v.block_offset))
+    order = np.lexsort((v.thread_colour, block)).astype(np.int32)
+    return Schedule(v.block_offset, v.block_colour_offset, v.block_order, order)
+
+
+def global_colouring(plan: LoopPlan, variant: Variant | None) -> Schedule:
+    """Colours of the whole set one after the other, the elements of one in parallel."""
+    from .colouring import colour_elements
+
+    colour = colour_elements(plan)
+    count = np.bincount(colour, minlength=1)
+    ranges, phases = [np.zeros(1, np.int64)], [0]
+    for start, size in zip(np.cumsum(count) - count, count, strict=True):
+        ends = start + np.append(np.arange(PIECE, size, PIECE), size)
+        ranges.append(ends)
+        phases.append(phases[-1] + ends.size)
+    offset = np.concatenate(ranges).astype(np.int64)
+    order = np.argsort(colour, kind="stable").astype(np.int32)
+    every = np.arange(offset.size - 1, dtype=np.int32)
+    return Schedule(offset, np.array(phases, np.int64), every, order)
+
+
+def full_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
+    """Global colouring with the maps brought into the order of the colours [R14 section 7.1]."""
+    s = global_colouring(plan, variant)
+    return Schedule(s.range_offset, s.phase_offset, s.range_order, s.order, maps_permuted=True)
+
+
+def two_step(plan: LoopPlan, variant: Variant | None) -> Schedule:
+    """All elements at once into a temporary array; a second step sums at each point."""
+    n = plan.sizes[plan.loop.over]
+    offset = np.append(np.arange(0, n, PIECE, dtype=np.int64), n)
+    every = np.arange(offset.size - 1, dtype=np.int32)
+    return Schedule(offset, np.array([0, every.size], np.int64), every)
+
+
+SCHEDULES: dict[str, Callable[[LoopPlan, Variant | None], Schedule]] = {
+    "sequential": sequential,
+    "hierarchical": hierarchical,
+    "global-colouring": global_colouring,
+    "two-step": two_step,
+    "block-permute": block_permute,
+    "full-permute": full_permute,
+}
+NEED_BLOCKS = frozenset({"hierarchical", "block-permute"})
+
+
+def refusal(loop: Loop, strategy: str) -> str | None:
+    """Why a strategy cannot run a loop, or None."""
+    if strategy == "two-step":
+        for arg in loop.args:
+            if arg.conflicts and arg.access is not Access.INC:
+                return f"argument '{arg.name}' is {arg.access} through a map, and only sums wait"
+    return None
+
+
+def _blocks(variant: Variant | None) -> Variant:
+    if variant is None:
+        raise ValueError("a strategy in blocks was let through without blocks")
+    return variant

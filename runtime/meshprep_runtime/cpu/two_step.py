@@ -1,0 +1,72 @@
+"""The two-step strategy: elements leave what they add in a temporary array, points sum it.
+
+It needs neither colours nor atomics, and pays with the traffic of the array: the original of
+LULESH and miniAero [S19 section 3.1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import Slot
+from ..plan import LoopPlan
+from .rows import Row
+from .source import point_sums
+
+
+@dataclass(frozen=True, eq=False)
+class PointSums:
+    """The second step for one dat.
+
+    Parameters
+    ----------
+    slot : int
+        Which array takes the sums.
+    names : tuple of str
+        The names of the temporary arrays in the text of the first step.
+    parts : tuple of arrays
+        Those arrays, one an argument and index, ``dim`` values an element; views of one.
+    arrays : tuple
+        ``point_offset``, ``place`` and the temporary array: point ``p`` adds up the rows
+        ``place[point_offset[p] : point_offset[p + 1]]``.
+    text : str
+    """
+
+    slot: int
+    names: tuple[str, ...]
+    parts: tuple[NDArray, ...]
+    arrays: tuple[NDArray, ...]
+    text: str
+
+
+def temporaries(
+    plan: LoopPlan, slots: Sequence[Slot], rows: Sequence[Row]
+) -> tuple[tuple[Row, ...], list[PointSums]]:
+    """The rows with temporary ones for what elements add, and the second steps. O(n log n)."""
+    changed, sums = list(rows), []
+    for at, slot in enumerate(slots):
+        own = [n for n, r in enumerate(rows) if r.array == f"s{at}" and r.adds]
+        if not own:
+            continue
+        sums.append(_sums(plan, at, slot, [rows[n] for n in own]))
+        for n, name in zip(own, sums[-1].names, strict=True):
+            changed[n] = replace(rows[n], array=name, table=None, soa=False, temporary=True)
+    return tuple(changed), sums
+
+
+def _sums(plan: LoopPlan, at: int, slot: Slot, rows: Sequence[Row]) -> PointSums:
+    tables = [plan.maps[name].table for name in plan.loop.maps]
+    columns = [tables[int(str(r.table)[1:])][:, r.column] for r in rows]
+    points = np.concatenate(columns)
+    n_points = slot.shape[1] if slot.soa else slot.shape[0]
+    count = np.bincount(points, minlength=n_points)
+    offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    place = np.argsort(points, kind="stable").astype(np.int64)
+    found = np.zeros(points.size * slot.dim, slot.dtype)
+    names = tuple(f"t{at}_{i}" for i in range(len(rows)))
+    parts = tuple(np.split(found, len(rows)))
+    return PointSums(at, names, parts, (offset, place, found), point_sums(slot))

@@ -1,0 +1,203 @@
+"""Rows between dats and chunks: numba intrinsics made of LLVM vectors.
+
+A *chunk* is a short array on the stack that holds one argument of several elements, component by
+component, so that LLVM vectorises the kernel over the elements. LLVM does not find the way
+between rows and chunks itself (it makes gathers, or shuffles of whole tables, both slower than
+no chunks at all), so four rows at a time are transposed here by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+LANES = 4
+_I32 = ir.IntType(32)
+
+
+@intrinsic(prefer_literal=True)
+def stack(typing: Any, like: Any, count: Any) -> Any:
+    """Array of ``count`` (literal) values of the dtype of ``like``, uninitialised, on the stack."""
+    array = types.Array(like.dtype, 1, "C")
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        value = context.get_data_type(like.dtype)
+        place = cgutils.alloca_once(builder, ir.ArrayType(value, count.literal_value))
+        place.align = 64
+        data = builder.bitcast(place, value.as_pointer())
+        return _view(context, builder, array, data, count.literal_value, None)
+
+    return array(like, count), make
+
+
+@intrinsic(prefer_literal=True)
+def row(typing: Any, base: Any, offset: Any, dim: Any, only_read: Any) -> Any:
+    """``base[offset : offset + dim]`` without checks; dim and only_read are literals."""
+    array = types.Array(base.dtype, 1, "C", readonly=bool(only_read.literal_value))
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _at(context, builder, signature.args[0], args[0], args[1])
+        return _view(context, builder, array, data, dim.literal_value, None)
+
+    return array(base, types.uintp, dim, only_read), make
+
+
+@intrinsic(prefer_literal=True)
+def spread(typing: Any, base: Any, offset: Any, dim: Any, stride: Any, only_read: Any) -> Any:
+    """``base[offset :: stride][:dim]`` without checks; dim and only_read are literals."""
+    array = types.Array(base.dtype, 1, "A", readonly=bool(only_read.literal_value))
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = _at(context, builder, signature.args[0], args[0], args[1])
+        return _view(context, builder, array, data, dim.literal_value, args[3])
+
+    return array(base, types.uintp, dim, types.uintp, only_read), make
+
+
+@intrinsic(prefer_literal=True)
+def load4(
+    typing: Any, chunk: Any, size: Any, j: Any, dat: Any, a: Any, b: Any, c: Any, d: Any, dim: Any
+) -> Any:
+    """Four rows of ``dim`` values, at these offsets of a dat, into a chunk at element ``j``."""
+    u = types.uintp
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for k, width in _pieces(dim.literal_value):
+            rows = [
+                _Values(context, builder, signature.args[3], args[3], o, k, width).load()
+                for o in args[4:8]
+            ]
+            for i, column in enumerate(_transpose(builder, rows)):
+                place = (k + i) * size.literal_value
+                to = _Values(context, builder, signature.args[0], args[0], args[2], place, LANES)
+                to.store(column)
+        return context.get_dummy_value()
+
+    return types.void(chunk, size, u, dat, u, u, u, u, dim), make
+
+
+@intrinsic(prefer_literal=True)
+def store4(
+    typing: Any,
+    dat: Any,
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    dim: Any,
+    chunk: Any,
+    size: Any,
+    j: Any,
+    adds: Any,
+) -> Any:
+    """Four rows of a chunk, from element ``j``, into a dat (or added to it): one after the other.
+
+    Elements of one chunk may write the same row, so the rows are not loaded ahead.
+    """
+    u = types.uintp
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        plus = builder.fadd if isinstance(dat.dtype, types.Float) else builder.add
+        for k, width in _pieces(dim.literal_value):
+            places = [(k + i) * size.literal_value for i in range(width)]
+            columns = [
+                _Values(context, builder, signature.args[6], args[6], args[8], p, LANES).load()
+                for p in places
+            ]
+            for o, values in zip(args[1:5], _untranspose(builder, columns), strict=True):
+                to = _Values(context, builder, signature.args[0], args[0], o, k, width)
+                to.store(plus(to.load(), values) if adds.literal_value else values)
+        return context.get_dummy_value()
+
+    return types.void(dat, u, u, u, u, dim, chunk, size, u, adds), make
+
+
+class _Values:
+    """``width`` neighbouring values of an array, from ``offset + shift``."""
+
+    def __init__(
+        self, context: Any, builder: Any, kind: Any, array: Any, offset: Any, shift: int, width: int
+    ) -> None:
+        self.builder = builder
+        self.align = kind.dtype.bitwidth // 8
+        shifted = builder.add(offset, context.get_constant(types.uintp, shift))
+        vector = ir.VectorType(context.get_data_type(kind.dtype), width)
+        data = _at(context, builder, kind, array, shifted)
+        self.pointer = builder.bitcast(data, vector.as_pointer())
+
+    def load(self) -> Any:
+        value = self.builder.load(self.pointer)
+        value.align = self.align
+        return value
+
+    def store(self, value: Any) -> None:
+        self.builder.store(value, self.pointer).align = self.align
+
+
+def _at(context: Any, builder: Any, kind: Any, array: Any, offset: Any) -> Any:
+    data = cgutils.create_struct_proxy(kind)(context, builder, array).data
+    return builder.gep(data, [offset], inbounds=True)
+
+
+def _view(context: Any, builder: Any, kind: Any, data: Any, count: int, stride: Any) -> Any:
+    size = context.get_constant(
+        types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    )
+    view = cgutils.create_struct_proxy(kind)(context, builder)
+    populate_array(
+        view,
+        data=data,
+        shape=[context.get_constant(types.intp, count)],
+        strides=[size if stride is None else builder.mul(size, stride)],
+        itemsize=size,
+        meminfo=None,
+        parent=None,
+    )
+    return view._getvalue()
+
+
+def _pieces(dim: int) -> list[tuple[int, int]]:
+    """A row of ``dim`` values in pieces of 4, 2 and 1: (first value, width)."""
+    pieces, k = [], 0
+    while k < dim:
+        width = next(w for w in (4, 2, 1) if k + w <= dim)
+        pieces.append((k, width))
+        k += width
+    return pieces
+
+
+def _transpose(builder: Any, rows: Sequence[Any]) -> list[Any]:
+    """Four vectors of 4, 2 or 1 values -> as many vectors of four."""
+
+    def mix(x: Any, y: Any, *places: int) -> Any:
+        mask = ir.Constant(ir.VectorType(_I32, len(places)), list(places))
+        return builder.shuffle_vector(x, y, mask)
+
+    a, b, c, d = rows
+    if a.type.count == 1:
+        return [mix(mix(a, b, 0, 1), mix(c, d, 0, 1), 0, 1, 2, 3)]
+    if a.type.count == 2:
+        ab, cd = mix(a, b, 0, 1, 2, 3), mix(c, d, 0, 1, 2, 3)
+        return [mix(ab, cd, 0, 2, 4, 6), mix(ab, cd, 1, 3, 5, 7)]
+    even, odd = mix(a, b, 0, 4, 2, 6), mix(a, b, 1, 5, 3, 7)
+    even2, odd2 = mix(c, d, 0, 4, 2, 6), mix(c, d, 1, 5, 3, 7)
+    low, high = (0, 1, 4, 5), (2, 3, 6, 7)
+    halves = ((even, even2), (odd, odd2))
+    return [mix(x, y, *half) for half in (low, high) for x, y in halves]
+
+
+def _untranspose(builder: Any, columns: Sequence[Any]) -> list[Any]:
+    """4, 2 or 1 vectors of four -> four vectors of as many values."""
+    if len(columns) == LANES:
+        return _transpose(builder, columns)
+    first, last = columns[0], columns[-1]
+    kind = ir.VectorType(_I32, len(columns))
+    return [
+        builder.shuffle_vector(first, last, ir.Constant(kind, [i, LANES + i][: len(columns)]))
+        for i in range(LANES)
+    ]
