@@ -84,10 +84,11 @@ class Executor:
         schedule = SCHEDULES[strategy](self.plan, self.variant)
         rows = rows_of(self.loop, self.slots)
         tables = [self.plan.maps[name].table for name in self.loop.maps]
+        order = np.zeros(0, np.int32) if schedule.order is None else schedule.order
         if schedule.maps_permuted:
-            tables = [table[schedule.order] for table in tables]
+            tables = [table[order] for table in tables]
         fixed: list[NDArray] = [schedule.range_offset, schedule.phase_offset, schedule.range_order]
-        fixed += [schedule.order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
+        fixed += [order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
         sums: list[PointSums] = []
         names = [f"m{i}" for i in range(len(tables))]
         if strategy == "two-step":
@@ -106,7 +107,7 @@ class Executor:
         return lambda given: self._launch(steps, given)
 
     def _text(self, schedule: Schedule, rows: tuple[Row, ...], names: Sequence[str]) -> str:
-        permuted = schedule.order.size > 0
+        permuted = schedule.order is not None
         elements = Elements(
             rows, tuple(names), permuted, schedule.maps_permuted, chunks=can_chunk(rows)
         )

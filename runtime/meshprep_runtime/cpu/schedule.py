@@ -7,7 +7,7 @@ common point, so that threads may share them; a phase starts when the one before
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ class Schedule:
     phase_offset : (n_phases + 1,) int64
         Phase ``p`` runs ``range_order[phase_offset[p] : phase_offset[p + 1]]``.
     range_order : (n_ranges,) int32
-    order : (n,) int32
-        The element at each place; empty where it is the place itself.
+    order : (n,) int32 or None
+        The element at each place; None where it is the place itself.
     maps_permuted : bool
         The maps are to be brought into that order, so that they are read as a stream.
     parallel : bool
@@ -40,7 +40,7 @@ class Schedule:
     range_offset: NDArray[np.int64]
     phase_offset: NDArray[np.int64]
     range_order: NDArray[np.int32]
-    order: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    order: NDArray[np.int32] | None = None
     maps_permuted: bool = False
     parallel: bool = True
 
