@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from airfoil import Airfoil, prepared_airfoil
+from airfoil import Airfoil, coordinates, prepared_airfoil
 from kernels import airfoil as kernels
 
 FREE = kernels.FREE_STREAM
@@ -37,7 +37,7 @@ class WholeArrays:
     def __init__(self, prepared):
         plan = prepared.plan
         t = {name: m.table for name, m in plan.maps.items()}
-        x = prepared.mesh.coordinates[:, :2]
+        x = coordinates(prepared)
         self.cells, self.inner, self.outer = (
             SimpleNamespace(side=np.roll(x[t["cells->nodes"]], -1, axis=1) - x[t["cells->nodes"]]),
             SimpleNamespace(cell=t["edges->cells"].T, d=self.step(x, t["edges->nodes"])),

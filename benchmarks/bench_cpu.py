@@ -1,0 +1,176 @@
+"""Airfoil's res_calc on the CPU, every strategy, beside C; and what an order is worth.
+
+The C loop is compiled by ``gcc -O3 -march=native`` and runs on one thread over the mesh as it is
+generated. All variants take turns, so that a busy machine slows all of them; the fastest of the
+turns counts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from common import report, timed
+
+from meshprep.generate import generate
+from meshprep.loops import read_requests
+from meshprep.mesh import Mesh
+from meshprep.pipeline import Options, plan_request_maps, prepare
+from meshprep_runtime import LoopPlan, ParLoop
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+sys.path.append(str(EXAMPLES))
+
+from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
+
+TURNS = 25
+C_LOOP = r"""
+static double pressure(const double *q) {
+  return 0.4 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0]);
+}
+void res_calc(long n, const int *restrict nodes, const int *restrict cells,
+              const double *restrict x, const double *restrict q, const double *restrict adt,
+              double *restrict res) {
+  for (long e = 0; e < n; ++e) {
+    const long left = cells[2 * e], right = cells[2 * e + 1];
+    const double *x1 = x + 2L * nodes[2 * e + 1], *x2 = x + 2L * nodes[2 * e];
+    const double *q1 = q + 4 * left, *q2 = q + 4 * right;
+    double *r1 = res + 4 * left, *r2 = res + 4 * right, f;
+    const double dx = x1[0] - x2[0], dy = x1[1] - x2[1];
+    const double p1 = pressure(q1), p2 = pressure(q2);
+    const double v1 = (q1[1] * dy - q1[2] * dx) / q1[0], v2 = (q2[1] * dy - q2[2] * dx) / q2[0];
+    const double mu = 0.5 * 0.05 * (adt[left] + adt[right]);
+    f = 0.5 * (v1 * q1[0] + v2 * q2[0]) + mu * (q1[0] - q2[0]);
+    r1[0] += f; r2[0] -= f;
+    f = 0.5 * (v1 * q1[1] + p1 * dy + v2 * q2[1] + p2 * dy) + mu * (q1[1] - q2[1]);
+    r1[1] += f; r2[1] -= f;
+    f = 0.5 * (v1 * q1[2] - p1 * dx + v2 * q2[2] - p2 * dx) + mu * (q1[2] - q2[2]);
+    r1[2] += f; r2[2] -= f;
+    f = 0.5 * (v1 * (q1[3] + p1) + v2 * (q2[3] + p2)) + mu * (q1[3] - q2[3]);
+    r1[3] += f; r2[3] -= f;
+  }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: its order, strategy and threads, and the work of one turn."""
+
+    order: str
+    strategy: str
+    threads: int
+    run: Callable[[], None]
+
+
+def main(cells: int = 720_000) -> None:
+    """Print and save the table."""
+    generated = generate("airfoil", cells=cells)
+    shuffled = generate("airfoil", cells=cells, shuffle=True, seed=1)
+    asked = [
+        r for r in read_requests(EXAMPLES / "kernels" / "airfoil.toml") if r.name == "res_calc"
+    ]
+    start = time.perf_counter()
+    prepared = prepare(shuffled, asked, Options(block_size=4096, target="cpu"))
+    seconds = time.perf_counter() - start
+    plan = prepared.plan["res_calc"]
+    in_file, unordered = _bare(generated, asked), _bare(shuffled, asked)
+    cases = [
+        Case("generated", "C, gcc -O3", 1, _c_loop(in_file)),
+        _case("generated", in_file, "sequential", 1),
+        _case("shuffled", unordered, "sequential", 1),
+        _case("reordered", plan, "sequential", 1),
+        _case("reordered", plan, "sequential", 1, fastmath=True),
+    ]
+    for strategy in (
+        "hierarchical",
+        "block-permute",
+        "global-colouring",
+        "full-permute",
+        "two-step",
+    ):
+        cases += [
+            _case("reordered", plan, strategy, t) for t in (1, numba.config.NUMBA_NUM_THREADS)
+        ]
+    report("cpu", _rows(cases, seconds))
+
+
+def _bare(mesh: Mesh, asked: Any) -> LoopPlan:
+    """The loop over a mesh as it stands, without blocks."""
+    full, specs = plan_request_maps(mesh, asked)
+    loop = specs[0].loop
+    sizes = {name: s.size for name, s in full.sets.items()}
+    return LoopPlan(loop, sizes, {name: full.map(name) for name in loop.maps}, {}, "")
+
+
+def _arrays(plan: LoopPlan) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    n = plan.sizes["cells"]
+    q = FREE_STREAM * (1 + 0.1 * rng.random((n, 4)))
+    x = rng.random((plan.sizes["nodes"], 2))
+    return {"x": x, "q": q, "adt": 0.1 + rng.random(n), "res": np.zeros((n, 4))}
+
+
+def _case(order: str, plan: LoopPlan, strategy: str, threads: int, fastmath: bool = False) -> Case:
+    loop, arrays = ParLoop(res_calc, plan, strategy=strategy, fastmath=fastmath), _arrays(plan)
+
+    def run() -> None:
+        numba.set_num_threads(threads)
+        loop(**arrays)
+
+    run()
+    return Case(order, strategy + (", fastmath" if fastmath else ""), threads, run)
+
+
+def _c_loop(plan: LoopPlan) -> Callable[[], None]:
+    folder = Path(tempfile.mkdtemp())
+    (folder / "loop.c").write_text(C_LOOP)
+    words = ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", "loop.so", "loop.c"]
+    subprocess.run(words, cwd=folder, check=True)
+    function = ctypes.CDLL(str(folder / "loop.so")).res_calc
+    a = _arrays(plan)
+    used = [plan.maps[m].table for m in ("edges->nodes", "edges->cells")]
+    used += [a[name] for name in ("x", "q", "adt", "res")]
+    given = [ctypes.c_long(plan.sizes["edges"]), *(ctypes.c_void_p(u.ctypes.data) for u in used)]
+    _check(plan, lambda: function(*given), a)
+    return lambda: function(*given)
+
+
+def _check(plan: LoopPlan, run: Callable[[], None], arrays: dict[str, np.ndarray]) -> None:
+    """The C loop must compute what the kernel does."""
+    run()
+    expected = {**arrays, "res": np.zeros_like(arrays["res"])}
+    ParLoop(res_calc, plan, strategy="sequential")(**expected)
+    np.testing.assert_allclose(arrays["res"], expected["res"], rtol=1e-11, atol=1e-11)
+
+
+def _rows(cases: list[Case], seconds: float) -> list[dict[str, Any]]:
+    best = [float("inf")] * len(cases)
+    for _ in range(TURNS):
+        best = [min(b, timed(c.run)) for b, c in zip(best, cases, strict=True)]
+    c_loop, before = best[0], best[2]
+    return [
+        {
+            "order": c.order,
+            "strategy": c.strategy,
+            "threads": c.threads,
+            "ms": 1e3 * b,
+            "speed against C": c_loop / b,
+            "against shuffled": before / b,
+            "calls to repay": seconds / (before - b) if c.order == "reordered" else None,
+        }
+        for c, b in zip(cases, best, strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))
