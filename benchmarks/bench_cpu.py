@@ -32,7 +32,7 @@ sys.path.append(str(EXAMPLES))
 
 from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
 
-TURNS = 25
+TURNS = 80
 C_LOOP = r"""
 static double pressure(const double *q) {
   return 0.4 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0]);

@@ -103,6 +103,22 @@ def test_layouts_of_some_dats(airfoil, flow, names):
     np.testing.assert_allclose(res, expected["res"], rtol=1e-13, atol=1e-13)
 
 
+def test_rows_changed_in_turn_where_components_come_first(slow):
+    """A loop that cannot be vectorised, with strided rows."""
+
+    def turn(v1, v2, w):
+        v1[0], v2[1] = v2[1] + w[1], v1[0] - w[0]
+
+    args = (Arg("v", RW, 2, "i8", "edges->cells", (0, 1)), Arg("w", READ, 2, "i8"))
+    plan = edge_plan(slow, *args)
+    rng = np.random.default_rng(8)
+    given = {"v": rng.integers(0, 99, (20, 2)), "w": rng.integers(0, 99, (plan.sizes["edges"], 2))}
+    ours = {name: value.T.copy() for name, value in given.items()}
+    ParLoop(turn, plan, strategy="sequential", layout="soa")(**ours)
+    reference(turn, plan, given)
+    assert np.array_equal(ours["v"].T, given["v"])
+
+
 def test_threads_do_not_change_the_result(airfoil, flow):
     results = []
     before = numba.get_num_threads()

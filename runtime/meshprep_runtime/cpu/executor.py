@@ -132,12 +132,12 @@ class Executor:
         )
         key = (request.key(), tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in arrays))
         with _keeping:
-            call = _kept.get(key)
-            if call is None:
-                try:
-                    call = build(request, arrays)
-                except Exception as error:  # numba's own and, for some bytecode, others.
-                    raise compile_error(self.kernel, self.loop, self.slots, error) from error
+            if key in _kept:
+                return _kept[key]
+            try:
+                call = build(request, arrays)
+            except Exception as error:  # numba's own and, for some bytecode, others.
+                raise compile_error(self.kernel, self.loop, self.slots, error) from error
             if len(_kept) >= MAX_KEPT:
                 del _kept[next(iter(_kept))]
             _kept[key] = call
