@@ -17,28 +17,27 @@ def compute_face_flux(
     """Flux through a face whose area vector points from cell 1 to cell 2."""
     size = sqrt(area[0] * area[0] + area[1] * area[1] + area[2] * area[2])
     nx, ny, nz = area[0] / size, area[1] / size, area[2] / size
-    left = (
-        at_face(0, state1, gradient1, limiter1, centre1, middle),
-        at_face(1, state1, gradient1, limiter1, centre1, middle),
-        at_face(2, state1, gradient1, limiter1, centre1, middle),
-        at_face(3, state1, gradient1, limiter1, centre1, middle),
-        at_face(4, state1, gradient1, limiter1, centre1, middle),
-    )
-    right = (
-        at_face(0, state2, gradient2, limiter2, centre2, middle),
-        at_face(1, state2, gradient2, limiter2, centre2, middle),
-        at_face(2, state2, gradient2, limiter2, centre2, middle),
-        at_face(3, state2, gradient2, limiter2, centre2, middle),
-        at_face(4, state2, gradient2, limiter2, centre2, middle),
-    )
+    left = at_face(state1, gradient1, limiter1, centre1, middle)
+    right = at_face(state2, gradient2, limiter2, centre2, middle)
     flux = roe_flux(left, right, nx, ny, nz)
     for k in range(5):
         residual1[k] += size * flux[k]
         residual2[k] -= size * flux[k]
 
 
-def at_face(k, state, gradient, limiter, centre, middle):
-    """Value k of a cell, carried to the middle of a face."""
+def at_face(state, gradient, limiter, centre, middle):
+    """The five values of a cell, carried to the middle of a face."""
+    return (
+        value_at(0, state, gradient, limiter, centre, middle),
+        value_at(1, state, gradient, limiter, centre, middle),
+        value_at(2, state, gradient, limiter, centre, middle),
+        value_at(3, state, gradient, limiter, centre, middle),
+        value_at(4, state, gradient, limiter, centre, middle),
+    )
+
+
+def value_at(k, state, gradient, limiter, centre, middle):
+    """Value k there: that of the cell, and the limited slope times the way."""
     slope = gradient[3 * k] * (middle[0] - centre[0])
     slope += gradient[3 * k + 1] * (middle[1] - centre[1])
     slope += gradient[3 * k + 2] * (middle[2] - centre[2])

@@ -11,14 +11,6 @@ from meshprep.pipeline import Options, prepare
 KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    """Compiled loops of these tests go into a folder of their own, fresh in every run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MESHPREP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="session")
 def prepared():
     """``prepared(program, kind, **mesh_options)``: the mesh in a better order, and its plan."""

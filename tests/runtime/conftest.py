@@ -167,11 +167,3 @@ def airfoil() -> Plan:
     """24 quads, 38 inner edges, one loop in blocks of 8 and of 16."""
     grid = quads(6, 4)
     return make_plan(grid.sizes, grid.tables, [RES_CALC], (8, 16))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    """Compiled loops of these tests go into a folder of their own, fresh in every run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MESHPREP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
