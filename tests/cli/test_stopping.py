@@ -10,10 +10,8 @@ from meshprep_cli.stopping import stop_if_asked, stoppable
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_that_was_swallowed_ends_the_run_at_the_next_stage(number):
     with stoppable():
-        try:
+        with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
-        except KeyboardInterrupt:
-            pass
         with console.progress(quiet=True) as report, pytest.raises(KeyboardInterrupt):
             report(1, 3, "locality")
     with stoppable():
