@@ -43,7 +43,7 @@ class Effort:
 EFFORTS: Mapping[str, Effort] = {
     "fast": Effort(sweeps=16, phases=3),
     "default": Effort(sweeps=32, phases=4),
-    "strong": Effort(sweeps=200, phases=10),
+    "strong": Effort(sweeps=300, phases=12),
 }
 
 

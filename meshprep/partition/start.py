@@ -25,7 +25,7 @@ from .pull import Places, places_of
 # line: without it, where a line is cut through would be left to chance.
 TILT = 0.013
 TURNS = (TILT, np.pi / 8 + TILT, np.pi / 4 + TILT, 3 * np.pi / 8 + TILT)
-HEATS = (0.3, 0.5, 0.8)
+HEATS = (0.3, 0.5, 0.75, 1.0)
 PULLS = (0.2, 0.5)
 # By what share of the loads another turn must be better: less is chance.
 WORTH_TURNING = 0.01
@@ -168,10 +168,14 @@ class _Trial:
 
 
 def block_count(n: int, block_size: int) -> int:
-    """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n."""
+    """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
+
+    One more than needed where that is less than 1 %.
+    """
     if n <= block_size:
         return min(n, 1)
-    return min(n, -(-101 * n // (100 * block_size)))
+    needed = -(-n // block_size)
+    return min(n, -(-101 * n // (100 * block_size)), needed + max(1, needed // 100))
 
 
 def _around_the_middle(geometry: Geometry, count: int) -> Geometry:
