@@ -59,7 +59,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     -------
     Blocks
         Numbered along the bisection tree, so that neighbouring numbers are neighbouring blocks;
-        at most 1 % over ceil(n/S), or one where that is less, unless ``staged_bytes`` asks for more.
+        at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` asks for more.
         ``notes``: weighted loads before and after the moves, the start chosen, how many blocks
         are in pieces, and what each cap cost.
 
