@@ -1,13 +1,20 @@
 """Plans made the slow and obvious way, one element at a time, for the tests of the runtime."""
 
+import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
+
+# For the loops that tests of this folder share.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 def first_free(taken: set[int]) -> int:
@@ -167,3 +174,11 @@ def airfoil() -> Plan:
     """24 quads, 38 inner edges, one loop in blocks of 8 and of 16."""
     grid = quads(6, 4)
     return make_plan(grid.sizes, grid.tables, [RES_CALC], (8, 16))
+
+
+@pytest.fixture(scope="session")
+def needs_gxx() -> None:
+    """Skip where this machine has no g++, except in CI."""
+    if shutil.which("g++") is None:
+        assert "MESHPREP_REQUIRE_C" not in os.environ, "no compiler 'g++'"
+        pytest.skip("no compiler 'g++' on this machine")

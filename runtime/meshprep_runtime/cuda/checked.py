@@ -1,0 +1,144 @@
+"""Runs the text of a program on the CPU, built by g++, with every access checked.
+
+Threads of a block run in turns, from barrier to barrier. Found are races inside a block and between
+blocks of a launch, indices out of bounds, shared memory that is read before it is set or lies
+askew, threads that part at a barrier, and a thread colour past those of its block. Not found: the
+order of memory, warps that rely on running in step, what a device has less of than the text asks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..bind import Binder
+from ..errors import MeshprepError, MissingPackageError
+from .parameters import Parameter
+from .program import Launch, Program, header
+
+COMPILER = "g++"
+FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
+
+
+class CheckError(MeshprepError):
+    """A check failed; ``check`` is its name, such as ``"race between blocks"``."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.check = message.partition(":")[0]
+
+
+def run_checked(program: Program, /, **arrays: Any) -> None:
+    """Run a program on NumPy arrays, in place, launch by launch.
+
+    Parameters
+    ----------
+    program : Program
+    **arrays
+        As in a call of a ParLoop.
+
+    Raises
+    ------
+    CheckError
+        At the first check that fails; the arrays are then half changed.
+    MissingPackageError
+        Where there is no g++ with C++20.
+    MeshprepError
+        For arrays that do not fit, and text that does not compile.
+
+    Notes
+    -----
+    Building takes a second or two, once a text and process; a run some microseconds an element.
+    """
+    given = dict(program.arrays)
+    given |= {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
+    call = _built(_source(program))
+    for launch in program.launches:
+        message = _launch(call, program, launch, given)
+        if message:
+            raise CheckError(message)
+
+
+def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArray]) -> str:
+    arrays = [given[p.name] for p in program.parameters if p.access != "size"]
+    numbers = {**program.sizes, "first": launch.first, "last": launch.last}
+    scalars = [numbers[p.name] for p in program.parameters if p.access == "size"]
+    text: bytes = call(
+        launch.blocks,
+        program.threads,
+        program.shared_bytes,
+        (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays)),
+        (ctypes.c_longlong * len(arrays))(*(a.size for a in arrays)),
+        (ctypes.c_longlong * len(scalars))(*scalars),
+    )
+    return text.decode(errors="replace")
+
+
+def _source(program: Program) -> str:
+    """The text between the checking header and a function that ctypes can call."""
+    labels = {f"s{i}": slot.name for i, slot in enumerate(program.slots)}
+    arrays = [p for p in program.parameters if p.access != "size"]
+    numbers = [p for p in program.parameters if p.access == "size"]
+    cells = [
+        f"  std::vector<mp::Cell> cells{i}(lengths[{i}]);"
+        for i, p in enumerate(arrays)
+        if p.access == "out"
+    ]
+    handed = [_handed(i, p, labels.get(p.name, p.name)) for i, p in enumerate(arrays)]
+    handed += [f"numbers[{i}]" for i in range(len(numbers))]
+    return "\n".join(
+        [
+            header("checked"),
+            program.text,
+            'extern "C" const char* launch(int blocks, int threads, Index shared,',
+            "    void** arrays, const Index* lengths, const Index* numbers) {",
+            *cells,
+            "  return mp::run(blocks, threads, shared, [&] {",
+            f"    return {program.name}(\n        " + ",\n        ".join(handed) + ");",
+            "  });",
+            "}",
+            "",
+        ]
+    )
+
+
+def _handed(i: int, parameter: Parameter, label: str) -> str:
+    c_type, quoted = parameter.c_type, json.dumps(label)
+    if parameter.access == "in":
+        return f"mp::In<{c_type}>{{(const {c_type}*)arrays[{i}], lengths[{i}], {quoted}}}"
+    return f"mp::Out<{c_type}>{{({c_type}*)arrays[{i}], lengths[{i}], {quoted}, cells{i}.data()}}"
+
+
+@lru_cache(maxsize=64)
+def _built(source: str) -> Any:
+    compiler = shutil.which(COMPILER)
+    if compiler is None:
+        raise MissingPackageError(f"checking CUDA text needs {COMPILER}: apt-get install g++")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checked.cpp"
+        path.write_text(source, encoding="utf-8")
+        # The library stays loaded when its file is gone.
+        library = path.with_suffix(".so")
+        _compile([compiler, *FLAGS, str(path), "-o", str(library)])
+        call = ctypes.CDLL(str(library)).launch
+    call.restype = ctypes.c_char_p
+    pointers = [ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_longlong)] * 2]
+    call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_longlong, *pointers]
+    return call
+
+
+def _compile(words: Sequence[str]) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "error" in line]
+        reason = (lines or done.stderr.splitlines() or ["no message"])[0]
+        raise MeshprepError(f"the CUDA text does not compile: {reason}")

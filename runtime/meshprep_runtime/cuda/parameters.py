@@ -1,0 +1,141 @@
+"""What the kernel of a loop is handed: names, types, and the arrays of the plan behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import Slot
+from ..plan import Variant
+from .shape import C_TYPES, Shape
+
+Arrays = dict[str, NDArray]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the kernel.
+
+    ``access`` is ``"in"`` or ``"out"`` for arrays, ``"size"`` for numbers.
+    """
+
+    name: str
+    access: str
+    c_type: str = "Index"
+
+    @property
+    def text(self) -> str:
+        """The parameter as it stands in the text."""
+        if self.access == "size":
+            return f"const {self.c_type} {self.name}"
+        return f"MP_{self.access.upper()}({self.c_type}) {self.name}"
+
+
+def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray | None) -> Arrays:
+    """The arrays of the plan that the text names, by name. O(map entries x log).
+
+    ``order`` is the elements by colour where a launch holds one colour of the whole set.
+    """
+    found: Arrays = {}
+    if variant is not None:
+        found |= _of_blocks(shape, variant)
+    if order is not None:
+        found["order"] = order
+    for i, name in enumerate(shape.loop.maps):
+        rows = [r for r in shape.rows if r.table == f"m{i}"]
+        if variant is not None and any(shape.uses_local(r) for r in rows):
+            found[f"local{i}"] = np.ascontiguousarray(variant.local[name])
+        if any(shape.uses_map(r) for r in rows):
+            # One column after the other, as the threads of a warp read them.
+            found[f"m{i}"] = np.ascontiguousarray(shape.plan.maps[name].table.T)
+    return found
+
+
+def parameters(shape: Shape, arrays: Arrays) -> tuple[Parameter, ...]:
+    """The parameters in their order: arrays of the plan, dats, then numbers."""
+    fixed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
+    dats = [
+        Parameter(f"s{i}", "out" if slot.written else "in", shape.c_type(i))
+        for i, slot in enumerate(shape.slots)
+    ]
+    # A block knows where it ends; a launch of elements has to be told.
+    ends = ["first"] if shape.strategy.blocks else ["first", "last"]
+    return (*fixed, *dats, *(Parameter(name, "size") for name in [*sizes(shape), *ends]))
+
+
+def sizes(shape: Shape) -> dict[str, int]:
+    """The numbers that are the same in every launch: of elements, and of each SoA dat's points."""
+    found = {"size": shape.plan.sizes[shape.loop.over]}
+    for i, slot in enumerate(shape.slots):
+        if slot.soa:
+            found[f"n_s{i}"] = slot.shape[1]
+    return found
+
+
+def shared_bytes(shape: Shape, variant: Variant) -> int:
+    """Bytes of shared memory that the largest block takes."""
+    if not variant.n_blocks:
+        return 0
+    need = np.zeros(variant.n_blocks, np.int64)
+    for i in shape.staged:
+        staging = variant.staging[shape.sets[shape.set_of(i)]]
+        need += _bytes(shape.slots[i]) * np.diff(staging.point_offset)
+    for i in shape.gathered:
+        adding = sum(r.adds for r in shape.rows_to(i))
+        need += _bytes(shape.slots[i]) * adding * np.diff(variant.block_offset)
+    return int(need.max())
+
+
+def _of_blocks(shape: Shape, v: Variant) -> Arrays:
+    found: Arrays = {"block_order": v.block_order, "block_offset": v.block_offset}
+    if shape.strategy.adds == "colours" and shape.added:
+        found |= {"thread_colour": v.thread_colour, "thread_colours": v.thread_colours}
+    for s in sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)}):
+        staging = v.staging[shape.sets[s]]
+        found[f"point_offset{s}"] = staging.point_offset
+        found[f"points{s}"] = staging.points
+        if shape.roles and any(shape.set_of(i) == s for i in shape.added):
+            found[f"role{s}"] = _roles(shape, v, s)
+    for i in shape.gathered:
+        found[f"gather_offset{i}"], found[f"gather{i}"] = _incidences(shape, v, i)
+    return found
+
+
+def _roles(shape: Shape, v: Variant, s: int) -> NDArray[np.uint8]:
+    """For each staged point: 0 not written by its block, 1 to be written plainly, 2 atomically.
+
+    A staged point that the block only reads may be written by another block of its colour: adding
+    zero to it would be a race.
+    """
+    staging = v.staging[shape.sets[s]]
+    written = np.zeros(staging.points.size, bool)
+    start = np.repeat(staging.point_offset[:-1], np.diff(v.block_offset))
+    for name, columns in shape.loop.conflict_columns.items():
+        if shape.plan.maps[name].to_set == shape.sets[s]:
+            for column in columns:
+                written[start + v.local[name][column]] = True
+    plain = staging.exclusive.astype(bool) | (shape.commit == "colours")
+    return np.where(written, np.where(plain, 1, 2), 0).astype(np.uint8)
+
+
+def _incidences(shape: Shape, v: Variant, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The local map transposed: which places of a block each staged point sums [G10 section 10]."""
+    staging = v.staging[shape.sets[shape.set_of(slot)]]
+    count = np.diff(v.block_offset)
+    start = np.repeat(staging.point_offset[:-1], count)
+    thread = np.arange(start.size) - np.repeat(v.block_offset[:-1], count)
+    points, places = [], []
+    for j, row in enumerate(r for r in shape.rows_to(slot) if r.adds):
+        name = shape.loop.maps[int(str(row.table)[1:])]
+        points.append(start + v.local[name][row.column])
+        places.append(thread + j * np.repeat(count, count))
+    point, place = np.concatenate(points), np.concatenate(places)
+    many = np.bincount(point, minlength=staging.points.size)
+    offset = np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
+    return offset, place[np.argsort(point, kind="stable")].astype(np.int32)
+
+
+def _bytes(slot: Slot) -> int:
+    return slot.dim * slot.dtype.itemsize

@@ -1,0 +1,221 @@
+"""From a loop's plan and a device function to CUDA C with the arrays and launches it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import AOS, Layout, Slot, slots
+from ..cpu.rows import rows_of
+from ..errors import MeshprepError
+from ..loops import Loop
+from ..plan import LoopPlan, Variant
+from ..structure import check_loop, check_variant
+from . import text
+from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
+from .shape import Shape
+from .strategies import COMMITS, STRATEGIES, refusal
+
+WARP = 32
+MOST_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class DeviceFunction:
+    """The body for one element, in CUDA C.
+
+    Parameters
+    ----------
+    name : str
+        The function's name.
+    text : str
+        Its definition, ``__device__ void NAME(...)``, with what it needs before it: a pointer to
+        ``dim`` values for each argument and index in the order of the loop, as a Python kernel has
+        rows; ``const`` where it only reads.
+    """
+
+    name: str
+    text: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_]\w*", self.name, re.ASCII):
+            raise MeshprepError(f"device function '{self.name}': not a name that C takes")
+        if not re.search(rf"\b{self.name}\s*\(", self.text):
+            raise MeshprepError(f"device function '{self.name}' does not stand in its text")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: ``blocks`` thread blocks, for the places ``first`` to ``last - 1``."""
+
+    blocks: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A kernel and how it is to be launched.
+
+    Parameters
+    ----------
+    loop : Loop
+    name : str
+        The kernel's name in the text.
+    text : str
+        The user's function and the kernel, in macros that two headers define.
+    parameters : tuple of Parameter
+    arrays : mapping of parameter name to array
+        Those of the plan; the rest are ``slots``, as ``s0``, ``s1``, ... in their order.
+    sizes : mapping of parameter name to int
+    slots : tuple of Slot
+        What the arrays of a call must be.
+    threads : int
+        Threads of a block.
+    shared_bytes : int
+        Dynamic shared memory of the largest block.
+    launches : tuple of Launch
+        One after the other; blocks of one launch run in any order.
+    """
+
+    loop: Loop
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    arrays: Mapping[str, NDArray]
+    sizes: Mapping[str, int]
+    slots: tuple[Slot, ...]
+    threads: int
+    shared_bytes: int
+    launches: tuple[Launch, ...]
+
+    @property
+    def cuda(self) -> str:
+        """The whole text for nvcc or NVRTC."""
+        return f"{header('device')}\n{self.text}"
+
+
+def header(name: str) -> str:
+    """The text that gives the macros a meaning: ``device`` or ``checked``."""
+    return (files(__package__) / f"{name}.hpp").read_text(encoding="utf-8")
+
+
+def program(
+    function: DeviceFunction,
+    plan: LoopPlan,
+    strategy: str = "hierarchical",
+    *,
+    layout: Layout = AOS,
+    variant: str | None = None,
+    commit: str = "colours",
+    threads: int = 256,
+) -> Program:
+    """Write the CUDA C of a loop.
+
+    Parameters
+    ----------
+    function : DeviceFunction
+    plan : LoopPlan
+    strategy : str
+        ``"hierarchical"``: thread colours in shared memory, with all indirect data staged, or
+        increments only (``"hierarchical-inc"``) [S19]; ``"shared-atomics"``: atomics there;
+        ``"staged-gather"``: threads leave what they add in shared memory, then one a point sums
+        [G10 section 10]. Without blocks: ``"global-atomics"``, ``"global-colouring"``.
+    layout : str or mapping of dat name to str
+        ``"aos"`` or ``"soa"``, as for a ParLoop.
+    variant : str or None
+        Which blocks; None takes the loop's default. Strategies without blocks need none.
+    commit : str
+        How blocks add to points that others share: ``"colours"``, a launch for each block colour,
+        or ``"atomics"``, one launch, where points of a single block are still written plainly.
+    threads : int
+        Threads of a block, for strategies without blocks; else as many as the plan's blocks need.
+
+    Raises
+    ------
+    MeshprepError
+        For what is unknown, a loop that the strategy cannot run, and blocks too large for a GPU.
+
+    Notes
+    -----
+    The text depends on the loop and the options, not on the mesh. O(map entries x log).
+    """
+    check_loop(plan)
+    _check(plan, strategy, commit, threads)
+    chosen = STRATEGIES[strategy]
+    blocks = _blocks(plan, variant) if chosen.blocks else None
+    if blocks is not None:
+        threads = -(-max(blocks.block_size, 1) // WARP) * WARP
+    wanted = slots(plan, layout)
+    rows = rows_of(plan.loop, wanted)
+    shape = Shape(plan, wanted, rows, chosen, commit, function.name, threads)
+    order, launches = _launches(shape, blocks)
+    arrays = plan_arrays(shape, blocks, order)
+    listed = parameters(shape, arrays)
+    return Program(
+        loop=plan.loop,
+        name=text.NAME,
+        text=f"{function.text}\n\n{text.text(shape, listed)}",
+        parameters=listed,
+        arrays=arrays,
+        sizes=sizes(shape),
+        slots=wanted,
+        threads=threads,
+        shared_bytes=0 if blocks is None else shared_bytes(shape, blocks),
+        launches=launches,
+    )
+
+
+def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tuple[Launch, ...]]:
+    """The order of the elements, where it is one by colour, and the launches."""
+    n = shape.plan.sizes[shape.loop.over]
+    if blocks is not None:
+        ends = blocks.block_colour_offset
+        if shape.commit == "atomics":
+            ends = np.array([0, blocks.n_blocks])
+        return None, _nonempty(ends, 1)
+    if shape.strategy.adds != "plain":
+        return None, _nonempty(np.array([0, n]), shape.threads)
+    from ..cpu.colouring import colour_elements
+
+    colour = colour_elements(shape.plan)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
+
+
+def _nonempty(ends: NDArray, each: int) -> tuple[Launch, ...]:
+    spans = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    return tuple(Launch(-(-(b - a) // each), a, b) for a, b in spans if b > a)
+
+
+def _check(plan: LoopPlan, strategy: str, commit: str, threads: int) -> None:
+    where = f"loop '{plan.loop.name}'"
+    if strategy not in STRATEGIES:
+        raise MeshprepError(
+            f"{where}: strategy '{strategy}' is unknown: use {', '.join(STRATEGIES)}"
+        )
+    if commit not in COMMITS:
+        raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
+    if not 1 <= threads <= MOST_THREADS:
+        raise MeshprepError(f"{where}: threads is {threads}, must be 1 to {MOST_THREADS}")
+    if reason := refusal(plan.loop, strategy, commit):
+        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
+
+
+def _blocks(plan: LoopPlan, name: str | None) -> Variant:
+    where = f"loop '{plan.loop.name}'"
+    if not plan.variants:
+        raise MeshprepError(f"{where} has no blocks in this plan: use 'global-atomics'")
+    variant = plan.variant(name)
+    check_variant(plan, variant)
+    if variant.block_size > MOST_THREADS:
+        raise MeshprepError(
+            f"{where}: variant '{variant.name}' has blocks of up to {variant.block_size} elements, "
+            f"but a thread block has at most {MOST_THREADS} threads: take another variant"
+        )
+    return variant

@@ -1,0 +1,113 @@
+"""What the text of a loop depends on: the loop's structure, never the numbers of a mesh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..bind import Slot
+from ..cpu.rows import Row
+from ..loops import Access, Loop
+from ..plan import LoopPlan
+from .strategies import Strategy
+
+C_TYPES = {
+    "f4": "float",
+    "f8": "double",
+    "i1": "signed char",
+    "i2": "short",
+    "i4": "int",
+    "i8": "long long",
+    "u1": "unsigned char",
+    "u2": "unsigned short",
+    "u4": "unsigned int",
+    "u8": "unsigned long long",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A loop, a strategy and layouts, as the writer of the text wants them.
+
+    In the text ``s0`` is the dat of slot 0, ``h0`` its values in shared memory, ``m0`` the first
+    map, ``points0`` the staging list of the first to-set, ``r0`` the first row of the kernel.
+    """
+
+    plan: LoopPlan
+    slots: tuple[Slot, ...]
+    rows: tuple[Row, ...]
+    strategy: Strategy
+    commit: str
+    function: str
+    threads: int
+
+    @property
+    def loop(self) -> Loop:
+        """The loop itself."""
+        return self.plan.loop
+
+    @cached_property
+    def sets(self) -> tuple[str, ...]:
+        """The to-sets, in the order of the maps."""
+        return tuple(dict.fromkeys(self.plan.maps[m].to_set for m in self.loop.maps))
+
+    @cached_property
+    def staged(self) -> tuple[int, ...]:
+        """Slots with a value for each point of a block in shared memory, wide types first."""
+        wanted = [i for i in range(len(self.slots)) if self._stages(i)]
+        return tuple(sorted(wanted, key=lambda i: -self.slots[i].dtype.itemsize))
+
+    @cached_property
+    def gathered(self) -> tuple[int, ...]:
+        """Slots with a value for each increment of a block in shared memory, wide types first."""
+        if self.strategy.adds != "gather":
+            return ()
+        return tuple(sorted(self.added, key=lambda i: -self.slots[i].dtype.itemsize))
+
+    @cached_property
+    def added(self) -> tuple[int, ...]:
+        """Slots that elements add to through maps."""
+        return tuple(i for i in range(len(self.slots)) if any(r.adds for r in self.rows_to(i)))
+
+    @cached_property
+    def roles(self) -> bool:
+        """True where points of one staging list are to be committed in different ways."""
+        return self.commit == "atomics" or self._some_unwritten()
+
+    def rows_to(self, slot: int) -> list[Row]:
+        """The rows that reach a dat."""
+        return [r for r in self.rows if r.array == f"s{slot}"]
+
+    def set_of(self, slot: int) -> int:
+        """The number of the to-set that a dat lies on."""
+        return self.sets.index(str(self.slots[slot].rows))
+
+    def uses_local(self, row: Row) -> bool:
+        """True for rows found in shared memory, by the local map."""
+        return row.table is not None and int(row.array[1:]) in self.staged
+
+    def uses_map(self, row: Row) -> bool:
+        """True for rows found in global memory, by the map itself."""
+        if row.table is None or self.uses_local(row):
+            return False
+        return not (row.adds and self.gathered)
+
+    def c_type(self, slot: int) -> str:
+        """The type of a dat in C."""
+        return C_TYPES[self.slots[slot].dtype.str[1:]]
+
+    def _stages(self, slot: int) -> bool:
+        if not self.strategy.blocks or all(r.table is None for r in self.rows_to(slot)):
+            return False
+        if self.slots[slot].access is Access.READ:
+            return self.strategy.stages_reads
+        return self.strategy.adds != "gather" and slot in self.added
+
+    def _some_unwritten(self) -> bool:
+        written = self.loop.conflict_columns
+        into = {self.plan.maps[m].to_set for m in written}
+        return any(
+            len(written.get(m, ())) < self.plan.maps[m].arity
+            for m in self.loop.maps
+            if self.plan.maps[m].to_set in into
+        )

@@ -1,0 +1,67 @@
+"""How a GPU keeps increments apart: the strategies, as what their text does [S19, G10, R14]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..loops import Access, Loop
+
+# Types that CUDA adds to atomically, straight or by its unsigned twin.
+ATOMIC_TYPES = ("f4", "f8", "i4", "i8", "u4", "u8")
+COMMITS = ("colours", "atomics")
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """What the text of a strategy does.
+
+    Parameters
+    ----------
+    adds : str
+        How increments of two threads are kept apart. In blocks, in shared memory: ``"colours"``
+        (one thread colour after the other), ``"atomics"``, ``"gather"`` (each thread leaves its
+        own, then one thread a point sums). Without blocks, in global memory: ``"atomics"``, or
+        ``"plain"`` where a launch holds one colour of the whole set.
+    blocks : bool
+        Thread blocks are blocks of the plan.
+    stages_reads : bool
+        What is read through maps is staged in shared memory, too.
+    """
+
+    adds: str
+    blocks: bool = True
+    stages_reads: bool = False
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "hierarchical": Strategy("colours", stages_reads=True),
+    "hierarchical-inc": Strategy("colours"),
+    "shared-atomics": Strategy("atomics"),
+    "staged-gather": Strategy("gather"),
+    "global-atomics": Strategy("atomics", blocks=False),
+    "global-colouring": Strategy("plain", blocks=False),
+}
+
+
+def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
+    """Why the text of a strategy cannot be written for a loop, or None."""
+    for arg in loop.args:
+        if arg.is_global and arg.access is not Access.READ:
+            return f"global '{arg.name}' is a reduction, for which there is no CUDA text"
+        if arg.conflicts and arg.access is not Access.INC and strategy != "global-colouring":
+            return (
+                f"argument '{arg.name}' is {arg.access} through a map, "
+                "which only 'global-colouring' runs"
+            )
+    for arg in loop.args:
+        small = np.dtype(arg.dtype) not in [np.dtype(t) for t in ATOMIC_TYPES]
+        if arg.conflicts and small and _adds_atomically(strategy, commit):
+            return f"argument '{arg.name}' has dtype {arg.dtype}, which CUDA has no atomics for"
+    return None
+
+
+def _adds_atomically(strategy: str, commit: str) -> bool:
+    chosen = STRATEGIES[strategy]
+    return chosen.adds == "atomics" or (chosen.blocks and commit == "atomics")

@@ -1,0 +1,79 @@
+"""A loop with every kind of argument, its body in CUDA C, and what NumPy makes of it."""
+
+import numpy as np
+
+from meshprep_runtime import Access, Arg, Loop
+from meshprep_runtime.cuda import DeviceFunction
+
+SUMS = Loop(
+    "sums",
+    "elements",
+    (
+        Arg("w", Access.READ, 1, "i4"),
+        Arg("d", Access.RW, 2, "i8"),
+        Arg("x", Access.READ, 2, "f4", "elements->points", (2, 0)),
+        Arg("c", Access.READ, 1, "i4", is_global=True),
+        # Column 2 is read only, so that not every staged point is written.
+        Arg("a", Access.INC, 3, "f8", "elements->points", (0, 1)),
+        Arg("b", Access.INC, 1, "i4", "elements->parents", (0,)),
+    ),
+)
+LAYOUT = {"d": "soa", "x": "soa", "a": "soa"}
+BODY = DeviceFunction(
+    "body",
+    """\
+__device__ void body(const int* w, long long* d, const float* x2, const float* x0, const int* c,
+                     double* a0, double* a1, int* b) {
+  d[0] += w[0];
+  d[1] = 2 * d[0];
+  for (int k = 0; k < 3; ++k) {
+    a0[k] += (k + 1) * x2[0] * c[0];
+    a1[k] -= x0[1] + w[0];
+  }
+  b[0] += w[0] * c[0];
+}
+""",
+)
+
+
+def random_plan(slow, n, n_points, block_size, seed):
+    """A loop over elements with three points and a parent each, by chance."""
+    rng = np.random.default_rng(seed)
+    sizes = {"elements": n, "points": n_points, "parents": n_points}
+    # Near points, so that some blocks have points of their own.
+    near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(-3, 4, (n, 3))
+    near = np.clip(near, 0, n_points - 1)
+    tables = {"elements->points": near, "elements->parents": near[:, :1] // 2}
+    return slow.plan(sizes, tables, [SUMS], (block_size,))["sums"]
+
+
+def arrays(plan, seed=0):
+    """Whole numbers, so that no order of adding can differ."""
+    rng = np.random.default_rng(seed)
+    n, n_points = plan.sizes["elements"], plan.sizes["points"]
+    shapes = {"w": (n, 1), "d": (n, 2), "x": (n_points, 2), "c": (1,), "a": (n_points, 3)}
+    shapes["b"] = (plan.sizes["parents"], 1)
+    dtypes = {arg.name: arg.dtype for arg in SUMS.args}
+    return {k: rng.integers(1, 50, shape).astype(dtypes[k]) for k, shape in shapes.items()}
+
+
+def expected(plan, given):
+    """The loop by np.add.at."""
+    points = plan.maps["elements->points"].table
+    out = {k: v.copy() for k, v in given.items()}
+    w, c = given["w"][:, 0], given["c"][0]
+    out["d"][:, 0] += w
+    out["d"][:, 1] = 2 * out["d"][:, 0]
+    for k in range(3):
+        np.add.at(out["a"][:, k], points[:, 0], (k + 1) * given["x"][points[:, 2], 0] * c)
+        np.add.at(out["a"][:, k], points[:, 1], -(given["x"][points[:, 0], 1] + w))
+    np.add.at(out["b"][:, 0], plan.maps["elements->parents"].table[:, 0], w * c)
+    return out
+
+
+def laid_out(given, layout):
+    """The arrays as a program with that layout takes them."""
+    return {
+        k: np.ascontiguousarray(v.T) if layout.get(k) == "soa" else v.copy()
+        for k, v in given.items()
+    }

@@ -1,0 +1,174 @@
+"""The CUDA text of every strategy, run on the CPU, against np.add.at."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out, random_plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
+from meshprep_runtime.cuda.checked import run_checked
+
+WAYS = [
+    (name, commit)
+    for name, strategy in STRATEGIES.items()
+    for commit in (COMMITS if strategy.blocks else COMMITS[:1])
+]
+
+
+def check(plan, strategy, commit, layout, seed):
+    made = program(BODY, plan, strategy, commit=commit, layout=layout, threads=32)
+    given = arrays(plan, seed)
+    ours = laid_out(given, layout)
+    run_checked(made, **ours)
+    theirs = laid_out(expected(plan, given), layout)
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+    return made
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize(("strategy", "commit"), WAYS)
+def test_exactly_the_sums_of_numpy(strategy, commit, slow):
+    """Blocks of 4 to 32 take the same text, so that each way is compiled once."""
+    texts = set()
+
+    @settings(max_examples=8, deadline=None)
+    @given(
+        n=st.integers(1, 90),
+        n_points=st.integers(1, 60),
+        block_size=st.integers(4, 32),
+        seed=st.integers(0, 99),
+    )
+    def run(n, n_points, block_size, seed):
+        plan = random_plan(slow, n, n_points, block_size, seed)
+        texts.add(check(plan, strategy, commit, LAYOUT, seed).text)
+
+    run()
+    assert len(texts) == 1
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("layout", [{}, dict.fromkeys("dxa", "soa")])
+def test_layouts(layout, slow):
+    plan = random_plan(slow, 70, 40, 16, 3)
+    check(plan, "hierarchical", "colours", layout, 4)
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_the_numbers_of_the_cpu_runtime(airfoil):
+    """Doubles, two sets staged, several warps' worth of shared memory."""
+
+    def flow(x1, x2, q1, q2, adt1, adt2, res1, res2):
+        for k in range(4):
+            f = (q1[k] - q2[k]) * (x1[0] - x2[1]) + 0.5 * (adt1[0] + adt2[0])
+            res1[k] += f
+            res2[k] -= f
+
+    function = DeviceFunction(
+        "flow",
+        """\
+__device__ void flow(const double* x1, const double* x2, const double* q1, const double* q2,
+                     const double* adt1, const double* adt2, double* res1, double* res2) {
+  for (int k = 0; k < 4; ++k) {
+    const double f = (q1[k] - q2[k]) * (x1[0] - x2[1]) + 0.5 * (adt1[0] + adt2[0]);
+    res1[k] += f;
+    res2[k] -= f;
+  }
+}
+""",
+    )
+    rng = np.random.default_rng(5)
+    shapes = {"x": (35, 2), "q": (24, 4), "adt": (24, 1), "res": (24, 4)}
+    ours = {k: rng.standard_normal(shape) for k, shape in shapes.items()}
+    theirs = {k: v.copy() for k, v in ours.items()}
+    made = program(function, airfoil["res_calc"], variant="s8")
+    run_checked(made, **ours)
+    ParLoop(flow, airfoil["res_calc"], strategy="sequential")(**theirs)
+    np.testing.assert_allclose(ours["res"], theirs["res"], rtol=1e-13, atol=1e-13)
+    # The largest block: x 2, q 4, adt 1 and res 4 doubles a point.
+    staging = airfoil["res_calc"].variants["s8"].staging
+    nodes, cells = (np.diff(staging[s].point_offset) for s in ("nodes", "cells"))
+    assert made.shared_bytes == max(8 * (2 * nodes + 9 * cells))
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_read_and_write_through_a_map(slow):
+    args = (
+        Arg("w", Access.READ, 1, "i4"),
+        Arg("v", Access.RW, 2, "i8", "elements->points", (1,)),
+        Arg("a", Access.INC, 1, "i8", "elements->points", (0,)),
+    )
+    rng = np.random.default_rng(1)
+    table = rng.integers(0, 15, (50, 2))
+    sizes = {"elements": 50, "points": 15}
+    loop = Loop("loop", "elements", args)
+    plan = slow.plan(sizes, {"elements->points": table}, [loop], (8,))["loop"]
+    text = "__device__ void f(const int* w, long long* v, long long* a) "
+    text += "{ v[0] += w[0]; v[1] -= v[0] > 0 ? w[0] : 0; a[0] += 1; }"
+    function = DeviceFunction("f", text)
+    made = program(function, plan, "global-colouring", threads=32)
+    w, v, a = np.arange(50, dtype="i4"), np.ones((15, 2), "i8"), np.zeros(15, "i8")
+    run_checked(made, w=w, v=v, a=a)
+    total = np.bincount(table[:, 1], np.arange(50), 15).astype("i8")
+    assert np.array_equal(v, np.column_stack([1 + total, 1 - total]))
+    assert np.array_equal(a, np.bincount(table[:, 0], minlength=15))
+    with pytest.raises(MeshprepError, match="'v' is rw through a map, which only 'global-col"):
+        program(function, plan, "hierarchical")
+
+
+def test_the_text_for_cuda(slow):
+    """Whole without a GPU's tools: headers, launch bounds, no aliases."""
+    made = program(BODY, random_plan(slow, 70, 40, 16, 3), "staged-gather", commit="atomics")
+    assert made.threads == 32
+    assert "__launch_bounds__(threads)" in made.cuda
+    assert "MP_KERNEL(32) meshprep_loop(" in made.cuda
+    assert "const T* __restrict__" in made.cuda
+    assert made.cuda.index("#define MP_ADD") < made.cuda.index("__device__ void body")
+    assert len(made.launches) == 1
+
+
+def test_what_cannot_be_written(slow):
+    plan = random_plan(slow, 40, 20, 8, 0)
+
+    def changed(at, **fields):
+        args = list(SUMS.args)
+        args[at] = replace(args[at], **fields)
+        return replace(plan, loop=replace(SUMS, args=tuple(args)))
+
+    with pytest.raises(MeshprepError, match="'warp' is unknown: use hierarchical,"):
+        program(BODY, plan, "warp")
+    with pytest.raises(MeshprepError, match="commit 'now' is unknown: use colours, atomics"):
+        program(BODY, plan, commit="now")
+    with pytest.raises(MeshprepError, match="threads is 2000, must be 1 to 1024"):
+        program(BODY, plan, "global-atomics", threads=2000)
+    with pytest.raises(MeshprepError, match="global 'c' is a reduction"):
+        program(BODY, changed(3, access=Access.MAX))
+    small = changed(5, dtype="i2")
+    assert program(BODY, small).threads == 32
+    for ways in ({"strategy": "shared-atomics"}, {"commit": "atomics"}):
+        with pytest.raises(MeshprepError, match="'b' has dtype i2, which CUDA has no atomics for"):
+            program(BODY, small, **ways)
+    large = replace(plan.variant(), block_size=2048)
+    with pytest.raises(MeshprepError, match="at most 1024 threads: take another variant"):
+        program(BODY, replace(plan, variants={plan.default: large}))
+    with pytest.raises(MeshprepError, match="no blocks in this plan: use 'global-atomics'"):
+        program(BODY, replace(plan, variants={}))
+
+
+def test_functions_are_named_in_their_text():
+    with pytest.raises(MeshprepError, match="'other' does not stand in its text"):
+        DeviceFunction("other", BODY.text)
+    with pytest.raises(MeshprepError, match="'a b': not a name that C takes"):
+        DeviceFunction("a b", BODY.text)
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_text_that_does_not_compile(slow):
+    plan = random_plan(slow, 40, 20, 8, 0)
+    broken = DeviceFunction("body", BODY.text.replace("w[0] * c[0]", "nothing"))
+    with pytest.raises(MeshprepError, match=r"does not compile: .*nothing.* not declared"):
+        run_checked(program(broken, plan), **arrays(plan))
