@@ -16,6 +16,9 @@ SUMS = Loop(
         # Column 2 is read only, so that not every staged point is written.
         Arg("a", Access.INC, 3, "f8", "elements->points", (0, 1)),
         Arg("b", Access.INC, 1, "i4", "elements->parents", (0,)),
+        Arg("total", Access.INC, 2, "i8", is_global=True),
+        Arg("least", Access.MIN, 1, "f4", is_global=True),
+        Arg("most", Access.MAX, 1, "i2", is_global=True),
     ),
 )
 LAYOUT = {"d": "soa", "x": "soa", "a": "soa"}
@@ -23,7 +26,8 @@ BODY = DeviceFunction(
     "body",
     """\
 __device__ void body(const int* w, long long* d, const float* x2, const float* x0, const int* c,
-                     double* a0, double* a1, int* b) {
+                     double* a0, double* a1, int* b, long long* total, float* least,
+                     short* most) {
   d[0] += w[0];
   d[1] = 2 * d[0];
   for (int k = 0; k < 3; ++k) {
@@ -31,6 +35,10 @@ __device__ void body(const int* w, long long* d, const float* x2, const float* x
     a1[k] -= x0[1] + w[0];
   }
   b[0] += w[0] * c[0];
+  total[0] += w[0];
+  total[1] -= 2;
+  least[0] = min(least[0], x2[1] - w[0]);
+  most[0] = w[0] > most[0] ? w[0] : most[0];
 }
 """,
 )
@@ -52,7 +60,7 @@ def arrays(plan, seed=0):
     rng = np.random.default_rng(seed)
     n, n_points = plan.sizes["elements"], plan.sizes["points"]
     shapes = {"w": (n, 1), "d": (n, 2), "x": (n_points, 2), "c": (1,), "a": (n_points, 3)}
-    shapes["b"] = (plan.sizes["parents"], 1)
+    shapes |= {"b": (plan.sizes["parents"], 1), "total": (2,), "least": (1,), "most": (1,)}
     dtypes = {arg.name: arg.dtype for arg in SUMS.args}
     return {k: rng.integers(1, 50, shape).astype(dtypes[k]) for k, shape in shapes.items()}
 
@@ -68,6 +76,9 @@ def expected(plan, given):
         np.add.at(out["a"][:, k], points[:, 0], (k + 1) * given["x"][points[:, 2], 0] * c)
         np.add.at(out["a"][:, k], points[:, 1], -(given["x"][points[:, 0], 1] + w))
     np.add.at(out["b"][:, 0], plan.maps["elements->parents"].table[:, 0], w * c)
+    out["total"] += [w.sum(), -2 * w.size]
+    out["least"] = np.minimum(out["least"], (given["x"][points[:, 2], 1] - w).min())
+    out["most"] = np.maximum(out["most"], w.max()).astype("i2")
     return out
 
 

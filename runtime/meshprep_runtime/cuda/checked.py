@@ -18,12 +18,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import Binder
 from ..errors import MeshprepError, MissingPackageError
 from .parameters import Parameter
 from .program import Launch, Program, header
+from .reductions import join
 
 COMPILER = "g++"
 FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
@@ -61,16 +63,21 @@ def run_checked(program: Program, /, **arrays: Any) -> None:
     """
     given = dict(program.arrays)
     given |= {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
+    slots = {f"partial{i}": program.slots[i] for i in program.reduced}
+    partial = {name: np.zeros(s.dim * program.parts, s.dtype) for name, s in slots.items()}
     call = _built(_source(program))
     for launch in program.launches:
-        message = _launch(call, program, launch, given)
+        message = _launch(call, program, launch, given | partial)
         if message:
             raise CheckError(message)
+    for i in program.reduced:
+        join(program.slots[i], given[f"s{i}"], partial[f"partial{i}"])
 
 
 def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArray]) -> str:
     arrays = [given[p.name] for p in program.parameters if p.access != "size"]
     numbers = {**program.sizes, "first": launch.first, "last": launch.last}
+    numbers |= {"parts": program.parts, "part": launch.part}
     scalars = [numbers[p.name] for p in program.parameters if p.access == "size"]
     text: bytes = call(
         launch.blocks,

@@ -57,12 +57,17 @@ def parameters(shape: Shape, arrays: Arrays) -> tuple[Parameter, ...]:
     """The parameters in their order: arrays of the plan, dats, then numbers."""
     fixed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
     dats = [
-        Parameter(f"s{i}", "out" if slot.written else "in", shape.c_type(i))
+        Parameter(
+            f"s{i}", "out" if slot.written and i not in shape.reduced else "in", shape.c_type(i)
+        )
         for i, slot in enumerate(shape.slots)
     ]
+    partial = [Parameter(f"partial{i}", "out", shape.c_type(i)) for i in shape.reduced]
     # A block knows where it ends; a launch of elements has to be told.
     ends = ["first"] if shape.strategy.blocks else ["first", "last"]
-    return (*fixed, *dats, *(Parameter(name, "size") for name in [*sizes(shape), *ends]))
+    ends += ["parts", "part"] if shape.reduced else []
+    numbers = [Parameter(name, "size") for name in [*sizes(shape), *ends]]
+    return (*fixed, *dats, *partial, *numbers)
 
 
 def sizes(shape: Shape) -> dict[str, int]:
@@ -74,10 +79,13 @@ def sizes(shape: Shape) -> dict[str, int]:
     return found
 
 
-def shared_bytes(shape: Shape, variant: Variant) -> int:
+def shared_bytes(shape: Shape, variant: Variant | None) -> int:
     """Bytes of shared memory that the largest block takes."""
-    if not variant.n_blocks:
-        return 0
+    reduced = [shape.threads * shape.slots[i].dtype.itemsize for i in shape.reduced]
+    return max([0, _staged_bytes(shape, variant) if variant is not None else 0, *reduced])
+
+
+def _staged_bytes(shape: Shape, variant: Variant) -> int:
     need = np.zeros(variant.n_blocks, np.int64)
     for i in shape.staged:
         staging = variant.staging[shape.sets[shape.set_of(i)]]
@@ -85,7 +93,7 @@ def shared_bytes(shape: Shape, variant: Variant) -> int:
     for i in shape.gathered:
         adding = sum(r.adds for r in shape.rows_to(i))
         need += _bytes(shape.slots[i]) * adding * np.diff(variant.block_offset)
-    return int(need.max())
+    return int(need.max(initial=0))
 
 
 def _of_blocks(shape: Shape, v: Variant) -> Arrays:

@@ -51,11 +51,15 @@ class DeviceFunction:
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: ``blocks`` thread blocks, for the places ``first`` to ``last - 1``."""
+    """One launch: ``blocks`` thread blocks, for the places ``first`` to ``last - 1``.
+
+    ``part`` is the number of blocks in the launches before.
+    """
 
     blocks: int
     first: int
     last: int
+    part: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,9 @@ class Program:
         Dynamic shared memory of the largest block.
     launches : tuple of Launch
         One after the other; blocks of one launch run in any order.
+    reduced : tuple of int
+        The slots of globals that are reduced: each has an array ``partial0``, ... of its number,
+        ``dim`` times ``parts`` values, which the caller provides and joins.
     """
 
     loop: Loop
@@ -93,6 +100,12 @@ class Program:
     threads: int
     shared_bytes: int
     launches: tuple[Launch, ...]
+    reduced: tuple[int, ...]
+
+    @property
+    def parts(self) -> int:
+        """The number of blocks in all launches."""
+        return sum(launch.blocks for launch in self.launches)
 
     @property
     def cuda(self) -> str:
@@ -166,8 +179,9 @@ def program(
         sizes=sizes(shape),
         slots=wanted,
         threads=threads,
-        shared_bytes=0 if blocks is None else shared_bytes(shape, blocks),
+        shared_bytes=shared_bytes(shape, blocks),
         launches=launches,
+        reduced=shape.reduced,
     )
 
 
@@ -189,8 +203,12 @@ def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tup
 
 
 def _nonempty(ends: NDArray, each: int) -> tuple[Launch, ...]:
-    spans = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    return tuple(Launch(-(-(b - a) // each), a, b) for a, b in spans if b > a)
+    launches, part = [], 0
+    for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        if b > a:
+            launches.append(Launch(-(-(b - a) // each), a, b, part))
+            part += launches[-1].blocks
+    return tuple(launches)
 
 
 def _check(plan: LoopPlan, strategy: str, commit: str, threads: int) -> None:

@@ -70,6 +70,12 @@ class Shape:
         return tuple(i for i in range(len(self.slots)) if any(r.adds for r in self.rows_to(i)))
 
     @cached_property
+    def reduced(self) -> tuple[int, ...]:
+        """Slots of globals that elements add to, lower or raise."""
+        wanted = [s.rows is None and s.written for s in self.slots]
+        return tuple(i for i, reduces in enumerate(wanted) if reduces)
+
+    @cached_property
     def roles(self) -> bool:
         """True where points of one staging list are to be committed in different ways."""
         return self.commit == "atomics" or self._some_unwritten()

@@ -48,8 +48,6 @@ STRATEGIES: dict[str, Strategy] = {
 def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
     """Why the text of a strategy cannot be written for a loop, or None."""
     for arg in loop.args:
-        if arg.is_global and arg.access is not Access.READ:
-            return f"global '{arg.name}' is a reduction, for which there is no CUDA text"
         if arg.conflicts and arg.access is not Access.INC and strategy != "global-colouring":
             return (
                 f"argument '{arg.name}' is {arg.access} through a map, "

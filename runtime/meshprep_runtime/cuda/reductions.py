@@ -1,0 +1,72 @@
+"""Globals that elements add to, lower or raise: a value of each block, which a last step joins.
+
+Neither atomics nor their order come in, so that results are the same bits in every run [G12].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import Slot
+from ..loops import Access
+from .shape import Shape
+
+JOINS = {
+    Access.INC: "{g}[MP_THREAD] += other;",
+    Access.MIN: "if (other < {g}[MP_THREAD]) {g}[MP_THREAD] = other;",
+    Access.MAX: "if ({g}[MP_THREAD] < other) {g}[MP_THREAD] = other;",
+}
+
+
+def begin(shape: Shape) -> list[str]:
+    """Every thread starts from the value given, so that idle ones change nothing; sums from 0."""
+    return [
+        f"r{n}[{k}] = {row.array}[{k}];"
+        for n, row in enumerate(shape.rows)
+        if row.reduces and row.access is not Access.INC
+        for k in range(row.dim)
+    ]
+
+
+def fold(shape: Shape) -> list[str]:
+    """The threads of a block join their values in shared memory, in a tree."""
+    lines = []
+    for n, row in enumerate(shape.rows):
+        if row.reduces:
+            for k in range(row.dim):
+                lines += _fold(shape, int(row.array[1:]), f"r{n}[{k}]", k)
+    return lines
+
+
+def join(slot: Slot, value: NDArray, partial: NDArray) -> None:
+    """Bring the values of all blocks, component by component, into the global."""
+    parts = partial.reshape(slot.dim, -1)
+    if not parts.shape[1]:
+        return
+    if slot.access is Access.INC:
+        value += parts.sum(axis=1, dtype=value.dtype)
+    elif slot.access is Access.MIN:
+        np.minimum(value, parts.min(axis=1), out=value)
+    else:
+        np.maximum(value, parts.max(axis=1), out=value)
+
+
+def _fold(shape: Shape, i: int, value: str, k: int) -> list[str]:
+    c_type, g = shape.c_type(i), f"g{i}"
+    return [
+        # What lay in shared memory before is no longer needed by any thread.
+        "MP_BARRIER();",
+        "{",
+        f"  MP_SHARED({c_type}, {g}, 0, MP_THREADS);",
+        f"  {g}[MP_THREAD] = {value};",
+        "  for (int step = 1; step < MP_THREADS; step *= 2) {",
+        "    MP_BARRIER();",
+        "    if (MP_THREAD % (2 * step) == 0 && MP_THREAD + step < MP_THREADS) {",
+        f"      const {c_type} other = {g}[MP_THREAD + step];",
+        f"      {JOINS[shape.slots[i].access].format(g=g)}",
+        "    }",
+        "  }",
+        f"  if (MP_THREAD == 0) partial{i}[{k} * parts + part + MP_BLOCK] = {g}[0];",
+        "}",
+    ]

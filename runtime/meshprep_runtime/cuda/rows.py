@@ -1,0 +1,124 @@
+"""Rows of a kernel in the text of a loop: their names, where their values lie, their loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..cpu.rows import Row
+from .shape import Shape
+
+Lines = list[str]
+
+
+def declare(shape: Shape) -> Lines:
+    """An array of registers for each row; what only takes sums starts from zero."""
+    return [
+        f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]{' = {}' if r.adds or r.reduces else ''};"
+        for n, r in numbered(shape)
+    ]
+
+
+def find_points(shape: Shape) -> Lines:
+    """Where an element's points lie: in the block's shared memory, or among all points."""
+    local = [
+        f"{local_name(r)} = local{number_of(r)}[{r.column} * size + e];"
+        for r in unique(shape, shape.uses_local)
+    ]
+    mapped = [
+        f"const Index {point_name(r)} = {r.table}[{r.column} * size + e];"
+        for r in unique(shape, shape.uses_map)
+    ]
+    return local + mapped
+
+
+def load(shape: Shape) -> Lines:
+    """The rows' values, from shared or global memory."""
+    lines = []
+    for n, row in numbered(shape):
+        if row.adds or row.reduces:
+            continue
+        for k in range(row.dim):
+            if shape.uses_local(row):
+                value = in_shared(shape, int(row.array[1:]), k, local_name(row))
+            else:
+                value = f"{row.array}[{in_global(shape, row, point_name(row), k)}]"
+            lines.append(f"r{n}[{k}] = {value};")
+    return lines
+
+
+def call(shape: Shape) -> Lines:
+    """The user's function on the rows."""
+    return [f"::{shape.function}({', '.join(f'r{n}' for n, _ in numbered(shape))});"]
+
+
+def store_direct(shape: Shape) -> Lines:
+    """Rows of the element itself go back."""
+    return [
+        f"{row.array}[{in_global(shape, row, 'e', k)}] = r{n}[{k}];"
+        for n, row in numbered(shape)
+        if row.stored and row.table is None
+        for k in range(row.dim)
+    ]
+
+
+def in_global(shape: Shape, row: Row, point: str, k: int) -> str:
+    """Where component ``k`` of a point lies in global memory."""
+    if row.is_global:
+        return str(k)
+    if row.dim == 1:
+        return point
+    return f"{k} * {row.stride} + {point}" if row.soa else f"{point} * {row.dim} + {k}"
+
+
+def in_shared(shape: Shape, i: int, k: int, point: str) -> str:
+    """A value in shared memory, where components come first, so that threads meet few banks."""
+    return f"h{i}[{k} * many{shape.set_of(i)} + {point}]"
+
+
+def point_name(row: Row) -> str:
+    """The variable with a row's point among all; the element itself for direct rows."""
+    return "e" if row.table is None else f"p{number_of(row)}_{row.column}"
+
+
+def local_name(row: Row) -> str:
+    """The variable with a row's point among those that its block stages."""
+    return f"l{number_of(row)}_{row.column}"
+
+
+def number_of(row: Row) -> str:
+    """The number of a row's map."""
+    return str(row.table)[1:]
+
+
+def adding(shape: Shape, i: int) -> int:
+    """How many rows add to a dat."""
+    return sum(r.adds for r in shape.rows_to(i))
+
+
+def used_sets(shape: Shape) -> list[int]:
+    """The to-sets whose staging lists the text goes through."""
+    return sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)})
+
+
+def over_points(s: int) -> Lines:
+    """Opens a loop in which threads share the staged points of a set."""
+    return [f"for (int i = MP_THREAD; i < many{s}; i += MP_THREADS) {{"]
+
+
+def numbered(shape: Shape) -> list[tuple[int, Row]]:
+    """The rows with the numbers of their registers."""
+    return list(enumerate(shape.rows))
+
+
+def unique(shape: Shape, wanted: Callable[[Row], bool]) -> list[Row]:
+    """One row for each column of a map that is needed."""
+    found: dict[tuple[str | None, int], Row] = {}
+    for row in shape.rows:
+        if wanted(row):
+            found.setdefault((row.table, row.column), row)
+    return list(found.values())
+
+
+def indent(lines: Sequence[str]) -> Lines:
+    """The lines, one step further in."""
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,50 @@
+"""The CUDA text of every strategy becomes machine code, without a GPU."""
+
+import os
+
+import pytest
+from cuda_loops import BODY, LAYOUT, random_plan
+
+from meshprep_runtime import MeshprepError, MissingPackageError
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
+from meshprep_runtime.cuda.nvrtc import compile_program
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """compile_program; skips where there is no NVRTC, except in CI."""
+
+    def call(made, arch="sm_90"):
+        try:
+            return compile_program(made, arch)
+        except MissingPackageError as error:
+            if "MESHPREP_REQUIRE_C" in os.environ:
+                raise
+            pytest.skip(str(error))
+
+    return call
+
+
+@pytest.mark.parametrize("commit", COMMITS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_compiles_without_spills(strategy, commit, slow, compiled):
+    made = program(BODY, random_plan(slow, 70, 40, 16, 3), strategy, commit=commit, layout=LAYOUT)
+    found = compiled(made)
+    assert found.cubin.startswith(b"\x7fELF")
+    assert 0 < found.registers <= 128
+    assert found.spilled == 0
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
+def test_older_devices(arch, slow, compiled):
+    made = program(BODY, random_plan(slow, 70, 40, 16, 3), commit="atomics")
+    assert compiled(made, arch).spilled == 0
+
+
+def test_mistakes_are_one_line(slow, compiled):
+    plan = random_plan(slow, 40, 20, 8, 0)
+    broken = DeviceFunction("body", BODY.text.replace("w[0] * c[0]", "nothing"))
+    with pytest.raises(MeshprepError, match=r'does not compile: .*"nothing" is undefined'):
+        compiled(program(broken, plan))
+    with pytest.raises(MeshprepError, match="gpu-architecture"):
+        compiled(program(BODY, plan), "sm_1")
