@@ -84,7 +84,4 @@ def expected(plan, given):
 
 def laid_out(given, layout):
     """The arrays as a program with that layout takes them."""
-    return {
-        k: np.ascontiguousarray(v.T) if layout.get(k) == "soa" else v.copy()
-        for k, v in given.items()
-    }
+    return {k: (v.T if layout.get(k) == "soa" else v).copy(order="C") for k, v in given.items()}

@@ -138,8 +138,9 @@ def _built(source: str) -> Any:
         _compile([compiler, *FLAGS, str(path), "-o", str(library)])
         call = ctypes.CDLL(str(library)).launch
     call.restype = ctypes.c_char_p
-    pointers = [ctypes.POINTER(ctypes.c_void_p), *[ctypes.POINTER(ctypes.c_longlong)] * 2]
-    call.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_longlong, *pointers]
+    arrays, numbers = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_longlong)
+    counts = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong)
+    call.argtypes = (*counts, arrays, numbers, numbers)
     return call
 
 

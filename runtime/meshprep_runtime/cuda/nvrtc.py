@@ -93,7 +93,7 @@ def _library() -> Any:
     spec = importlib.util.find_spec("nvidia")
     places = [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
     found = [p for place in places for p in sorted(place.glob("*/lib/libnvrtc.so.*"))]
-    found = [p for p in found if "alt" not in p.name]
+    found = [p for p in found if ".alt." not in p.name]
     if not found:
         raise MissingPackageError(
             "compiling CUDA text needs NVRTC: pip install 'nvidia-cuda-nvrtc==13.0.*'"
