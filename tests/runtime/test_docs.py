@@ -35,6 +35,23 @@ def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
     assert np.array_equal(restored[order], scope["t"])
 
 
+@pytest.mark.usefixtures("needs_gxx")
+def test_the_cuda_of_the_python_page(slow, tmp_path, monkeypatch):
+    """All but the last lines, which need NVRTC."""
+    (toml,) = blocks("solvers/python.md", "toml")
+    flux = loop_from_dict("flux", tomllib.loads(toml)["loop"]["flux"], "heat.toml")
+    code, _ = blocks("solvers/python.md", "py")[0].split("from meshprep_runtime.cuda.nvrtc")
+    grid = slow.quads(12, 10)
+    monkeypatch.chdir(tmp_path)
+    scope = {"plan": slow.plan(grid.sizes, grid.tables, [flux], (16,))}
+    scope |= {"t": np.arange(120.0) ** 2, "r": np.zeros(120)}
+    exec(code, scope)
+    left, right = grid.tables["edges->cells"].T
+    f = scope["t"][right] - scope["t"][left]
+    assert np.array_equal(scope["r"], np.bincount(left, f, 120) - np.bincount(right, f, 120))
+    assert "meshprep_loop(" in (tmp_path / "flux.cu").read_text()
+
+
 def test_the_seal_of_the_format_page(airfoil, tmp_path):
     scope = {}
     for code in blocks("plan-format.md", "python"):

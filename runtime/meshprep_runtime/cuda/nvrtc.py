@@ -93,11 +93,13 @@ def _library() -> Any:
     spec = importlib.util.find_spec("nvidia")
     places = [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
     found = [p for place in places for p in sorted(place.glob("*/lib/libnvrtc.so.*"))]
-    found = [p for p in found if ".alt." not in p.name]
     if not found:
         raise MissingPackageError(
             "compiling CUDA text needs NVRTC: pip install 'nvidia-cuda-nvrtc==13.0.*'"
         )
+    # NVRTC looks for this one by name only; what is loaded already is found.
+    for builtins in found[0].parent.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
     library = ctypes.CDLL(str(found[0]))
     library.nvrtcGetErrorString.restype = ctypes.c_char_p
     return library
