@@ -36,7 +36,7 @@ format: env
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu
+BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu model
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
@@ -15,9 +14,9 @@ from meshprep_runtime.plan import LoopPlan, Variant
 
 from .colour.threads import thread_bound
 from .staging import build_variant, maps_by_set, written_table
+from .traffic import LAYOUTS, SECTOR_BYTES, aligned_units, traffic
 
 LINE_BYTES = 128
-SECTOR_BYTES = 32
 
 
 def measure(plan: LoopPlan, variant: Variant | None = None) -> dict[str, Any]:
@@ -52,6 +51,8 @@ def variant_metrics(
         max): blocks of a colour.
         ``aos`` and ``soa``: the 128-byte ``lines`` and 32-byte ``sectors`` that the staged values
         of a block lie on (mean a block, total), with dats that start on a line.
+        ``traffic``: for either layout, the sectors that a call is predicted to have ``read`` and
+        ``written`` when blocks stage everything, see :func:`~meshprep.traffic.traffic`.
 
     O(n x arity + loads x dats).
     """
@@ -73,6 +74,11 @@ def variant_metrics(
         "block_colour_blocks": _spread(np.diff(variant.block_colour_offset)),
         "aos": _transfers(loop, maps, variant, split=False),
         "soa": _transfers(loop, maps, variant, split=True),
+        "traffic": {
+            layout: {"read": moved.read, "written": moved.written}
+            for layout in LAYOUTS
+            for moved in [traffic(loop, maps, sizes, variant, layout=layout)]
+        },
     }
 
 
@@ -83,19 +89,24 @@ def baseline(
 
     What a solver gets without meshprep; raises MeshprepError when such a block cannot be staged.
     """
+    return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
+
+
+def baseline_variant(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
+) -> Variant:
+    """The order as it is, cut into blocks of ``block_size`` elements."""
     n = sizes[loop.over]
-    block_offset = np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n))
-    variant = build_variant(
+    return build_variant(
         loop,
         maps,
         sizes,
         n,
-        block_offset,
+        np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n)),
         block_size=block_size,
         target="gpu",
         partitioner="contiguous",
     )
-    return variant_metrics(loop, maps, sizes, variant)
 
 
 def indirect_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -166,7 +177,7 @@ def _transfers(
         staging = variant.staging[to_set]
         width, arrays = (itemsize, dim) if split else (dim * itemsize, 1)
         for unit, nbytes in units.items():
-            counted[unit] += arrays * _aligned_units(
+            counted[unit] += arrays * aligned_units(
                 staging.points, staging.point_offset, width, nbytes
             )
     return {
@@ -182,20 +193,3 @@ def _spread(values: NDArray, *which: str) -> dict[str, Any]:
         known = {"min": int(values.min()), "mean": float(values.mean()), "max": int(values.max())}
         found = {name: known[name] for name in found}
     return found
-
-
-@njit(cache=True)
-def _aligned_units(
-    points: NDArray[np.int32], point_offset: NDArray[np.int64], width: int, nbytes: int
-) -> NDArray[np.int64]:
-    """Distinct aligned pieces of ``nbytes`` under values of ``width`` bytes, block by block."""
-    count = np.zeros(point_offset.size - 1, np.int64)
-    for b in range(count.size):
-        last = np.int64(-1)
-        # Points ascend, so that a piece seen before is the last one.
-        for i in range(point_offset[b], point_offset[b + 1]):
-            start = np.int64(points[i]) * width
-            first = max(start // nbytes, last + 1)
-            last = (start + width - 1) // nbytes
-            count[b] += last - first + 1
-    return count

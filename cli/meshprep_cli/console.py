@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from .stopping import stop_if_asked
+
+if TYPE_CHECKING:
+    from meshprep.report import Table
 
 Report = Callable[[float, int, str], None]
 
@@ -80,6 +83,13 @@ def show_table(
         cells += [c.ljust(w) if left else c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
         line = "  ".join(cells).rstrip()
         typer.echo(typer.style(line, dim=True) if number == 0 else line)
+
+
+def show_tables(tables: Iterable[Table]) -> None:
+    """Tables on stdout, an empty line after each, their best figures marked."""
+    for table in tables:
+        show_table(table.title, table.header, table.marked())
+        show("")
 
 
 @contextmanager

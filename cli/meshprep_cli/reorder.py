@@ -103,7 +103,5 @@ def finish(job: Any, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     if as_json:
         console.show_json(done.to_dict())
         return
-    for table in plan_table(done.plan):
-        console.show_table(table.title, table.header, table.rows)
-        console.show("")
+    console.show_tables(plan_table(done.plan))
     console.show(f"wrote {' and '.join(str(p) for p in done.written)} in {watch}")

@@ -3,5 +3,6 @@
 from .compare import Comparison, compare, plan_table
 from .describe import Description, describe
 from .table import Table
+from .verdict import verdict
 
-__all__ = ["Comparison", "Description", "Table", "compare", "describe", "plan_table"]
+__all__ = ["Comparison", "Description", "Table", "compare", "describe", "plan_table", "verdict"]

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
+from .figures import FIGURES, Values, best_of
 from .orders import localities, order_comparison, order_tables
 from .table import Table, figure
+from .verdict import verdict
 
-Values = Mapping[str, Any]
-
-# Label and how to find the figure in what metrics.variant_metrics gives.
-ROWS: tuple[tuple[str, Callable[[Values], Any]], ...] = (
-    ("reuse factor", lambda m: m["reuse"]),
-    ("accesses", lambda m: m["accesses"]),
-    ("loads", lambda m: m["loads"]),
-    ("exclusive share of loads", lambda m: m["exclusive_share"]),
-    ("blocks", lambda m: m["blocks"]),
-    ("blocks in several pieces", lambda m: m.get("partition", {}).get("scattered")),
-    ("elements a block, largest", lambda m: m["block_elements"]["max"]),
-    ("staged bytes a block, largest", lambda m: m["staged_bytes"]["max"]),
-    ("128-byte lines a block (AoS)", lambda m: m["aos"]["lines"]["mean"]),
-    ("thread colours, mean", lambda m: m["thread_colours"]["mean"]),
-    ("thread colours, bound", lambda m: m["thread_colours"]["bound_mean"]),
-    ("thread colours, largest", lambda m: m["thread_colours"]["max"]),
-    ("block colours", lambda m: m["block_colours"]),
-    ("blocks in the smallest colour", lambda m: m["block_colour_blocks"]["min"]),
-)
+LEGEND = "* the best of the row"
 
 
 def plan_table(plan: Plan) -> list[Table]:
@@ -44,19 +31,57 @@ def plan_table(plan: Plan) -> list[Table]:
             n = plan.sizes[plan[name].loop.over]
             title = f"loop {name}, variant {variant}: {n:,} elements, blocks of {size} at most"
             header = ("", "before: input order", f"after: {how}")
-            tables.append(Table(title, header, _rows(sides.values())))
+            tables.append(_before_after(title, header, sides["before"], sides["after"]))
     return tables
 
 
 @dataclass(frozen=True)
+class Column:
+    """One variant of one loop in one plan: what stands in one column of a comparison."""
+
+    plan: str
+    loop: str
+    variant: str
+    before: Values | None
+    after: Values
+
+    @property
+    def verdict(self) -> str:
+        """Whether the plan helped, in words."""
+        return verdict(self.before, self.after)
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """Several plans and their figures."""
+    """Several plans and their figures; notebooks show it as HTML."""
 
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
 
+    def columns(self) -> list[Column]:
+        """Every variant of every loop in every plan, loop by loop."""
+        found = [
+            Column(name, loop, variant, sides["before"], sides["after"])
+            for name, plan in zip(self.names, self.plans, strict=True)
+            for loop, variants in plan.metrics.get("loops", {}).items()
+            for variant, sides in variants.items()
+        ]
+        loops = list(dict.fromkeys(column.loop for column in found))
+        return sorted(found, key=lambda column: loops.index(column.loop))
+
+    def verdicts(self) -> list[dict[str, str]]:
+        """For each column, in words, whether the plan helped."""
+        return [
+            {"plan": c.plan, "loop": c.loop, "variant": c.variant, "verdict": c.verdict}
+            for c in self.columns()
+        ]
+
+    def figures(self) -> list[dict[str, Any]]:
+        """One record a figure and column, with ``best`` among the columns of its loop."""
+        return [record for loop in self._by_loop() for record in _records(loop)]
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON values: one entry a plan."""
+        """JSON values: one entry a plan, then figures and verdicts."""
         return {
             "plans": [
                 {
@@ -66,48 +91,108 @@ class Comparison:
                     "metrics": dict(plan.metrics),
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
-            ]
+            ],
+            "figures": self.figures(),
+            "verdicts": self.verdicts(),
         }
+
+    def to_csv(self) -> str:
+        """:meth:`figures` as comma-separated values, with a header."""
+        out = io.StringIO()
+        fields = ("loop", "plan", "variant", "figure", "before", "after", "best")
+        writer = csv.DictWriter(out, fields, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.figures())
+        return out.getvalue()
 
     def tables(self) -> list[Table]:
         """One plan: before and after. Several: a column each, a table a loop."""
         if len(self.plans) == 1:
             return [*plan_table(self.plans[0]), _seconds(self.names, self.plans)]
-        loops = dict.fromkeys(name for p in self.plans for name in p.metrics.get("loops", {}))
         orders = order_comparison(self.names, self.plans)
-        return [*orders, *(self._loop(name) for name in loops), _seconds(self.names, self.plans)]
+        return [*orders, *map(_side_by_side, self._by_loop()), _seconds(self.names, self.plans)]
 
-    def _loop(self, loop: str) -> Table:
-        header, columns = [], []
-        for name, plan in zip(self.names, self.plans, strict=True):
-            for variant, sides in plan.metrics.get("loops", {}).get(loop, {}).items():
-                after = sides["after"]
-                header.append(f"{name} {after['partitioner']} {variant}")
-                columns.append(after)
-        return Table(f"loop {loop}", ("", *header), _rows(columns))
+    def lines(self) -> list[str]:
+        """The verdicts as lines of text, and what the star means where there is one."""
+        starred = any(table.best for table in self.tables())
+        found = [f"{c.plan}, loop {c.loop} {c.variant}: {c.verdict}" for c in self.columns()]
+        return [*found, *([LEGEND] if starred else [])]
+
+    def _by_loop(self) -> Iterator[list[Column]]:
+        columns = self.columns()
+        for loop in dict.fromkeys(c.loop for c in columns):
+            yield [c for c in columns if c.loop == loop]
+
+    def _repr_html_(self) -> str:
+        said = "".join(
+            f"<p><b>{escape(f'{c.plan}, loop {c.loop} {c.variant}')}</b>: {escape(c.verdict)}</p>"
+            for c in self.columns()
+        )
+        return said + "".join(table.html() for table in self.tables())
 
 
-def compare(paths: Sequence[Path]) -> Comparison:
+def compare(paths: Sequence[Path | str]) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
 
     Raises
     ------
+    MeshprepError
+        Where no plan is named.
     PlanError
         For a file that is no plan, or a damaged one.
     """
     if not paths:
         raise MeshprepError("name at least one plan to report on")
     plans = tuple(Plan.load(path) for path in paths)
-    short = [path.name for path in paths]
+    short = [Path(path).name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
     return Comparison(tuple(names), plans)
 
 
-def _rows(columns: Any) -> list[tuple[str, ...]]:
-    columns = list(columns)
-    return [
-        (label, *("-" if c is None else figure(find(c)) for c in columns)) for label, find in ROWS
-    ]
+def _before_after(
+    title: str, header: tuple[str, ...], before: Values | None, after: Values
+) -> Table:
+    rows, best = [], set()
+    for i, row in enumerate(FIGURES):
+        values = [None if side is None else row.find(side) for side in (before, after)]
+        rows.append((row.label, *map(figure, values)))
+        best |= {(i, 1 + j) for j in best_of(values, row.better)}
+    return Table(title, header, rows, frozenset(best))
+
+
+def _side_by_side(columns: Sequence[Column]) -> Table:
+    """A column a plan with ``before -> after``; the best is the best after."""
+    header = [f"{c.plan} {c.after['partitioner']} {c.variant}" for c in columns]
+    rows, best = [], set()
+    for i, row in enumerate(FIGURES):
+        after = [row.find(c.after) for c in columns]
+        old = [None if c.before is None else row.find(c.before) for c in columns]
+        rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
+        best |= {(i, 1 + j) for j in best_of(after, row.better)}
+    title = f"loop {columns[0].loop}: before -> after"
+    return Table(title, ("", *header), rows, frozenset(best))
+
+
+def _arrow(before: float | int | None, after: float | int | None) -> str:
+    old, new = figure(before), figure(after)
+    return new if before is None or old == new else f"{old} -> {new}"
+
+
+def _records(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
+    for row in FIGURES:
+        after = [row.find(c.after) for c in columns]
+        best = best_of(after, row.better)
+        for j, (column, value) in enumerate(zip(columns, after, strict=True)):
+            before = None if column.before is None else row.find(column.before)
+            yield {
+                "loop": column.loop,
+                "plan": column.plan,
+                "variant": column.variant,
+                "figure": row.label,
+                "before": before,
+                "after": value,
+                "best": j in best,
+            }
 
 
 def _seconds(names: Sequence[str], plans: Sequence[Plan]) -> Table:
@@ -117,4 +202,7 @@ def _seconds(names: Sequence[str], plans: Sequence[Plan]) -> Table:
         (stage, *(figure(p.metrics.get("seconds", {}).get(stage)) for p in plans))
         for stage in stages
     ]
-    return Table("seconds of preparation", ("", *names), rows)
+    totals = [sum(p.metrics.get("seconds", {}).values()) for p in plans]
+    rows.append(("all", *map(figure, totals)))
+    best = {(len(rows) - 1, 1 + j) for j in best_of(totals, -1)}
+    return Table("seconds of preparation", ("", *names), rows, frozenset(best))

@@ -4,15 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+
+BEST = "*"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Title, header and rows of text; every row is as long as the header."""
+    """Title, header and rows of text; every row is as long as the header.
+
+    ``best`` holds the (row, column) of the cells that are to stand out.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    best: frozenset[tuple[int, int]] = frozenset()
+
+    def marked(self) -> Sequence[tuple[str, ...]]:
+        """The rows with a star after the best cells, and room for it after the others."""
+        if not self.best:
+            return self.rows
+        mark = {True: f" {BEST}", False: " " * (1 + len(BEST))}
+        return [
+            (row[0], *(text + mark[(i, j) in self.best] for j, text in enumerate(row[1:], start=1)))
+            for i, row in enumerate(self.rows)
+        ]
+
+    def html(self) -> str:
+        """The table as HTML, the best cells bold."""
+        head = "".join(f"<th>{escape(text)}</th>" for text in self.header)
+        body = "".join(f"<tr>{self._html_row(i)}</tr>" for i in range(len(self.rows)))
+        title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
+        return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _html_row(self, i: int) -> str:
+        first, *rest = map(escape, self.rows[i])
+        cells = (
+            f"<td><b>{text}</b></td>" if (i, j) in self.best else f"<td>{text}</td>"
+            for j, text in enumerate(rest, start=1)
+        )
+        return f"<th>{first}</th>{''.join(cells)}"
 
 
 def figure(value: float | int | str | None) -> str:

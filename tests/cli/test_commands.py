@@ -107,8 +107,15 @@ def test_report_puts_plans_side_by_side(cli, mesh_file):
     assert code == 0
     assert "a.plan.h5" in out
     assert "b.plan.h5" in out
+    assert "a.plan.h5, loop edges->cells s32: reuse " in out
+    assert "* the best of the row" in out
     values = json.loads(cli("report", a, b, "--json")[1])
     assert len(values["plans"]) == 2
+    assert {v["plan"] for v in values["verdicts"]} == {"a.plan.h5", "b.plan.h5"}
+    header, *lines = cli("report", a, b, "--csv")[1].splitlines()
+    assert header == "loop,plan,variant,figure,before,after,best"
+    assert len(lines) == len(values["figures"])
+    assert cli("report", a, "--csv", "--json")[0] == 2
 
 
 def test_info_on_meshes_and_plans(cli, mesh_file):

@@ -1,0 +1,198 @@
+"""Predicted transactions beside those that [S19] measured on a P100, kernel by kernel.
+
+    python benchmarks/bench_model.py [scale [case]]
+
+``scale`` makes the meshes smaller; counts are then put beside the paper's share of elements.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from common import report
+
+from meshprep import Options, prepare
+from meshprep.generate import generate
+from meshprep.loops import LoopRequest, read_requests
+from meshprep.mesh import Mesh
+from meshprep.metrics import baseline_variant
+from meshprep.pipeline import plan_request_maps
+from meshprep.traffic import Widths, traffic
+from meshprep_runtime.plan import LoopPlan
+
+KERNELS = Path(__file__).parent.parent / "examples" / "kernels"
+# Local maps and thread colours of four bytes: the widths that fit what was measured.
+PAPER = Widths(local=4, colour=4)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel of the paper: its table, loop, mesh, block size and what was measured.
+
+    ``elements`` are the paper's. ``measured`` gives, by order, staging and layout, thousands of
+    reads and of writes; ``reuse`` by order. ``more`` are direct arguments that the paper counts
+    and the example does without.
+    """
+
+    table: str
+    program: str
+    loop: str
+    mesh: str
+    size: dict[str, int]
+    elements: int
+    block_size: int
+    reuse: dict[str, float]
+    measured: dict[tuple[str, str, str], tuple[float, float] | None]
+    mesh_options: tuple[tuple[str, str], ...] = ()
+    more: tuple[dict[str, Any], ...] = ()
+
+
+CASES = (
+    Case(
+        *("2", "airfoil", "res_calc", "airfoil", {"i": 800, "j": 1200}, 5_757_200, 480),
+        reuse={"none": 2.0, "blocks": 3.6},
+        measured={
+            ("none", "none", "aos"): (52_424, 14_007),
+            ("none", "none", "soa"): (45_781, 14_737),
+            ("blocks", "none", "soa"): (66_775, 20_733),
+            ("none", "all", "aos"): (21_142, 5_807),
+            ("none", "all", "soa"): (21_275, 5_871),
+            ("blocks", "all", "aos"): (13_885, 3_429),
+            ("blocks", "all", "soa"): (14_325, 3_628),
+        },
+    ),
+    Case(
+        *("3", "volna", "space_discretization", "box", {"nx": 1095, "ny": 1095}),
+        *(3_589_735, 307),
+        reuse={"none": 1.5, "blocks": 2.8},
+        measured={
+            ("none", "all", "aos"): (9_114, 2_438),
+            ("none", "all", "soa"): (9_166, 2_512),
+            ("blocks", "all", "aos"): (7_493, 1_542),
+            ("blocks", "all", "soa"): (7_617, 1_640),
+        },
+        mesh_options=(("type", "triangle"),),
+        more=({"dat": "boundary", "dtype": "i4", "access": "read"},),
+    ),
+    Case(
+        *("4", "lulesh", "integrate_stress", "box", {"nx": 170, "ny": 170, "nz": 170}),
+        *(4_913_000, 320),
+        reuse={"none": 2.6, "blocks": 4.8},
+        measured={
+            ("none", "all", "aos"): (33_546, 12_674),
+            ("none", "all", "soa"): (35_395, 12_706),
+            ("blocks", "all", "aos"): (22_883, 8_052),
+            ("blocks", "all", "soa"): (25_006, 8_703),
+        },
+    ),
+    Case(
+        *("5", "miniaero", "compute_face_flux", "box", {"nx": 128, "ny": 128, "nz": 128}),
+        *(6_242_304, 128),
+        reuse={"gps": 2.2, "blocks": 3.9},
+        measured={
+            ("gps", "increments", "aos"): (73_561, 9_153),
+            ("gps", "increments", "soa"): (82_028, 10_390),
+            ("blocks", "increments", "aos"): (53_403, 6_694),
+            ("blocks", "increments", "soa"): (77_091, 9_008),
+        },
+        more=({"dat": "tangents", "dim": 6, "access": "read"},),
+    ),
+    Case(
+        *("-", "bookleaf", "getacc_scatter", "box", {"nx": 2000, "ny": 2000}, 4_000_000, 256),
+        reuse={"none": 2.0, "blocks": 3.5},
+        measured={("none", "all", "aos"): None, ("blocks", "all", "aos"): None},
+        mesh_options=(("type", "quad"),),
+    ),
+)
+
+
+def main(scale: float = 1.0, chosen: str = "") -> None:
+    """Print and save the table."""
+    cases = [case for case in CASES if chosen in case.loop]
+    report("model", [row for case in cases for row in _rows(case, scale)])
+
+
+def _rows(case: Case, scale: float) -> Iterator[dict[str, Any]]:
+    mesh, request = _mesh(case, scale), _request(case)
+    plans = {order: _plan(mesh, request, order, case.block_size) for order in case.reuse}
+    for (order, staged, layout), paper in case.measured.items():
+        plan, found = plans[order]
+        count = partial(traffic, plan.loop, plan.maps, plan.sizes, plan.variant(), staged=staged)
+        ours, own = count(layout=layout, widths=PAPER), count(layout=layout)
+        share = plan.sizes[plan.loop.over] / case.elements * 1000
+        reads, writes = paper or (None, None)
+        yield {
+            "table": case.table,
+            "loop": case.loop,
+            "order": order,
+            "staged": staged,
+            "layout": layout,
+            "elements": plan.sizes[plan.loop.over],
+            "reuse": found["reuse"],
+            "paper's reuse": case.reuse[order],
+            "reads, k": round(ours.read / 1000),
+            "paper's reads, k": reads,
+            "reads / paper's": reads and ours.read / (reads * share),
+            "writes, k": round(ours.written / 1000),
+            "paper's writes, k": writes,
+            "writes / paper's": writes and ours.written / (writes * share),
+            "reads as plans store them, k": round(own.read / 1000),
+            "block colours": found["block_colours"],
+            "thread colours": found["thread_colours"],
+        }
+
+
+def _mesh(case: Case, scale: float) -> Mesh:
+    factor = scale ** (1 / len(case.size))
+    size = {name: max(4, round(count * factor)) for name, count in case.size.items()}
+    return generate(case.mesh, **size, **dict(case.mesh_options))
+
+
+def _request(case: Case) -> LoopRequest:
+    found = read_requests(KERNELS / f"{case.program}.toml")
+    request = next(r for r in found if r.name == case.loop)
+    return replace(
+        request, values={**request.values, "args": [*request.values["args"], *case.more]}
+    )
+
+
+def _plan(
+    mesh: Mesh, request: LoopRequest, order: str, block_size: int
+) -> tuple[LoopPlan, dict[str, Any]]:
+    """A plan of the order as generated, as GPS leaves it, or of our blocks; and its figures."""
+    if order == "none":
+        full, (spec,) = plan_request_maps(mesh, [request])
+        sizes = {name: s.size for name, s in full.sets.items()}
+        maps = {name: full.map(name) for name in spec.loop.maps}
+        variant = baseline_variant(spec.loop, maps, sizes, block_size)
+        plan = LoopPlan(spec.loop, sizes, maps, {variant.name: variant}, variant.name)
+    else:
+        target = "cpu" if order == "gps" else "gpu"
+        options = Options(
+            target=target,
+            block_size=block_size,
+            partition_options={} if order == "gps" else {"effort": "fast"},
+        )
+        plan = prepare(mesh, [request], options).plan[request.name]
+    return plan, _figures(plan)
+
+
+def _figures(plan: LoopPlan) -> dict[str, Any]:
+    """Reuse of the points that the loop writes, as the paper gives it, and colours."""
+    variant = plan.variant()
+    written = next(iter(plan.loop.conflict_columns))
+    loads = variant.staging[plan.maps[written].to_set].points.size
+    return {
+        "reuse": plan.maps[written].table.size / loads,
+        "block_colours": variant.n_block_colours,
+        "thread_colours": float(variant.thread_colours.mean()),
+    }
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0, *sys.argv[2:3])

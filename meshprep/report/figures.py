@@ -1,0 +1,70 @@
+"""The figures of a loop's variant that reports show, and which of several is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A row of a report.
+
+    Parameters
+    ----------
+    label : str
+    find : callable
+        Finds the figure in what ``metrics.variant_metrics`` gives; None where it has none, as in
+        plans of older versions.
+    better : {1, 0, -1}
+        Whether large is good, nothing is, or small is.
+    """
+
+    label: str
+    find: Callable[[Values], float | int | None]
+    better: int = 0
+
+
+def _inside(*keys: str) -> Callable[[Values], Any]:
+    def find(values: Values) -> Any:
+        found: Any = values
+        for key in keys:
+            found = None if found is None else found.get(key)
+        return found
+
+    return find
+
+
+FIGURES = (
+    Figure("reuse factor", _inside("reuse"), +1),
+    Figure("accesses", _inside("accesses")),
+    Figure("loads", _inside("loads"), -1),
+    Figure("exclusive share of loads", _inside("exclusive_share"), +1),
+    Figure("blocks", _inside("blocks")),
+    Figure("blocks in several pieces", _inside("partition", "scattered")),
+    Figure("elements a block, largest", _inside("block_elements", "max")),
+    Figure("staged bytes a block, mean", _inside("staged_bytes", "mean")),
+    Figure("staged bytes a block, largest", _inside("staged_bytes", "max"), -1),
+    Figure("128-byte lines a block (AoS)", _inside("aos", "lines", "mean")),
+    Figure("sectors read a call (AoS)", _inside("traffic", "aos", "read"), -1),
+    Figure("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
+    Figure("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
+    Figure("sectors written a call (SoA)", _inside("traffic", "soa", "written"), -1),
+    Figure("thread colours, mean", _inside("thread_colours", "mean"), -1),
+    Figure("thread colours, bound", _inside("thread_colours", "bound_mean")),
+    Figure("thread colours, largest", _inside("thread_colours", "max"), -1),
+    Figure("block colours", _inside("block_colours"), -1),
+    Figure("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
+)
+
+
+def best_of(values: Sequence[float | int | None], better: int) -> list[int]:
+    """Places of the best of several figures; none where all are alike or nothing is good."""
+    known = [v for v in values if v is not None]
+    if not better or len(set(known)) < 2:
+        return []
+    best = max(known) if better > 0 else min(known)
+    return [i for i, v in enumerate(values) if v == best]

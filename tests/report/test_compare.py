@@ -1,0 +1,146 @@
+"""Comparisons of plans: the best of each row, verdicts, CSV and HTML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from meshprep import Options, prepare
+from meshprep.generate import generate
+from meshprep.report import Table, compare, verdict
+from meshprep.report.figures import FIGURES, best_of
+from meshprep_runtime.errors import MeshprepError
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory):
+    """Two plans of one shuffled mesh: compact blocks, and the input order cut as it is."""
+    folder = tmp_path_factory.mktemp("plans")
+    mesh = generate("delaunay2d", cells=600)
+    paths = {}
+    for name, method, partition in (("good", "gps", "blocks"), ("as-is", "none", "contiguous")):
+        options = Options(method=method, partition=partition, block_size=64)
+        paths[name] = folder / f"{name}<.plan.h5"
+        prepare(mesh, ["edges->cells"], options, keep_order=name == "as-is").plan.save(paths[name])
+    return paths
+
+
+def _cell(table, label, column):
+    (row,) = [r for r in table.rows if r[0] == label]
+    return row[column]
+
+
+def test_two_plans_side_by_side(plans):
+    found = compare([plans["good"], str(plans["as-is"])])
+    (table,) = [t for t in found.tables() if t.title.startswith("loop ")]
+    assert table.header[1:] == ("good<.plan.h5 blocks s64", "as-is<.plan.h5 contiguous s64")
+    good, plain = found.columns()
+    before, after = good.before["reuse"], good.after["reuse"]
+    assert after > 1.5 * before
+    assert _cell(table, "reuse factor", 1) == f"{before:.2f} -> {after:.2f}"
+    labels = [figure.label for figure in FIGURES]
+    assert (labels.index("reuse factor"), 1) in table.best
+    assert (labels.index("loads"), 1) in table.best
+    assert not any(row == labels.index("accesses") for row, _ in table.best)
+    assert plain.after["reuse"] > 0
+
+
+def test_one_plan_before_and_after(plans):
+    found = compare([plans["good"]])
+    (table,) = [t for t in found.tables() if t.title.startswith("loop ")]
+    assert table.header == ("", "before: input order", "after: blocks")
+    assert (0, 2) in table.best
+    assert (0, 1) not in table.best
+    assert found.lines()[-1] == "* the best of the row"
+
+
+def test_records_are_the_metrics(plans):
+    found = compare(list(plans.values()))
+    records = [r for r in found.figures() if r["figure"] == "loads"]
+    loads = [c.after["loads"] for c in found.columns()]
+    assert [r["after"] for r in records] == loads
+    assert [r["best"] for r in records] == [x == min(loads) for x in loads]
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert len(rows) == len(found.figures()) == 2 * len(FIGURES)
+    assert [r["after"] for r in rows if r["figure"] == "loads"] == [str(x) for x in loads]
+    values = json.loads(json.dumps(found.to_dict()))
+    assert values["figures"] == found.figures()
+    assert [v["verdict"] for v in values["verdicts"]] == [c.verdict for c in found.columns()]
+
+
+def test_notebooks_get_html(plans):
+    text = compare(list(plans.values()))._repr_html_()
+    assert "good&lt;.plan.h5" in text
+    assert "good<" not in text
+    assert text.count("<table>") == text.count("</table>") == 3
+    assert "<td><b>" in text
+
+
+def test_plans_without_predictions_are_shown(plans):
+    one = compare([plans["good"]])
+    (variants,) = one.plans[0].metrics["loops"].values()
+    for sides in variants.values():
+        for side in sides.values():
+            del side["traffic"]
+    (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
+    assert _cell(table, "sectors read a call (AoS)", 2) == "-"
+    assert "transactions" not in one.columns()[0].verdict
+
+
+def test_no_plan_is_refused():
+    with pytest.raises(MeshprepError, match="name at least one plan"):
+        compare([])
+
+
+def _side(reuse, colours=3.0, sectors=None):
+    values = {"reuse": reuse, "loads": round(3600 / reuse) if reuse else 0}
+    values["thread_colours"] = {"mean": colours}
+    if sectors:
+        values["traffic"] = {"aos": {"read": sectors, "written": 0}}
+    return values
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (_side(1.33), _side(3.6), "reuse 1.33 -> 3.60; 2.7 times fewer loads"),
+        (
+            _side(2.0, 3.0, 210),
+            _side(3.6, 4.0, 138),
+            "reuse 2.00 -> 3.60; 1.8 times fewer loads; 1.5 times fewer memory transactions "
+            "predicted; for thread colours 3.00 -> 4.00",
+        ),
+        (_side(3.0), _side(3.6), "reuse 3.00 -> 3.60; 17 % fewer loads"),
+        (
+            _side(3.59),
+            _side(3.6),
+            "did not help: the input order was already as good (reuse 3.59 -> 3.60)",
+        ),
+        (_side(3.6), _side(2.0), "made it worse: reuse 3.60 -> 2.00; keep the input order"),
+        (None, _side(2.0), "reuse 2.00; blocks of the input order could not be staged at all"),
+        (
+            _side(None),
+            _side(None),
+            "nothing is reached through a map: no order changes what this loop loads",
+        ),
+    ],
+)
+def test_verdicts(before, after, said):
+    assert verdict(before, after) == said
+
+
+def test_the_best_of_a_row():
+    assert best_of([1, 3, None, 3], +1) == [1, 3]
+    assert best_of([1, 3, None], -1) == [0]
+    assert best_of([2, 2, None], +1) == []
+    assert best_of([1, 2], 0) == []
+
+
+def test_marks_keep_columns_in_line():
+    table = Table("", ("", "a", "b"), [("x", "1", "2"), ("y", "3", "4")], frozenset({(0, 2)}))
+    assert table.marked() == [("x", "1  ", "2 *"), ("y", "3  ", "4  ")]
+    assert replace(table, best=frozenset()).marked() == table.rows
