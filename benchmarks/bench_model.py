@@ -156,9 +156,8 @@ def _mesh(case: Case, scale: float) -> Mesh:
 def _request(case: Case) -> LoopRequest:
     found = read_requests(KERNELS / f"{case.program}.toml")
     request = next(r for r in found if r.name == case.loop)
-    return replace(
-        request, values={**request.values, "args": [*request.values["args"], *case.more]}
-    )
+    args = [*request.values["args"], *case.more]
+    return replace(request, values={**request.values, "args": args})
 
 
 def _plan(

@@ -96,6 +96,12 @@ def test_no_plan_is_refused():
         compare([])
 
 
+PRICED = (
+    "reuse 2.00 -> 3.60; 1.8 times fewer loads; 1.5 times fewer memory transactions predicted; "
+    "for thread colours 3.00 -> 4.00"
+)
+
+
 def _side(reuse, colours=3.0, sectors=None):
     values = {"reuse": reuse, "loads": round(3600 / reuse) if reuse else 0}
     values["thread_colours"] = {"mean": colours}
@@ -111,8 +117,7 @@ def _side(reuse, colours=3.0, sectors=None):
         (
             _side(2.0, 3.0, 210),
             _side(3.6, 4.0, 138),
-            "reuse 2.00 -> 3.60; 1.8 times fewer loads; 1.5 times fewer memory transactions "
-            "predicted; for thread colours 3.00 -> 4.00",
+            PRICED,
         ),
         (_side(3.0), _side(3.6), "reuse 3.00 -> 3.60; 17 % fewer loads"),
         (
