@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -124,8 +124,6 @@ def _rows(case: Case, scale: float) -> Iterator[dict[str, Any]]:
         plan, found = plans[order]
         count = partial(traffic, plan.loop, plan.maps, plan.sizes, plan.variant(), staged=staged)
         ours, own = count(layout=layout, widths=PAPER), count(layout=layout)
-        share = plan.sizes[plan.loop.over] / case.elements * 1000
-        reads, writes = paper or (None, None)
         yield {
             "table": case.table,
             "loop": case.loop,
@@ -135,16 +133,37 @@ def _rows(case: Case, scale: float) -> Iterator[dict[str, Any]]:
             "elements": plan.sizes[plan.loop.over],
             "reuse": found["reuse"],
             "paper's reuse": case.reuse[order],
-            "reads, k": round(ours.read / 1000),
-            "paper's reads, k": reads,
-            "reads / paper's": reads and ours.read / (reads * share),
-            "writes, k": round(ours.written / 1000),
-            "paper's writes, k": writes,
-            "writes / paper's": writes and ours.written / (writes * share),
+            **_beside("reads", ours.reads, paper and paper[0], case, plan, order),
+            **_beside("writes", ours.writes, paper and paper[1], case, plan, order),
             "reads as plans store them, k": round(own.read / 1000),
             "block colours": found["block_colours"],
             "thread colours": found["thread_colours"],
         }
+
+
+def _beside(
+    what: str,
+    ours: Mapping[str, int],
+    paper: float | None,
+    case: Case,
+    plan: LoopPlan,
+    order: str,
+) -> dict[str, Any]:
+    """Our count, the paper's, their ratio, and that of our model at the paper's reuse factor.
+
+    The last scales what is reached through maps, so that it tells the model from the order.
+    """
+    count = sum(ours.values())
+    row = {f"{what}, k": round(count / 1000), f"paper's {what}, k": paper}
+    if paper is None:
+        return row | {f"{what} / paper's": None, f"{what} at its reuse": None}
+    theirs = 1000 * paper * plan.sizes[plan.loop.over] / case.elements
+    change = _figures(plan)["reuse"] / case.reuse[order] - 1
+    at_its_reuse = count + ours["indirect"] * change
+    return row | {
+        f"{what} / paper's": count / theirs,
+        f"{what} at its reuse": at_its_reuse / theirs,
+    }
 
 
 def _mesh(case: Case, scale: float) -> Mesh:
