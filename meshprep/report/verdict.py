@@ -26,11 +26,17 @@ def verdict(before: Values | None, after: Values) -> str:
         return f"reuse {new:.2f}; blocks of the input order could not be staged at all"
     old = before["reuse"]
     if abs(new - old) <= ALIKE * old:
-        return f"did not help: the input order was already as good (reuse {_change(old, new)})"
+        return f"did not help: {_why(after)} (reuse {_change(old, new)})"
     if new < old:
         return f"made it worse: reuse {_change(old, new)}; keep the input order"
     parts = [f"reuse {_change(old, new)}", _fewer(before["loads"], after["loads"], "loads")]
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
+
+
+def _why(after: Values) -> str:
+    if after["partitioner"] == "contiguous":
+        return "blocks are runs of an order no better than the input's"
+    return "the input order was already as good"
 
 
 def _traffic(before: Values, after: Values) -> list[str]:

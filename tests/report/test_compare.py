@@ -96,14 +96,16 @@ def test_no_plan_is_refused():
         compare([])
 
 
+RUNS = "did not help: blocks are runs of an order no better than the input's (reuse 1.34 -> 1.34)"
 PRICED = (
     "reuse 2.00 -> 3.60; 1.8 times fewer loads; 1.5 times fewer memory transactions predicted; "
     "for thread colours 3.00 -> 4.00"
 )
 
 
-def _side(reuse, colours=3.0, sectors=None):
+def _side(reuse, colours=3.0, sectors=None, partitioner="blocks"):
     values = {"reuse": reuse, "loads": round(3600 / reuse) if reuse else 0}
+    values["partitioner"] = partitioner
     values["thread_colours"] = {"mean": colours}
     if sectors:
         values["traffic"] = {"aos": {"read": sectors, "written": 0}}
@@ -124,6 +126,11 @@ def _side(reuse, colours=3.0, sectors=None):
             _side(3.59),
             _side(3.6),
             "did not help: the input order was already as good (reuse 3.59 -> 3.60)",
+        ),
+        (
+            _side(1.34),
+            _side(1.34, partitioner="contiguous"),
+            RUNS,
         ),
         (_side(3.6), _side(2.0), "made it worse: reuse 3.60 -> 2.00; keep the input order"),
         (None, _side(2.0), "reuse 2.00; blocks of the input order could not be staged at all"),
