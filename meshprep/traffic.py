@@ -30,6 +30,7 @@ INDEX_BYTES = 4
 OFFSET_BYTES = 8
 STAGED = ("all", "increments", "none")
 LAYOUTS = ("aos", "soa")
+Column = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -82,16 +83,25 @@ class _Use:
     read: bool = False
     written: bool = False
     conflicts: bool = False
-    columns: dict[tuple[str, int], None] = field(default_factory=dict)
+    read_columns: dict[Column, None] = field(default_factory=dict)
+    written_columns: dict[Column, None] = field(default_factory=dict)
 
     def add(self, arg: Arg) -> None:
         if arg.nbytes > self.dim * self.itemsize:
             self.dim, self.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
-        self.read |= arg.access is not Access.WRITE
-        self.written |= arg.access in CONFLICTING
+        read, written = arg.access is not Access.WRITE, arg.access in CONFLICTING
+        self.read |= read
+        self.written |= written
         self.conflicts |= arg.conflicts
         if arg.map is not None:
-            self.columns |= {(arg.map, i): None for i in arg.index}
+            columns = {(arg.map, i): None for i in arg.index}
+            self.read_columns |= columns if read else {}
+            self.written_columns |= columns if written else {}
+
+    @property
+    def columns(self) -> dict[Column, None]:
+        """The columns of maps that reach the dat, each once."""
+        return self.read_columns | self.written_columns
 
     def arrays(self, layout: str) -> tuple[int, int]:
         """How many arrays hold the dat, and the bytes of one entry of each."""
@@ -144,7 +154,8 @@ def traffic(
     Notes
     -----
     Values that are incremented are read and written. A sector that two blocks touch counts for
-    both. O(n x arity x dats); staging everything is O(loads x dats) without the maps.
+    both. Of a dat that is staged the whole list of the block's points is moved. O(n x arity x
+    dats); staging everything is O(loads x dats) without the maps.
     """
     check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)
@@ -158,14 +169,12 @@ def traffic(
     for use in uses:
         arrays, width = use.arrays(layout)
         if use in kept:
-            staging = variant.staging[str(use.to_set)]
-            found = aligned_units(staging.points, staging.point_offset, width, SECTOR_BYTES)
-            count = int(found.sum())
+            read, written = _listed(use, variant, width)
         else:
-            count = _loose_values(use, maps, sizes, groups, width)
+            read, written = _loose(use, maps, sizes, groups, width)
         kind = "direct" if use.to_set is None else "indirect"
-        reads[kind] += arrays * count * use.read
-        writes[kind] += arrays * count * use.written
+        reads[kind] += arrays * read
+        writes[kind] += arrays * written
     if staged == "none":
         reads["plan"] = 0 if groups.in_order else _range_sectors(groups.offset, INDEX_BYTES)
     else:
@@ -201,15 +210,36 @@ def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> 
     return _Groups(rows, offset, in_order=colours.count < 2)
 
 
-def _loose_values(
+def _listed(use: _Use, variant: Variant, width: int) -> tuple[int, int]:
+    """Sectors read and written under all values on the staging lists, for one array of the dat."""
+    staging = variant.staging[str(use.to_set)]
+    found = aligned_units(staging.points, staging.point_offset, width, SECTOR_BYTES)
+    count = int(found.sum())
+    return count * use.read, count * use.written
+
+
+def _loose(
     use: _Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], groups: _Groups, width: int
-) -> int:
-    """Sectors under the values that each group touches, for one array of the dat."""
+) -> tuple[int, int]:
+    """Sectors read and written under the values that each group touches, for one array."""
     if use.to_set is None:
-        return _rows_sectors(groups, width)
-    columns = np.column_stack([maps[name].table[:, i] for name, i in use.columns])
+        count = _rows_sectors(groups, width)
+        return count * use.read, count * use.written
     seen = -(-sizes[use.to_set] * width // SECTOR_BYTES)
-    return int(_grouped_sectors(columns, groups.rows, groups.offset, seen, width))
+    read, written = (
+        _columns_sectors([maps[name].table[:, i] for name, i in columns], groups, seen, width)
+        for columns in (use.read_columns, use.written_columns)
+    )
+    return read, written
+
+
+def _columns_sectors(
+    columns: list[NDArray[np.int32]], groups: _Groups, seen: int, width: int
+) -> int:
+    if not columns:
+        return 0
+    beside = np.column_stack(columns)
+    return int(_grouped_sectors(beside, groups.rows, groups.offset, seen, width))
 
 
 def _loose_maps(loose: list[_Use], maps: Mapping[str, SetMap], groups: _Groups) -> int:

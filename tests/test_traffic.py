@@ -124,7 +124,7 @@ def _coloured(loop, maps, sizes):
     return colour_whole_set(*written_table(loop, maps, sizes)).count > 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=150)
 @given(
     st.sampled_from(sorted(LOOPS)),
     st.sampled_from(STAGED),
