@@ -67,16 +67,15 @@ CASES = (
         },
     ),
     Case(
-        *("3", "volna", "space_discretization", "box", {"nx": 1095, "ny": 1095}),
+        *("3", "volna", "space_discretization", "delaunay2d", {"cells": 2_400_000}),
         *(3_589_735, 307),
-        reuse={"none": 1.5, "blocks": 2.8},
+        reuse={"gps": 1.5, "blocks": 2.8},
         measured={
-            ("none", "all", "aos"): (9_114, 2_438),
-            ("none", "all", "soa"): (9_166, 2_512),
+            ("gps", "all", "aos"): (9_114, 2_438),
+            ("gps", "all", "soa"): (9_166, 2_512),
             ("blocks", "all", "aos"): (7_493, 1_542),
             ("blocks", "all", "soa"): (7_617, 1_640),
         },
-        mesh_options=(("type", "triangle"),),
         more=({"dat": "boundary", "dtype": "i4", "access": "read"},),
     ),
     Case(
