@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
 
 from .cells import shape_of
 from .mesh import Mesh
+from .threads import each, pieces
 
 
 def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
@@ -36,9 +40,24 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
 
 
 def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.float64]:
-    # Column by column: no temporary of n x arity x 3.
-    total = xyz[table[:, 0]].copy()
-    for column in range(1, table.shape[1]):
-        total += xyz[table[:, column]]
-    total /= table.shape[1]
-    return total
+    xyz, table = read_only(xyz), read_only(table)
+    out = np.empty((len(table), xyz.shape[1]))
+    each(_fill_means, [(xyz, table, start, stop, out) for start, stop in pieces(len(table))])
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _fill_means(
+    xyz: NDArray[np.float64],
+    table: NDArray[np.int32],
+    start: int,
+    stop: int,
+    out: NDArray[np.float64],
+) -> None:
+    arity = table.shape[1]
+    for i in range(start, stop):
+        for a in range(xyz.shape[1]):
+            total = xyz[table[i, 0], a]
+            for j in range(1, arity):
+                total += xyz[table[i, j], a]
+            out[i, a] = total / arity

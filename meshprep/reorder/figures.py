@@ -8,6 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
+from ..threads import each
 from .envelope import envelope
 from .problem import LocalityProblem
 
@@ -62,12 +65,15 @@ def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = Non
     if old_to_new is not None:
         table = old_to_new[table]
         table = table[problem.follow(table)]
-    rms = float(_rms_wavefront(table, problem.n_points)) if problem.n_points else 0.0
-    lines = int(_lines(table, problem.n_points, problem.point_bytes, problem.block_size))
-    return Figures(spread.bandwidth, spread.profile, rms, lines)
+    n_points = problem.n_points
+    rms, lines = each(
+        lambda count, *sizes: count(read_only(table), n_points, *sizes),
+        [(_rms_wavefront,), (_lines, problem.point_bytes, problem.block_size)],
+    )
+    return Figures(spread.bandwidth, spread.profile, float(rms), int(lines))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _rms_wavefront(table: NDArray, n_points: int) -> float:
     smallest = np.arange(n_points).astype(np.int32)
     for i in range(table.shape[0]):
@@ -83,10 +89,10 @@ def _rms_wavefront(table: NDArray, n_points: int) -> float:
         front += begins[p]
         squares += float(front) * front
         front -= 1
-    return np.sqrt(squares / n_points)
+    return np.sqrt(squares / max(1, n_points))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _lines(table: NDArray, n_points: int, point_bytes: int, block_size: int) -> int:
     last = np.full(n_points * point_bytes // LINE_BYTES + 1, -1, np.int32)
     count = 0
