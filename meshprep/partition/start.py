@@ -25,8 +25,12 @@ from .pull import Places, places_of
 # line: without it, where a line is cut through would be left to chance.
 TILT = 0.013
 TURNS = (TILT, np.pi / 8 + TILT, np.pi / 4 + TILT, 3 * np.pi / 8 + TILT)
-HEATS = (0.3, 0.5, 0.75, 1.0)
-PULLS = (0.2, 0.5)
+# Heats and pulls: grids want little of both, blocks with many elements at a point little heat,
+# meshes of a mesher a strong pull.
+HEATS_AND_PULLS = (
+    (0.3, 0.2), (0.3, 0.5), (0.5, 0.5), (0.5, 2.0), (0.75, 0.2), (0.75, 0.5), (0.75, 2.0),
+    (1.0, 0.2), (1.0, 2.0),
+)  # fmt: skip
 # By what share of the loads another turn must be better: less is chance.
 WORTH_TURNING = 0.01
 SAMPLE_BLOCKS = 80
@@ -71,6 +75,8 @@ class Geometry:
         known = coordinates is not None
         if coordinates is None:
             coordinates = pivot_coordinates(table, weight.size)
+        else:
+            coordinates = _in_use(coordinates)
         position = point_positions(table, weight.size, coordinates)
         return cls(table, weight, written, coordinates, position, known)
 
@@ -123,7 +129,7 @@ def choose_start(
     scores = trial.run(cuts, [Start(turn) for turn in TURNS], TURN_SWEEPS)
     best = int(np.argmin(scores))
     best = best if scores[best] < (1 - WORTH_TURNING) * scores[0] else 0
-    starts = [Start(TURNS[best], heat, pull) for heat in HEATS for pull in PULLS]
+    starts = [Start(TURNS[best], heat, pull) for heat, pull in HEATS_AND_PULLS]
     return starts[int(np.argmin(trial.run([cuts[best]] * len(starts), starts, sweeps)))]
 
 
@@ -199,3 +205,12 @@ def _around_the_middle(geometry: Geometry, count: int) -> Geometry:
         table, geometry.weight[points], geometry.written[points], where[chosen], position,
         geometry.known,
     )  # fmt: skip
+
+
+def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without the axes along which everything is at one place, such as z of a plane mesh."""
+    if not coordinates.size:
+        return coordinates
+    wide = coordinates.min(axis=0) < coordinates.max(axis=0)
+    wide[0] |= not wide.any()
+    return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])

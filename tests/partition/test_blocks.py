@@ -181,3 +181,14 @@ def test_a_long_search_tells_how_far_it_has_come(quad_edges):
     assert len(shares) > 2
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] == 1
+
+
+def test_a_plane_mesh_in_space_is_cut_as_a_plane_one(quad_edges):
+    table, n_points, where = quad_edges(60, 50)
+    lifted = np.insert(where, 1, 7.5, axis=1)
+    plane, space = (
+        partition(BlockProblem(table, n_points, 128, coordinates=xyz), "blocks")
+        for xyz in (where, lifted)
+    )
+    assert (plane.new_to_old == space.new_to_old).all()
+    assert plane.notes == space.notes
