@@ -57,6 +57,20 @@ def test_the_next_process_finds_it_and_changes_are_seen(tmp_path):
     assert len(machine_code(tmp_path)) == 2
 
 
+def test_one_kernel_in_two_modules(tmp_path):
+    """What is on disk names the module that it was compiled from: the other cannot load it."""
+    head, tail = PROGRAM.split("v = np.ones(3)")
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(head)
+        words = [sys.executable, "-c", f"from {name} import *\nv = np.ones(3){tail}", "2", "1"]
+        environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert (done.stderr, done.stdout) == ("", "3.0\n")
+        (tmp_path / f"{name}.py").unlink()
+
+
 def test_processes_that_start_together(tmp_path):
     words = [sys.executable, "-c", PROGRAM, "3", "1"]
     environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path)}

@@ -86,7 +86,9 @@ def _describe_function(function: FunctionType, options: dict[str, Any], seen: se
     cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
     defaults = _describe(function.__defaults__, seen, ())
     settings = repr(sorted(options.items()))
-    return ("function", function.__code__, settings, tuple(reached), tuple(cells), defaults)
+    # Compiled code on disk names the module, which must be there to load it.
+    where = (function.__module__, function.__code__, settings)
+    return ("function", *where, tuple(reached), tuple(cells), defaults)
 
 
 def _is_known(value: Any) -> bool:
