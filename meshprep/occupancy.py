@@ -39,6 +39,8 @@ class Device:
         Bytes that the system takes for each block.
     partitions : int
         Parts of a multiprocessor; each hands out its share of the registers to its warps.
+    bandwidth : int
+        GB/s between memory and processor, as published; what a loop reaches is less.
     """
 
     multiprocessors: int
@@ -47,14 +49,16 @@ class Device:
     shared_unit: int
     shared_reserved: int
     partitions: int
+    bandwidth: int
 
 
+# The A100 of 80 GB; A100, H100 and H200 on SXM boards.
 DEVICES = {
-    "P100": Device(56, 64 * KIB, 48 * KIB, 256, 0, 2),
-    "V100": Device(80, 96 * KIB, 96 * KIB, 256, 0, 4),
-    "A100": Device(108, 164 * KIB, 163 * KIB, 128, KIB, 4),
-    "H100": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4),
-    "H200": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4),
+    "P100": Device(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732),
+    "V100": Device(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900),
+    "A100": Device(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039),
+    "H100": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352),
+    "H200": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800),
 }
 
 

@@ -7,7 +7,7 @@ through maps, its direct values, the maps and the arrays of the plan; globals ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -28,7 +28,9 @@ SECTOR_BYTES = 32
 WARP = 32
 INDEX_BYTES = 4
 OFFSET_BYTES = 8
-STAGED = ("all", "increments", "none")
+STAGED = ("all", "increments", "none", "atomics")
+# Threads of a block where the plan's blocks are not used.
+THREADS = 256
 LAYOUTS = ("aos", "soa")
 Column = tuple[str, int]
 
@@ -135,11 +137,12 @@ def traffic(
     loop, maps, sizes
         The loop, its maps in the plan's numbering and the sizes of the sets.
     variant : Variant
-    staged : {"all", "increments", "none"}
+    staged : {"all", "increments", "none", "atomics"}
         What blocks keep in shared memory: all that is reached through maps; only what is written
         through maps, the rest being fetched by every thread and shared through the cache; or
         nothing, which is global colouring: colour after colour in warps of 32 elements, and each
-        warp fetches and writes for itself.
+        warp fetches and writes for itself; or nothing and no colours: runs of 256 elements share
+        what they fetch, and each component that a warp adds is an atomic on each sector it meets.
     layout : {"aos", "soa"}
         All components of an element together, or an array for each component. Arrays start on a
         sector. Maps are stored row by row, local maps column by column, in either layout.
@@ -163,22 +166,24 @@ def traffic(
     indirect = [u for u in uses if u.to_set is not None]
     kept = [u for u in indirect if staged == "all" or (staged == "increments" and u.conflicts)]
     loose = [u for u in indirect if u not in kept]
-    groups = _warps(loop, maps, sizes) if staged == "none" else _blocks(variant)
+    groups = _groups(staged, loop, maps, sizes, variant)
     reads = {"indirect": 0, "direct": 0, "maps": _loose_maps(loose, maps, groups), "plan": 0}
     writes = {"indirect": 0, "direct": 0}
     for use in uses:
         arrays, width = use.arrays(layout)
         if use in kept:
             read, written = _listed(use, variant, width)
+        elif staged == "atomics" and use.conflicts:
+            read, written = 0, _atomics(use, maps, sizes, arrays)
         else:
             read, written = _loose(use, maps, sizes, groups, width)
         kind = "direct" if use.to_set is None else "indirect"
         reads[kind] += arrays * read
         writes[kind] += arrays * written
-    if staged == "none":
-        reads["plan"] = 0 if groups.in_order else _range_sectors(groups.offset, INDEX_BYTES)
-    else:
+    if kept or staged in ("all", "increments"):
         reads["plan"] = _plan_sectors(loop, kept, variant, widths or _stored(variant))
+    elif not groups.in_order:
+        reads["plan"] = _range_sectors(groups.offset, INDEX_BYTES)
     return Traffic(reads, writes)
 
 
@@ -198,6 +203,39 @@ def _uses(loop: Loop, maps: Mapping[str, SetMap]) -> list[_Use]:
 def _blocks(variant: Variant) -> _Groups:
     n = int(variant.block_offset[-1])
     return _Groups(np.arange(n, dtype=np.int32), variant.block_offset, in_order=True)
+
+
+def _groups(
+    staged: str,
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    variant: Variant,
+) -> _Groups:
+    if staged == "none":
+        return _warps(loop, maps, sizes)
+    return _runs(sizes[loop.over], THREADS) if staged == "atomics" else _blocks(variant)
+
+
+def _runs(n: int, length: int) -> _Groups:
+    """Runs of elements in their order."""
+    offset = np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
+    return _Groups(np.arange(n, dtype=np.int32), offset, in_order=True)
+
+
+def _atomics(use: _Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int) -> int:
+    """Sectors under the atomics of every warp, an instruction a column and component.
+
+    For one array of the dat where ``arrays`` hold a component each, else for all of it.
+    """
+    stride = use.dim // arrays
+    seen = -(-sizes[str(use.to_set)] * stride * use.itemsize // SECTOR_BYTES)
+    total = 0
+    for name, i in use.written_columns:
+        column = maps[name].table[:, i].astype(np.int64) * stride
+        for k in range(stride):
+            total += _columns_sectors([column + k], _runs(column.size, WARP), seen, use.itemsize)
+    return total
 
 
 def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> _Groups:
@@ -234,7 +272,7 @@ def _loose(
 
 
 def _columns_sectors(
-    columns: list[NDArray[np.int32]], groups: _Groups, seen: int, width: int
+    columns: Sequence[NDArray[np.integer]], groups: _Groups, seen: int, width: int
 ) -> int:
     if not columns:
         return 0
@@ -305,7 +343,7 @@ def aligned_units(
 
 @njit(cache=True)
 def _grouped_sectors(
-    columns: NDArray[np.int32],
+    columns: NDArray[np.integer],
     rows: NDArray[np.int32],
     group_offset: NDArray[np.int64],
     n_sectors: int,
