@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .auto import AUTO, Chooser
 from .bind import AOS, Binder, Layout, slots
-from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, choose_strategy, refusal
+from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, refusal
 from .errors import MeshprepError
 from .plan import LoopPlan, Variant
 from .structure import check_loop, check_variant
 
-AUTO = "auto"
 GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -33,8 +33,9 @@ class ParLoop:
         ``plan["res_calc"]`` of a loaded plan, or one made in memory.
     strategy : str
         ``"sequential"``; ``"hierarchical"``: block colours one after the other, blocks of one
-        colour in parallel [S19]; ``"auto"``: hierarchical where there are several threads and
-        the loop has blocks. For comparison: ``"block-permute"``: the same, with the elements of a
+        colour in parallel [S19]; ``"auto"``: what ``meshprep tune`` found for this machine and
+        these layouts, else hierarchical where there are several threads and the loop has blocks.
+        For comparison: ``"block-permute"``: the same, with the elements of a
         block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
         set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all
         elements at once into a temporary array, which a second step sums.
@@ -42,7 +43,8 @@ class ParLoop:
         ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
         that are not ``"aos"``.
     variant : str or None
-        Which blocks; None takes those made for a CPU where the plan has them, else the default.
+        Which blocks; None takes those that were tuned, those made for a CPU where the plan has
+        them, or the default.
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
     fastmath : bool
@@ -99,15 +101,13 @@ class ParLoop:
         self._wanted = strategy
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
-        options = Options(boundscheck, fastmath)
-        self._executor = Executor(kernel, plan, self._slots, chosen, options)
+        self._executor = Executor(kernel, plan, self._slots, Options(boundscheck, fastmath))
+        self._way = Chooser(plan, strategy, chosen, self._slots, kernel, fixed=variant is not None)
 
     @property
     def strategy(self) -> str:
         """The strategy that a call runs; with ``"auto"`` it follows the number of threads."""
-        if self._wanted != AUTO:
-            return self._wanted
-        return choose_strategy(self._executor.variant)
+        return self._way()[0]
 
     def __call__(self, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
@@ -117,7 +117,7 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
-        self._executor.run(self.strategy, self._binder(arrays))
+        self._executor.run(self._way(), self._binder(arrays))
 
     def __repr__(self) -> str:
         names = ", ".join(s.name for s in self._slots)

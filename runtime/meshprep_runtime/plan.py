@@ -17,6 +17,7 @@ from .errors import PlanError
 from .loops import Loop
 from .maps import SetMap
 from .ordering import Ordering
+from .tuned import Tuned
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +96,14 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class LoopPlan:
-    """A loop, the maps it runs through in the new numbering, and its variants."""
+    """A loop, the maps it runs through in the new numbering, its variants, and what was tuned."""
 
     loop: Loop
     sizes: Mapping[str, int]
     maps: Mapping[str, SetMap]
     variants: Mapping[str, Variant]
     default: str
+    tuned: tuple[Tuned, ...] = ()
 
     def variant(self, name: str | None = None) -> Variant:
         """The variant of that name (None: the default); raises PlanError that lists them."""

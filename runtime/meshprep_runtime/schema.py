@@ -15,8 +15,10 @@ from .maps import SetMap, read_only
 from .ordering import Ordering
 from .plan import LoopPlan, Plan, Staging, Variant
 from .tree import Tree
+from .tuned import Tuned, from_dict
 
 DOCUMENTS = ("about", "metrics", "options")
+TUNED = "tuned"
 
 
 def to_tree(plan: Plan) -> Tree:
@@ -78,7 +80,12 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
         default=loop_plan.default,
         position=position,
     )
+    if loop_plan.tuned:
+        entries = [entry.to_dict() for entry in loop_plan.tuned]
+        tree.datasets[f"{path}/{TUNED}"] = json.dumps(entries)
     for i, variant in enumerate(loop_plan.variants.values()):
+        if variant.name == TUNED:
+            raise PlanError(f"{path}: '{TUNED}' is no name for a variant")
         _put_variant(tree, f"{path}/{_name(variant.name)}", loop_plan, variant, i)
 
 
@@ -149,7 +156,19 @@ def _get_loop(
         raise PlanError(f"{path} uses map '{missing[0]}', which the plan does not have")
     own = {m: maps[m] for m in loop.maps}
     variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in tree.children(path)}
-    return LoopPlan(loop, sizes, own, variants, tree.text(path, "default"))
+    return LoopPlan(
+        loop, sizes, own, variants, tree.text(path, "default"), _get_tuned(tree, f"{path}/{TUNED}")
+    )
+
+
+def _get_tuned(tree: Tree, path: str) -> tuple[Tuned, ...]:
+    """What was tuned; plans that nobody tuned have no such dataset."""
+    if path not in tree.datasets:
+        return ()
+    entries = json.loads(tree.document(path))
+    if not isinstance(entries, list):
+        raise PlanError(f"{path} is no JSON list")
+    return tuple(from_dict(entry, path) for entry in entries)
 
 
 def _get_variant(

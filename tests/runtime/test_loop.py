@@ -405,9 +405,9 @@ def test_blocks_for_a_cpu_are_preferred(airfoil):
     variants = dict(airfoil["res_calc"].variants)
     variants["s16"] = replace(variants["s16"], target="cpu")
     plan = replace(airfoil["res_calc"], variants=variants)
-    assert ParLoop(res_calc, plan)._executor.variant.name == "s16"
-    assert ParLoop(res_calc, plan, variant="s8")._executor.variant.name == "s8"
-    assert ParLoop(res_calc, airfoil["res_calc"])._executor.variant.name == "s8"
+    assert ParLoop(res_calc, plan)._way.variant.name == "s16"
+    assert ParLoop(res_calc, plan, variant="s8")._way.variant.name == "s8"
+    assert ParLoop(res_calc, airfoil["res_calc"])._way.variant.name == "s8"
 
 
 def test_unknown_names(airfoil):

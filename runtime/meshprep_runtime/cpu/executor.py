@@ -53,6 +53,10 @@ class Options:
     fastmath: bool = False
 
 
+# A strategy and the blocks it takes; variants are told apart by identity.
+Way = tuple[str, Variant | None]
+
+
 class Executor:
     """The arrays of the plan that a loop needs, and its compiled code for each strategy."""
 
@@ -61,27 +65,27 @@ class Executor:
         kernel: Callable[..., None],
         plan: LoopPlan,
         slots: Sequence[Slot],
-        variant: Variant | None,
         options: Options,
     ) -> None:
         self.kernel = kernel
         self.plan = plan
         self.loop = plan.loop
-        self.variant = variant
         self.slots = slots
         self.options = options
-        self._ready: dict[str, Callable[[Sequence[NDArray]], None]] = {}
+        self._ready: dict[Way, Callable[[Sequence[NDArray]], None]] = {}
 
-    def run(self, strategy: str, arrays: Sequence[NDArray]) -> None:
+    def run(self, way: Way, arrays: Sequence[NDArray]) -> None:
         """Run the loop on arrays that a Binder has checked."""
-        ready = self._ready.get(strategy)
+        ready = self._ready.get(way)
         if ready is None:
-            ready = self._ready[strategy] = self._prepare(strategy, arrays)
+            ready = self._ready[way] = self._prepare(*way, arrays)
         ready(arrays)
 
-    def _prepare(self, strategy: str, arrays: Sequence[NDArray]) -> Callable[..., None]:
+    def _prepare(
+        self, strategy: str, variant: Variant | None, arrays: Sequence[NDArray]
+    ) -> Callable[..., None]:
         import_numba()
-        schedule = SCHEDULES[strategy](self.plan, self.variant)
+        schedule = SCHEDULES[strategy](self.plan, variant)
         rows = rows_of(self.loop, self.slots)
         tables = [self.plan.maps[name].table for name in self.loop.maps]
         order = np.zeros(0, np.int32) if schedule.order is None else schedule.order

@@ -1,0 +1,195 @@
+"""``meshprep tune``: the fastest way to run a loop, found and written into its plan."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from meshprep_runtime.errors import MeshprepError
+
+from . import console, options
+
+if TYPE_CHECKING:
+    from meshprep.tuning import Tuning
+    from meshprep_runtime.tuned import Trial
+
+SHOWN = 12
+
+
+def run(
+    plan: Annotated[Path, typer.Argument(help="Plan file.", show_default=False)],
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", help="module:function or FILE.py:function, to run here."),
+    ] = None,
+    loop: Annotated[
+        str | None, typer.Option("--loop", help="Which loop; default: the kernel's namesake.")
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            help="cpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
+        ),
+    ] = "cpu",
+    block_sizes: Annotated[
+        str | None,
+        typer.Option("--block-sizes", help="Further block sizes, such as 512,1024,2048."),
+    ] = None,
+    strategies: Annotated[
+        str | None, typer.Option("--strategies", help="Which to try; default: all.")
+    ] = None,
+    layouts: Annotated[str, typer.Option("--layouts", help="Which to try.")] = "aos,soa",
+    values: Annotated[
+        str | None,
+        typer.Option(
+            "--values",
+            help="module:function that takes the loop's plan and gives its arrays by name; "
+            "default: made-up numbers.",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9,
+    registers: Annotated[
+        int, typer.Option("--registers", min=1, help="Of a thread, for predictions.")
+    ] = 48,
+    threads: options.Threads = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what is fastest; leave the plan as it is.")
+    ] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find the fastest strategy, block size and layout of a loop; writes it into the plan."""
+    from meshprep.tuning import loop_of, tune_plan
+    from meshprep_runtime.plan import Plan
+
+    options.set_threads(threads)
+    loaded = Plan.load(plan)
+    function = _function(kernel, "--kernel") if kernel is not None else None
+    name = loop_of(loaded, function, loop)
+    with console.told_of_compilation(quiet), console.progress(quiet) as progress:
+        done = tune_plan(
+            loaded,
+            name,
+            function,
+            device=device,
+            block_sizes=_numbers(block_sizes),
+            strategies=_words(strategies),
+            layouts=_words(layouts) or (),
+            values=_values(values, loaded[name]),
+            runs=runs,
+            registers=registers,
+            progress=_by_strategy(progress),
+        )
+    if not dry_run:
+        done.plan.save(plan, overwrite=True)
+    if as_json:
+        console.show_json({"loop": name, **done.tuned.to_dict(), "notes": done.notes})
+    else:
+        _show(done, plan, dry_run)
+
+
+def _by_strategy(progress: console.Report) -> console.Report:
+    """A stage for each strategy: its blocks and layouts are progress inside."""
+    seen: list[str] = []
+
+    def report(done: float, total: int, what: str) -> None:
+        strategy = what.split()[0].rstrip(",")
+        # Where there is no bar, whole numbers begin a line.
+        progress(done if strategy not in seen[-1:] else done + 0.5, total, strategy)
+        seen.append(strategy)
+
+    return report
+
+
+def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
+    tuned = done.tuned
+    best = tuned.best
+    rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
+    how = f"timed on {tuned.machine}" if tuned.measured else f"predicted for {tuned.machine}"
+    header = ("strategy", "blocks", "SoA", "ms", "median", "spread", "runs", "times the best")
+    console.show_table(f"loop {done.loop}, {how}", header, rows)
+    if len(tuned.trials) > SHOWN:
+        console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
+    console.show("")
+    blocks = f" with blocks {best.variant}" if best.variant else ""
+    where = f", {', '.join(best.soa)} as SoA" if best.soa else ", all AoS"
+    console.show(f"fastest: {best.strategy}{blocks}{where}")
+    for note in done.notes:
+        console.show(f"not tried: {note}")
+    if not dry_run:
+        console.show(f"written into {plan.name}: strategy 'auto' runs it on that machine")
+
+
+def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
+    measured = trial.runs > 0
+    return (
+        trial.strategy,
+        trial.variant or "-",
+        " ".join(trial.soa) or "-",
+        f"{1e3 * trial.seconds:.3f}",
+        f"{1e3 * trial.median:.3f}" if measured else "-",
+        f"{trial.spread:.0%}" if measured else "-",
+        str(trial.runs) if measured else "-",
+        f"{trial.seconds / best.seconds:.2f}",
+    )
+
+
+def _values(text: str | None, plan: Any) -> Mapping[str, Any] | None:
+    if text is None:
+        return None
+    found = _function(text, "--values")(plan)
+    if not isinstance(found, Mapping):
+        raise MeshprepError(f"--values {text} gave a {type(found).__name__}: give arrays by name")
+    return found
+
+
+def _function(text: str, option: str) -> Callable[..., Any]:
+    """The function that ``module:function`` or ``FILE.py:function`` names."""
+    where, colon, name = text.rpartition(":")
+    if not (colon and where and name):
+        raise MeshprepError(f"{option} '{text}' must read module:function or FILE.py:function")
+    found = getattr(_module(where, option), name, None)
+    if not callable(found):
+        raise MeshprepError(f"{option}: {where} has no function '{name}'")
+    return found
+
+
+def _module(where: str, option: str) -> ModuleType:
+    try:
+        if not where.endswith(".py"):
+            if os.getcwd() not in sys.path:
+                sys.path.insert(0, os.getcwd())
+            return importlib.import_module(where)
+        spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+        if spec is None or spec.loader is None:
+            raise ImportError("no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(spec.name, module)
+        spec.loader.exec_module(module)
+        return module
+    except Exception as error:  # Whatever the user's module raises.
+        raise MeshprepError(
+            f"{option}: cannot import {where}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    words = _words(text)
+    if words is None:
+        return None
+    if not all(word.isdecimal() for word in words):
+        raise MeshprepError(f"--block-sizes '{text}' must read as 512,1024,2048")
+    return [int(word) for word in words]
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,170 @@
+"""``tune``: finds how a loop of a plan runs fastest, and writes it into the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from numpy.typing import NDArray
+
+from meshprep_runtime.bind import AOS, SOA
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Loop
+from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.tune import synthetic, tune
+from meshprep_runtime.tuned import Tuned, with_entry
+
+from .occupancy import DEVICES
+from .ranking import rank
+from .recutting import with_loop, with_sizes
+
+CPU_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
+GPU_SIZES = (64, 96, 128, 192, 256, 320, 384, 448, 512, 768, 1024)
+HERE = "cpu"
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """What came out.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan with the entry, and with the variants that are best in some layout.
+    loop : str
+    tuned : Tuned
+    notes : list of str
+        Block sizes that could not be tried, and why.
+    """
+
+    plan: Plan
+    loop: str
+    tuned: Tuned
+    notes: list[str]
+
+
+def tune_plan(
+    plan: Plan,
+    loop: str,
+    kernel: Callable[..., None] | None = None,
+    *,
+    device: str = HERE,
+    block_sizes: Sequence[int] | None = None,
+    strategies: Sequence[str] | None = None,
+    layouts: Sequence[str] = (AOS, SOA),
+    values: Mapping[str, NDArray] | None = None,
+    runs: int = 9,
+    patience: float = 1.5,
+    registers: int = 48,
+    progress: Progress = lambda done, total, what: None,
+) -> Tuning:
+    """Find the strategy, block size and layout with which a loop runs fastest.
+
+    Parameters
+    ----------
+    plan : Plan
+    loop : str
+        Its name.
+    kernel : function
+        As for a ParLoop; not needed where the traffic model ranks.
+    device : str
+        ``"cpu"``: run the loop on this machine. A name in ``occupancy.DEVICES``: rank by the
+        traffic model for that device, which need not be here.
+    block_sizes : sequence of int or None
+        Besides those of the plan; None for a range that suits the device. They cut the order that
+        the plan has, see :func:`~meshprep.recutting.recut`.
+    strategies, layouts, runs, patience
+        As for :func:`meshprep_runtime.tune.tune`.
+    values : mapping of argument name to array, or None
+        What to run the loop on, in the plan's numbering; None for made-up numbers.
+    registers : int
+        Of a thread, for the traffic model.
+    progress : callable
+        ``progress(done, total, what)`` before each candidate.
+
+    Returns
+    -------
+    Tuning
+
+    Raises
+    ------
+    MeshprepError
+        For unknown names, a kernel that is missing, and loops that nothing can run.
+
+    Notes
+    -----
+    Blocks that are best in no layout are left out of the plan again, so that it stays small.
+    """
+    measured = device == HERE
+    if not measured and device not in DEVICES:
+        raise MeshprepError(
+            f"device '{device}' is unknown: use cpu for this machine, or {', '.join(DEVICES)}"
+        )
+    if measured and kernel is None:
+        raise MeshprepError("running a loop needs its kernel: name one as module:function")
+    own = plan[loop]
+    widened, notes = _with_sizes(own, block_sizes, measured)
+    if measured and kernel is not None:
+        given = synthetic(own) if values is None else values
+        _check_values(own.loop, given)
+        tuned = tune(
+            kernel,
+            widened,
+            given,
+            strategies=strategies,
+            layouts=layouts,
+            runs=runs,
+            patience=patience,
+            progress=progress,
+        )
+    else:
+        tuned = rank(
+            widened,
+            device,
+            registers=registers,
+            strategies=strategies,
+            layouts=tuple(layouts),
+            progress=progress,
+        )
+    return Tuning(with_loop(plan, _kept(own, widened, tuned)), loop, tuned, notes)
+
+
+def loop_of(plan: Plan, kernel: Callable[..., None] | None, name: str | None) -> str:
+    """The loop to tune: the one named, that of the kernel's name, or the only one."""
+    if name is not None:
+        plan[name]
+        return name
+    if kernel is not None and kernel.__name__ in plan.loops:
+        return kernel.__name__
+    if len(plan.loops) == 1:
+        return next(iter(plan.loops))
+    raise MeshprepError(f"the plan has loops {', '.join(plan.loops)}: name one with --loop")
+
+
+def _with_sizes(
+    plan: LoopPlan, sizes: Sequence[int] | None, measured: bool
+) -> tuple[LoopPlan, list[str]]:
+    target = "cpu" if measured else "gpu"
+    n = plan.sizes[plan.loop.over]
+    wanted = sizes if sizes is not None else [s for s in _sizes(measured) if s < n]
+    return with_sizes(plan, wanted, target)
+
+
+def _sizes(measured: bool) -> tuple[int, ...]:
+    return CPU_SIZES if measured else GPU_SIZES
+
+
+def _check_values(loop: Loop, values: Mapping[str, NDArray]) -> None:
+    missing = [a.name for a in loop.args if a.name not in values]
+    if missing:
+        raise MeshprepError(f"loop '{loop.name}': no values for argument '{missing[0]}'")
+
+
+def _kept(own: LoopPlan, widened: LoopPlan, tuned: Tuned) -> LoopPlan:
+    """The loop with the new entry and the variants that some entry or the plan itself names."""
+    best = {t.variant for soa in {t.soa for t in tuned.trials} if (t := tuned.best_for(soa))}
+    variants = {k: v for k, v in widened.variants.items() if k in own.variants or k in best}
+    default = own.default or next(iter(variants), "")
+    entries = with_entry(own.tuned, tuned)
+    return replace(widened, variants=variants, default=default, tuned=entries)

@@ -1,0 +1,88 @@
+"""``meshprep tune``: what it prints, what it writes into the plan, what it refuses."""
+
+import json
+
+import pytest
+
+from meshprep_runtime import Plan
+
+KERNEL = """
+def value(a, b):
+    a[0] += 1.0
+    b[0] += 2.0
+
+def arrays(plan):
+    import numpy as np
+    return {"value": np.zeros(plan.sizes["cells"])}
+
+def nothing(plan):
+    return 3
+"""
+SHORT = ("--runs", 1, "--layouts", "aos", "--strategies", "sequential,hierarchical", "-q")
+
+
+@pytest.fixture
+def plan(cli, mesh_file):
+    assert cli("plan", mesh_file, "--loop", "edges->cells", "--block-size", 64, "-q")[0] == 0
+    mesh_file.with_name("kernels.py").write_text(KERNEL)
+    return mesh_file.with_name("wing.plan.h5")
+
+
+def test_it_writes_what_is_fastest_into_the_plan(cli, plan):
+    kernel = f"{plan.with_name('kernels.py')}:value"
+    words = ("--block-sizes", "32,128", *SHORT)
+    code, out, err = cli("tune", plan, "--kernel", kernel, *words)
+    assert (code, err) == (0, "")
+    (tuned,) = Plan.load(plan)["edges->cells"].tuned
+    assert f"fastest: {tuned.best.strategy}" in out
+    assert "written into wing.plan.h5" in out
+    assert {t.variant for t in tuned.trials} == {"", "s32", "s64", "s128"}
+    assert cli("check", plan, "-q")[0] == 0
+    code, out, _ = cli("tune", plan, "--kernel", kernel, "--json", *words)
+    values = json.loads(out)
+    assert code == 0
+    assert values["loop"] == "edges->cells"
+    assert len(values["trials"]) == 4
+    # Once more on the same machine: the entry is replaced.
+    assert len(Plan.load(plan)["edges->cells"].tuned) == 1
+
+
+def test_a_dry_run_leaves_the_plan(cli, plan):
+    before = plan.read_bytes()
+    code, out, _ = cli("tune", plan, "--device", "H200", "--dry-run", "-q")
+    assert code == 0
+    assert "predicted for H200" in out
+    assert "written" not in out
+    assert plan.read_bytes() == before
+
+
+def test_values_of_the_user(cli, plan):
+    where = plan.with_name("kernels.py")
+    words = ("--kernel", f"{where}:value", "--values")
+    assert cli("tune", plan, *words, f"{where}:arrays", *SHORT)[0] == 0
+    code, _, err = cli("tune", plan, *words, f"{where}:nothing", *SHORT)
+    assert code == 2
+    assert "gave a int: give arrays by name" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--kernel", "kernels.py"), "must read module:function or FILE.py:function"),
+        (("--kernel", "no.such:f"), "cannot import no.such: ModuleNotFoundError"),
+        (("--kernel", "json:nothing"), "json has no function 'nothing'"),
+        ((), "needs its kernel"),
+        (("--device", "K80"), "device 'K80' is unknown"),
+        (("--device", "H200", "--block-sizes", "a,b"), "must read as 512,1024,2048"),
+        (("--device", "H200", "--loop", "flux"), "no loop 'flux'"),
+        (("--device", "H200", "--layouts", ""), "layout '' is unknown"),
+        (("--device", "H200", "--strategies", "two-step"), "strategy 'two-step' is unknown"),
+    ],
+)
+def test_what_it_refuses(cli, plan, words, message):
+    before = plan.read_bytes()
+    code, out, err = cli("tune", plan, *words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("error:") == 1
+    assert plan.read_bytes() == before

@@ -1,0 +1,182 @@
+"""Other block sizes on a plan's order, the ranking by traffic, and tuning a whole plan."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep.generate import generate
+from meshprep.occupancy import DEVICES
+from meshprep.pipeline import Options, prepare
+from meshprep.ranking import LAUNCH_SECONDS, rank
+from meshprep.recutting import _joined_or_split, recut, with_loop, with_sizes
+from meshprep.traffic import traffic
+from meshprep.tuning import loop_of, tune_plan
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.tuned import CPU, GPU, Machine
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    mesh = generate("delaunay2d", cells=2500, seed=3)
+    return prepare(mesh, ["edges->cells", "cells->nodes"], Options(block_size=64)).plan
+
+
+@pytest.fixture
+def plan(prepared):
+    return prepared["edges->cells"]
+
+
+def value_kernel(a, b):
+    a[0] += 1.0
+    b[0] += 2.0
+
+
+@pytest.mark.parametrize("size", [16, 48, 64, 100, 130, 512, 10**6])
+def test_a_variant_of_another_size_is_right(prepared, plan, size):
+    widened, refused = with_sizes(plan, [size])
+    assert refused == []
+    new = with_loop(prepared, widened)
+    assert new.verify() == []
+    variant = new["edges->cells"].variants[f"s{size}"]
+    assert np.diff(variant.block_offset).max() <= size
+    assert set(new.metrics["loops"]["edges->cells"]) == set(widened.variants)
+    figures = new.metrics["loops"]["edges->cells"][variant.name]
+    assert figures["after"]["reuse"] == pytest.approx(
+        plan.maps["edges->cells"].table.size / variant.staging["cells"].points.size
+    )
+
+
+def test_the_figures_before_are_those_of_the_input(prepared, plan):
+    """The size that the plan has, measured again from its maps turned back."""
+    measured = {k: v for k, v in prepared.metrics["loops"]["edges->cells"].items() if k != "s64"}
+    loops = {**prepared.metrics["loops"], "edges->cells": measured}
+    from dataclasses import replace
+
+    bare = replace(prepared, metrics={**prepared.metrics, "loops": loops})
+    again = with_loop(bare, plan).metrics["loops"]["edges->cells"]["s64"]
+    assert again["before"] == prepared.metrics["loops"]["edges->cells"]["s64"]["before"]
+
+
+def test_unions_keep_the_reuse_and_lose_no_block_edge(plan):
+    own = plan.variant().block_offset
+    joined = recut(plan, 256).block_offset
+    assert np.isin(joined, own).all()
+    loads = [recut(plan, s).staging["cells"].points.size for s in (64, 256, 1024)]
+    assert loads == sorted(loads, reverse=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(1, 70))
+def test_joining_and_splitting_against_a_loop(sizes, block_size):
+    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    expected = [0]
+    if max(sizes) <= block_size:
+        room = block_size
+        for size in sizes:
+            if size > room:
+                expected.append(expected[-1] + block_size - room)
+                room = block_size
+            room -= size
+        expected.append(int(offset[-1]))
+    else:
+        for size in sizes:
+            parts = -(-size // block_size)
+            expected += [expected[-1] + k * size // parts for k in range(1, parts + 1)]
+    assert _joined_or_split(offset, block_size).tolist() == expected
+
+
+def test_sizes_it_has_are_left_and_bad_ones_refused(plan):
+    widened, _ = with_sizes(plan, [64])
+    assert widened.variants["s64"] is plan.variants["s64"]
+    with pytest.raises(MeshprepError, match="block size 0: give at least 1"):
+        recut(plan, 0)
+
+
+def test_blocks_that_cannot_be_staged_are_named(prepared):
+    mesh = generate("delaunay2d", cells=140_000, seed=3)
+    plan = prepare(mesh, ["cells->nodes"], Options(partition="contiguous", method="none")).plan
+    widened, refused = with_sizes(plan["cells->nodes"], [256, 10**6])
+    assert list(widened.variants) == ["s256"]
+    assert len(refused) == 1
+    assert refused[0].startswith("block size 1000000: block 0 touches")
+
+
+def test_the_ranking_is_what_the_model_says(plan):
+    widened, _ = with_sizes(plan, [128, 256, 2048])
+    found = rank(widened, "A100", registers=32)
+    assert found.machine == Machine(GPU, "A100")
+    assert not found.measured
+    assert {t.strategy for t in found.trials} == {
+        "hierarchical",
+        "hierarchical-inc",
+        "global-colouring",
+        "global-atomics",
+    }
+    # 2,048 elements are no thread block.
+    assert {t.variant for t in found.trials} == {"", "s64", "s128", "s256"}
+    by_name = {(t.strategy, t.variant, t.soa): t.seconds for t in found.trials}
+    variant = widened.variants["s256"]
+    moved = traffic(plan.loop, plan.maps, plan.sizes, variant)
+    nbytes = 32 * (moved.read + moved.written)
+    assert by_name["hierarchical", "s256", ()] == pytest.approx(
+        nbytes / (1e9 * DEVICES["A100"].bandwidth) + LAUNCH_SECONDS * variant.n_block_colours
+    )
+    atomics = traffic(plan.loop, plan.maps, plan.sizes, variant, staged="atomics")
+    assert by_name["global-atomics", "", ()] == pytest.approx(
+        32 * (atomics.read + atomics.written) / (1e9 * DEVICES["A100"].bandwidth) + LAUNCH_SECONDS
+    )
+
+
+def test_few_warps_make_it_slower(plan):
+    fast, slow = (rank(plan, "H200", registers=r, strategies=["hierarchical"]) for r in (32, 255))
+    assert slow.best.seconds > fast.best.seconds
+
+
+def test_what_the_ranking_refuses(plan):
+    for words in ({"device": "K80"}, {"strategies": ["two-step"]}, {"layouts": ("rows",)}):
+        with pytest.raises(MeshprepError, match="is unknown: use"):
+            rank(plan, **{"device": "H200", **words})
+
+
+def test_tuning_a_plan_keeps_the_best_blocks_only(prepared):
+    done = tune_plan(
+        prepared,
+        "edges->cells",
+        value_kernel,
+        block_sizes=[256, 512],
+        strategies=["hierarchical"],
+        layouts=["aos"],
+        runs=1,
+    )
+    own = done.plan["edges->cells"]
+    best = done.tuned.best.variant
+    assert own.tuned == (done.tuned,)
+    assert list(own.variants) == ["s64"] + [v for v in ("s256", "s512") if v == best]
+    assert {t.variant for t in done.tuned.trials} == {"s64", "s256", "s512"}
+    assert done.tuned.machine.kind == CPU
+    assert done.plan.verify() == []
+    assert own.default == "s64"
+
+
+def test_a_plan_without_the_device_is_ranked(prepared):
+    done = tune_plan(prepared, "edges->cells", device="H200", block_sizes=[128])
+    assert done.tuned.best.seconds < 1
+    assert done.plan["edges->cells"].tuned[0].machine == Machine(GPU, "H200")
+
+
+def test_what_tuning_refuses(prepared):
+    with pytest.raises(MeshprepError, match="device 'K80' is unknown: use cpu"):
+        tune_plan(prepared, "edges->cells", device="K80")
+    with pytest.raises(MeshprepError, match="needs its kernel"):
+        tune_plan(prepared, "edges->cells")
+    with pytest.raises(MeshprepError, match="no values for argument 'value'"):
+        tune_plan(prepared, "edges->cells", value_kernel, values={})
+
+
+def test_which_loop_is_meant(prepared):
+    assert loop_of(prepared, None, "cells->nodes") == "cells->nodes"
+    with pytest.raises(MeshprepError, match="name one with --loop"):
+        loop_of(prepared, value_kernel, None)
+    with pytest.raises(MeshprepError, match="has no loop 'flux'"):
+        loop_of(prepared, None, "flux")
