@@ -15,6 +15,7 @@ from ..bind import Slot
 from ..errors import MeshprepError, MissingPackageError
 from ..plan import LoopPlan, Variant
 from .elements import Elements, can_chunk
+from .kernel import takes_single
 from .report import compile_error
 from .rows import Row, rows_of
 from .schedule import SCHEDULES, Schedule
@@ -129,8 +130,7 @@ class Executor:
     def _compiled(self, text: str, parallel: bool, arrays: Sequence[NDArray]) -> Any:
         from .build import Request, build
 
-        dtypes = {slot.dtype.str for slot in self.slots}
-        single = "<f4" in dtypes and "<f8" not in dtypes
+        single = takes_single(slot.dtype for slot in self.slots)
         request = Request(
             self.kernel, text, parallel, self.options.boundscheck, self.options.fastmath, single
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -53,6 +53,12 @@ def fresh(kernel: Callable[..., None], jit: Callable[..., Any], single: bool = F
         numba takes them for ``f8`` and would compute everything in ``f8``.
     """
     return _copy(kernel, jit, {}, single)
+
+
+def takes_single(dtypes: Iterable[np.dtype]) -> bool:
+    """True where constants are to be ``f4``: beside ``f4`` arguments and none of ``f8``."""
+    found = {dtype.str for dtype in dtypes}
+    return "<f4" in found and "<f8" not in found
 
 
 def _describe(value: Any, seen: set[int], names: tuple[str, ...]) -> Hashable:

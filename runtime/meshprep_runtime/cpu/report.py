@@ -9,7 +9,8 @@ from ..bind import Slot
 from ..errors import MeshprepError
 from ..loops import Loop
 
-READ_ONLY = "Cannot modify readonly array"
+# In the words of numba and of numba-cuda.
+READ_ONLY = ("Cannot modify readonly array", "setitem(readonly array")
 NOISE = re.compile(
     r"^(Failed in|During:|File |There are|>>>|- Of which|Overload|With arg|\^|<source)"
 )
@@ -24,7 +25,7 @@ def compile_error(
     name = getattr(kernel, "__name__", "kernel")
     found = PLACE.search(text)
     where = f" at {found[1]}:{found[2]}" if found else ""
-    if READ_ONLY in text:
+    if any(words in text for words in READ_ONLY):
         read = ", ".join(s.name for s in slots if not s.written)
         return MeshprepError(
             f"kernel '{name}' changes an argument that loop '{loop.name}' only reads{where}: "

@@ -3,6 +3,7 @@
 Nothing here needs a GPU or its tools, and nothing launches on one.
 """
 
+from .element import PythonKernel
 from .program import DeviceFunction, Launch, Program, program
 from .strategies import COMMITS, STRATEGIES, refusal
 
@@ -12,6 +13,7 @@ __all__ = [
     "DeviceFunction",
     "Launch",
     "Program",
+    "PythonKernel",
     "program",
     "refusal",
 ]

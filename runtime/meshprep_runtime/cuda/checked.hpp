@@ -19,6 +19,7 @@ using std::min;
 #define __forceinline__ inline
 #define MP_KERNEL(threads) static mp::Task
 #define MP_RETURN co_return
+#define MP_EXTERN(name, ...) static void (*name)(__VA_ARGS__)
 #define MP_IN(T) mp::In<T>
 #define MP_OUT(T) mp::Out<T>
 #define MP_THREAD mp::now.thread

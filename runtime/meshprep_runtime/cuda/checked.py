@@ -80,6 +80,7 @@ def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArra
     numbers |= {"parts": program.parts, "part": launch.part}
     scalars = [numbers[p.name] for p in program.parameters if p.access == "size"]
     text: bytes = call(
+        program.kernel.address() if program.kernel is not None else 0,
         launch.blocks,
         program.threads,
         program.shared_bytes,
@@ -106,8 +107,9 @@ def _source(program: Program) -> str:
         [
             header("checked"),
             program.text,
-            'extern "C" const char* launch(int blocks, int threads, Index shared,',
+            'extern "C" const char* launch(void* function, int blocks, int threads, Index shared,',
             "    void** arrays, const Index* lengths, const Index* numbers) {",
+            *_given(program),
             *cells,
             "  return mp::run(blocks, threads, shared, [&] {",
             f"    return {program.name}(\n        " + ",\n        ".join(handed) + ");",
@@ -116,6 +118,13 @@ def _source(program: Program) -> str:
             "",
         ]
     )
+
+
+def _given(program: Program) -> list[str]:
+    if program.kernel is None:
+        return []
+    name = program.kernel.name
+    return [f"  {name} = (decltype({name}))function;"]
 
 
 def _handed(i: int, parameter: Parameter, label: str) -> str:
@@ -140,7 +149,7 @@ def _built(source: str) -> Any:
     call.restype = ctypes.c_char_p
     arrays, numbers = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_longlong)
     counts = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong)
-    call.argtypes = (*counts, arrays, numbers, numbers)
+    call.argtypes = (ctypes.c_void_p, *counts, arrays, numbers, numbers)
     return call
 
 

@@ -2,6 +2,7 @@
 typedef long long Index;
 #define MP_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
 #define MP_RETURN return
+#define MP_EXTERN(name, ...) extern "C" __device__ void name(__VA_ARGS__)
 #define MP_IN(T) const T* __restrict__
 #define MP_OUT(T) T* __restrict__
 #define MP_THREAD ((int)threadIdx.x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import AOS, Layout, Slot, slots
-from ..cpu.rows import rows_of
+from ..cpu.rows import Row, rows_of
 from ..errors import MeshprepError
 from ..loops import Loop
 from ..plan import LoopPlan, Variant
 from ..structure import check_loop, check_variant
 from . import text
+from .element import PythonKernel
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
 from .shape import Shape
 from .strategies import COMMITS, STRATEGIES, refusal
@@ -88,6 +89,8 @@ class Program:
     reduced : tuple of int
         The slots of globals that are reduced: each has an array ``partial0``, ... of its number,
         ``dim`` times ``parts`` values, which the caller provides and joins.
+    kernel : PythonKernel or None
+        The function for one element where it is in Python: the text only declares it.
     """
 
     loop: Loop
@@ -101,6 +104,7 @@ class Program:
     shared_bytes: int
     launches: tuple[Launch, ...]
     reduced: tuple[int, ...]
+    kernel: PythonKernel | None = None
 
     @property
     def parts(self) -> int:
@@ -109,7 +113,7 @@ class Program:
 
     @property
     def cuda(self) -> str:
-        """The whole text for nvcc or NVRTC."""
+        """The whole text for nvcc or NVRTC; a kernel in Python has to be linked with it."""
         return f"{header('device')}\n{self.text}"
 
 
@@ -119,7 +123,7 @@ def header(name: str) -> str:
 
 
 def program(
-    function: DeviceFunction,
+    function: DeviceFunction | Callable[..., None],
     plan: LoopPlan,
     strategy: str = "hierarchical",
     *,
@@ -132,7 +136,9 @@ def program(
 
     Parameters
     ----------
-    function : DeviceFunction
+    function : DeviceFunction or Python function
+        A Python function is what a ParLoop takes: with rows as arrays, compiled by numba when the
+        program is run or compiled.
     plan : LoopPlan
     strategy : str
         ``"hierarchical"``: thread colours in shared memory, with all indirect data staged, or
@@ -166,14 +172,15 @@ def program(
         threads = -(-max(blocks.block_size, 1) // WARP) * WARP
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
-    shape = Shape(plan, wanted, rows, chosen, commit, function.name, threads)
+    element = _element(function, plan, wanted, rows)
+    shape = Shape(plan, wanted, rows, chosen, commit, element.name, threads)
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
     return Program(
         loop=plan.loop,
         name=text.NAME,
-        text=f"{function.text}\n\n{text.text(shape, listed)}",
+        text=f"{element.text}\n\n{text.text(shape, listed)}",
         parameters=listed,
         arrays=arrays,
         sizes=sizes(shape),
@@ -182,7 +189,22 @@ def program(
         shared_bytes=shared_bytes(shape, blocks),
         launches=launches,
         reduced=shape.reduced,
+        kernel=element if isinstance(element, PythonKernel) else None,
     )
+
+
+def _element(
+    function: DeviceFunction | Callable[..., None],
+    plan: LoopPlan,
+    wanted: tuple[Slot, ...],
+    rows: tuple[Row, ...],
+) -> DeviceFunction | PythonKernel:
+    if isinstance(function, DeviceFunction):
+        return function
+    from ..loop import _check_parameters
+
+    _check_parameters(function, plan)
+    return PythonKernel(function, plan, wanted, rows)
 
 
 def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tuple[Launch, ...]]:
