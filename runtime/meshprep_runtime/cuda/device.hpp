@@ -1,6 +1,11 @@
 // What the text of a loop is made of, for CUDA.
 typedef long long Index;
-#define MP_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#ifdef MP_ROOMY
+#define MP_BOUNDS(threads) __launch_bounds__(threads, 1)
+#else
+#define MP_BOUNDS(threads) __launch_bounds__(threads)
+#endif
+#define MP_KERNEL(threads) extern "C" __global__ void MP_BOUNDS(threads)
 #define MP_RETURN return
 #define MP_EXTERN(name, ...) extern "C" __device__ void name(__VA_ARGS__)
 #define MP_IN(T) const T* __restrict__

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dis
 import re
 import threading
-from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +23,6 @@ from ..cpu.kernel import fresh, reach, takes_single
 from ..cpu.report import compile_error
 from ..cpu.rows import Row
 from ..errors import MeshprepError, MissingPackageError
-from ..loops import Access
 from ..plan import LoopPlan
 from .shape import C_TYPES
 
@@ -169,9 +168,7 @@ class PythonKernel:
             given.append(f"{name}(p{n})")
         names = ", ".join(f"p{n}" for n in range(len(self.rows)))
         exec(f"def entry({names}):\n    kernel({', '.join(given)})\n", scope)
-        pointers = [
-            numba.types.CPointer(numba.from_dtype(self._dtype(row))) for row in self.rows
-        ]
+        pointers = [numba.types.CPointer(numba.from_dtype(self._dtype(row))) for row in self.rows]
         return scope["entry"], numba.types.void(*pointers)
 
     def _refuse_raising(self, function: Any) -> None:
@@ -211,7 +208,7 @@ def _complete_functions() -> None:
     """NumPy's names of functions that numba-cuda knows by those of ``math`` only."""
     import math
 
-    from numba.cuda import types
+    from numba import types
     from numba.cuda.mathimpl import get_unary_impl_for_fn_and_ty
     from numba.cuda.ufuncs import ufunc_db
 
@@ -227,7 +224,7 @@ def _complete_functions() -> None:
 
 
 @contextmanager
-def _device_of(capability: tuple[int, int]) -> AbstractContextManager[None]:  # type: ignore[misc]
+def _device_of(capability: tuple[int, int]) -> Iterator[None]:
     """numba-cuda compiles what a kernel calls for the device at hand: here for one of this kind."""
     from numba.cuda import dispatcher
     from numba.cuda.core.compiler_lock import global_compiler_lock
@@ -236,13 +233,14 @@ def _device_of(capability: tuple[int, int]) -> AbstractContextManager[None]:  # 
         asked = dispatcher.get_current_device
         dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
         try:
-            yield  # type: ignore[misc]
+            yield
         finally:
             dispatcher.get_current_device = asked
 
 
 def _device_tools() -> SimpleNamespace:
-    from numba.cuda import cgutils, types
+    from numba import types
+    from numba.cuda import cgutils  # type: ignore[attr-defined]
     from numba.cuda.extending import intrinsic
     from numba.cuda.np.arrayobj import populate_array
 

@@ -1,0 +1,234 @@
+"""Kernels in Python inside the CUDA text: what they compute, what is refused, what is linked."""
+
+import math
+import os
+import sys
+
+import numpy as np
+import pytest
+from cuda_loops import LAYOUT, arrays, expected, laid_out, random_plan
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, MissingPackageError, ParLoop
+from meshprep_runtime.cuda import element, nvrtc, program
+from meshprep_runtime.cuda.checked import run_checked
+from meshprep_runtime.cuda.nvrtc import compile_program
+
+FACTOR = 3.0
+TABLE = np.array([2.0, 5.0])
+
+
+def body(w, d, x2, x0, c, a0, a1, b, total, least, most):
+    d[0] += w[0]
+    d[1] = 2 * d[0]
+    for k in range(3):
+        a0[k] += (k + 1) * x2[0] * c[0]
+        a1[k] -= x0[1] + w[0]
+    b[0] += w[0] * c[0]
+    total[0] += w[0]
+    total[-1] -= 2
+    least[0] = min(least[0], x2[1] - w[0])
+    most[0] = max(most[0], w[0])
+
+
+def helper(x):
+    return deeper(x) + TABLE[1]
+
+
+def deeper(x):
+    return FACTOR * np.sqrt(abs(x)) + math.exp(-x)
+
+
+def calls_helper(v):
+    v[0] = helper(v[0])
+
+
+def changes_what_it_reads(w, v):
+    w[0] = v[0]
+
+
+def raises(v):
+    careful(v)
+
+
+def careful(v):
+    if v[0] < 0:
+        raise ValueError("negative")
+
+
+def asserts(v):
+    assert v[0] > 0
+
+
+@pytest.fixture(scope="module")
+def plan(slow):
+    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))["l"]
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """compile_program; skips where its packages are missing, except in CI."""
+    return compile_or_skip
+
+
+def compile_or_skip(made, arch="sm_90"):
+    try:
+        return compile_program(made, arch)
+    except MissingPackageError as error:
+        if "MESHPREP_REQUIRE_C" in os.environ:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize(
+    ("strategy", "commit"),
+    [("hierarchical", "colours"), ("staged-gather", "atomics"), ("global-atomics", "colours")],
+)
+def test_exactly_the_sums_of_numpy(strategy, commit, slow):
+    plan = random_plan(slow, 90, 50, 16, 2)
+    given = arrays(plan, 3)
+    ours = laid_out(given, LAYOUT)
+    run_checked(program(body, plan, strategy, commit=commit, layout=LAYOUT, threads=32), **ours)
+    theirs = laid_out(expected(plan, given), LAYOUT)
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+def test_machine_code_without_a_driver(arch, slow, compiled):
+    plan = random_plan(slow, 90, 50, 16, 2)
+    found = compiled(program(body, plan, "hierarchical", layout=LAYOUT), arch)
+    assert found.cubin.startswith(b"\x7fELF")
+    assert found.registers > 0
+    assert found.spilled == 0
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_helpers_and_globals_as_they_are(plan, monkeypatch):
+    assert result(plan) == pytest.approx(3 * 2 + math.exp(-4) + 5)
+    monkeypatch.setitem(globals(), "FACTOR", 1.0)
+    TABLE[1] = 7.0
+    try:
+        assert result(plan) == pytest.approx(2 + math.exp(-4) + 7)
+    finally:
+        TABLE[1] = 5.0
+
+
+def result(plan):
+    v = np.full(3, 4.0)
+    run_checked(program(calls_helper, plan, "global-atomics"), v=v)
+    assert v[0] == v[1] == v[2]
+    return v[0]
+
+
+def test_helpers_are_inlined(plan, compiled):
+    made = program(calls_helper, plan, "global-atomics")
+    assert compiled(made).spilled == 0
+    assert "call" not in ptx(made)
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_constants_beside_f4_are_f4(slow, compiled):
+    """Bit for bit what a ParLoop gives; in f8 and rounded, some values would differ."""
+    args = (Arg("v", Access.RW, dtype="f4"), Arg("w", Access.READ, dtype="f4"))
+    plan = slow.plan({"cells": 64}, {}, [Loop("l", "cells", args)], (32,))["l"]
+
+    def kernel(v, w):
+        v[0] = v[0] * 0.1 + w[0] * 0.7 + thirds(w[0])
+
+    v = np.random.default_rng(1).random(64, dtype="f4")
+    ours, theirs, wide = v.copy(), v.copy(), v.astype("f8")
+    w = v[::-1].copy()
+    made = program(kernel, plan, "global-atomics")
+    run_checked(made, v=ours, w=w)
+    ParLoop(kernel, plan, strategy="sequential")(v=theirs, w=w)
+    np.testing.assert_array_equal(ours, theirs)
+    kernel(wide[None], w.astype("f8")[None])
+    assert (ours != wide.astype("f4")).any()
+    compiled(made)
+    assert ".f32" in ptx(made)
+    assert ".f64" not in ptx(made)
+
+
+def thirds(x):
+    return x * 0.3
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_what_a_device_cannot(plan, compiled):
+    for kernel, name in ((raises, "careful"), (asserts, "asserts")):
+        made = program(kernel, plan, "global-atomics")
+        with pytest.raises(MeshprepError, match=f"'{name}' raises or asserts, which a GPU cannot"):
+            run_checked(made, v=np.ones(3))
+        with pytest.raises(MeshprepError, match=f"'{name}' raises or asserts, which a GPU cannot"):
+            compiled(made)
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_what_does_not_compile_is_one_line(slow, compiled):
+    args = (Arg("w", Access.READ), Arg("v", Access.RW))
+    plan = slow.plan({"cells": 3}, {}, [Loop("l", "cells", args)], (2,))["l"]
+
+    def unknown(w, v):
+        v[0] = np.linalg.det(w)
+
+    wrong = r"changes an argument that loop 'l' only reads.*\(w\) alone"
+    for kernel, words in ((changes_what_it_reads, wrong), (unknown, "'unknown' does not compile")):
+        made = program(kernel, plan, "global-atomics")
+        for run in (lambda made=made: run_checked(made, w=np.ones(3), v=np.ones(3)), made_by(made)):
+            with pytest.raises(MeshprepError, match=words) as found:
+                run()
+            assert "\n" not in str(found.value)
+    with pytest.raises(MeshprepError, match="has 1 parameters, but loop 'l' hands it 2: w, v"):
+        program(calls_helper, plan)
+    with pytest.raises(MeshprepError, match="architecture 'volta' is unknown"):
+        compiled(program(body, random_plan(slow, 9, 9, 4, 0)), "volta")
+
+
+def made_by(made):
+    return lambda: compile_or_skip(made)
+
+
+def test_missing_packages_are_named(plan, monkeypatch):
+    monkeypatch.setattr(element, "_kept", {})
+    monkeypatch.setitem(sys.modules, "numba_cuda", None)
+    with pytest.raises(MissingPackageError, match=r"pip install 'numba-cuda==0\.30\.\*'"):
+        compile_program(program(calls_helper, plan, "global-atomics"))
+
+
+def test_equal_kernels_are_compiled_once(plan, monkeypatch, compiled):
+    def make():
+        def kernel(v):
+            v[0] += 0.375
+
+        return kernel
+
+    monkeypatch.setattr(element, "_kept", {})
+    compiled(program(make(), plan, "global-atomics"))
+    compiled(program(make(), plan, "global-atomics", threads=64))
+    assert len(element._kept) == 1
+    compiled(program(make(), plan, "global-atomics"), "sm_80")
+    assert len(element._kept) == 2
+
+
+def test_what_is_linked_must_fit(plan):
+    """A broken part is one line, not the linker's log."""
+    pytest.importorskip("cuda.bindings")
+    with pytest.raises(MeshprepError, match="the loop and its kernel do not link: "):
+        nvrtc._link((b"nothing",), "sm_90")
+
+
+def ptx(made, arch="sm_90"):
+    """The joined parts one step before machine code."""
+    from cuda.bindings import nvjitlink
+
+    virtual = arch.replace("sm_", "--gpu-architecture=compute_")
+    parts = (nvrtc._translate(made, "LTOIR", virtual, "-dlto")[0], made.kernel.ltoir(arch))
+    handle = nvjitlink.create(3, [f"-arch={arch}", "-lto", "-ptx"])
+    for part in parts:
+        nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, part, len(part), "part")
+    nvjitlink.complete(handle)
+    text = bytearray(nvjitlink.get_linked_ptx_size(handle))
+    nvjitlink.get_linked_ptx(handle, text)
+    nvjitlink.destroy(handle)
+    return text.decode()
