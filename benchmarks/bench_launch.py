@@ -1,0 +1,105 @@
+"""What a call of a loop costs on the host: Airfoil's res_calc on a mesh of 24 cells.
+
+Beside it a function compiled by ``numba.njit`` that gets the same arrays and does nothing, and the
+first call of a process with code on disk.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+import numpy as np
+from common import report
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+sys.path.append(str(EXAMPLES))
+
+from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
+from meshprep.generate import generate  # noqa: E402
+from meshprep.loops import read_requests  # noqa: E402
+from meshprep.pipeline import Options, prepare  # noqa: E402
+from meshprep_runtime import LoopPlan, ParLoop  # noqa: E402
+
+CALLS = 2000
+TURNS = 15
+IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+
+def main() -> None:
+    """Print and save the table."""
+    asked = read_requests(EXAMPLES / "kernels" / "airfoil.toml")[:1]
+    prepared = prepare(generate("airfoil", cells=24), asked, Options(block_size=8, target="cpu"))
+    plan = prepared.plan["res_calc"]
+    arrays = _arrays(plan)
+    works = {"numba.njit, same arrays": _numba(plan, arrays)}
+    for strategy in ("sequential", "hierarchical"):
+        works[f"ParLoop, {strategy}"] = _loop(plan, strategy, arrays)
+    works["ParLoop, sequential, new arrays"] = _fresh(plan, arrays)
+    for work in works.values():
+        work()
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(TURNS):
+        for name, work in works.items():
+            best[name] = min(best[name], _seconds(work))
+    own = best["numba.njit, same arrays"]
+    rows = [{"call": n, "us": 1e6 * s, "against numba.njit": s / own} for n, s in best.items()]
+    rows += [
+        {"call": f"import {name}", "us": 1e6 * _import(name), "against numba.njit": None}
+        for name in ("meshprep_runtime", "numpy, h5py", "numba")
+    ]
+    report("launch", rows)
+
+
+def _arrays(plan: LoopPlan) -> dict[str, np.ndarray]:
+    n = plan.sizes["cells"]
+    q = np.tile(FREE_STREAM, (n, 1))
+    x = np.random.default_rng(0).random((plan.sizes["nodes"], 2))
+    return {"x": x, "q": q, "adt": np.ones(n), "res": np.zeros((n, 4))}
+
+
+def _numba(plan: LoopPlan, arrays: dict[str, np.ndarray]) -> Callable[[], None]:
+    @numba.njit
+    def nothing(*given: np.ndarray) -> None:
+        pass
+
+    given = [m.table for m in plan.maps.values()] + list(arrays.values())
+    return lambda: nothing(*given)
+
+
+def _loop(plan: LoopPlan, strategy: str, arrays: dict[str, np.ndarray]) -> Callable[[], None]:
+    loop = ParLoop(res_calc, plan, strategy=strategy)
+    return lambda: loop(**arrays)
+
+
+def _fresh(plan: LoopPlan, arrays: dict[str, np.ndarray]) -> Callable[[], None]:
+    """Two sets of arrays in turn, so that each call has to check what it gets."""
+    loop, other = ParLoop(res_calc, plan, strategy="sequential"), _arrays(plan)
+    turn = [arrays, other]
+
+    def work() -> None:
+        turn.reverse()
+        loop(**turn[0])
+
+    return work
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    for _ in range(CALLS):
+        work()
+    return (time.perf_counter() - start) / CALLS
+
+
+def _import(name: str) -> float:
+    """Seconds of an import in a process of its own, the fastest of five."""
+    words = [sys.executable, "-c", IMPORT.format(name)]
+    return min(float(subprocess.check_output(words)) for _ in range(5))
+
+
+if __name__ == "__main__":
+    main()
