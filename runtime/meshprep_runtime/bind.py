@@ -40,6 +40,17 @@ class Slot:
         return self.access is not Access.READ
 
 
+@dataclass(frozen=True)
+class Form:
+    """What an array is, wherever it lies; ``library`` has the ``ascontiguousarray`` for it."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    contiguous: bool
+    writeable: bool
+    library: str = "np"
+
+
 def slots(loop_plan: LoopPlan, layout: Layout = AOS) -> tuple[Slot, ...]:
     """One slot for each name in the loop, in the order of its arguments.
 
@@ -81,8 +92,7 @@ class Binder:
             written; memory that is written under one name and used under another.
         """
         wanted, last = self.wanted, self._last
-        if len(given) != len(wanted) or any(s.name not in given for s in wanted):
-            raise _wrong_names(self.loop, wanted, given)
+        check_names(self.loop, wanted, given)
         fresh = [
             i
             for i, slot in enumerate(wanted)
@@ -103,10 +113,7 @@ class Binder:
                 if i == j or not slot.written or not (i in fresh or j in fresh):
                     continue
                 if np.may_share_memory(views[i], views[j]):
-                    raise MeshprepError(
-                        f"loop '{self.loop.name}': arguments '{slot.name}' and '{other.name}' "
-                        f"share memory and '{slot.name}' is written: pass separate arrays"
-                    )
+                    raise sharing(self.loop, slot, other)
 
 
 class _Seen:
@@ -134,7 +141,7 @@ def _form(value: Any) -> object:
 
 
 def _see(loop: Loop, slot: Slot, value: Any) -> _Seen:
-    return _Seen(value, _form(value), _bound(loop, slot, value))
+    return _Seen(value, _form(value), bound(loop, slot, value))
 
 
 def _layouts(loop: Loop, layout: Layout) -> Mapping[str, str]:
@@ -181,18 +188,14 @@ def _check_together(loop: Loop, first: tuple[Arg, Slot], second: tuple[Arg, Slot
         )
 
 
-def _bound(loop: Loop, slot: Slot, value: Any) -> NDArray:
+def bound(loop: Loop, slot: Slot, value: Any) -> NDArray:
+    """The array of one slot, checked and flat; a number for a constant becomes one."""
     if slot.rows is None and not slot.written and isinstance(value, int | float | np.generic):
         value = _constant(loop, slot, value)
     value = _as_numpy(loop, slot, value)
     flags = value.flags
-    if (
-        value.dtype != slot.dtype
-        or (value.shape != slot.shape and not (slot.shape[-1] == 1 and _flat(slot, value)))
-        or not (flags.c_contiguous and flags.aligned)
-        or (slot.written and not flags.writeable)
-    ):
-        raise _refusal(loop, slot, value)
+    contiguous = flags.c_contiguous and flags.aligned
+    check_form(loop, slot, Form(value.dtype, value.shape, contiguous, flags.writeable))
     view: NDArray = value.view(np.ndarray).reshape(-1)
     if not slot.written:
         view.flags.writeable = False
@@ -212,11 +215,6 @@ def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray:
     raise MeshprepError(f"{where} is a {type(value).__name__}, must be a NumPy array")
 
 
-def _flat(slot: Slot, value: NDArray) -> bool:
-    """True for (n,) where (n, 1) is meant."""
-    return slot.rows is not None and value.shape == slot.shape[:1]
-
-
 def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray:
     if slot.dtype.kind != "f" and not _whole_within(value, slot.dtype):
         raise MeshprepError(
@@ -234,26 +232,40 @@ def _whole_within(value: float | np.generic, dtype: np.dtype) -> bool:
     return bool(limits.min <= value <= limits.max) and int(value) == value  # type: ignore[operator]
 
 
-def _refusal(loop: Loop, slot: Slot, value: NDArray) -> MeshprepError:
-    where = f"loop '{loop.name}': argument '{slot.name}'"
-    if value.dtype != slot.dtype:
-        return MeshprepError(f"{where} has dtype {value.dtype}, must be {slot.dtype}")
-    if value.shape != slot.shape:
+def check_form(loop: Loop, slot: Slot, form: Form) -> None:
+    """Raise MeshprepError, which names the argument, unless an array is what its slot wants."""
+    short = slot.rows is not None and slot.shape[-1] == 1
+    fits = form.shape == slot.shape or (short and form.shape == slot.shape[:1])
+    if form.dtype == slot.dtype and fits and form.contiguous:
+        if form.writeable or not slot.written:
+            return
+        what = f"is read-only, but the loop changes it ({slot.access})"
+    elif form.dtype != slot.dtype:
+        what = f"has dtype {form.dtype}, must be {slot.dtype}"
+    elif not fits:
         each = "column" if slot.soa else "row"
         rows = "" if slot.rows is None else f", one {each} an element of '{slot.rows}'"
-        short = f" or {slot.shape[:1]}" if slot.rows is not None and slot.shape[-1] == 1 else ""
-        if not short or value.shape != slot.shape[:1]:
-            return MeshprepError(
-                f"{where} has shape {value.shape}, must be {slot.shape}{short}{rows}"
-            )
-    if not (value.flags.c_contiguous and value.flags.aligned):
-        return MeshprepError(f"{where} is not contiguous: pass np.ascontiguousarray of it")
-    return MeshprepError(f"{where} is read-only, but the loop changes it ({slot.access})")
+        other = f" or {slot.shape[:1]}" if short else ""
+        what = f"has shape {form.shape}, must be {slot.shape}{other}{rows}"
+    else:
+        what = f"is not contiguous: pass {form.library}.ascontiguousarray of it"
+    raise MeshprepError(f"loop '{loop.name}': argument '{slot.name}' {what}")
 
 
-def _wrong_names(loop: Loop, wanted: Sequence[Slot], given: Mapping[str, Any]) -> MeshprepError:
+def check_names(loop: Loop, wanted: Sequence[Slot], given: Mapping[str, Any]) -> None:
+    """Raise MeshprepError unless the names of a call are those of the loop."""
+    if len(given) == len(wanted) and all(s.name in given for s in wanted):
+        return
     names = [s.name for s in wanted]
     missing = [n for n in names if n not in given]
     unknown = [n for n in given if n not in names]
     what = f"argument '{missing[0]}' is missing" if missing else f"no argument '{unknown[0]}'"
-    return MeshprepError(f"loop '{loop.name}': {what}: it takes {', '.join(names)}")
+    raise MeshprepError(f"loop '{loop.name}': {what}: it takes {', '.join(names)}")
+
+
+def sharing(loop: Loop, slot: Slot, other: Slot) -> MeshprepError:
+    """The error for two arguments in one memory, of which the first is written."""
+    return MeshprepError(
+        f"loop '{loop.name}': arguments '{slot.name}' and '{other.name}' "
+        f"share memory and '{slot.name}' is written: pass separate arrays"
+    )

@@ -79,14 +79,37 @@ def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArra
     numbers = {**program.sizes, "first": launch.first, "last": launch.last}
     numbers |= {"parts": program.parts, "part": launch.part}
     scalars = [numbers[p.name] for p in program.parameters if p.access == "size"]
+    spans = [(a.ctypes.data, a.size) for a in arrays]
+    return _call(call, program, launch.blocks, spans, scalars)
+
+
+def launch_checked(
+    program: Program, blocks: int, arrays: Sequence[tuple[int, int]], numbers: Sequence[int]
+) -> None:
+    """One launch by addresses, as a device has them.
+
+    ``arrays`` are the address and the number of values of each array among the parameters,
+    ``numbers`` the rest, both in the order of the parameters. Raises as :func:`run_checked` does.
+    """
+    if message := _call(_built(_source(program)), program, blocks, arrays, numbers):
+        raise CheckError(message)
+
+
+def _call(
+    call: Any,
+    program: Program,
+    blocks: int,
+    arrays: Sequence[tuple[int, int]],
+    numbers: Sequence[int],
+) -> str:
     text: bytes = call(
         program.kernel.address() if program.kernel is not None else 0,
-        launch.blocks,
+        blocks,
         program.threads,
         program.shared_bytes,
-        (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays)),
-        (ctypes.c_longlong * len(arrays))(*(a.size for a in arrays)),
-        (ctypes.c_longlong * len(scalars))(*scalars),
+        (ctypes.c_void_p * len(arrays))(*(pointer for pointer, _ in arrays)),
+        (ctypes.c_longlong * len(arrays))(*(size for _, size in arrays)),
+        (ctypes.c_longlong * len(numbers))(*numbers),
     )
     return text.decode(errors="replace")
 

@@ -1,6 +1,7 @@
 """Globals that elements add to, lower or raise: a value of each block, which a last step joins.
 
-Neither atomics nor their order come in, so that results are the same bits in every run [G12].
+Neither atomics nor their order come in, so that results are the same bits in every run [G12]. The
+last step is :func:`join` on the host, or a kernel of one block a component on the device.
 """
 
 from __future__ import annotations
@@ -50,6 +51,54 @@ def join(slot: Slot, value: NDArray, partial: NDArray) -> None:
         np.minimum(value, parts.min(axis=1), out=value)
     else:
         np.maximum(value, parts.max(axis=1), out=value)
+
+
+JOIN_NAME = "meshprep_join"
+JOIN_THREADS = 256
+JOIN_TEXT = """\
+// Brings the values of all blocks into a global: block k of a launch joins component k.
+MP_KERNEL({threads}) {name}(
+    MP_IN({c_type}) partial{i},
+    MP_OUT({c_type}) s{i},
+    const Index parts) {{
+  MP_SHARED({c_type}, g, 0, MP_THREADS);
+  {c_type} mine = {start};
+  for (Index at = MP_THREAD; at < parts; at += MP_THREADS) {{
+    const {c_type} other = partial{i}[MP_BLOCK * parts + at];
+    {mine}
+  }}
+  g[MP_THREAD] = mine;
+  for (int step = 1; step < MP_THREADS; step *= 2) {{
+    MP_BARRIER();
+    if (MP_THREAD % (2 * step) == 0 && MP_THREAD + step < MP_THREADS) {{
+      const {c_type} other = g[MP_THREAD + step];
+      {tree}
+    }}
+  }}
+  if (MP_THREAD == 0) s{i}[MP_BLOCK] = {end};
+  MP_RETURN;
+}}
+"""
+
+
+def join_text(slot: Slot, i: int, c_type: str) -> str:
+    """The kernel that does on a device what :func:`join` does on the host, for slot ``i``.
+
+    Sums start from zero and take the global in at the end, as there; least and largest start from
+    it in every thread.
+    """
+    adds = slot.access is Access.INC
+    form = JOINS[slot.access]
+    return JOIN_TEXT.format(
+        i=i,
+        name=JOIN_NAME,
+        threads=JOIN_THREADS,
+        c_type=c_type,
+        start="0" if adds else f"s{i}[MP_BLOCK]",
+        mine=form.format(g="x").replace("x[MP_THREAD]", "mine"),
+        tree=form.format(g="g"),
+        end=f"s{i}[MP_BLOCK] + g[0]" if adds else "g[0]",
+    )
 
 
 def _fold(shape: Shape, i: int, value: str, k: int) -> list[str]:

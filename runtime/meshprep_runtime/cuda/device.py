@@ -1,0 +1,123 @@
+"""What a GPU has to do for a loop, and which one does it: the current one, by CuPy.
+
+Everything that runs programs goes through :class:`Device`, so that :mod:`emulated` can take the
+place of a GPU. Memory is named by its address, and every argument of a kernel is a number of eight
+bytes: an address or an ``Index``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from ..errors import MissingPackageError
+from .program import Program
+
+Call = Callable[[Any], None]
+
+
+class Memory(Protocol):
+    """Memory of a device, given back when the object goes."""
+
+    @property
+    def pointer(self) -> int:
+        """Its address."""
+
+
+class Kernel(Protocol):
+    """The code of a program on a device."""
+
+    def prepare(self, blocks: int, arguments: Sequence[int]) -> Call:
+        """One launch with fixed arguments, to be called with the stream it goes to."""
+
+
+class Device(Protocol):
+    """A GPU, or what stands for one.
+
+    ``number`` is the runtime's, ``arch`` such as ``"sm_90"``, ``most_shared`` the bytes of
+    dynamic shared memory that a block may have at most. Launches, ``write`` and ``fill`` are
+    queued on the current stream; ``read`` waits for it.
+    """
+
+    number: int
+    name: str
+    arch: str
+    most_shared: int
+
+    def load(self, program: Program) -> Kernel:
+        """Compile and load; raises MeshprepError where the device cannot take it."""
+
+    def upload(self, values: NDArray) -> Memory:
+        """Copy an array of the host to new memory."""
+
+    def write(self, memory: Memory, values: NDArray) -> None:
+        """Copy from the host; ``values`` may change at once."""
+
+    def read(self, memory: Memory, into: NDArray) -> None:
+        """Copy to the host, and wait until it is there."""
+
+    def stream(self) -> Any:
+        """The current stream; equal for the same one."""
+
+    def follow(self, stream: Any) -> None:
+        """What is queued from now on waits for what has been queued on that stream."""
+
+    def run(self, calls: Sequence[Call]) -> None:
+        """Queue launches on the current stream, one after the other."""
+
+    def record(self, calls: Sequence[Call]) -> Callable[[], None]:
+        """The launches as one graph, to be queued on the stream that is current then."""
+
+    def home(self, pointer: int) -> int | None:
+        """The number of the device that an address lies on; None for the host."""
+
+    def from_dlpack(self, value: Any) -> Any:
+        """The same memory with ``__cuda_array_interface__``."""
+
+
+_instead: list[Device] = []
+_known: dict[int, Device] = {}
+
+
+def current() -> Device:
+    """The device that calls run on: CuPy's current one, unless :func:`use` says another.
+
+    Raises
+    ------
+    MissingPackageError
+        Where CuPy is not installed.
+    """
+    if _instead:
+        return _instead[-1]
+    cupy = import_cupy()
+    number = cupy.cuda.runtime.getDevice()
+    if number not in _known:
+        from .gpu import CupyDevice
+
+        _known[number] = CupyDevice(cupy, number)
+    return _known[number]
+
+
+@contextmanager
+def use(device: Device) -> Iterator[Device]:
+    """Let this device run all loops inside a ``with``, in every thread."""
+    _instead.append(device)
+    try:
+        yield device
+    finally:
+        _instead.remove(device)
+
+
+def import_cupy() -> Any:
+    """CuPy; raises MissingPackageError where it is not installed."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise MissingPackageError(
+            "running loops on a GPU needs CuPy: pip install 'meshprep[gpu]' (CUDA 13) or "
+            "'meshprep[gpu12]' (CUDA 12)"
+        ) from error
+    return cupy

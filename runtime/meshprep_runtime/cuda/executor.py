@@ -1,0 +1,89 @@
+"""Runs a loop on arrays of a GPU: chooses, writes the program and keeps its launcher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..bind import Layout, Slot
+from ..errors import MeshprepError
+from ..plan import LoopPlan
+from .arrays import DeviceBinder
+from .choose import AUTO, Choice, choose
+from .device import Device, current
+from .launcher import Launcher
+from .program import DeviceFunction, program
+from .strategies import STRATEGIES
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a loop runs on a GPU; the words are those of a ParLoop."""
+
+    strategy: str = AUTO
+    layout: Layout = "aos"
+    variant: str | None = None
+    commit: str = "colours"
+    threads: int = 256
+    graph: bool = False
+
+
+class DeviceExecutor:
+    """A loop for arrays of a GPU, ready for each device it has met."""
+
+    def __init__(
+        self,
+        function: DeviceFunction | Callable[..., None],
+        plan: LoopPlan,
+        slots: Sequence[Slot],
+        options: Options,
+    ) -> None:
+        self._function = function
+        self._plan = plan
+        self._slots = slots
+        self._options = options
+        self._binder = DeviceBinder(plan.loop, slots)
+        self._launchers: dict[Device, Launcher] = {}
+
+    def __call__(self, arrays: Mapping[str, Any]) -> None:
+        """Check the arrays and queue the loop on the current stream."""
+        device = current()
+        given = self._binder(arrays, device)
+        launcher = self._launchers.get(device)
+        if launcher is None:
+            launcher = self._launchers[device] = self._launcher(device)
+        launcher(given)
+
+    def choice(self) -> Choice:
+        """What the current device runs."""
+        return self._chosen(current())
+
+    def _chosen(self, device: Device) -> Choice:
+        asked = self._options
+        if asked.strategy not in (AUTO, *STRATEGIES):
+            raise MeshprepError(
+                f"loop '{self._plan.loop.name}': strategy '{asked.strategy}' is not for a GPU: "
+                f"use {', '.join((AUTO, *STRATEGIES))}"
+            )
+        return choose(
+            self._plan,
+            self._slots,
+            device.most_shared,
+            strategy=asked.strategy,
+            variant=asked.variant,
+            commit=asked.commit,
+        )
+
+    def _launcher(self, device: Device) -> Launcher:
+        chosen, asked = self._chosen(device), self._options
+        made = program(
+            self._function,
+            self._plan,
+            chosen.strategy,
+            layout=asked.layout,
+            variant=chosen.variant,
+            commit=chosen.commit,
+            threads=asked.threads,
+        )
+        return Launcher(made, device, asked.graph)

@@ -1,0 +1,184 @@
+"""A program on a device: its code, the arrays of its plan, and launches with arguments made once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import Slot
+from ..errors import MeshprepError
+from .arrays import Given
+from .device import Call, Device, Kernel, Memory
+from .parameters import Parameter
+from .program import Launch, Program
+from .reductions import JOIN_NAME, JOIN_THREADS, join_text
+from .shape import C_TYPES
+
+# Sets of arrays whose launches are kept: solvers that swap two arrays have two.
+MOST_BOUND = 8
+
+
+class Launcher:
+    """Runs a program on a device.
+
+    Parameters
+    ----------
+    program : Program
+    device : Device
+    graph : bool
+        Record the launches of a set of arrays once, and replay them as one graph.
+
+    Raises
+    ------
+    MeshprepError
+        When a block needs more shared memory than the device has; when the code does not load.
+
+    Notes
+    -----
+    Compiles, or finds the code on disk, and copies the plan's arrays to the device once. Calls on
+    several streams, or from several threads, run one after the other: sums of blocks have one place.
+    """
+
+    def __init__(self, program: Program, device: Device, graph: bool = False) -> None:
+        _check_shared(program, device)
+        self.device = device
+        self.name = program.loop.name
+        self._slots = program.slots
+        self._graph = graph
+        self._lock = threading.Lock()
+        self._stream = device.stream()
+        main = _Step(device.load(program), program.parameters, program.launches)
+        joins = [join_program(program, i) for i in program.reduced if program.launches]
+        self._steps = [
+            main,
+            *(_Step(device.load(j), j.parameters, j.launches) for j in joins),
+        ]
+        self._numbers = {**program.sizes, "parts": program.parts}
+        self._own = {name: device.upload(a) for name, a in program.arrays.items()}
+        for i in program.reduced:
+            slot = program.slots[i]
+            none = np.zeros(slot.dim * program.parts, slot.dtype)
+            self._own[f"partial{i}"] = device.upload(none)
+        # Globals of the host have a place here, and constants what stands in it.
+        self._globals: dict[int, Memory] = {}
+        self._constants: dict[int, bytes] = {}
+        self._bound: dict[tuple[int, ...], _Bound] = {}
+
+    def __call__(self, given: Sequence[Given]) -> None:
+        """Queue the loop on the current stream; wait only for reductions that the host wants."""
+        if not self._steps[0].launches:
+            return
+        with self._lock:
+            self._order()
+            for i, one in enumerate(given):
+                if one.host is not None:
+                    self._write_global(i, one.host)
+            self._bound_to(given).run()
+            for i, one in enumerate(given):
+                if one.host is not None and self._slots[i].written:
+                    self.device.read(self._globals[i], one.host)
+
+    def _order(self) -> None:
+        stream = self.device.stream()
+        if stream != self._stream:
+            self.device.follow(self._stream)
+            self._stream = stream
+
+    def _write_global(self, i: int, values: NDArray) -> None:
+        content = values.tobytes()
+        if i not in self._globals:
+            self._globals[i] = self.device.upload(values)
+        elif self._slots[i].written or self._constants.get(i) != content:
+            self.device.write(self._globals[i], values)
+        self._constants[i] = content
+
+    def _bound_to(self, given: Sequence[Given]) -> _Bound:
+        key = tuple([one.pointer for one in given])
+        found = self._bound.get(key)
+        if found is None:
+            if len(self._bound) >= MOST_BOUND:
+                del self._bound[next(iter(self._bound))]
+            found = self._bound[key] = self._bind(given)
+        return found
+
+    def _bind(self, given: Sequence[Given]) -> _Bound:
+        places = {name: memory.pointer for name, memory in self._own.items()}
+        for i, one in enumerate(given):
+            places[f"s{i}"] = self._globals[i].pointer if one.host is not None else one.pointer
+        calls = [call for step in self._steps for call in step.calls(places, self._numbers)]
+        run = self.device.record(calls) if self._graph else None
+        return _Bound(self.device, tuple(calls), run)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A kernel and its launches."""
+
+    kernel: Kernel
+    parameters: tuple[Parameter, ...]
+    launches: tuple[Launch, ...]
+
+    def calls(self, places: Mapping[str, int], numbers: Mapping[str, int]) -> list[Call]:
+        """Its launches with these addresses."""
+        made = []
+        for launch in self.launches:
+            known = {**places, **numbers}
+            known |= {"first": launch.first, "last": launch.last, "part": launch.part}
+            arguments = [known[p.name] for p in self.parameters]
+            made.append(self.kernel.prepare(launch.blocks, arguments))
+        return made
+
+
+class _Bound:
+    """The launches of one set of arrays."""
+
+    def __init__(
+        self, device: Device, calls: tuple[Call, ...], replay: Callable[[], None] | None
+    ) -> None:
+        self._device = device
+        self._calls = calls
+        self._replay = replay
+
+    def run(self) -> None:
+        """Queue them."""
+        if self._replay is not None:
+            self._replay()
+        else:
+            self._device.run(self._calls)
+
+
+def join_program(program: Program, i: int) -> Program:
+    """The kernel that brings the blocks' values of a reduced global into it, as a program."""
+    slot = program.slots[i]
+    c_type = C_TYPES[slot.dtype.str[1:]]
+    return Program(
+        loop=program.loop,
+        name=JOIN_NAME,
+        text=join_text(slot, i, c_type),
+        parameters=(
+            Parameter(f"partial{i}", "in", c_type),
+            Parameter(f"s{i}", "out", c_type),
+            Parameter("parts", "size"),
+        ),
+        arrays={},
+        sizes={"parts": program.parts},
+        slots=program.slots,
+        threads=JOIN_THREADS,
+        shared_bytes=JOIN_THREADS * slot.dtype.itemsize,
+        launches=(Launch(slot.dim, 0, slot.dim, 0),),
+        reduced=(),
+    )
+
+
+def _check_shared(program: Program, device: Device) -> None:
+    if program.shared_bytes > device.most_shared:
+        raise MeshprepError(
+            f"loop '{program.loop.name}': its largest block takes {program.shared_bytes} bytes of "
+            f"shared memory, but GPU {device.number} ({device.name}) has at most "
+            f"{device.most_shared} for a block: take a variant with smaller blocks, or strategy "
+            "'hierarchical-inc' or 'global-atomics'"
+        )
