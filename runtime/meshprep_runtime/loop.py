@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from .auto import AUTO, Chooser
 from .bind import AOS, Binder, Layout, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, refusal
+from .cuda import COMMITS, Choice, DeviceExecutor, DeviceFunction, DeviceOptions, on_device
+from .cuda import STRATEGIES as GPU_STRATEGIES
+from .cuda import refusal as gpu_refusal
 from .errors import MeshprepError
 from .plan import LoopPlan, Variant
 from .structure import check_loop, check_variant
@@ -24,11 +27,12 @@ class ParLoop:
 
     Parameters
     ----------
-    kernel : function
-        Works on one element: one parameter for each argument and index in the order of the loop,
-        each a row of ``dim`` values (a global: its ``dim`` values). It reads ``read`` rows, sets
-        ``write`` rows, adds to ``inc`` rows (``row[0] += f``), and lowers or raises ``min`` and
-        ``max`` globals. It is compiled by numba, with the plain functions it calls.
+    kernel : function or DeviceFunction
+        A Python function works on one element: one parameter for each argument and index in the
+        order of the loop, each a row of ``dim`` values (a global: its ``dim`` values). It reads
+        ``read`` rows, sets ``write`` rows, adds to ``inc`` rows (``row[0] += f``), and lowers or
+        raises ``min`` and ``max`` globals. It is compiled by numba, with the plain functions it
+        calls; for a GPU by numba-cuda. A DeviceFunction (CUDA C) runs on arrays of a GPU only.
     plan : LoopPlan
         ``plan["res_calc"]`` of a loaded plan, or one made in memory.
     strategy : str
@@ -38,19 +42,30 @@ class ParLoop:
         For comparison: ``"block-permute"``: the same, with the elements of a
         block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
         set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all
-        elements at once into a temporary array, which a second step sums.
+        elements at once into a temporary array, which a second step sums. On a GPU: those of
+        :func:`cuda.program`; ``"auto"`` goes by :func:`cuda.choose`. A name that only one of the
+        two has is refused on arrays of the other.
     layout : str or mapping of dat name to str
         ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
         that are not ``"aos"``.
     variant : str or None
         Which blocks; None takes those that were tuned, those made for a CPU where the plan has
-        them, or the default.
+        them, or the default; on a GPU those made for one, of at most 1024 elements.
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
     fastmath : bool
         Let the compiler reorder sums and assume that no value is inf or nan.
     boundscheck : bool
-        Check every index inside the kernel, for finding mistakes in it; slow, one thread.
+        Check every index inside the kernel, for finding mistakes in it; slow, one thread, CPU.
+    cuda : DeviceFunction or None
+        The kernel in CUDA C, for arrays of a GPU, beside one in Python.
+    commit : str
+        On a GPU, how blocks add to points that others share: ``"colours"``, a launch a block
+        colour, the same bits in every run; or ``"atomics"``, one launch.
+    threads : int
+        Threads of a block on a GPU, for strategies without blocks of the plan.
+    graph : bool
+        On a GPU, record the launches of a set of arrays as one CUDA graph, and replay it.
 
     Raises
     ------
@@ -66,6 +81,11 @@ class ParLoop:
     may be given as numbers. Arrays are checked when they are new; they are kept until the next
     call.
 
+    With CuPy arrays, or others that have ``__cuda_array_interface__`` or DLPack on a GPU, the loop
+    is queued on CuPy's current stream, and the call returns at once; arrays of other libraries
+    must be ready there. Dats lie all on the host or all on one GPU. Globals may be NumPy
+    arrays beside them; the call waits for those that the loop changes.
+
     The result does not depend on the number of threads; sums are taken in another order than in
     a plain loop, so it equals that of one to rounding. numba is imported, and the kernel compiled,
     on the first call; compiled code is kept on disk. Globals and closure values that the kernel
@@ -74,7 +94,7 @@ class ParLoop:
 
     def __init__(
         self,
-        kernel: Callable[..., None],
+        kernel: Callable[..., None] | DeviceFunction,
         plan: LoopPlan,
         *,
         strategy: str = AUTO,
@@ -83,6 +103,10 @@ class ParLoop:
         maps: Mapping[str, ArrayLike] | None = None,
         fastmath: bool = False,
         boundscheck: bool = False,
+        cuda: DeviceFunction | None = None,
+        commit: str = "colours",
+        threads: int = 256,
+        graph: bool = False,
     ) -> None:
         if not isinstance(plan, LoopPlan):
             raise MeshprepError(
@@ -93,21 +117,55 @@ class ParLoop:
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
         _check_maps(plan, maps or {})
-        chosen = _variant(plan, variant)
-        if chosen is not None:
-            check_variant(plan, chosen)
-        _check_strategy(plan, strategy, chosen is not None)
-        _check_parameters(kernel, plan)
+        _check_device_words(plan, cuda, commit)
         self._wanted = strategy
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
-        self._executor = Executor(kernel, plan, self._slots, Options(boundscheck, fastmath))
-        self._way = Chooser(plan, strategy, chosen, self._slots, kernel, fixed=variant is not None)
+        self._cpu: tuple[Executor, Chooser] | None = None
+        if isinstance(kernel, DeviceFunction):
+            _check_device_strategy(plan, strategy, commit)
+        else:
+            _check_parameters(kernel, plan)
+            options = Options(boundscheck, fastmath)
+            self._cpu = self._for_cpu(kernel, plan, variant, options, commit)
+        self._gpu = DeviceExecutor(
+            kernel if cuda is None else cuda,
+            plan,
+            self._slots,
+            DeviceOptions(strategy, layout, variant, commit, threads, graph),
+        )
+
+    def _for_cpu(
+        self,
+        kernel: Callable[..., None],
+        plan: LoopPlan,
+        variant: str | None,
+        options: Options,
+        commit: str,
+    ) -> tuple[Executor, Chooser]:
+        chosen = _variant(plan, variant)
+        if chosen is not None:
+            check_variant(plan, chosen)
+        if self._wanted in GPU_STRATEGIES and self._wanted not in STRATEGIES:
+            _check_device_strategy(plan, self._wanted, commit)
+        else:
+            _check_strategy(plan, self._wanted, chosen is not None)
+        fixed = variant is not None
+        way = Chooser(plan, self._wanted, chosen, self._slots, kernel, fixed=fixed)
+        return Executor(kernel, plan, self._slots, options), way
 
     @property
     def strategy(self) -> str:
-        """The strategy that a call runs; with ``"auto"`` it follows the number of threads."""
-        return self._way()[0]
+        """The strategy that a call runs; with ``"auto"`` it follows the number of threads.
+
+        On a GPU ``"auto"`` is what :attr:`on_gpu` says.
+        """
+        return self._wanted if self._cpu is None else self._cpu[1]()[0]
+
+    @property
+    def on_gpu(self) -> Choice:
+        """Strategy, variant and commit that a call with arrays of the current GPU runs."""
+        return self._gpu.choice()
 
     def __call__(self, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
@@ -117,7 +175,23 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
-        self._executor.run(self._way(), self._binder(arrays))
+        for value in arrays.values():
+            if on_device(value):
+                self._gpu(arrays)
+                return
+        if self._cpu is None or self._wanted not in (AUTO, *STRATEGIES):
+            raise self._not_on_cpu()
+        executor, way = self._cpu
+        executor.run(way(), self._binder(arrays))
+
+    def _not_on_cpu(self) -> MeshprepError:
+        what = f"strategy '{self._wanted}' is for a GPU"
+        if self._cpu is None:
+            what = "its kernel is in CUDA C, for a GPU"
+        return MeshprepError(
+            f"loop '{self.loop.name}': {what}, but no argument lies on one: pass CuPy arrays, or "
+            "make a ParLoop for the CPU"
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(s.name for s in self._slots)
@@ -134,12 +208,39 @@ def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
 def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
     where = f"loop '{plan.loop.name}'"
     if strategy not in (AUTO, *STRATEGIES):
+        more = ", ".join(name for name in GPU_STRATEGIES if name not in STRATEGIES)
         raise MeshprepError(
-            f"{where}: strategy '{strategy}' is unknown: use {', '.join((AUTO, *STRATEGIES))}"
+            f"{where}: strategy '{strategy}' is unknown: use {', '.join((AUTO, *STRATEGIES))}, or "
+            f"on a GPU {more}"
         )
     if strategy in NEED_BLOCKS and not has_blocks:
         raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'sequential'")
     if reason := refusal(plan.loop, strategy):
+        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
+
+
+def _check_device_words(plan: LoopPlan, cuda: object, commit: str) -> None:
+    where = f"loop '{plan.loop.name}'"
+    if cuda is not None and not isinstance(cuda, DeviceFunction):
+        raise MeshprepError(
+            f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"
+        )
+    if commit not in COMMITS:
+        raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
+
+
+def _check_device_strategy(plan: LoopPlan, strategy: str, commit: str) -> None:
+    where = f"loop '{plan.loop.name}'"
+    if strategy == AUTO:
+        return
+    if strategy not in GPU_STRATEGIES:
+        raise MeshprepError(
+            f"{where}: strategy '{strategy}' is not for a GPU: use "
+            f"{', '.join((AUTO, *GPU_STRATEGIES))}"
+        )
+    if GPU_STRATEGIES[strategy].blocks and not plan.variants:
+        raise MeshprepError(f"{where} has no blocks in this plan: use strategy 'global-atomics'")
+    if reason := gpu_refusal(plan.loop, strategy, commit):
         raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
 
 

@@ -1,19 +1,28 @@
-"""Loops as CUDA C: one template for every strategy, and a run of that text on the CPU with checks.
+"""Loops on a GPU: CUDA C from one template for every strategy, launched by CuPy.
 
-Nothing here needs a GPU or its tools, and nothing launches on one.
+The text can be run on the CPU with checks, and compiled, where there is no GPU. CuPy is imported
+when arrays of a GPU are first met.
 """
 
+from .arrays import on_device
+from .auto import Choice, choose
 from .element import PythonKernel
+from .executor import DeviceExecutor, DeviceOptions
 from .program import DeviceFunction, Launch, Program, program
 from .strategies import COMMITS, STRATEGIES, refusal
 
 __all__ = [
     "COMMITS",
     "STRATEGIES",
+    "Choice",
+    "DeviceExecutor",
     "DeviceFunction",
+    "DeviceOptions",
     "Launch",
     "Program",
     "PythonKernel",
+    "choose",
+    "on_device",
     "program",
     "refusal",
 ]

@@ -46,6 +46,8 @@ def on_device(value: Any) -> bool:
     """True for arrays in the memory of a GPU."""
     if isinstance(value, HOST):
         return False
+    if _cupy_pointer(value) is not None:
+        return True
     if getattr(value, "__cuda_array_interface__", None) is not None:
         return True
     ask = getattr(value, "__dlpack_device__", None)
@@ -143,14 +145,18 @@ class DeviceBinder:
 def _form(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype, value.flags.writeable, value.flags.c_contiguous)
-    # CuPy's interface takes as long to make as all the rest of a call.
-    memory = getattr(getattr(value, "data", None), "ptr", None)
+    memory = _cupy_pointer(value)
     if memory is not None:
         return (memory, value.shape, value.dtype)
     told = getattr(value, "__cuda_array_interface__", None)
     if told is not None:
         return (told["data"], tuple(told["shape"]), told["typestr"], told.get("strides"))
     return (getattr(value, "shape", None), getattr(value, "dtype", None))
+
+
+def _cupy_pointer(value: Any) -> object:
+    """The address of a CuPy array: its interface takes long to make."""
+    return getattr(getattr(value, "data", None), "ptr", None)
 
 
 def _dense(shape: tuple[int, ...], itemsize: int, strides: tuple[int, ...] | None) -> bool:

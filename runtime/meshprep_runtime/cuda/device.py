@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from ..errors import MissingPackageError
+from ..errors import MeshprepError, MissingPackageError
 from .program import Program
 
 Call = Callable[[Any], None]
@@ -65,6 +65,9 @@ class Device(Protocol):
     def follow(self, stream: Any) -> None:
         """What is queued from now on waits for what has been queued on that stream."""
 
+    def wait(self, stream: Any) -> None:
+        """Wait until all that has been queued on a stream is done."""
+
     def run(self, calls: Sequence[Call]) -> None:
         """Queue launches on the current stream, one after the other."""
 
@@ -89,11 +92,16 @@ def current() -> Device:
     ------
     MissingPackageError
         Where CuPy is not installed.
+    MeshprepError
+        Where CUDA finds no GPU.
     """
     if _instead:
         return _instead[-1]
     cupy = import_cupy()
-    number = cupy.cuda.runtime.getDevice()
+    try:
+        number = cupy.cuda.runtime.getDevice()
+    except RuntimeError as error:
+        raise MeshprepError(f"no GPU to run on: {error}") from error
     if number not in _known:
         from .gpu import CupyDevice
 

@@ -90,6 +90,9 @@ class EmulatedDevice:
         until = stream.added
         self._stream.add(lambda: stream.finish(until))
 
+    def wait(self, stream: Stream) -> None:
+        stream.finish(stream.added)
+
     def run(self, calls: Sequence[Call]) -> None:
         for call in calls:
             self.launched += 1
@@ -119,7 +122,7 @@ class EmulatedDevice:
 
     def synchronize(self) -> None:
         """Wait for the current stream."""
-        self._stream.finish(self._stream.added)
+        self.wait(self._stream)
 
     def span(self, pointer: int) -> int | None:
         """Bytes from an address to the end of its memory; None outside."""
@@ -138,6 +141,7 @@ class Stream:
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
+        self.failed: Exception | None = None
         self.added = 0
 
     def add(self, work: Callable[[], None]) -> None:
@@ -146,9 +150,15 @@ class Stream:
         self.added += 1
 
     def finish(self, until: int) -> None:
-        """Do what was queued first, up to that number."""
+        """Do what was queued first, up to that number; what fails, fails from then on."""
+        if self.failed is not None:
+            raise self.failed
         while self.waiting and self.added - len(self.waiting) < until:
-            self.waiting.pop(0)()
+            try:
+                self.waiting.pop(0)()
+            except Exception as error:
+                self.failed = error
+                raise
 
 
 class Memory:

@@ -10,7 +10,7 @@ from ..bind import Layout, Slot
 from ..errors import MeshprepError
 from ..plan import LoopPlan
 from .arrays import DeviceBinder
-from .choose import AUTO, Choice, choose
+from .auto import AUTO, Choice, choose
 from .device import Device, current
 from .launcher import Launcher
 from .program import DeviceFunction, program
@@ -18,7 +18,7 @@ from .strategies import STRATEGIES
 
 
 @dataclass(frozen=True)
-class Options:
+class DeviceOptions:
     """How a loop runs on a GPU; the words are those of a ParLoop."""
 
     strategy: str = AUTO
@@ -37,7 +37,7 @@ class DeviceExecutor:
         function: DeviceFunction | Callable[..., None],
         plan: LoopPlan,
         slots: Sequence[Slot],
-        options: Options,
+        options: DeviceOptions,
     ) -> None:
         self._function = function
         self._plan = plan

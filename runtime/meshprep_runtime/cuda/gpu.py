@@ -53,7 +53,7 @@ class CupyDevice:
         if values.nbytes:
             self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
             # The copy may still be reading an array that goes at once.
-            self.stream().synchronize()
+            self.wait(self.stream())
         return memory
 
     def write(self, memory: Any, values: NDArray) -> None:
@@ -62,16 +62,19 @@ class CupyDevice:
 
     def read(self, memory: Any, into: NDArray) -> None:
         self._copy(into.ctypes.data, memory.pointer, into.nbytes, "DeviceToHost")
-        try:
-            self.stream().synchronize()
-        except RuntimeError as error:
-            raise self._failed("a loop failed", error) from error
+        self.wait(self.stream())
 
     def stream(self) -> Any:
         return self._cupy.cuda.get_current_stream()
 
     def follow(self, stream: Any) -> None:
         self.stream().wait_event(stream.record())
+
+    def wait(self, stream: Any) -> None:
+        try:
+            stream.synchronize()
+        except RuntimeError as error:
+            raise self._failed("a loop failed", error) from error
 
     def run(self, calls: Sequence[Call]) -> None:
         stream = self.stream().ptr

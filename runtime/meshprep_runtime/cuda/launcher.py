@@ -1,7 +1,8 @@
-"""A program on a device: its code, the arrays of its plan, and launches with arguments made once."""
+"""A program on a device: its code, the plan's arrays, and launches made once a set of arrays."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
 from ..errors import MeshprepError
 from .arrays import Given
 from .device import Call, Device, Kernel, Memory
@@ -40,7 +40,7 @@ class Launcher:
     Notes
     -----
     Compiles, or finds the code on disk, and copies the plan's arrays to the device once. Calls on
-    several streams, or from several threads, run one after the other: sums of blocks have one place.
+    several streams or threads run one after the other: sums of blocks have one place.
     """
 
     def __init__(self, program: Program, device: Device, graph: bool = False) -> None:
@@ -81,6 +81,13 @@ class Launcher:
             for i, one in enumerate(given):
                 if one.host is not None and self._slots[i].written:
                     self.device.read(self._globals[i], one.host)
+
+    def __del__(self) -> None:
+        # Memory and code go with this object: not before the launches that use them are done.
+        # What failed is told by what is waited for next; at exit CuPy may be gone already.
+        if hasattr(self, "_bound") and self._bound:
+            with contextlib.suppress(Exception):
+                self.device.wait(self._stream)
 
     def _order(self) -> None:
         stream = self.device.stream()

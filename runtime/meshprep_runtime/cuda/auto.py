@@ -101,5 +101,5 @@ def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
     """The blocks asked for; else the loop's default, or others, when they fit a thread block."""
     if name is not None:
         return plan.variant(name)
-    order = sorted(plan.variants.values(), key=lambda v: (v.target != "gpu", v.name != plan.default))
-    return next((v for v in order if v.block_size <= MOST_THREADS), None)
+    fits = [v for v in plan.variants.values() if v.block_size <= MOST_THREADS]
+    return min(fits, key=lambda v: (v.target != "gpu", v.name != plan.default), default=None)
