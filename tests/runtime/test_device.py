@@ -290,9 +290,7 @@ def test_words_for_one_side_only(plan, device):
         loop_of(plan, strategy="two-step")
     with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, h"):
         ParLoop(sums, plan, strategy="sequential", layout=LAYOUT, cuda=BODY)(**ours)
-    with pytest.raises(
-        MeshprepError, match="its kernel is in CUDA C, for a GPU, but no ar"
-    ):
+    with pytest.raises(MeshprepError, match="its kernel is in CUDA C, for a GPU, but no ar"):
         loop_of(plan)(**laid_out(arrays(plan), LAYOUT))
     with pytest.raises(MeshprepError, match="strategy 'staged-gather' is for a GPU, but no argume"):
         ParLoop(sums, plan, strategy="staged-gather")(**arrays(plan))
@@ -300,9 +298,7 @@ def test_words_for_one_side_only(plan, device):
         ParLoop(sums, plan, cuda=BODY.text)
     with pytest.raises(MeshprepError, match="commit 'now' is unknown: use colours, atomics"):
         loop_of(plan, commit="now")
-    with pytest.raises(
-        MeshprepError, match="or on a GPU hierarchical-inc, "
-    ):
+    with pytest.raises(MeshprepError, match="or on a GPU hierarchical-inc, "):
         ParLoop(sums, plan, strategy="warp")
 
 
