@@ -121,13 +121,13 @@ class ParLoop:
         self._wanted = strategy
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
-        self._cpu: tuple[Executor, Chooser] | None = None
+        self._executor: Executor | None = None
         if isinstance(kernel, DeviceFunction):
             _check_device_strategy(plan, strategy, commit)
         else:
             _check_parameters(kernel, plan)
-            options = Options(boundscheck, fastmath)
-            self._cpu = self._for_cpu(kernel, plan, variant, options, commit)
+            self._way = self._chooser(kernel, plan, variant, commit)
+            self._executor = Executor(kernel, plan, self._slots, Options(boundscheck, fastmath))
         self._gpu = DeviceExecutor(
             kernel if cuda is None else cuda,
             plan,
@@ -135,14 +135,9 @@ class ParLoop:
             DeviceOptions(strategy, layout, variant, commit, threads, graph),
         )
 
-    def _for_cpu(
-        self,
-        kernel: Callable[..., None],
-        plan: LoopPlan,
-        variant: str | None,
-        options: Options,
-        commit: str,
-    ) -> tuple[Executor, Chooser]:
+    def _chooser(
+        self, kernel: Callable[..., None], plan: LoopPlan, variant: str | None, commit: str
+    ) -> Chooser:
         chosen = _variant(plan, variant)
         if chosen is not None:
             check_variant(plan, chosen)
@@ -151,8 +146,7 @@ class ParLoop:
         else:
             _check_strategy(plan, self._wanted, chosen is not None)
         fixed = variant is not None
-        way = Chooser(plan, self._wanted, chosen, self._slots, kernel, fixed=fixed)
-        return Executor(kernel, plan, self._slots, options), way
+        return Chooser(plan, self._wanted, chosen, self._slots, kernel, fixed=fixed)
 
     @property
     def strategy(self) -> str:
@@ -160,7 +154,7 @@ class ParLoop:
 
         On a GPU ``"auto"`` is what :attr:`on_gpu` says.
         """
-        return self._wanted if self._cpu is None else self._cpu[1]()[0]
+        return self._wanted if self._executor is None else self._way()[0]
 
     @property
     def on_gpu(self) -> Choice:
@@ -179,14 +173,13 @@ class ParLoop:
             if on_device(value):
                 self._gpu(arrays)
                 return
-        if self._cpu is None or self._wanted not in (AUTO, *STRATEGIES):
+        if self._executor is None or self._wanted not in (AUTO, *STRATEGIES):
             raise self._not_on_cpu()
-        executor, way = self._cpu
-        executor.run(way(), self._binder(arrays))
+        self._executor.run(self._way(), self._binder(arrays))
 
     def _not_on_cpu(self) -> MeshprepError:
         what = f"strategy '{self._wanted}' is for a GPU"
-        if self._cpu is None:
+        if self._executor is None:
             what = "its kernel is in CUDA C, for a GPU"
         return MeshprepError(
             f"loop '{self.loop.name}': {what}, but no argument lies on one: pass CuPy arrays, or "

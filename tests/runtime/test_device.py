@@ -1,16 +1,18 @@
 """Loops on arrays of a GPU, on a device that runs kernels under g++ with checks."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
 
-from meshprep_runtime import MeshprepError, ParLoop
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.auto import choose, staged_bytes
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice, Stream
+from meshprep_runtime.tuned import Machine, Trial, Tuned
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 GLOBALS = ("c", "total", "least", "most")
@@ -330,8 +332,6 @@ def test_auto_stages_what_is_read_twice(slow, plan):
 def test_auto_takes_blocks_for_a_gpu(slow):
     plan = random_plan(slow, 90, 8, 32, 5)
     (large,) = plan.variants.values()
-    from dataclasses import replace
-
     cpu = replace(large, name="s4096", block_size=4096, target="cpu")
     both = replace(plan, variants={"s4096": cpu, "s32": large}, default="s4096")
     assert chosen(both).variant == "s32"
@@ -341,9 +341,33 @@ def test_auto_takes_blocks_for_a_gpu(slow):
     assert chosen(both, strategy="global-colouring").variant is None
 
 
-def test_auto_without_writes_through_maps(slow, device):
-    from meshprep_runtime import Access, Arg, Loop
+def test_auto_takes_what_was_tuned_on_this_device(slow, device):
+    plan = random_plan(slow, 90, 8, 32, 5)
+    soa = tuple(LAYOUT)
 
+    def tuned(name, kernel, *best):
+        trials = (Trial(*best, soa, 1e-5, 1e-5, 0.0, 9),)
+        return Tuned(Machine("gpu", name), kernel, True, trials)
+
+    known = replace(
+        plan,
+        tuned=(
+            tuned("emulated", "body", "staged-gather", "s32"),
+            tuned("emulated", "other", "shared-atomics", "s32"),
+            tuned("another", "body", "global-atomics", ""),
+        ),
+    )
+    assert loop_of(known, strategy="auto").on_gpu.strategy == "staged-gather"
+    assert chosen(known, device="another", kernel="body").strategy == "global-atomics"
+    assert chosen(known, device="another", kernel="body").variant is None
+    assert chosen(known, device="unknown", kernel="body") == chosen(plan)
+    assert chosen(known, layout="aos", device="emulated") == chosen(plan, layout="aos")
+    foreign = replace(plan, tuned=(tuned("emulated", "", "warps", ""),))
+    with pytest.raises(PlanError, match="tuned for strategy 'warps', which is unknown here: name"):
+        chosen(foreign, device="emulated")
+
+
+def test_auto_without_writes_through_maps(slow, device):
     args = (
         Arg("x", Access.READ, 1, "f8", "elements->points", (0, 1)),
         Arg("mean", Access.WRITE, 1, "f8"),

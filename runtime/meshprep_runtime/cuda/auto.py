@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bind import Slot
+from ..errors import PlanError
 from ..loops import Access
 from ..plan import LoopPlan, Variant
+from ..tuned import GPU, Machine
+from ..tuned import choose as best_known
 from .program import MOST_THREADS
 from .strategies import STRATEGIES, refusal
 
@@ -37,9 +40,13 @@ def choose(
     strategy: str = AUTO,
     variant: str | None = None,
     commit: str = "colours",
+    device: str = "",
+    kernel: str = "",
 ) -> Choice:
-    """What is asked for, and a rule for what is left open; nothing is measured.
+    """What is asked for; for what is left open what was tuned, else a rule.
 
+    Tuned choices are the plan's for the device and, if there are any, the kernel of these names.
+    The rule measures nothing.
     Loops that do not write through maps take a thread an element and no blocks
     (``"global-atomics"``, of which no atomics are left). Others take blocks of the plan where it
     has any of at most 1024 elements: ``"hierarchical"`` when the elements of a block read each
@@ -53,6 +60,9 @@ def choose(
     if strategy != AUTO:
         named = blocks.name if blocks is not None else variant
         return Choice(strategy, named if STRATEGIES[strategy].blocks else None, commit)
+    tuned = _tuned(plan, slots, device, kernel, variant)
+    if tuned is not None:
+        return Choice(*tuned, commit)
     if blocks is not None and plan.loop.conflict_columns:
         for wanted in _staging(plan, slots, blocks, most_shared):
             if refusal(plan.loop, wanted, commit) is None:
@@ -72,6 +82,22 @@ def staged_bytes(
             points = np.diff(variant.staging[str(slot.rows)].point_offset)
             need += args[0].nbytes * points
     return int(need.max(initial=0))
+
+
+def _tuned(
+    plan: LoopPlan, slots: Sequence[Slot], device: str, kernel: str, variant: str | None
+) -> tuple[str, str | None] | None:
+    """Strategy and variant that were found best; None where nobody knows for these blocks."""
+    soa = tuple(s.name for s in slots if s.soa)
+    trial = best_known(plan.tuned, Machine(GPU, device), kernel, soa)
+    if trial is None or (variant is not None and trial.variant not in ("", variant)):
+        return None
+    if trial.strategy not in STRATEGIES:
+        raise PlanError(
+            f"loop '{plan.loop.name}': the plan was tuned for strategy '{trial.strategy}', which "
+            "is unknown here: name one, or tune it again"
+        )
+    return trial.strategy, trial.variant or None
 
 
 def _staging(

@@ -73,6 +73,8 @@ class DeviceExecutor:
             strategy=asked.strategy,
             variant=asked.variant,
             commit=asked.commit,
+            device=device.name,
+            kernel=_name_of(self._function),
         )
 
     def _launcher(self, device: Device) -> Launcher:
@@ -87,3 +89,7 @@ class DeviceExecutor:
             threads=asked.threads,
         )
         return Launcher(made, device, asked.graph)
+
+
+def _name_of(function: DeviceFunction | Callable[..., None]) -> str:
+    return function.name if isinstance(function, DeviceFunction) else function.__name__
