@@ -8,11 +8,13 @@ order of memory, warps that rely on running in step, what a device has less of t
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +31,7 @@ from .reductions import join
 
 COMPILER = "g++"
 FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
+HEADER = "checked.hpp"
 
 
 class CheckError(MeshprepError):
@@ -128,7 +131,7 @@ def _source(program: Program) -> str:
     handed += [f"numbers[{i}]" for i in range(len(numbers))]
     return "\n".join(
         [
-            header("checked"),
+            f'#include "{HEADER}"',
             program.text,
             'extern "C" const char* launch(void* function, int blocks, int threads, Index shared,',
             "    void** arrays, const Index* lengths, const Index* numbers) {",
@@ -167,13 +170,38 @@ def _built(source: str) -> Any:
         path.write_text(source, encoding="utf-8")
         # The library stays loaded when its file is gone.
         library = path.with_suffix(".so")
-        _compile([compiler, *FLAGS, str(path), "-o", str(library)])
+        with _building:
+            included = f"-I{_headers.folder(compiler)}"
+        _compile([compiler, *FLAGS, included, str(path), "-o", str(library)])
         call = ctypes.CDLL(str(library)).launch
     call.restype = ctypes.c_char_p
     arrays, numbers = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_longlong)
     counts = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong)
     call.argtypes = (ctypes.c_void_p, *counts, arrays, numbers, numbers)
     return call
+
+
+class _Headers:
+    """A folder with the header, and from the second text on the header compiled."""
+
+    def __init__(self) -> None:
+        self.place: Path | None = None
+        self.texts = 0
+
+    def folder(self, compiler: str) -> Path:
+        if self.place is None:
+            self.place = Path(tempfile.mkdtemp(prefix="meshprep-"))
+            atexit.register(shutil.rmtree, self.place, ignore_errors=True)
+            (self.place / HEADER).write_text(header("checked"), encoding="utf-8")
+        self.texts += 1
+        if self.texts == 2:
+            flags = [flag for flag in FLAGS if flag != "-shared"]
+            path = self.place / HEADER
+            _compile([compiler, *flags, str(path), "-o", f"{path}.gch"])
+        return self.place
+
+
+_headers, _building = _Headers(), threading.Lock()
 
 
 def _compile(words: Sequence[str]) -> None:
