@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from numpy.typing import NDArray
 
 from meshprep_runtime.bind import AOS, SOA
+from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda.executor import name_of
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
+from meshprep_runtime.places import Place, this_cpu, this_gpu
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.tune import synthetic, tune
 from meshprep_runtime.tuned import Tuned, with_entry
@@ -18,10 +21,15 @@ from .occupancy import DEVICES
 from .ranking import rank
 from .recutting import with_loop, with_sizes
 
-CPU_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
-GPU_SIZES = (64, 96, 128, 192, 256, 320, 384, 448, 512, 768, 1024)
-HERE = "cpu"
+# Block sizes to try, by target.
+SIZES = {
+    "cpu": (512, 1024, 2048, 4096, 8192, 16384),
+    "gpu": (64, 96, 128, 192, 256, 320, 384, 448, 512, 768, 1024),
+}
+# Where loops are timed, on this machine.
+HERE = {"cpu": this_cpu, "gpu": this_gpu}
 Progress = Callable[[int, int, str], None]
+Kernel = Callable[..., None] | DeviceFunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +55,9 @@ class Tuning:
 def tune_plan(
     plan: Plan,
     loop: str,
-    kernel: Callable[..., None] | None = None,
+    kernel: Kernel | None = None,
     *,
-    device: str = HERE,
+    device: str | Place = "cpu",
     block_sizes: Sequence[int] | None = None,
     strategies: Sequence[str] | None = None,
     layouts: Sequence[str] = (AOS, SOA),
@@ -66,11 +74,11 @@ def tune_plan(
     plan : Plan
     loop : str
         Its name.
-    kernel : function
+    kernel : function or DeviceFunction
         As for a ParLoop; not needed where the traffic model ranks.
-    device : str
-        ``"cpu"``: run the loop on this machine. A name in ``occupancy.DEVICES``: rank by the
-        traffic model for that device, which need not be here.
+    device : str or Place
+        ``"cpu"``, ``"gpu"``: run the loop on this machine. A name in ``occupancy.DEVICES``: rank
+        by the traffic model for that device, which need not be here.
     block_sizes : sequence of int or None
         Besides those of the plan; None for a range that suits the device. They cut the order that
         the plan has, see :func:`~meshprep.recutting.recut`.
@@ -96,22 +104,19 @@ def tune_plan(
     -----
     Blocks that are best in no layout are left out of the plan again, so that it stays small.
     """
-    measured = device == HERE
-    if not measured and device not in DEVICES:
-        raise MeshprepError(
-            f"device '{device}' is unknown: use cpu for this machine, or {', '.join(DEVICES)}"
-        )
-    if measured and kernel is None:
-        raise MeshprepError("running a loop needs its kernel: name one as module:function")
+    place = _place(device)
     own = plan[loop]
-    widened, notes = _with_sizes(own, block_sizes, measured)
-    if measured and kernel is not None:
+    widened, notes = _with_sizes(own, block_sizes, "gpu" if place is None else place.machine.kind)
+    if place is not None:
+        if kernel is None:
+            raise MeshprepError("running a loop needs its kernel: name one as module:function")
         given = synthetic(own) if values is None else values
         _check_values(own.loop, given)
         tuned = tune(
             kernel,
             widened,
             given,
+            place=place,
             strategies=strategies,
             layouts=layouts,
             runs=runs,
@@ -121,7 +126,7 @@ def tune_plan(
     else:
         tuned = rank(
             widened,
-            device,
+            str(device),
             registers=registers,
             strategies=strategies,
             layouts=tuple(layouts),
@@ -130,29 +135,38 @@ def tune_plan(
     return Tuning(with_loop(plan, _kept(own, widened, tuned)), loop, tuned, notes)
 
 
-def loop_of(plan: Plan, kernel: Callable[..., None] | None, name: str | None) -> str:
+def _place(device: str | Place) -> Place | None:
+    """Where to time loops; None where the traffic model ranks."""
+    if isinstance(device, Place):
+        return device
+    if device in HERE:
+        return HERE[device]()
+    if device not in DEVICES:
+        raise MeshprepError(
+            f"device '{device}' is unknown: use {' or '.join(HERE)} for this machine, or "
+            f"{', '.join(DEVICES)}"
+        )
+    return None
+
+
+def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:
     """The loop to tune: the one named, that of the kernel's name, or the only one."""
     if name is not None:
         plan[name]
         return name
-    if kernel is not None and kernel.__name__ in plan.loops:
-        return kernel.__name__
+    if kernel is not None and name_of(kernel) in plan.loops:
+        return name_of(kernel)
     if len(plan.loops) == 1:
         return next(iter(plan.loops))
     raise MeshprepError(f"the plan has loops {', '.join(plan.loops)}: name one with --loop")
 
 
 def _with_sizes(
-    plan: LoopPlan, sizes: Sequence[int] | None, measured: bool
+    plan: LoopPlan, sizes: Sequence[int] | None, target: str
 ) -> tuple[LoopPlan, list[str]]:
-    target = "cpu" if measured else "gpu"
     n = plan.sizes[plan.loop.over]
-    wanted = sizes if sizes is not None else [s for s in _sizes(measured) if s < n]
+    wanted = sizes if sizes is not None else [s for s in SIZES[target] if s < n]
     return with_sizes(plan, wanted, target)
-
-
-def _sizes(measured: bool) -> tuple[int, ...]:
-    return CPU_SIZES if measured else GPU_SIZES
 
 
 def _check_values(loop: Loop, values: Mapping[str, NDArray]) -> None:

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,7 +37,7 @@ def run(
         str,
         typer.Option(
             "--device",
-            help="cpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
+            help="cpu, gpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
         ),
     ] = "cpu",
     block_sizes: Annotated[
@@ -122,7 +122,7 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
     console.show("")
     blocks = f" with blocks {best.variant}" if best.variant else ""
     where = f", {', '.join(best.soa)} as SoA" if best.soa else ", all AoS"
-    console.show(f"fastest: {best.strategy}{blocks}{where}")
+    console.show(f"fastest: {_strategy(best)}{blocks}{where}")
     for note in done.notes:
         console.show(f"not tried: {note}")
     if not dry_run:
@@ -132,7 +132,7 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
     measured = trial.runs > 0
     return (
-        trial.strategy,
+        _strategy(trial),
         trial.variant or "-",
         " ".join(trial.soa) or "-",
         f"{1e3 * trial.seconds:.3f}",
@@ -141,6 +141,10 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
         str(trial.runs) if measured else "-",
         f"{trial.seconds / best.seconds:.2f}",
     )
+
+
+def _strategy(trial: Trial) -> str:
+    return trial.strategy + (" atomics" if trial.commit == "atomics" else "")
 
 
 def _values(text: str | None, plan: Any) -> Mapping[str, Any] | None:
@@ -152,13 +156,15 @@ def _values(text: str | None, plan: Any) -> Mapping[str, Any] | None:
     return found
 
 
-def _function(text: str, option: str) -> Callable[..., Any]:
-    """The function that ``module:function`` or ``FILE.py:function`` names."""
+def _function(text: str, option: str) -> Any:
+    """What ``module:function`` or ``FILE.py:function`` names: a function, or one in CUDA C."""
+    from meshprep_runtime.cuda import DeviceFunction
+
     where, colon, name = text.rpartition(":")
     if not (colon and where and name):
         raise MeshprepError(f"{option} '{text}' must read module:function or FILE.py:function")
     found = getattr(_module(where, option), name, None)
-    if not callable(found):
+    if not callable(found) and not isinstance(found, DeviceFunction):
         raise MeshprepError(f"{option}: {where} has no function '{name}'")
     return found
 

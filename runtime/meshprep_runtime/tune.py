@@ -18,43 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bind import AOS, SOA, slots
-from .cpu import NEED_BLOCKS, STRATEGIES, refusal
-from .cpu.executor import import_numba
+from .cuda import COMMITS, DeviceFunction
+from .cuda.executor import name_of
 from .errors import MeshprepError
 from .loop import ParLoop
+from .places import Place, this_cpu
 from .plan import LoopPlan
-from .tuned import CPU, Machine, Trial, Tuned, processor
+from .tuned import Trial, Tuned
 
 Progress = Callable[[int, int, str], None]
 SAMPLE_SECONDS = 0.002
 FINALISTS = 3
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where loops run while they are tuned.
-
-    Parameters
-    ----------
-    machine : Machine
-    strategies : tuple of str
-        What may be tried there, the likely best first.
-    put : callable
-        A NumPy array as loops take it there.
-    wait : callable
-        Returns when all that was launched has run.
-    """
-
-    machine: Machine
-    strategies: tuple[str, ...]
-    put: Callable[[NDArray], Any] = np.array
-    wait: Callable[[], None] = lambda: None
-
-
-def this_cpu() -> Place:
-    """This machine's processor, with the threads that loops use now."""
-    machine = Machine(CPU, processor(), import_numba().get_num_threads())
-    return Place(machine, ("hierarchical", *(s for s in STRATEGIES if s != "hierarchical")))
 
 
 @dataclass(frozen=True)
@@ -64,14 +38,17 @@ class Candidate:
     strategy: str
     variant: str
     soa: tuple[str, ...]
+    commit: str = COMMITS[0]
 
     def __str__(self) -> str:
         blocks = f" {self.variant}" if self.variant else ""
-        return f"{self.strategy}{blocks}" + (f", SoA {' '.join(self.soa)}" if self.soa else "")
+        atomics = " atomics" if self.commit != COMMITS[0] else ""
+        soa = f", SoA {' '.join(self.soa)}" if self.soa else ""
+        return f"{self.strategy}{blocks}{atomics}{soa}"
 
 
 def tune(
-    kernel: Callable[..., None],
+    kernel: Callable[..., None] | DeviceFunction,
     plan: LoopPlan,
     values: Mapping[str, NDArray],
     *,
@@ -86,7 +63,7 @@ def tune(
 
     Parameters
     ----------
-    kernel : function
+    kernel : function or DeviceFunction
         As for a ParLoop.
     plan : LoopPlan
         With the variants to choose from.
@@ -134,7 +111,7 @@ def tune(
     race.finals()
     return Tuned(
         machine=where.machine,
-        kernel=kernel.__name__,
+        kernel=name_of(kernel),
         measured=True,
         trials=tuple(sorted(race.trials(), key=lambda t: t.seconds)),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -171,12 +148,12 @@ def _grid(
             raise MeshprepError(
                 f"strategy '{name}' is unknown here: use {', '.join(place.strategies)}"
             )
-    able = [s for s in place.strategies if (not asked or s in asked) and not refusal(plan.loop, s)]
     grid = [
-        Candidate(strategy, variant, soa)
-        for strategy in able
+        Candidate(strategy, variant, soa, commit)
+        for strategy in place.strategies
+        if not asked or strategy in asked
         for soa in layouts
-        for variant in (plan.variants if strategy in NEED_BLOCKS else ("",))
+        for variant, commit in place.ways(plan, strategy)
     ]
     if not grid:
         raise MeshprepError(
@@ -206,7 +183,7 @@ def _toggled(soa: Iterable[str], which: set[str], dats: Sequence[str]) -> tuple[
 class _Race:
     """Candidates that have run, with the seconds of each of their runs."""
 
-    kernel: Callable[..., None]
+    kernel: Callable[..., None] | DeviceFunction
     plan: LoopPlan
     values: Mapping[str, NDArray]
     place: Place
@@ -253,6 +230,7 @@ class _Race:
                 median=statistics.median(times),
                 spread=max(times) / min(times) - 1,
                 runs=len(times),
+                commit=c.commit,
             )
             for c, times in self.times.items()
         ]
@@ -266,13 +244,14 @@ class _Race:
             strategy=candidate.strategy,
             layout=layout,
             variant=candidate.variant or None,
+            commit=candidate.commit,
         )
         given = {s.name: self._array(s.name, s.soa) for s in slots(self.plan, layout)}
         written = [s for s in slots(self.plan, layout) if s.written]
 
         def call(times: int) -> float:
             for slot in written:
-                given[slot.name][...] = self.place.put(_laid_out(self.values[slot.name], slot.soa))
+                self.place.assign(given[slot.name], _laid_out(self.values[slot.name], slot.soa))
             self.place.wait()
             start = time.perf_counter()
             for _ in range(times):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -55,6 +56,8 @@ class Trial:
         The slowest run over the fastest, less 1.
     runs : int
         0 where nothing was measured; fewer than the others had where it was given up early.
+    commit : str
+        On a GPU, how blocks add to points that others share: ``"colours"`` or ``"atomics"``.
     """
 
     strategy: str
@@ -64,6 +67,7 @@ class Trial:
     median: float
     spread: float
     runs: int
+    commit: str = "colours"
 
     @property
     def layout(self) -> dict[str, str]:
@@ -114,15 +118,22 @@ def choose(
 ) -> Trial | None:
     """What a loop should run on a machine with arrays in these layouts; None where nobody knows.
 
-    Measured goes before ranked, this kernel before others, late before early.
+    Measured goes before ranked, this kernel before others, late before early. What was ranked for
+    an H200 holds for a device that has the word in its name.
     """
     wanted = tuple(soa)
     found = [
         (t.measured, t.kernel == kernel, i, trial)
         for i, t in enumerate(entries)
-        if t.machine == machine and (trial := t.best_for(wanted)) is not None
+        if _holds(t, machine) and (trial := t.best_for(wanted)) is not None
     ]
     return max(found, key=lambda entry: entry[:3])[3] if found else None
+
+
+def _holds(entry: Tuned, machine: Machine) -> bool:
+    if entry.measured or machine.kind != GPU or entry.machine.kind != GPU:
+        return entry.machine == machine
+    return entry.machine.name in re.split(r"[^A-Za-z0-9]+", machine.name)
 
 
 def with_entry(entries: Sequence[Tuned], new: Tuned) -> tuple[Tuned, ...]:
@@ -149,6 +160,7 @@ def _from_dict(values: Mapping[str, Any]) -> Tuned:
             median=float(t["median"]),
             spread=float(t["spread"]),
             runs=int(t["runs"]),
+            commit=str(t["commit"]),
         )
         for t in values["trials"]
     )

@@ -9,7 +9,11 @@ import pytest
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
 from meshprep_runtime import tune as tuning
-from meshprep_runtime.tune import Candidate, Place, synthetic, tune
+from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.emulated import EmulatedDevice
+from meshprep_runtime.places import Place, on_gpu, ways_on_cpu, ways_on_gpu
+from meshprep_runtime.tune import Candidate, synthetic, tune
 from meshprep_runtime.tuned import CPU, GPU, Machine, Trial, Tuned, choose, processor, with_entry
 
 READ, INC = Access.READ, Access.INC
@@ -51,7 +55,7 @@ def scripted(monkeypatch):
     return script
 
 
-HERE = Place(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"))
+HERE = Place(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), ways_on_cpu)
 
 
 def scored(candidate):
@@ -168,6 +172,18 @@ def test_choosing_among_entries():
     assert choose(entries, A, "flux", ("q",)) is None
 
 
+def test_what_was_ranked_for_a_device_holds_for_its_full_name():
+    ranked = entry(Machine(GPU, "H100"), trial("hierarchical", "s8"), kernel="", measured=False)
+    for name, holds in (
+        ("NVIDIA H100 80GB HBM3", True),
+        ("NVIDIA H100-SXM", True),
+        ("H1000", False),
+    ):
+        assert (choose((ranked,), Machine(GPU, name), "flux", ()) is not None) == holds
+    measured = replace(ranked, measured=True)
+    assert choose((measured,), Machine(GPU, "NVIDIA H100-SXM"), "flux", ()) is None
+
+
 def test_a_new_entry_takes_the_place_of_the_old():
     first, second = entry(A, trial()), entry(A, trial("two-step"))
     other = entry(B, trial())
@@ -266,3 +282,67 @@ def test_no_variant_may_have_its_name(slow):
     plan = replace(plan, loops={"flux": replace(own, variants={"tuned": odd}, default="tuned")})
     with pytest.raises(PlanError, match="'tuned' is no name for a variant"):
         to_tree(plan)
+
+
+def test_what_a_gpu_may_try(plan, slow):
+    assert ways_on_gpu(plan, "hierarchical") == [
+        ("s4", "colours"),
+        ("s8", "colours"),
+        ("s4", "atomics"),
+        ("s8", "atomics"),
+    ]
+    assert ways_on_gpu(plan, "global-atomics") == [("", "colours")]
+    large = replace(plan.variants["s8"], block_size=2000)
+    large = replace(plan, variants={**plan.variants, "s8": large})
+    assert ("s8", "colours") not in ways_on_gpu(large, "hierarchical")
+    grid = slow.quads(3, 3)
+    read_only = Loop("look", "edges", (FLUX[0], Arg("out", Access.WRITE, 1, "f8")))
+    direct = slow.plan(grid.sizes, grid.tables, [read_only], (4,))["look"]
+    assert ways_on_gpu(direct, "hierarchical") == [("s4", "colours")]
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_on_what_stands_for_a_gpu(plan):
+    device = EmulatedDevice()
+    place = on_gpu(
+        device, device.array, lambda array, values: array.set(values), device.synchronize
+    )
+    values = synthetic(plan)
+    with use(device):
+        found = tune(
+            FLUX_IN_C,
+            plan,
+            values,
+            place=place,
+            strategies=["hierarchical", "global-atomics"],
+            layouts=["aos"],
+            runs=1,
+        )
+        assert found.machine == Machine(GPU, "emulated")
+        assert found.kernel == "flux"
+        assert {(t.strategy, t.variant, t.commit) for t in found.trials} == {
+            ("global-atomics", "", "colours"),
+            *(("hierarchical", v, c) for v in ("s4", "s8") for c in ("colours", "atomics")),
+        }
+        best = found.best
+        chosen = ParLoop(FLUX_IN_C, with_tuned(plan, found)).on_gpu
+        assert (chosen.strategy, chosen.variant or "", chosen.commit) == (
+            best.strategy,
+            best.variant,
+            best.commit,
+        )
+
+
+FLUX_IN_C = DeviceFunction(
+    "flux",
+    """
+__device__ void flux(const double* x1, const double* x2, const double* q1, const double* q2,
+                     const double* w, double* res1, double* res2) {
+  for (int k = 0; k < 3; ++k) {
+    const double f = w[0] * (x1[0] - x2[1]) * (q1[k] + q2[k]);
+    res1[k] += f;
+    res2[k] -= f;
+  }
+}
+""",
+)

@@ -62,7 +62,7 @@ def choose(
         return Choice(strategy, named if STRATEGIES[strategy].blocks else None, commit)
     tuned = _tuned(plan, slots, device, kernel, variant)
     if tuned is not None:
-        return Choice(*tuned, commit)
+        return tuned
     if blocks is not None and plan.loop.conflict_columns:
         for wanted in _staging(plan, slots, blocks, most_shared):
             if refusal(plan.loop, wanted, commit) is None:
@@ -86,8 +86,8 @@ def staged_bytes(
 
 def _tuned(
     plan: LoopPlan, slots: Sequence[Slot], device: str, kernel: str, variant: str | None
-) -> tuple[str, str | None] | None:
-    """Strategy and variant that were found best; None where nobody knows for these blocks."""
+) -> Choice | None:
+    """What was found best; None where nobody knows for these blocks."""
     soa = tuple(s.name for s in slots if s.soa)
     trial = best_known(plan.tuned, Machine(GPU, device), kernel, soa)
     if trial is None or (variant is not None and trial.variant not in ("", variant)):
@@ -97,7 +97,7 @@ def _tuned(
             f"loop '{plan.loop.name}': the plan was tuned for strategy '{trial.strategy}', which "
             "is unknown here: name one, or tune it again"
         )
-    return trial.strategy, trial.variant or None
+    return Choice(trial.strategy, trial.variant or None, trial.commit)
 
 
 def _staging(

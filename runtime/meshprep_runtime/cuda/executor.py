@@ -74,7 +74,7 @@ class DeviceExecutor:
             variant=asked.variant,
             commit=asked.commit,
             device=device.name,
-            kernel=_name_of(self._function),
+            kernel=name_of(self._function),
         )
 
     def _launcher(self, device: Device) -> Launcher:
@@ -91,5 +91,6 @@ class DeviceExecutor:
         return Launcher(made, device, asked.graph)
 
 
-def _name_of(function: DeviceFunction | Callable[..., None]) -> str:
+def name_of(function: DeviceFunction | Callable[..., None]) -> str:
+    """The name of a kernel."""
     return function.name if isinstance(function, DeviceFunction) else function.__name__
