@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Loop
+from meshprep_runtime.loops import Access, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Variant
 
 from .colour.threads import thread_bound
+from .distribution import histograms, warp_efficiency
 from .staging import build_variant, maps_by_set, written_table
 from .traffic import LAYOUTS, SECTOR_BYTES, aligned_units, traffic
 
@@ -51,6 +52,9 @@ def variant_metrics(
         max): blocks of a colour.
         ``aos`` and ``soa``: the 128-byte ``lines`` and 32-byte ``sectors`` that the staged values
         of a block lie on (mean a block, total), with dats that start on a line.
+        ``warp_efficiency`` and ``histograms``: see :mod:`~meshprep.distribution`.
+        ``useful_bytes`` of a call: all values of every dat of the loop, those that are read and
+        written twice [S19].
         ``traffic``: for either layout, the sectors that a call is predicted to have ``read`` and
         ``written`` when blocks stage everything, see :func:`~meshprep.traffic.traffic`.
 
@@ -72,6 +76,9 @@ def variant_metrics(
         | {"bound_mean": _spread(bound, "mean")["mean"]},
         "block_colours": variant.n_block_colours,
         "block_colour_blocks": _spread(np.diff(variant.block_colour_offset)),
+        "warp_efficiency": warp_efficiency(variant),
+        "histograms": histograms(variant, sum(maps[m].arity for m in loop.maps)),
+        "useful_bytes": useful_bytes(loop, maps, sizes),
         "aos": _transfers(loop, maps, variant, split=False),
         "soa": _transfers(loop, maps, variant, split=True),
         "traffic": {
@@ -118,6 +125,20 @@ def indirect_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str
             shape = (arg.dim, np.dtype(arg.dtype).itemsize)
             found[key] = max(found.get(key, shape), shape, key=lambda s: s[0] * s[1])
     return found
+
+
+def useful_bytes(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> int:
+    """Bytes that no call can do without: sum(w_d S_d), w = 2 for data read and written [S19]."""
+    found: dict[tuple[str, str], tuple[int, bool, bool]] = {}
+    for arg in loop.args:
+        if arg.is_global:
+            continue
+        key = (arg.name, loop.over if arg.map is None else maps[arg.map].to_set)
+        nbytes, read, written = found.get(key, (0, False, False))
+        read |= arg.access is not Access.WRITE
+        written |= arg.access is not Access.READ
+        found[key] = (max(nbytes, arg.nbytes), read, written)
+    return sum(sizes[of] * size * (r + w) for (_, of), (size, r, w) in found.items())
 
 
 def _reuse_by_set(

@@ -86,11 +86,13 @@ def prepare(
     # a loop without maps has no wish for the order of its set, and takes what the others leave
     for spec in sorted(specs, key=lambda s: not s.loop.maps):
         own = options.for_loop(spec.options)
+        start = time.perf_counter()
         with clock.stage("blocks and grouping"):
             blocks = cut(numbering, spec, own, clock.within)
+        seconds = round(time.perf_counter() - start, 4)
         with clock.stage("colours and staging"):
             variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
-        notes[spec.loop.name] = blocks.notes
+        notes[spec.loop.name] = {**blocks.notes, "seconds": seconds}
     with clock.stage("renumbering"):
         numbering.follow(propagate(full, numbering.settled(), FOLLOW[chosen[0][1].target]))
         locality = locality_metrics(numbering, leads)

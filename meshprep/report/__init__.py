@@ -1,8 +1,18 @@
 """What a person or a script gets to see of meshes and plans: tables and JSON values."""
 
 from .compare import Comparison, compare, plan_table
+from .cost import Assumed
 from .describe import Description, describe
 from .table import Table
 from .verdict import verdict
 
-__all__ = ["Comparison", "Description", "Table", "compare", "describe", "plan_table", "verdict"]
+__all__ = [
+    "Assumed",
+    "Comparison",
+    "Description",
+    "Table",
+    "compare",
+    "describe",
+    "plan_table",
+    "verdict",
+]

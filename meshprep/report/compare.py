@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,42 +13,52 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
-from .figures import FIGURES, Values, best_of
+from ..options import check_choice
+from .cost import Assumed, cost_of
+from .figures import FIGURES, Figure, Values, best_of, device_figures
 from .orders import localities, order_comparison, order_tables
 from .table import Table, figure
-from .verdict import verdict
+from .verdict import against_metis, repayment, verdict
 
 LEGEND = "* the best of the row"
 
 
-def plan_table(plan: Plan) -> list[Table]:
+def plan_table(plan: Plan, assumed: Assumed | None = None) -> list[Table]:
     """Before and after: the points' order, then every loop."""
     tables = [table for one in localities(plan) for table in order_tables(one)]
-    for name, variants in plan.metrics.get("loops", {}).items():
-        for variant, sides in variants.items():
-            size = sides["after"]["block_size"]
-            how = sides["after"]["partitioner"]
-            n = plan.sizes[plan[name].loop.over]
-            title = f"loop {name}, variant {variant}: {n:,} elements, blocks of {size} at most"
-            header = ("", "before: input order", f"after: {how}")
-            tables.append(_before_after(title, header, sides["before"], sides["after"]))
+    assumed = assumed or Assumed()
+    rows = (*FIGURES, *device_figures(assumed))
+    for column in _columns("", plan, assumed):
+        n = plan.sizes[plan[column.loop].loop.over]
+        size, how = column.after["block_size"], column.after["partitioner"]
+        title = f"loop {column.loop}, variant {column.variant}: {n:,} elements, "
+        header = ("", "before: input order", f"after: {how}")
+        tables.append(_before_after(f"{title}blocks of {size} at most", header, rows, column))
     return tables
 
 
 @dataclass(frozen=True)
 class Column:
-    """One variant of one loop in one plan: what stands in one column of a comparison."""
+    """One variant of one loop in one plan: what stands in one column of a comparison.
+
+    ``after`` also holds ``cost``: the seconds of preparation, the milliseconds that a call saves
+    and the calls that repay. ``price`` is the same in words, and ``peer`` what METIS needs for the
+    same, where a plan by METIS is compared too.
+    """
 
     plan: str
     loop: str
     variant: str
     before: Values | None
     after: Values
+    price: str = ""
+    peer: str = ""
 
     @property
     def verdict(self) -> str:
-        """Whether the plan helped, in words."""
-        return verdict(self.before, self.after)
+        """Whether the plan helped, in words, what it cost, and what METIS would need."""
+        parts = (verdict(self.before, self.after), self.price, self.peer)
+        return "; ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -57,17 +67,23 @@ class Comparison:
 
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
+    assumed: Assumed = field(default_factory=Assumed)
+
+    @property
+    def rows(self) -> tuple[Figure, ...]:
+        """The figures of every column."""
+        return (*FIGURES, *device_figures(self.assumed))
 
     def columns(self) -> list[Column]:
         """Every variant of every loop in every plan, loop by loop."""
         found = [
-            Column(name, loop, variant, sides["before"], sides["after"])
+            column
             for name, plan in zip(self.names, self.plans, strict=True)
-            for loop, variants in plan.metrics.get("loops", {}).items()
-            for variant, sides in variants.items()
+            for column in _columns(name, plan, self.assumed)
         ]
         loops = list(dict.fromkeys(column.loop for column in found))
-        return sorted(found, key=lambda column: loops.index(column.loop))
+        found.sort(key=lambda column: loops.index(column.loop))
+        return [replace(column, peer=_peer(column, found)) for column in found]
 
     def verdicts(self) -> list[dict[str, str]]:
         """For each column, in words, whether the plan helped."""
@@ -78,7 +94,7 @@ class Comparison:
 
     def figures(self) -> list[dict[str, Any]]:
         """One record a figure and column, with ``best`` among the columns of its loop."""
-        return [record for loop in self._by_loop() for record in _records(loop)]
+        return [record for loop in self.by_loop() for record in _records(loop, self.rows)]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: one entry a plan, then figures and verdicts."""
@@ -92,6 +108,7 @@ class Comparison:
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
+            "assumed": asdict(self.assumed) | {"bandwidth": self.assumed.gigabytes},
             "figures": self.figures(),
             "verdicts": self.verdicts(),
         }
@@ -108,9 +125,10 @@ class Comparison:
     def tables(self) -> list[Table]:
         """One plan: before and after. Several: a column each, a table a loop."""
         if len(self.plans) == 1:
-            return [*plan_table(self.plans[0]), _seconds(self.names, self.plans)]
+            return [*plan_table(self.plans[0], self.assumed), _seconds(self.names, self.plans)]
         orders = order_comparison(self.names, self.plans)
-        return [*orders, *map(_side_by_side, self._by_loop()), _seconds(self.names, self.plans)]
+        loops = (side_by_side(loop, self.rows) for loop in self.by_loop())
+        return [*orders, *loops, _seconds(self.names, self.plans)]
 
     def lines(self) -> list[str]:
         """The verdicts as lines of text, and what the star means where there is one."""
@@ -118,7 +136,8 @@ class Comparison:
         found = [f"{c.plan}, loop {c.loop} {c.variant}: {c.verdict}" for c in self.columns()]
         return [*found, *([LEGEND] if starred else [])]
 
-    def _by_loop(self) -> Iterator[list[Column]]:
+    def by_loop(self) -> Iterator[list[Column]]:
+        """The columns of each loop."""
         columns = self.columns()
         for loop in dict.fromkeys(c.loop for c in columns):
             yield [c for c in columns if c.loop == loop]
@@ -131,13 +150,22 @@ class Comparison:
         return said + "".join(table.html() for table in self.tables())
 
 
-def compare(paths: Sequence[Path | str]) -> Comparison:
+def compare(
+    paths: Sequence[Path | str],
+    assumed: Assumed | None = None,
+) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
+
+    Parameters
+    ----------
+    paths : sequence of Path or str
+    assumed : Assumed, optional
+        Device, registers, bandwidth, and times of calls that were measured.
 
     Raises
     ------
     MeshprepError
-        Where no plan is named.
+        Where no plan is named, and where times were measured of a loop that no plan has.
     PlanError
         For a file that is no plan, or a damaged one.
     """
@@ -146,25 +174,54 @@ def compare(paths: Sequence[Path | str]) -> Comparison:
     plans = tuple(Plan.load(path) for path in paths)
     short = [Path(path).name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
-    return Comparison(tuple(names), plans)
+    assumed = assumed or Assumed()
+    loops = dict.fromkeys(loop for plan in plans for loop in plan.loops)
+    for name in assumed.measured:
+        check_choice("loop", name, loops)
+    return Comparison(tuple(names), plans, assumed)
+
+
+def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
+    cost = cost_of(plan, assumed)
+    known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": cost.calls}
+    for loop, variants in plan.metrics.get("loops", {}).items():
+        for variant, sides in variants.items():
+            after = {**sides["after"], "cost": known}
+            # what reaches nothing through a map, or was not cut anew, has no price of its own
+            price = repayment(cost, assumed) if after["reuse"] is not None else ""
+            yield Column(name, loop, variant, sides["before"], after, price)
+
+
+def _peer(column: Column, among: Sequence[Column]) -> str:
+    """What METIS needs for the same loop and block size; nothing where no plan by it is there."""
+    if column.after["partitioner"] == "metis" or column.after["reuse"] is None:
+        return ""
+    for other in among:
+        same = other.loop == column.loop and all(
+            other.after[key] == column.after[key] for key in ("block_size", "accesses")
+        )
+        if same and other.after["partitioner"] == "metis":
+            return against_metis(column.after, other.after)
+    return ""
 
 
 def _before_after(
-    title: str, header: tuple[str, ...], before: Values | None, after: Values
+    title: str, header: tuple[str, ...], figures: Sequence[Figure], column: Column
 ) -> Table:
     rows, best = [], set()
-    for i, row in enumerate(FIGURES):
-        values = [None if side is None else row.find(side) for side in (before, after)]
+    for i, row in enumerate(figures):
+        sides = (column.before, column.after)
+        values = [None if side is None else row.find(side) for side in sides]
         rows.append((row.label, *map(figure, values)))
         best |= {(i, 1 + j) for j in best_of(values, row.better)}
     return Table(title, header, rows, frozenset(best))
 
 
-def _side_by_side(columns: Sequence[Column]) -> Table:
+def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     """A column a plan with ``before -> after``; the best is the best after."""
     header = [f"{c.plan} {c.after['partitioner']} {c.variant}" for c in columns]
     rows, best = [], set()
-    for i, row in enumerate(FIGURES):
+    for i, row in enumerate(figures):
         after = [row.find(c.after) for c in columns]
         old = [None if c.before is None else row.find(c.before) for c in columns]
         rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
@@ -178,8 +235,8 @@ def _arrow(before: float | int | None, after: float | int | None) -> str:
     return new if before is None or old == new else f"{old} -> {new}"
 
 
-def _records(columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
-    for row in FIGURES:
+def _records(columns: Sequence[Column], figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+    for row in figures:
         after = [row.find(c.after) for c in columns]
         best = best_of(after, row.better)
         for j, (column, value) in enumerate(zip(columns, after, strict=True)):

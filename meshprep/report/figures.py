@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .cost import Assumed, occupancy_share, predicted_ms
+
 Values = Mapping[str, Any]
 
 
@@ -38,6 +40,17 @@ def _inside(*keys: str) -> Callable[[Values], Any]:
     return find
 
 
+def _megabytes(values: Values) -> float | None:
+    found = values.get("useful_bytes")
+    return None if found is None else found / 1e6
+
+
+def _useful(values: Values, assumed: Assumed) -> float | None:
+    """sum(w_d S_d) / T [S19] with the predicted time."""
+    took, moved = predicted_ms(values, assumed), values.get("useful_bytes")
+    return moved / took / 1e6 if took and moved is not None else None
+
+
 FIGURES = (
     Figure("reuse factor", _inside("reuse"), +1),
     Figure("accesses", _inside("accesses")),
@@ -49,6 +62,9 @@ FIGURES = (
     Figure("staged bytes a block, mean", _inside("staged_bytes", "mean")),
     Figure("staged bytes a block, largest", _inside("staged_bytes", "max"), -1),
     Figure("128-byte lines a block (AoS)", _inside("aos", "lines", "mean")),
+    Figure("128-byte lines a block (SoA)", _inside("soa", "lines", "mean")),
+    Figure("32-byte sectors a block (AoS)", _inside("aos", "sectors", "mean")),
+    Figure("32-byte sectors a block (SoA)", _inside("soa", "sectors", "mean")),
     Figure("sectors read a call (AoS)", _inside("traffic", "aos", "read"), -1),
     Figure("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
     Figure("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
@@ -58,7 +74,27 @@ FIGURES = (
     Figure("thread colours, largest", _inside("thread_colours", "max"), -1),
     Figure("block colours", _inside("block_colours"), -1),
     Figure("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
+    Figure("blocks in the largest colour", _inside("block_colour_blocks", "max")),
+    Figure("warp efficiency, computing", _inside("warp_efficiency", "computing"), +1),
+    Figure("warp efficiency, increments", _inside("warp_efficiency", "increments"), +1),
+    Figure("useful MB a call", _megabytes),
+    Figure("seconds to cut the blocks", _inside("partition", "seconds"), -1),
 )
+
+
+def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
+    """The rows that rest on a device: occupancy, time a call, useful bandwidth, repayment."""
+    on = f"on {assumed.device}"
+    return (
+        Figure(
+            f"occupancy {on}, {assumed.registers} registers",
+            lambda values: occupancy_share(values, assumed),
+            +1,
+        ),
+        Figure(f"predicted ms a call {on}", lambda values: predicted_ms(values, assumed), -1),
+        Figure(f"predicted useful GB/s {on}", lambda values: _useful(values, assumed), +1),
+        Figure("calls that repay the preparation", _inside("cost", "calls"), -1),
+    )
 
 
 def best_of(values: Sequence[float | int | None], better: int) -> list[int]:

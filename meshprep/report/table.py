@@ -48,11 +48,13 @@ class Table:
 
 
 def figure(value: float | int | str | None) -> str:
-    """A figure for reading: thousands apart, three decimals at most, ``-`` where there is none."""
+    """A figure for reading: thousands apart, two decimals or digits, ``-`` where there is none."""
     if value is None:
         return "-"
     if isinstance(value, str):
         return value
     if isinstance(value, int):
         return f"{value:,}"
+    if 0 < abs(value) < 0.1:
+        return f"{value:.2g}"
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.2f}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .cost import Assumed, Cost
+
 Values = Mapping[str, Any]
 # A reuse factor that changes by less than this share has not changed.
 ALIKE = 0.02
@@ -31,6 +33,33 @@ def verdict(before: Values | None, after: Values) -> str:
         return f"made it worse: reuse {_change(old, new)}; keep the input order"
     parts = [f"reuse {_change(old, new)}", _fewer(before["loads"], after["loads"], "loads")]
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
+
+
+def repayment(cost: Cost, assumed: Assumed) -> str:
+    """What preparing cost and after how many calls it pays; empty where neither is known."""
+    if not cost.seconds:
+        return ""
+    cost_text = f"prepared in {cost.seconds:.1f} s"
+    if cost.saved is None:
+        return f"{cost_text}; what a call saves was not measured and cannot be predicted"
+    basis = (
+        "as measured"
+        if cost.measured
+        else f"predicted from memory transactions at {assumed.gigabytes:,.0f} GB/s"
+        f" ({assumed.device if assumed.bandwidth is None else 'as given'})"
+    )
+    if cost.calls is None:
+        return f"{cost_text}, which no number of calls repays, {basis}"
+    what = "calls" if cost.loops == 1 else "calls of all its loops"
+    return f"{cost_text}, repaid after {_about(cost.calls)} {what}, {basis}"
+
+
+def against_metis(own: Values, metis: Values) -> str:
+    """What METIS takes for the same loop and block size, and what it reaches."""
+    took, ours = (v.get("partition", {}).get("seconds") for v in (metis, own))
+    seconds = "" if took is None else f"{took:.1f} s for "
+    beside = "" if ours is None or took is None else f" ({own['partitioner']}: {ours:.1f} s)"
+    return f"METIS needs {seconds}reuse {metis['reuse']:.2f}{beside}"
 
 
 def _why(after: Values) -> str:
@@ -61,3 +90,9 @@ def _fewer(old: float, new: float, what: str) -> str:
 
 def _change(old: float, new: float) -> str:
     return f"{old:.2f} -> {new:.2f}"
+
+
+def _about(count: int) -> str:
+    """Two digits of a count: more would be claimed than known."""
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return f"{'about ' if unit > 1 else ''}{round(count / unit) * unit:,}"

@@ -65,7 +65,7 @@ def test_records_are_the_metrics(plans):
     assert [r["after"] for r in records] == loads
     assert [r["best"] for r in records] == [x == min(loads) for x in loads]
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
-    assert len(rows) == len(found.figures()) == 2 * len(FIGURES)
+    assert len(rows) == len(found.figures()) == 2 * len(found.rows)
     assert [r["after"] for r in rows if r["figure"] == "loads"] == [str(x) for x in loads]
     values = json.loads(json.dumps(found.to_dict()))
     assert values["figures"] == found.figures()
@@ -88,6 +88,8 @@ def test_plans_without_predictions_are_shown(plans):
             del side["traffic"]
     (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
     assert _cell(table, "sectors read a call (AoS)", 2) == "-"
+    assert _cell(table, "predicted ms a call on H200", 2) == "-"
+    assert "was not measured and cannot be predicted" in one.columns()[0].verdict
     assert "transactions" not in one.columns()[0].verdict
 
 
