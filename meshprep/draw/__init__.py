@@ -1,0 +1,8 @@
+"""Pictures of meshes and maps as small PNG files, drawn element by element."""
+
+from .png import encode_png
+from .scene import Scene, place
+from .spy import spy
+from .view import Picture, draw_views
+
+__all__ = ["Picture", "Scene", "draw_views", "encode_png", "place", "spy"]

@@ -1,0 +1,108 @@
+"""From the elements that pixels show to colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .colours import LIGHT, SHADES, apart, categories, outside_and_pale, rgba, shaded, special
+from .png import encode_png
+from .view import Picture
+
+# Pixels of a group from which on its outline is drawn.
+ROOM = 120
+
+
+@dataclass(frozen=True, eq=False)
+class Painted:
+    """A picture in colours.
+
+    Parameters
+    ----------
+    pixels : (height, width) uint8
+        Rows of the palette.
+    palette : (k, 4) uint8
+    """
+
+    pixels: NDArray[np.uint8]
+    palette: NDArray[np.uint8]
+
+    def png(self) -> bytes:
+        """The picture as a PNG file; transparent outside the mesh."""
+        return encode_png(self.pixels, self.palette)
+
+    def on(self, colour: tuple[int, int, int]) -> Painted:
+        """On a background of one colour."""
+        palette = self.palette.copy()
+        palette[0] = (*colour, 255)
+        return Painted(self.pixels, palette)
+
+
+def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Painted:
+    """Groups of elements, such as blocks: neighbours differ in colour, and larger ones are outlined.
+
+    Parameters
+    ----------
+    picture : Picture
+    group : (n_elements,) int32
+        Of each element, numbered as in the picture.
+    n_groups : int
+    """
+    shown = _looked_up(picture, group)
+    return _painted(picture, shown, apart(shown, n_groups), rgba(LIGHT), outlined=shown)
+
+
+def by_number(
+    picture: Picture,
+    number: NDArray[np.int32],
+    count: int,
+    outline: NDArray[np.int32] | None = None,
+) -> Painted:
+    """Numbers 0 to ``count - 1``: colours that are told apart, or a ramp where they are many.
+
+    ``outline`` are groups whose borders are drawn.
+    """
+    shown = _looked_up(picture, number)
+    colours = categories(count)
+    row = np.arange(count) * len(colours) // max(count, 1)
+    edges = None if outline is None else _looked_up(picture, outline)
+    return _painted(picture, shown, row.astype(np.uint8), colours, outlined=edges)
+
+
+def _looked_up(picture: Picture, values: NDArray[np.int32]) -> NDArray[np.int32]:
+    seen = picture.element
+    if not values.size:
+        return seen
+    return np.where(seen >= 0, values[np.maximum(seen, 0)], seen).astype(np.int32)
+
+
+def _painted(
+    picture: Picture,
+    shown: NDArray[np.int32],
+    colour: NDArray[np.uint8],
+    colours: NDArray[np.uint8],
+    outlined: NDArray[np.int32] | None,
+) -> Painted:
+    pixels = special(shown)
+    inside = pixels == 255
+    shade = picture.shade.copy()
+    if outlined is not None and _is_roomy(outlined):
+        shade[_borders(outlined)] = SHADES - 1
+    first = len(outside_and_pale())
+    pixels[inside] = first + SHADES * colour[shown[inside]] + shade[inside]
+    return Painted(pixels, np.concatenate([outside_and_pale(), shaded(colours)]))
+
+
+def _is_roomy(groups: NDArray[np.int32]) -> bool:
+    inside = groups[groups >= 0]
+    return inside.size > ROOM * np.unique(inside).size
+
+
+def _borders(groups: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Pixels whose right or lower neighbour shows another group."""
+    out = np.zeros(groups.shape, bool)
+    out[:, :-1] |= groups[:, :-1] != groups[:, 1:]
+    out[:-1] |= groups[:-1] != groups[1:]
+    return out

@@ -1,0 +1,192 @@
+"""Pictures of a scene: the plane mesh, a part of it, or the surface of cells and a cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .colours import SHADES
+from .raster import CELLS, NO_ELEMENT, OUTSIDE, fill_cells, fill_nearest, fill_triangles
+from .scene import Scene
+from .solid import cut, surface
+
+AXES = "xyz"
+# Whence a surface is seen: turned about z, then tilted.
+TURN, TILT = np.radians(-35.0), np.radians(28.0)
+# A cut beside the middle: structured meshes have faces in it.
+BESIDE = 1.7e-3
+TALLEST = 1.25
+MARGIN = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """The element that each pixel shows.
+
+    Parameters
+    ----------
+    name : {"mesh", "part", "surface", "cut"}
+    element : (height, width) int32
+        ``OUTSIDE`` and ``NO_ELEMENT`` where there is none.
+    shade : (height, width) uint8
+        From 0, full light, to ``SHADES - 1``.
+    axes : tuple of str
+        What runs to the right and up; empty where directions are mixed.
+    x, y : tuple of float
+        Limits of the picture, in the mesh's units.
+    at : str
+        Where a cut is, or how much of the mesh a part shows.
+    """
+
+    name: str
+    element: NDArray[np.int32]
+    shade: NDArray[np.uint8]
+    axes: tuple[str, ...]
+    x: tuple[float, float]
+    y: tuple[float, float]
+    at: str = ""
+
+
+def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Picture]:
+    """Draw what there is to see of a scene.
+
+    Parameters
+    ----------
+    scene : Scene
+    width : int
+        Pixels; pictures are at most a quarter taller than wide.
+    part : float
+        For plane meshes, the share of nodes that a second picture, of the middle of the mesh,
+        shows; 1 for none.
+
+    Returns
+    -------
+    list of Picture
+        The mesh and the part of it; the surface and a cut for cells in space.
+
+    O(cells + pixels).
+    """
+    if scene.xyz.shape[1] == 3:
+        seen = [_surface(scene, width)]
+        return seen if scene.dim == 2 else [*seen, _cut(scene, width)]
+    whole = _limits(scene.xyz)
+    views = [_flat(scene, whole, width, "mesh")]
+    if part < 1:
+        box = _middle(scene.xyz, part)
+        share = float(np.max(np.ptp(box, axis=0) / np.ptp(whole, axis=0)))
+        views.append(_flat(scene, box, width, "part", f"{100 * share:.2g} % of its width"))
+    return views
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """From places in the mesh to pixels."""
+
+    low: tuple[float, float]
+    scale: float
+    width: int
+    height: int
+
+    def pixels(self, xy: NDArray[np.float64]) -> NDArray[np.float64]:
+        out = np.empty((*xy.shape[:-1], 2))
+        out[..., 0] = (xy[..., 0] - self.low[0]) * self.scale
+        out[..., 1] = self.height - (xy[..., 1] - self.low[1]) * self.scale
+        return out
+
+    @property
+    def x(self) -> tuple[float, float]:
+        return self.low[0], self.low[0] + self.width / self.scale
+
+    @property
+    def y(self) -> tuple[float, float]:
+        return self.low[1], self.low[1] + self.height / self.scale
+
+    def blank(self) -> NDArray[np.int32]:
+        return np.full((self.height, self.width), OUTSIDE, np.int32)
+
+
+def _limits(xy: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Low and high corner, a little outside."""
+    low, high = xy.min(axis=0), xy.max(axis=0)
+    size = np.maximum(high - low, np.max(high - low) * 0.05)
+    if not np.any(size):
+        size = np.ones_like(size)
+    return np.array([low - MARGIN * size, high + MARGIN * size])
+
+
+def _middle(xy: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    """A square about the node in the middle that holds this share of the nodes."""
+    centre = np.median(xy, axis=0)
+    reach = np.quantile(np.abs(xy - centre).max(axis=1), share)
+    return np.array([centre - reach, centre + reach])
+
+
+def _frame(box: NDArray[np.float64], width: int) -> _Frame:
+    size = box[1] - box[0]
+    if size[1] > TALLEST * size[0]:
+        size = np.array([size[1] / TALLEST, size[1]])
+        middle = (box[0] + box[1]) / 2
+        box = np.array([middle - size / 2, middle + size / 2])
+    scale = width / size[0]
+    height = max(1, round(size[1] * scale))
+    return _Frame((float(box[0, 0]), float(box[0, 1])), float(scale), width, height)
+
+
+def _flat(scene: Scene, box: NDArray[np.float64], width: int, name: str, at: str = "") -> Picture:
+    frame = _frame(box, width)
+    out, xy = frame.blank(), frame.pixels(scene.xyz)
+    for cells in scene.cells:
+        first = cells.first
+        if scene.kind == CELLS and first < 0:
+            own = np.full_like(cells.corners, NO_ELEMENT)
+            fill_cells(xy, cells.corners, own, 1, 0, out)
+            continue
+        fill_cells(xy, cells.corners, cells.owner, scene.kind, first, out)
+    return Picture(name, out, np.zeros(out.shape, np.uint8), ("x", "y"), frame.x, frame.y, at)
+
+
+def _surface(scene: Scene, width: int) -> Picture:
+    corners, owner = surface(scene)
+    seen = corners @ _eye().T
+    frame = _frame(_limits(seen.reshape(-1, 3)[:, :2]), width)
+    placed = np.concatenate([frame.pixels(seen[..., :2]), seen[..., 2:]], axis=2)
+    out, near = frame.blank(), frame.blank()
+    fill_nearest(np.ascontiguousarray(placed), owner, out, near)
+    steps = _light(seen)
+    shade = np.where(near >= 0, steps[near], 0).astype(np.uint8)
+    return Picture("surface", out, shade, (), frame.x, frame.y)
+
+
+def _eye() -> NDArray[np.float64]:
+    """Rows: to the right, up, and towards the eye."""
+    right = np.array([np.cos(TURN), -np.sin(TURN), 0.0])
+    ahead = np.array([np.sin(TURN), np.cos(TURN), 0.0])
+    up = np.sin(TILT) * ahead + np.array([0.0, 0.0, np.cos(TILT)])
+    toward = -np.cos(TILT) * ahead + np.array([0.0, 0.0, np.sin(TILT)])
+    return np.stack([right, up, toward])
+
+
+def _light(seen: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """How dark each triangle is; the light comes over the left shoulder."""
+    normal = np.cross(seen[:, 1] - seen[:, 0], seen[:, 2] - seen[:, 0])
+    length = np.linalg.norm(normal, axis=1)
+    light = np.array([-0.35, 0.8, 0.5]) / np.linalg.norm([-0.35, 0.8, 0.5])
+    facing = np.abs(normal @ light) / np.where(length > 0, length, 1)
+    return np.minimum(SHADES * (1 - facing), SHADES - 1).astype(np.uint8)
+
+
+def _cut(scene: Scene, width: int) -> Picture:
+    """Across the shortest direction, where half the nodes lie on either side."""
+    size = np.ptp(scene.xyz, axis=0)
+    axis = 2 - int(np.argmin(size[::-1]))
+    value = float(np.median(scene.xyz[:, axis]) + BESIDE * size[axis])
+    others = [i for i in range(3) if i != axis]
+    corners, owner = cut(scene, axis, value)
+    frame = _frame(_limits(scene.xyz[:, others]), width)
+    out = frame.blank()
+    fill_triangles(np.ascontiguousarray(frame.pixels(corners[..., others])), owner, out)
+    axes = (AXES[others[0]], AXES[others[1]])
+    blank = np.zeros(out.shape, np.uint8)
+    return Picture("cut", out, blank, axes, frame.x, frame.y, f"{AXES[axis]} = {value:.4g}")

@@ -1,0 +1,129 @@
+"""Where the blocks of a plan lie in a mesh file: what pictures and ParaView files begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.plan import LoopPlan, Plan, Variant
+
+from ..draw import Scene, place
+from ..mesh import Mesh
+
+
+@dataclass(frozen=True, eq=False)
+class NamedMesh:
+    """A mesh and the file it is from."""
+
+    name: str
+    mesh: Mesh
+
+
+@dataclass(frozen=True, eq=False)
+class BlockValues:
+    """What a plan says of every element of a loop, in the numbering of the mesh it was made from.
+
+    Parameters
+    ----------
+    block, block_colour, thread_colour : (n,) int32
+    input_block : (n,) int32
+        The block of the input order, cut into runs of the block size.
+    reuse : (n,) float64
+        Reuse factor of the element's block; 1 where nothing is reached through a map.
+    """
+
+    block: NDArray[np.int32]
+    block_colour: NDArray[np.int32]
+    thread_colour: NDArray[np.int32]
+    input_block: NDArray[np.int32]
+    reuse: NDArray[np.float64]
+
+
+def mesh_of(plan: Plan, meshes: Sequence[NamedMesh]) -> NamedMesh:
+    """The mesh that a plan was made from, among those given; a renumbered one is brought back.
+
+    Raises
+    ------
+    MeshprepError
+        Where none of them is.
+    """
+    for named in meshes:
+        content = named.mesh.content_hash()
+        if content == plan.source_hash:
+            return named
+        if content == plan.mesh_hash:
+            back = {
+                name: Ordering.from_new_to_old(plan.ordering[name].old_to_new, name)
+                for name in named.mesh.sets
+                if name in plan.ordering
+            }
+            return NamedMesh(named.name, named.mesh.renumber(back))
+    if not meshes:
+        raise MeshprepError("a plan holds no coordinates: name its mesh with --mesh")
+    names = ", ".join(named.name for named in meshes)
+    raise MeshprepError(f"the plan was made from another mesh than {names}")
+
+
+def bare(mesh: Mesh) -> Mesh:
+    """Sets, maps and coordinates alone."""
+    kept = [d for d in mesh.dats if d.name == "coordinates" and d.set == "nodes"]
+    return Mesh(mesh.sets.values(), mesh.maps.values(), kept)
+
+
+def scene_of(plan: Plan, loop: str, named: NamedMesh) -> Scene:
+    """Where the elements of a loop lie; the mesh is that of :func:`mesh_of`.
+
+    Raises
+    ------
+    MeshprepError
+        Where they cannot be placed.
+    """
+    return place(named.mesh, plan[loop].loop.over, plan.maps)
+
+
+def input_blocks(n: int, block_size: int) -> NDArray[np.int32]:
+    """The input order cut into runs."""
+    return (np.arange(n, dtype=np.int64) // block_size).astype(np.int32)
+
+
+def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValues:
+    """What a plan says of the elements of a loop. O(n)."""
+    loop_plan = plan[loop]
+    chosen = loop_plan.variant(variant)
+    new = plan.ordering[loop_plan.loop.over].old_to_new
+    size = np.diff(chosen.block_offset)
+    colour = np.empty(chosen.n_blocks, np.int32)
+    colour[chosen.block_order] = np.repeat(
+        np.arange(chosen.n_block_colours, dtype=np.int32), np.diff(chosen.block_colour_offset)
+    )
+    block = np.repeat(np.arange(chosen.n_blocks, dtype=np.int32), size)[new]
+    return BlockValues(
+        block,
+        colour[block],
+        chosen.thread_colour[new].astype(np.int32),
+        input_blocks(new.size, chosen.block_size),
+        block_reuse(loop_plan, chosen)[block],
+    )
+
+
+def block_reuse(loop_plan: LoopPlan, variant: Variant) -> NDArray[np.float64]:
+    """Reuse factor of every block; 1 where nothing is reached through a map."""
+    columns = sum(loop_plan.maps[name].arity for name in loop_plan.loop.maps)
+    staged = np.zeros(variant.n_blocks, np.int64)
+    for staging in variant.staging.values():
+        staged += np.diff(staging.point_offset)
+    accesses = np.diff(variant.block_offset) * columns
+    return np.where(staged > 0, accesses / np.maximum(staged, 1), 1.0)
+
+
+def read_meshes(paths: Sequence[Path]) -> list[NamedMesh]:
+    """Read the files of ``--mesh``."""
+    from .. import io
+
+    return [NamedMesh(str(path), bare(io.read(path))) for path in paths]
