@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.plan import Variant
 
 WARP = 32
-MOST_BINS = 40
+REUSE_STEP = 0.01
 
 
 def histograms(variant: Variant, columns: int) -> dict[str, Any]:
@@ -27,20 +27,19 @@ def histograms(variant: Variant, columns: int) -> dict[str, Any]:
     -------
     dict
         ``reuse`` (left out where nothing is indirect), ``staged_points`` and ``thread_colours``,
-        each with ``edges`` (m + 1) and ``blocks`` (m): so many blocks lie in
-        ``[edges[i], edges[i + 1])``. Bins are of one width, about 40 at most; those of whole
-        numbers have whole numbers in their middle. O(blocks).
+        each with ``width``, ``bins`` and ``blocks``: ``blocks[i]`` blocks lie from
+        ``width * bins[i]`` to less than ``width * (bins[i] + 1)``. Empty bins are left out, the
+        others ascend. Numbers that are whole have width 1. O(blocks).
     """
     elements = np.diff(variant.block_offset)
     staged = np.zeros(variant.n_blocks, np.int64)
     for staging in variant.staging.values():
         staged += np.diff(staging.point_offset)
-    found = {
-        "staged_points": _whole(staged),
-        "thread_colours": _whole(variant.thread_colours),
-    }
+    found = {"staged_points": _counted(staged), "thread_colours": _counted(variant.thread_colours)}
     if staged.any():
-        found = {"reuse": _real(elements * columns / np.maximum(staged, 1))} | found
+        reuse = elements * columns / np.maximum(staged, 1)
+        steps = np.floor(reuse / REUSE_STEP + 1e-9).astype(np.int64)
+        found = {"reuse": _counted(steps, REUSE_STEP)} | found
     return found
 
 
@@ -63,34 +62,9 @@ def warp_efficiency(variant: Variant) -> dict[str, float | None]:
     }
 
 
-def _whole(values: NDArray[np.integer]) -> dict[str, list[Any]]:
-    """Bins around whole numbers, each of as many of them as keeps the bins few."""
-    if not values.size:
-        return {"edges": [], "blocks": []}
-    low, high = int(values.min()), int(values.max())
-    width = -(-(high - low + 1) // MOST_BINS)
-    count = np.bincount((values - low) // width)
-    edges = low - 0.5 + width * np.arange(count.size + 1)
-    return {"edges": edges.tolist(), "blocks": count.tolist()}
-
-
-def _real(values: NDArray[np.float64]) -> dict[str, list[Any]]:
-    """Bins of 1, 2 or 5 times a power of ten."""
-    if not values.size:
-        return {"edges": [], "blocks": []}
-    width = _round_width(float(values.max() - values.min()) / MOST_BINS)
-    place = np.floor(values / width).astype(np.int64)
-    first = int(place.min())
-    count = np.bincount(place - first)
-    edges = width * np.arange(first, first + count.size + 1)
-    return {"edges": edges.round(12).tolist(), "blocks": count.tolist()}
-
-
-def _round_width(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is at least ``least`` (or 0.01)."""
-    least = max(least, 0.01)
-    unit = 10.0 ** np.floor(np.log10(least))
-    return float(next(m * unit for m in (1, 2, 5, 10) if m * unit >= least * (1 - 1e-12)))
+def _counted(bins: NDArray[np.integer], width: float = 1) -> dict[str, Any]:
+    found, blocks = np.unique(bins, return_counts=True)
+    return {"width": width, "bins": found.tolist(), "blocks": blocks.tolist()}
 
 
 @njit(cache=True)

@@ -49,7 +49,7 @@ def variant_metrics(
         ``staged_bytes`` a block (mean, max): every indirect dat of every staged point.
         ``thread_colours`` (mean, max, bound_mean): the bound is the largest number of the block's
         elements that write one point. ``block_colours``, and ``block_colour_blocks`` (min, mean,
-        max): blocks of a colour.
+        max): blocks of a colour; ``block_colour_sizes`` lists them.
         ``aos`` and ``soa``: the 128-byte ``lines`` and 32-byte ``sectors`` that the staged values
         of a block lie on (mean a block, total), with dats that start on a line.
         ``warp_efficiency`` and ``histograms``: see :mod:`~meshprep.distribution`.
@@ -76,6 +76,7 @@ def variant_metrics(
         | {"bound_mean": _spread(bound, "mean")["mean"]},
         "block_colours": variant.n_block_colours,
         "block_colour_blocks": _spread(np.diff(variant.block_colour_offset)),
+        "block_colour_sizes": np.diff(variant.block_colour_offset).tolist(),
         "warp_efficiency": warp_efficiency(variant),
         "histograms": histograms(variant, sum(maps[m].arity for m in loop.maps)),
         "useful_bytes": useful_bytes(loop, maps, sizes),

@@ -70,19 +70,19 @@ def test_every_block_is_in_its_bin(pairs):
     }
     assert set(found) == set(values)
     for name, expected in values.items():
-        edges, blocks = found[name]["edges"], found[name]["blocks"]
-        assert len(edges) == len(blocks) + 1 <= 42
-        assert np.allclose(np.diff(edges), edges[1] - edges[0])
+        width, bins, blocks = (found[name][key] for key in ("width", "bins", "blocks"))
+        assert width == (0.01 if name == "reuse" else 1)
         assert sum(blocks) == len(pairs)
-        for (low, high), count in zip(pairwise(edges), blocks, strict=True):
-            inside = [v for v in expected if low + 1e-9 <= v < high - 1e-9]
-            near = [v for v in expected if low - 1e-9 <= v <= high + 1e-9]
+        assert all(blocks) and bins == sorted(set(bins))
+        for place, count in zip(bins, blocks, strict=True):
+            inside = [v for v in expected if width * place + 1e-7 <= v < width * (place + 1) - 1e-7]
+            near = [v for v in expected if -1e-7 <= v - width * place <= width + 1e-7]
             assert len(inside) <= count <= len(near)
 
 
-def test_colours_stand_in_the_middle_of_their_bins():
-    found = histograms(_variant([3, 2], [0, 1, 2, 0, 1]), columns=0)["thread_colours"]
-    assert found == {"edges": [1.5, 2.5, 3.5], "blocks": [1, 1]}
+def test_colours_by_number():
+    found = histograms(_variant([3, 2, 2], [0, 1, 2, 0, 1, 0, 1]), columns=0)["thread_colours"]
+    assert found == {"width": 1, "bins": [2, 3], "blocks": [2, 1]}
 
 
 def test_nothing_indirect_has_no_reuse():

@@ -41,7 +41,7 @@ class Painted:
 
 
 def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Painted:
-    """Groups of elements, such as blocks: neighbours differ in colour, and larger ones are outlined.
+    """Groups of elements, such as blocks: neighbours differ in colour, larger ones are outlined.
 
     Parameters
     ----------

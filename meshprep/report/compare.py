@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
@@ -23,25 +23,22 @@ from .verdict import against_metis, repayment, verdict
 LEGEND = "* the best of the row"
 
 
+# Plans beside each other beyond which a table has a line a plan instead of a column.
+MOST_COLUMNS = 6
+
+
 def plan_table(plan: Plan, assumed: Assumed | None = None) -> list[Table]:
     """Before and after: the points' order, then every loop."""
-    tables = [table for one in localities(plan) for table in order_tables(one)]
-    assumed = assumed or Assumed()
-    rows = (*FIGURES, *device_figures(assumed))
-    for column in _columns("", plan, assumed):
-        n = plan.sizes[plan[column.loop].loop.over]
-        size, how = column.after["block_size"], column.after["partitioner"]
-        title = f"loop {column.loop}, variant {column.variant}: {n:,} elements, "
-        header = ("", "before: input order", f"after: {how}")
-        tables.append(_before_after(f"{title}blocks of {size} at most", header, rows, column))
-    return tables
+    one = Comparison(("",), (plan,), assumed or Assumed())
+    return [*one.order_tables(), *(t for group in one.by_loop() for t in one.loop_tables(group))]
 
 
 @dataclass(frozen=True)
 class Column:
     """One variant of one loop in one plan: what stands in one column of a comparison.
 
-    ``after`` also holds ``cost``: the seconds of preparation, the milliseconds that a call saves
+    ``way`` tells plans of one partitioner apart: by the order of points where that differs, else
+    by the file. ``after`` also holds ``cost``: the seconds of preparation, the milliseconds that a call saves
     and the calls that repay. ``price`` is the same in words, and ``peer`` what METIS needs for the
     same, where a plan by METIS is compared too.
     """
@@ -53,6 +50,7 @@ class Column:
     after: Values
     price: str = ""
     peer: str = ""
+    way: str = ""
 
     @property
     def verdict(self) -> str:
@@ -83,7 +81,11 @@ class Comparison:
         ]
         loops = list(dict.fromkeys(column.loop for column in found))
         found.sort(key=lambda column: loops.index(column.loop))
-        return [replace(column, peer=_peer(column, found)) for column in found]
+        methods = {n: _method(p) for n, p in zip(self.names, self.plans, strict=True)}
+        return [
+            replace(column, peer=_peer(column, found), way=_way(column, found, methods))
+            for column in found
+        ]
 
     def verdicts(self) -> list[dict[str, str]]:
         """For each column, in words, whether the plan helped."""
@@ -123,12 +125,34 @@ class Comparison:
         return out.getvalue()
 
     def tables(self) -> list[Table]:
-        """One plan: before and after. Several: a column each, a table a loop."""
+        """One plan: before and after. Several: a column or a line each, a table a loop."""
+        loops = [table for group in self.by_loop() for table in self.loop_tables(group)]
+        return [*self.order_tables(), *loops, self.seconds_table()]
+
+    def order_tables(self) -> list[Table]:
+        """The figures of the order of points."""
         if len(self.plans) == 1:
-            return [*plan_table(self.plans[0], self.assumed), _seconds(self.names, self.plans)]
-        orders = order_comparison(self.names, self.plans)
-        loops = (side_by_side(loop, self.rows) for loop in self.by_loop())
-        return [*orders, *loops, _seconds(self.names, self.plans)]
+            return [t for one in localities(self.plans[0]) for t in order_tables(one)]
+        return order_comparison(self.names, self.plans)
+
+    def loop_tables(self, columns: Sequence[Column]) -> list[Table]:
+        """The figures of one loop, from the columns that :meth:`by_loop` gives."""
+        if len(self.plans) == 1:
+            return [_before_after(self._heading(c), self.rows, c) for c in columns]
+        if len(columns) > MOST_COLUMNS:
+            return [_line_by_line(columns, self.rows)]
+        return [_side_by_side(columns, self.rows)]
+
+    def seconds_table(self) -> Table:
+        """What preparing cost, stage by stage."""
+        return _seconds(self.names, self.plans)
+
+    def _heading(self, column: Column) -> str:
+        plan = self.plans[self.names.index(column.plan)]
+        n = plan.sizes[plan[column.loop].loop.over]
+        size = column.after["block_size"]
+        what = f"loop {column.loop}, variant {column.variant}"
+        return f"{what}: {n:,} elements, blocks of {size} at most"
 
     def lines(self) -> list[str]:
         """The verdicts as lines of text, and what the star means where there is one."""
@@ -192,6 +216,24 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
             yield Column(name, loop, variant, sides["before"], after, price)
 
 
+def _method(plan: Plan) -> str:
+    """The order that was applied, in a word."""
+    first = plan.metrics.get("locality") or {}
+    return str(first.get("method", "")) if first.get("applied") else "input"
+
+
+def _way(column: Column, among: Sequence[Column], methods: Mapping[str, str]) -> str:
+    way = methods[column.plan] if len(set(methods.values())) > 1 else ""
+    alike = [
+        c
+        for c in among
+        if (c.loop, c.after["partitioner"], c.after["block_size"])
+        == (column.loop, column.after["partitioner"], column.after["block_size"])
+        and (not way or methods[c.plan] == way)
+    ]
+    return column.plan if len(alike) > 1 else way
+
+
 def _peer(column: Column, among: Sequence[Column]) -> str:
     """What METIS needs for the same loop and block size; nothing where no plan by it is there."""
     if column.after["partitioner"] == "metis" or column.after["reuse"] is None:
@@ -205,9 +247,8 @@ def _peer(column: Column, among: Sequence[Column]) -> str:
     return ""
 
 
-def _before_after(
-    title: str, header: tuple[str, ...], figures: Sequence[Figure], column: Column
-) -> Table:
+def _before_after(title: str, figures: Sequence[Figure], column: Column) -> Table:
+    header = ("", "before: input order", f"after: {column.after['partitioner']}")
     rows, best = [], set()
     for i, row in enumerate(figures):
         sides = (column.before, column.after)
@@ -217,7 +258,7 @@ def _before_after(
     return Table(title, header, rows, frozenset(best))
 
 
-def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
+def _side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     """A column a plan with ``before -> after``; the best is the best after."""
     header = [f"{c.plan} {c.after['partitioner']} {c.variant}" for c in columns]
     rows, best = [], set()
@@ -228,6 +269,27 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
         best |= {(i, 1 + j) for j in best_of(after, row.better)}
     title = f"loop {columns[0].loop}: before -> after"
     return Table(title, ("", *header), rows, frozenset(best))
+
+
+def _line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
+    """A line a plan with what sets plans apart, after; the best of each column."""
+    chosen = [row for row in figures if row.short]
+    before = columns[0].before
+    values = [[row.find(c.after) for row in chosen] for c in columns]
+    best = {
+        (i, 1 + j)
+        for j, row in enumerate(chosen)
+        for i in best_of([line[j] for line in values], row.better)
+    }
+    rows = [
+        (f"{c.plan} {c.after['partitioner']} {c.variant}".strip(), *map(figure, line))
+        for c, line in zip(columns, values, strict=True)
+    ]
+    if before is not None:
+        name = f"input order, blocks of {before['block_size']}"
+        rows.append((name, *(figure(row.find(before)) for row in chosen)))
+    header = ("after", *(row.short for row in chosen))
+    return Table(f"loop {columns[0].loop}", header, rows, frozenset(best))
 
 
 def _arrow(before: float | int | None, after: float | int | None) -> str:

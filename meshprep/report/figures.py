@@ -23,11 +23,14 @@ class Figure:
         plans of older versions.
     better : {1, 0, -1}
         Whether large is good, nothing is, or small is.
+    short : str
+        Heads the figure's column where a plan is a line; empty for figures that are left out there.
     """
 
     label: str
     find: Callable[[Values], float | int | None]
     better: int = 0
+    short: str = ""
 
 
 def _inside(*keys: str) -> Callable[[Values], Any]:
@@ -52,15 +55,15 @@ def _useful(values: Values, assumed: Assumed) -> float | None:
 
 
 FIGURES = (
-    Figure("reuse factor", _inside("reuse"), +1),
+    Figure("reuse factor", _inside("reuse"), +1, "reuse"),
     Figure("accesses", _inside("accesses")),
-    Figure("loads", _inside("loads"), -1),
+    Figure("loads", _inside("loads"), -1, "loads"),
     Figure("exclusive share of loads", _inside("exclusive_share"), +1),
     Figure("blocks", _inside("blocks")),
     Figure("blocks in several pieces", _inside("partition", "scattered")),
     Figure("elements a block, largest", _inside("block_elements", "max")),
     Figure("staged bytes a block, mean", _inside("staged_bytes", "mean")),
-    Figure("staged bytes a block, largest", _inside("staged_bytes", "max"), -1),
+    Figure("staged bytes a block, largest", _inside("staged_bytes", "max"), -1, "staged bytes"),
     Figure("128-byte lines a block (AoS)", _inside("aos", "lines", "mean")),
     Figure("128-byte lines a block (SoA)", _inside("soa", "lines", "mean")),
     Figure("32-byte sectors a block (AoS)", _inside("aos", "sectors", "mean")),
@@ -69,16 +72,16 @@ FIGURES = (
     Figure("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
     Figure("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
     Figure("sectors written a call (SoA)", _inside("traffic", "soa", "written"), -1),
-    Figure("thread colours, mean", _inside("thread_colours", "mean"), -1),
+    Figure("thread colours, mean", _inside("thread_colours", "mean"), -1, "thread colours"),
     Figure("thread colours, bound", _inside("thread_colours", "bound_mean")),
     Figure("thread colours, largest", _inside("thread_colours", "max"), -1),
-    Figure("block colours", _inside("block_colours"), -1),
+    Figure("block colours", _inside("block_colours"), -1, "block colours"),
     Figure("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
     Figure("blocks in the largest colour", _inside("block_colour_blocks", "max")),
     Figure("warp efficiency, computing", _inside("warp_efficiency", "computing"), +1),
     Figure("warp efficiency, increments", _inside("warp_efficiency", "increments"), +1),
     Figure("useful MB a call", _megabytes),
-    Figure("seconds to cut the blocks", _inside("partition", "seconds"), -1),
+    Figure("seconds to cut the blocks", _inside("partition", "seconds"), -1, "s to cut"),
 )
 
 
@@ -90,8 +93,14 @@ def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
             f"occupancy {on}, {assumed.registers} registers",
             lambda values: occupancy_share(values, assumed),
             +1,
+            "occupancy",
         ),
-        Figure(f"predicted ms a call {on}", lambda values: predicted_ms(values, assumed), -1),
+        Figure(
+            f"predicted ms a call {on}",
+            lambda values: predicted_ms(values, assumed),
+            -1,
+            "predicted ms",
+        ),
         Figure(f"predicted useful GB/s {on}", lambda values: _useful(values, assumed), +1),
         Figure("calls that repay the preparation", _inside("cost", "calls"), -1),
     )

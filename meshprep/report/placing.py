@@ -14,6 +14,7 @@ from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from ..draw import Scene, place
+from ..io.registry import find
 from ..mesh import Mesh
 
 
@@ -122,8 +123,20 @@ def block_reuse(loop_plan: LoopPlan, variant: Variant) -> NDArray[np.float64]:
     return np.where(staged > 0, accesses / np.maximum(staged, 1), 1.0)
 
 
-def read_meshes(paths: Sequence[Path]) -> list[NamedMesh]:
-    """Read the files of ``--mesh``."""
+def read_meshes(paths: Sequence[Path], plans: Sequence[Plan] = ()) -> list[NamedMesh]:
+    """Read mesh files; what a file does not say of its sets is taken from the plans' options.
+
+    Raises
+    ------
+    MeshprepError
+        For a file that cannot be read.
+    """
     from .. import io
 
-    return [NamedMesh(str(path), bare(io.read(path))) for path in paths]
+    known = next((s for p in plans if isinstance(s := p.options.get("sets"), dict)), None)
+    found = []
+    for path in paths:
+        takes = find(io.FORMATS, path, None).read_options
+        sets = {str(k): str(v) for k, v in known.items()} if known and "sets" in takes else None
+        found.append(NamedMesh(str(path), bare(io.read(path, sets=sets))))
+    return found

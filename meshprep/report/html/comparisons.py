@@ -1,0 +1,121 @@
+"""The figures of one loop over all plans: reuse, colours and occupancy against block size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ...occupancy import THREADS_PER_BLOCK, WARP
+from ..compare import Column, Comparison
+from ..cost import occupancy_share
+from . import charts
+from .charts import Series
+from .parts import Figure, Section, legend, slug
+from .svg import linear_axis
+
+INPUT = "input order"
+# Curves of occupancy beyond these hide each other.
+MOST_CURVES = 6
+
+
+def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> Section:
+    """What sets the plans of one loop apart."""
+    loop = columns[0].loop
+    known = [c for c in columns if c.after["reuse"] is not None]
+    figures = [*_reuse(loop, known), _occupancy(comparison, loop, columns)]
+    intro = f"{len(columns)} {'plan' if len(columns) == 1 else 'plans or variants'} of this loop."
+    return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables)
+
+
+def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
+    if not columns:
+        return
+    sizes = _series(columns, lambda v: float(v["block_size"]))
+    colours = _series(columns, lambda v: float(v["thread_colours"]["mean"]))
+    y = linear_axis("reuse factor", [p[1] for s in sizes for p in s.points])
+    x = charts.block_size_axis([p[0] for s in sizes for p in s.points])
+    title = "Reuse against block size"
+    yield Figure(
+        slug("loop", loop, "reuse", "block", "size"),
+        title,
+        "Accesses over loads of the whole loop. Larger blocks share more points.",
+        charts.scatter(sizes, x, y, f"{title}: {_ends(sizes)}", joined=True),
+        legend(sizes),
+    )
+    x = linear_axis("thread colours of a block, mean", [p[0] for s in colours for p in s.points])
+    title = "Reuse against thread colours"
+    yield Figure(
+        slug("loop", loop, "reuse", "thread", "colours"),
+        title,
+        "Compact blocks have much reuse, and more elements on each point: up and left is good.",
+        charts.scatter(colours, x, y, f"{title}: {_ends(colours)}", joined=False),
+        legend(colours),
+    )
+
+
+def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> Figure:
+    assumed = comparison.assumed
+    shown = _distinct(columns)[:MOST_CURVES]
+    threads = range(WARP, THREADS_PER_BLOCK + 1, WARP)
+    lines, marks = [], []
+    for style, column in enumerate(shown):
+        shares = [(t, occupancy_share(column.after, assumed, t)) for t in threads]
+        known = [(float(t), 100 * s) for t, s in shares if s is not None]
+        own = occupancy_share(column.after, assumed)
+        if known:
+            lines.append(Series(_name(column), known, style))
+        if own is not None:
+            place = [(float(column.after["block_size"]), 100 * own)]
+            marks.append(Series(_name(column), place, style))
+    title = f"Occupancy of {_article(assumed.device)}"
+    missing = "Blocks with more elements than a block of threads may have, or for a CPU, have none."
+    left = len(_distinct(columns)) - len(shown)
+    caption = (
+        f"Warps that a multiprocessor holds, at {assumed.registers} registers a thread and an "
+        "element a thread, when a block stages everything; marks are the plans' own block sizes, "
+        "lines scale what they stage to others."
+        + (f" {left} more plans are not drawn." if left else "")
+    )
+    body = ""
+    if lines:
+        x = linear_axis("block size (threads)", [0.0, float(THREADS_PER_BLOCK)])
+        y = linear_axis("occupancy (%)", [0.0, 100.0])
+        body = charts.curves(lines, marks, x, y, f"{title}: {_ends(marks)}")
+    return Figure(slug("loop", loop, "occupancy"), title, caption, body, legend(lines), missing)
+
+
+def _distinct(columns: Sequence[Column]) -> list[Column]:
+    """One column for every way to cut: of several block sizes the one with most reuse."""
+    best: dict[str, Column] = {}
+    for column in columns:
+        known = best.get(_name(column))
+        if known is None or (column.after["reuse"] or 0) > (known.after["reuse"] or 0):
+            best[_name(column)] = column
+    return list(best.values())
+
+
+def _series(columns: Sequence[Column], x: Callable[[dict], float]) -> list[Series]:
+    """The input order, then a series for every way to cut, by block size."""
+    before = [c.before for c in columns if c.before is not None]
+    plain = sorted({(x(dict(b)), float(b["reuse"])) for b in before})
+    found = [Series(INPUT, plain, None)] if plain else []
+    names = list(dict.fromkeys(map(_name, columns)))
+    for style, name in enumerate(names):
+        own = [dict(c.after) for c in columns if _name(c) == name]
+        own.sort(key=lambda v: v["block_size"])
+        found.append(Series(name, [(x(v), float(v["reuse"])) for v in own], style))
+    return found
+
+
+def _name(column: Column) -> str:
+    """How the blocks were made, and in which file where that tells plans apart."""
+    return f"{column.after['partitioner']}{f' ({column.way})' if column.way else ''}"
+
+
+def _ends(series: Sequence[Series]) -> str:
+    """The last point of each series, for those who hear the figure."""
+    told = (f"{s.name} {s.points[-1][1]:.2f} at {s.points[-1][0]:.4g}" for s in series if s.points)
+    return ", ".join(told)
+
+
+def _article(device: str) -> str:
+    return f"{'an' if device[0] in 'AH' else 'a'} {device}"

@@ -1,0 +1,247 @@
+"""The figures of one plan's loop: pictures of the mesh and the map, histograms over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import LoopPlan, Plan
+
+from ...draw import Picture, draw_views, encode_png, spy
+from ...draw.paint import Painted, by_group, by_number
+from ..compare import Column
+from ..placing import BlockValues, NamedMesh, block_values, mesh_of, scene_of
+from . import charts
+from .parts import BEFORE_AFTER, Figure, Section, slug
+from .svg import plain_axis
+
+# Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
+PART_BLOCKS, CROWDED = 60, 240
+PIXELS, SPY_PIXELS = 1000, (640, 480)
+# Places of a spy plot's levels in opacity, on whatever paper.
+SPY_COLOUR = (11, 110, 143)
+SPY_OPACITY = (0, 70, 130, 190, 255)
+VIEWS = {
+    "mesh": "the mesh",
+    "part": "the middle of the mesh",
+    "surface": "the surface",
+    "cut": "a cut through the mesh",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A variant of a loop of a plan, and its place on the page."""
+
+    plan: Plan
+    column: Column
+    number: int
+
+    def id(self, what: str) -> str:
+        """An id of a figure, unique on the page."""
+        return slug(f"plan{self.number}", self.column.loop, self.column.variant, what)
+
+    @property
+    def loop(self) -> LoopPlan:
+        """The loop with its arrays."""
+        return self.plan[self.column.loop]
+
+    @property
+    def label(self) -> str:
+        """The plan's file, loop and variant."""
+        named = f"{self.column.plan}: " if self.column.plan else ""
+        return f"{named}loop {self.column.loop}, {self.column.variant}"
+
+
+def section(subject: Subject, meshes: Sequence[NamedMesh], *, pictures: bool = True) -> Section:
+    """All figures of a loop; without ``pictures`` the histograms alone."""
+    after = subject.column.after
+    n = subject.plan.sizes[subject.loop.loop.over]
+    intro = (
+        f"{n:,} {subject.loop.loop.over} in {after['blocks']:,} blocks of {after['block_size']:,} "
+        f"at most, cut by {after['partitioner']}; {after['block_colours']:,} block colours."
+    )
+    figures = list(_histograms(subject))
+    if pictures:
+        figures += [*_meshes(subject, meshes), *_maps(subject)]
+    return Section(subject.id("section"), subject.label, intro, figures)
+
+
+def _histograms(subject: Subject) -> Iterator[Figure]:
+    before, after = subject.column.before, subject.column.after
+    known = after.get("histograms", {})
+    old = (before or {}).get("histograms", {})
+    without = "" if old else " What the input order gives is not known."
+    for name, label, text in (
+        ("reuse", "reuse factor of a block", "Accesses of a block over the points that it loads."),
+        ("staged_points", "points that a block stages", "Points that blocks keep in fast memory."),
+        (
+            "thread_colours",
+            "thread colours of a block",
+            "Rounds that a block needs for increments without races.",
+        ),
+    ):
+        if name == "reuse" and known and "reuse" not in known:
+            continue
+        title = f"Blocks by {label.removesuffix(' of a block').replace('that a block stages', 'staged')}"
+        body = ""
+        if name in known:
+            alt = f"{title}: {_spoken(known[name])}"
+            body = charts.histogram(old.get(name), known[name], label, alt)
+        missing = "The plan holds no figures block by block: make it anew with this meshprep."
+        yield Figure(subject.id(name), title, text + without, body, BEFORE_AFTER, missing)
+    yield _launches(subject, before, after)
+
+
+def _launches(
+    subject: Subject, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> Figure:
+    sizes = after.get("block_colour_sizes")
+    old = (before or {}).get("block_colour_sizes")
+    title = "Blocks of each block colour"
+    body = ""
+    if sizes:
+        alt = f"{title}: {len(sizes)} colours of {min(sizes):,} to {max(sizes):,} blocks"
+        body = charts.class_sizes(old, sizes, alt)
+    text = "Blocks of one colour run at once, colours one after the other: few and even is good."
+    missing = "The plan holds no sizes of block colours: make it anew with this meshprep."
+    return Figure(subject.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
+
+
+def _spoken(bins: Mapping[str, Any]) -> str:
+    width, places = bins["width"], bins["bins"]
+    if not places:
+        return "no blocks"
+    low, high = places[0] * width, places[-1] * width
+    return f"{sum(bins['blocks']):,} blocks from {low:.4g} to {high:.4g}"
+
+
+def _meshes(subject: Subject, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
+    """The mesh by block before and after, and by block colour; or why there is no picture."""
+    try:
+        named = mesh_of(subject.plan, meshes)
+        scene = scene_of(subject.plan, subject.column.loop, named)
+    except MeshprepError as error:
+        caption = "Shows which elements share a block."
+        title = "The mesh by block"
+        missing = f"No picture of the mesh: {error}."
+        yield Figure(subject.id("mesh"), title, caption, missing=missing, picture=True)
+        return
+    values = block_values(subject.plan, subject.column.loop, subject.column.variant)
+    n_blocks = int(values.block.max(initial=-1)) + 1
+    part = PART_BLOCKS / n_blocks if n_blocks > CROWDED else 1.0
+    views = draw_views(scene, PIXELS, part)
+    for view in views:
+        yield _by_block(subject, view, values, n_blocks)
+    for view in views:
+        if view.name in ("mesh", "part", "cut") and not (view.name == "mesh" and part < 1):
+            yield _by_block_colour(subject, view, values)
+    yield _by_input_block(subject, views[-1], values)
+
+
+def _by_block(subject: Subject, view: Picture, values: BlockValues, n_blocks: int) -> Figure:
+    painted = by_group(view, values.block, n_blocks)
+    title = f"Blocks of the plan on {VIEWS[view.name]}"
+    text = f"Each patch of one colour is a block of at most {subject.column.after['block_size']:,}."
+    return _mesh_figure(subject, f"{view.name}-blocks", title, text, view, painted)
+
+
+def _by_input_block(subject: Subject, view: Picture, values: BlockValues) -> Figure:
+    n_blocks = int(values.input_block.max(initial=-1)) + 1
+    painted = by_group(view, values.input_block, n_blocks)
+    title = f"Input order on {VIEWS[view.name]}"
+    size = subject.column.after["block_size"]
+    text = f"Runs of {size:,} in the order of the input, as colours; scattered is bad."
+    return _mesh_figure(subject, f"{view.name}-input", title, text, view, painted)
+
+
+def _by_block_colour(subject: Subject, view: Picture, values: BlockValues) -> Figure:
+    count = int(values.block_colour.max(initial=-1)) + 1
+    painted = by_number(view, values.block_colour, count, values.block)
+    title = f"Block colours on {VIEWS[view.name]}"
+    text = f"Blocks of one of the {count} colours write no common point, and run at the same time."
+    return _mesh_figure(subject, f"{view.name}-block-colours", title, text, view, painted)
+
+
+def _mesh_figure(
+    subject: Subject, what: str, title: str, text: str, view: Picture, painted: Painted
+) -> Figure:
+    height, width = view.element.shape
+    caption = f"{text} {_about(subject, view)}"
+    alt = f"{title}. {caption}"
+    png = painted.png()
+    if view.axes:
+        right, up = (f"{axis} (units of the mesh)" for axis in view.axes)
+        x, y = plain_axis(right, *view.x), plain_axis(up, *view.y, ticks=5)
+        body = charts.picture(png, (width, height), x, y, alt)
+    else:
+        body = charts.bare_picture(png, (width, height), alt)
+    return Figure(subject.id(what), title, caption, body, picture=True)
+
+
+def _about(subject: Subject, view: Picture) -> str:
+    """What was left out of a picture, in words."""
+    height, width = view.element.shape
+    seen = np.unique(view.element[view.element >= 0]).size
+    n = subject.plan.sizes[subject.loop.loop.over]
+    kind = {
+        "part": f"A square about the middle, {view.at}. ",
+        "cut": f"Cut at {view.at}. ",
+    }.get(view.name, "")
+    return (
+        f"{kind}Drawn at {width} x {height} pixels, each in the colour of the element at its "
+        f"centre: {seen:,} of {n:,} {subject.loop.loop.over} are seen."
+    )
+
+
+def _maps(subject: Subject) -> Iterator[Figure]:
+    """The leading map in the order of the input and of the plan."""
+    loop = subject.loop.loop
+    name = loop.leading_map
+    if name is None:
+        return
+    m = subject.loop.maps[name]
+    order = subject.plan.ordering
+    for side, title in (("before", "in the input order"), ("after", "in the plan")):
+        moved = side == "before"
+        dots = spy(
+            m.table,
+            subject.plan.sizes[m.to_set],
+            *SPY_PIXELS,
+            order[m.from_set].new_to_old if moved else None,
+            order[m.to_set].new_to_old if moved else None,
+        )
+        yield _map_figure(subject, dots, name, side, title)
+
+
+def _map_figure(
+    subject: Subject, dots: NDArray[np.uint8], name: str, side: str, title: str
+) -> Figure:
+    m = subject.loop.maps[name]
+    n, n_points = len(m.table), subject.plan.sizes[m.to_set]
+    height, width = dots.shape
+    palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
+    x = plain_axis(f"{m.from_set}{_in(n)}", 0.0, float(n), unit=_unit(n))
+    y = plain_axis(f"{m.to_set}{_in(n_points)}", 0.0, float(n_points), unit=_unit(n_points))
+    # the first point stands at the top, as in a matrix
+    down = type(y)(y.label, y.low, y.high, [(n_points - v, text) for v, text in y.ticks])
+    caption = (
+        f"Dots show which of the {n_points:,} {m.to_set} each of the {n:,} {m.from_set} reaches. "
+        f"Counted in {width} x {height} pixels; darker where a pixel stands for more entries."
+    )
+    full = f"Map {name} {title}"
+    body = charts.picture(encode_png(dots, palette), (width, height), x, down, f"{full}. {caption}")
+    return Figure(subject.id(f"map-{side}"), full, caption, body, picture=True)
+
+
+def _unit(n: int) -> float:
+    return 1e6 if n >= 2_000_000 else 1e3 if n >= 5_000 else 1.0
+
+
+def _in(n: int) -> str:
+    return {1e6: " (millions)", 1e3: " (thousands)"}.get(_unit(n), " (number)")

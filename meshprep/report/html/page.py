@@ -1,0 +1,158 @@
+"""The whole report as one page: verdicts, tables, figures; no address outside itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from ..compare import Column, Comparison
+from ..placing import NamedMesh
+from ..table import Table
+from . import comparisons, details
+from .details import Subject
+from .parts import Section
+
+# Loops of plans that get pictures, and verdicts shown without being asked for.
+MOST_PICTURED, MOST_VERDICTS = 3, 6
+Progress = Callable[[float, int, str], None]
+
+
+def html_report(
+    comparison: Comparison,
+    meshes: Sequence[NamedMesh] = (),
+    progress: Progress = lambda done, total, name: None,
+) -> str:
+    """The report as HTML that needs no other file and no network.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    meshes : sequence of NamedMesh
+        The meshes of the plans, as read or renumbered; a plan holds no coordinates. Where the mesh
+        of a plan is not among them, the page says so in place of its pictures.
+    progress : callable
+        Called with the loops done, their number and what comes next.
+
+    O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
+    """
+    columns = comparison.columns()
+    subjects = _subjects(comparison, columns)
+    total = len(subjects) + 1
+    sections: list[Section] = []
+    for number, subject in enumerate(subjects):
+        progress(number, total, f"figures of {subject.label}")
+        drawn = number < MOST_PICTURED
+        sections.append(details.section(subject, meshes, pictures=drawn))
+    progress(len(subjects), total, "page")
+    loops = [
+        comparisons.section(comparison, group, _scrolled(comparison.loop_tables(group)))
+        for group in comparison.by_loop()
+    ]
+    others = _scrolled([*comparison.order_tables(), comparison.seconds_table()])
+    body = [
+        _header(comparison, [*loops, *sections]),
+        _verdicts(columns),
+        *(s.html() for s in loops),
+        _left_out(len(subjects)),
+        *(s.html() for s in sections),
+        f'<section id="more"><h2>Orders and seconds</h2>{others}</section>',
+        _footer(comparison),
+    ]
+    style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+        f"<title>{escape(_title(comparison))}</title><style>{style}</style></head>"
+        f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _subjects(comparison: Comparison, columns: Sequence[Column]) -> list[Subject]:
+    """The columns whose plans have arrays, the plans in their order."""
+    found = []
+    for number, (name, plan) in enumerate(zip(comparison.names, comparison.plans, strict=True)):
+        own = [c for c in columns if c.plan == name and c.variant in plan[c.loop].variants]
+        found += [Subject(plan, column, number + 1) for column in own]
+    return found
+
+
+def _title(comparison: Comparison) -> str:
+    names = ", ".join(comparison.names[:3])
+    more = len(comparison.names) - 3
+    return f"meshprep report: {names}{f' and {more} more' if more > 0 else ''}"
+
+
+def _header(comparison: Comparison, sections: Sequence[Section]) -> str:
+    assumed = comparison.assumed
+    made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
+    when = f"Plans of {' to '.join(dict.fromkeys((made[0], made[-1])))}. " if made else ""
+    links = "".join(f'<a href="#{s.id}">{escape(s.title)}</a>' for s in sections[:12])
+    return (
+        f"<header><h1>{escape(_title(comparison))}</h1>"
+        f'<p class="soft">{escape(when)}Predictions are for {escape(assumed.device)} at '
+        f"{assumed.gigabytes:,.0f} GB/s and {assumed.registers} registers a thread. "
+        "Before is the input order cut into runs of block size.</p>"
+        f"<nav>{links}</nav></header>"
+    )
+
+
+def _verdicts(columns: Sequence[Column]) -> str:
+    cards = [_card(c) for c in columns]
+    first, rest = cards[:MOST_VERDICTS], cards[MOST_VERDICTS:]
+    more = (
+        f"<details><summary>{len(rest)} more verdicts</summary>"
+        f'<div class="verdicts">{"".join(rest)}</div></details>'
+        if rest
+        else ""
+    )
+    return f'<div class="verdicts" id="verdicts">{"".join(first)}</div>{more}'
+
+
+def _card(column: Column) -> str:
+    before, after = column.before or {}, column.after
+    old, new = before.get("reuse"), after["reuse"]
+    number = "no maps" if new is None else f"{new:.2f}"
+    was = "" if old is None else f"<span>{old:.2f} &rarr;</span> "
+    first, *rest = column.verdict.split("; ")
+    items = "".join(f"<li>{escape(text)}</li>" for text in rest)
+    return (
+        f'<div class="verdict"><h3>{escape(_where(column))}</h3>'
+        f'<div class="big">{was}{number} <span>reuse</span></div>'
+        f"<p>{escape(first)}</p>{f'<ul>{items}</ul>' if items else ''}</div>"
+    )
+
+
+def _where(column: Column) -> str:
+    named = f"{column.plan}: " if column.plan else ""
+    return f"{named}{column.loop}, {column.after['partitioner']} {column.variant}"
+
+
+def _scrolled(tables: Sequence[Table]) -> str:
+    """Tables that scroll by themselves where the page is narrow."""
+    return "".join(f'<div class="scroll" tabindex="0">{t.html()}</div>' for t in tables)
+
+
+def _left_out(count: int) -> str:
+    left = count - MOST_PICTURED
+    if left <= 0:
+        return ""
+    return (
+        f'<p class="soft">Pictures are shown of the first {MOST_PICTURED} of {count} loops and '
+        "variants; report on the others by themselves to see theirs.</p>"
+    )
+
+
+def _footer(comparison: Comparison) -> str:
+    about: list[dict[str, Any]] = [
+        {"plan": name, "about": dict(plan.about), "options": dict(plan.options)}
+        for name, plan in zip(comparison.names, comparison.plans, strict=True)
+    ]
+    text = json.dumps(about, indent=1, default=str)
+    return (
+        "<footer><details><summary>Versions and options</summary>"
+        f"<pre>{escape(text)}</pre></details></footer>"
+    )

@@ -1,0 +1,87 @@
+"""What a page is made of: figures with captions, and sections of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .charts import Series, key
+
+BEFORE_AFTER = (
+    '<span><i class="swatch before"></i>input order</span>'
+    '<span><i class="swatch after"></i>plan</span>'
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page.
+
+    Parameters
+    ----------
+    id : str
+        Unique on the page.
+    title, caption : str
+        Plain text.
+    body : str
+        SVG or HTML; empty where the figure is ``missing``.
+    legend : str
+        HTML.
+    missing : str
+        Why there is no drawing, and what to do; plain text.
+    picture : bool
+        Whether it is a picture, which takes more room than a chart.
+    """
+
+    id: str
+    title: str
+    caption: str
+    body: str = ""
+    legend: str = ""
+    missing: str = ""
+    picture: bool = False
+
+    def html(self) -> str:
+        """The figure as HTML."""
+        body = self.body or f'<p class="missing">{escape(self.missing)}</p>'
+        legend = f'<div class="legend">{self.legend}</div>' if self.legend else ""
+        return (
+            f'<figure id="{self.id}"><h3>{escape(self.title)}</h3>{legend}{body}'
+            f"<figcaption>{escape(self.caption)}</figcaption></figure>"
+        )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: title, a line of text, tables as HTML, figures."""
+
+    id: str
+    title: str
+    intro: str
+    figures: Sequence[Figure] = ()
+    tables: str = ""
+
+    def html(self) -> str:
+        """The section as HTML; pictures stand before charts."""
+        pictures = "".join(f.html() for f in self.figures if f.picture)
+        charts = "".join(f.html() for f in self.figures if not f.picture)
+        return (
+            f'<section id="{self.id}"><h2>{escape(self.title)}</h2>'
+            f'<p class="soft">{escape(self.intro)}</p>{self.tables}'
+            + (f'<div class="figures pictures">{pictures}</div>' if pictures else "")
+            + (f'<div class="figures">{charts}</div>' if charts else "")
+            + "</section>"
+        )
+
+
+def slug(*words: str) -> str:
+    """Words as an id: letters, digits and dashes."""
+    return "-".join(re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-").lower() for word in words)
+
+
+def legend(series: Sequence[Series]) -> str:
+    """The marks of series and their names, each once."""
+    known = {one.name: one.style for one in series}
+    return "".join(f"<span>{key(style)}{escape(name)}</span>" for name, style in known.items())

@@ -1,0 +1,152 @@
+"""Axes and frames of charts, as SVG text whose colours a style sheet gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+# Room around the drawing for ticks and labels, in units of the view box.
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 10.0, 42.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of a chart.
+
+    Parameters
+    ----------
+    label : str
+    low, high : float
+    ticks : sequence of (float, str)
+    log : bool
+    """
+
+    label: str
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]]
+    log: bool = False
+
+    def share(self, value: float) -> float:
+        """Where a value lies, from 0 to 1."""
+        if self.log:
+            return (math.log(value) - math.log(self.low)) / (math.log(self.high / self.low))
+        return (value - self.low) / (self.high - self.low)
+
+
+def linear_axis(label: str, values: Sequence[float], *, zero: bool = False, ticks: int = 5) -> Axis:
+    """An axis that holds all values, with round ticks; from 0 where asked."""
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    low = min(0.0, low) if zero else low
+    if high <= low:
+        low, high = (0.0, high) if zero and high > 0 else (low - 0.5, high + 0.5)
+    step = round_step((high - low) / ticks)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    places = [i * step for i in range(first, last + 1)]
+    return Axis(label, first * step, last * step, [(p, tick_text(p, step)) for p in places])
+
+
+def plain_axis(label: str, low: float, high: float, *, ticks: int = 4, unit: float = 1.0) -> Axis:
+    """An axis from ``low`` to ``high`` as they are, with round ticks inside, divided by a unit."""
+    step = round_step((high - low) / unit / ticks)
+    first, last = math.ceil(low / unit / step - 1e-9), math.floor(high / unit / step + 1e-9)
+    places = [i * step for i in range(first, last + 1)]
+    return Axis(label, low, high, [(p * unit, tick_text(p, step)) for p in places])
+
+
+def power_axis(label: str, values: Sequence[float]) -> Axis:
+    """A logarithmic axis with ticks at powers of two."""
+    low, high = math.log2(min(values)), math.log2(max(values))
+    first, last = math.floor(low - 0.05), math.ceil(high + 0.05)
+    skip = -(-(last - first) // 8)
+    places = [2.0**i for i in range(first, last + 1, skip)]
+    return Axis(label, 2.0**first, 2.0**last, [(p, f"{p:,.4g}") for p in places], log=True)
+
+
+def round_step(least: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is not less."""
+    if not 0 < least < math.inf:
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(least))
+    return next(m * unit for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= least * (1 - 1e-9))
+
+
+def tick_text(value: float, step: float) -> str:
+    """A tick with as many decimals as its step needs."""
+    if step >= 1e6 or 0 < step < 1e-4:
+        return f"{value:.3g}"
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    text = f"{value:,.{decimals}f}"
+    return text[1:] if text.strip("-0.") == "" and text.startswith("-") else text
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A rectangle between two axes inside a view box of ``width`` x ``height``."""
+
+    x: Axis
+    y: Axis
+    width: float = 360.0
+    height: float = 230.0
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """The place of a pair of values."""
+        across, up = self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
+        return LEFT + across * self.x.share(x), TOP + up * (1 - self.y.share(y))
+
+    def svg(self, body: str, alt: str, *, grid: bool = True) -> str:
+        """The chart: grid, what is drawn, ticks and labels."""
+        lines = "".join(self._grid()) if grid else self._box()
+        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}"'
+        return (
+            f'<svg {size} role="img" aria-label="{escape(alt)}">'
+            f"{lines}{body}{self._ticks()}{self._labels()}</svg>"
+        )
+
+    def _grid(self) -> list[str]:
+        left, right = LEFT, self.width - RIGHT
+        out = []
+        for value, _ in self.y.ticks:
+            y = number(self.at(self.x.low, value)[1])
+            kind = "axis" if value == self.y.low else "grid"
+            out.append(f'<path class="{kind}" d="M{number(left)} {y}H{number(right)}"/>')
+        return out
+
+    def _box(self) -> str:
+        across, up = self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
+        return (
+            f'<rect class="box" x="{number(LEFT)}" y="{number(TOP)}" width="{number(across)}" '
+            f'height="{number(up)}"/>'
+        )
+
+    def _ticks(self) -> str:
+        out = []
+        bottom = self.height - BOTTOM
+        for value, text in self.x.ticks:
+            x = number(self.at(value, self.y.low)[0])
+            out.append(f'<path class="axis" d="M{x} {number(bottom)}v4"/>')
+            out.append(_text("tick", x, number(bottom + 15), text))
+        for value, text in self.y.ticks:
+            y = number(self.at(self.x.low, value)[1] + 3.5)
+            out.append(_text("tick end", number(LEFT - 6), y, text))
+        return "".join(out)
+
+    def _labels(self) -> str:
+        x = number((LEFT + self.width - RIGHT) / 2)
+        y = (TOP + self.height - BOTTOM) / 2
+        upright = f'transform="rotate(-90 11 {number(y)})"'
+        return (
+            _text("label", x, number(self.height - 7), self.x.label)
+            + f'<text class="label" x="11" y="{number(y)}" {upright}>{escape(self.y.label)}</text>'
+        )
+
+
+def number(value: float) -> str:
+    """A coordinate, to a tenth."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _text(kind: str, x: str, y: str, text: str) -> str:
+    return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
