@@ -73,7 +73,8 @@ def test_every_block_is_in_its_bin(pairs):
         width, bins, blocks = (found[name][key] for key in ("width", "bins", "blocks"))
         assert width == (0.01 if name == "reuse" else 1)
         assert sum(blocks) == len(pairs)
-        assert all(blocks) and bins == sorted(set(bins))
+        assert all(blocks)
+        assert bins == sorted(set(bins))
         for place, count in zip(bins, blocks, strict=True):
             inside = [v for v in expected if width * place + 1e-7 <= v < width * (place + 1) - 1e-7]
             near = [v for v in expected if -1e-7 <= v - width * place <= width + 1e-7]

@@ -14,7 +14,7 @@ import typer
 from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
-    from meshprep.report import Table
+    from meshprep.report import Comparison, Table
 
 Report = Callable[[float, int, str], None]
 
@@ -90,6 +90,17 @@ def show_tables(tables: Iterable[Table]) -> None:
     for table in tables:
         show_table(table.title, table.header, table.marked())
         show("")
+
+
+def show_comparison(comparison: Comparison, *, as_json: bool, as_csv: bool) -> None:
+    """A comparison on stdout: tables and verdicts, or as a script wants it."""
+    if as_json:
+        show_json(comparison.to_dict())
+    elif as_csv:
+        show(comparison.to_csv().rstrip("\n"))
+    else:
+        show_tables(comparison.tables())
+        show("\n".join(comparison.lines()))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
     from meshprep.options import Options
+    from meshprep.report import Assumed
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
 Format = Annotated[
@@ -101,6 +102,57 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stder
 PlanOutput = Annotated[
     Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")
 ]
+
+Csv = Annotated[
+    bool, typer.Option("--csv", help="Print one line a figure and plan, for spreadsheets.")
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write the report as one page with figures; needs no network."),
+]
+Device = Annotated[
+    str, typer.Option("--device", help="GPU to predict for: P100, V100, A100, H100, H200.")
+]
+Registers = Annotated[
+    int, typer.Option("--registers", help="Registers of a thread, for the occupancy.")
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option("--bandwidth", help="GB/s of the memory, to predict with; default: as published."),
+]
+Measured = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measured",
+        help="LOOP=BEFORE:AFTER, milliseconds of a call, in place of predictions. Repeatable.",
+    ),
+]
+
+
+def assumed(
+    device: str, registers: int, bandwidth: float | None, measured: Sequence[str] | None
+) -> Assumed:
+    """What predictions rest on; raises MeshprepError for what is out of range."""
+    from meshprep.report import Assumed
+
+    return Assumed(device, registers, bandwidth, dict(map(_measured, measured or ())))
+
+
+def _measured(text: str) -> tuple[str, tuple[float, float]]:
+    loop, _, times = text.rpartition("=")
+    before, _, after = times.partition(":")
+    try:
+        return loop, (float(before), float(after))
+    except ValueError:
+        raise MeshprepError(
+            f"--measured '{text}' must read LOOP=BEFORE:AFTER, in milliseconds"
+        ) from None
+
+
+def refuse_both(as_json: bool, as_csv: bool) -> None:
+    """Raise MeshprepError where both are asked for."""
+    if as_json and as_csv:
+        raise MeshprepError("--json and --csv exclude each other: name one")
 
 
 def set_threads(threads: int | None) -> None:

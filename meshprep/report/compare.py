@@ -38,9 +38,9 @@ class Column:
     """One variant of one loop in one plan: what stands in one column of a comparison.
 
     ``way`` tells plans of one partitioner apart: by the order of points where that differs, else
-    by the file. ``after`` also holds ``cost``: the seconds of preparation, the milliseconds that a call saves
-    and the calls that repay. ``price`` is the same in words, and ``peer`` what METIS needs for the
-    same, where a plan by METIS is compared too.
+    by the file. ``after`` also holds ``cost``: the seconds of preparation, the milliseconds that a
+    call saves and the calls that repay. ``price`` is the same in words, and ``peer`` what METIS
+    needs for the same, where a plan by METIS is compared too.
     """
 
     plan: str

@@ -41,9 +41,7 @@ def histogram(before: Bins | None, after: Bins, label: str, alt: str) -> str:
     places = [width * b for c in counts.values() for b in c]
     x = linear_axis(label, [min(places) - shift, max(places) + width - shift])
     if whole:
-        ticks = [t for t in x.ticks if float(t[0]).is_integer()]
-        x = Axis(label, min(places) - 0.75, max(places) + 0.75, [t for t in ticks if t[0] > x.low])
-        x = Axis(label, x.low, x.high, [t for t in x.ticks if t[0] < x.high])
+        x = _whole_axis(label, min(places), max(places))
     y = linear_axis("blocks", [float(v) for c in counts.values() for v in c.values()], zero=True)
     frame = Frame(x, y)
     body = "".join(_bars(frame, c, width, shift, kind) for kind, c in counts.items())
@@ -56,14 +54,10 @@ def class_sizes(before: Sequence[int] | None, after: Sequence[int], alt: str) ->
     counts = {
         kind: dict(enumerate(sorted(sizes, reverse=True))) for kind, sizes in known.items() if sizes
     }
-    most = max(len(c) for c in counts.values())
-    ticks = linear_axis("", [0.0, float(most)]).ticks
-    x = Axis(
-        "block colours, the largest first",
-        0.0,
-        float(most),
-        [(v, t) for v, t in ticks if v <= most and float(v).is_integer()],
-    )
+    most = float(max(len(c) for c in counts.values()))
+    ticks = linear_axis("", [0.0, most]).ticks
+    whole = [(v, f"{v:,.0f}") for v, _ in ticks if v <= most and float(v).is_integer()]
+    x = Axis("block colours, the largest first", 0.0, most, whole)
     y = linear_axis("blocks", [float(v) for c in counts.values() for v in c.values()], zero=True)
     frame = Frame(x, y)
     body = "".join(_bars(frame, c, 1.0, 0.0, kind) for kind, c in counts.items())
@@ -136,6 +130,14 @@ def key(style: int | None) -> str:
     kind = "before" if style is None else f"s{style % len(MARKS)}"
     mark = _mark(MARKS[(style or 0) % len(MARKS)], 7, 7)
     return f'<svg class="key" viewBox="0 0 14 14"><path class="mark {kind}" d="{mark}"/></svg>'
+
+
+def _whole_axis(label: str, low: float, high: float) -> Axis:
+    """An axis of whole numbers with half a bar beside the outer ones, and never only one bar."""
+    room = max(0.75, (4 - (high - low)) / 2)
+    ticks = linear_axis(label, [low - room, high + room]).ticks
+    inside = [v for v, _ in ticks if float(v).is_integer() and low - room <= v <= high + room]
+    return Axis(label, low - room, high + room, [(v, f"{v:,.0f}") for v in inside if v >= 0])
 
 
 def _common_width(sides: Sequence[Bins]) -> float:

@@ -10,7 +10,7 @@ from ..cost import occupancy_share
 from . import charts
 from .charts import Series
 from .parts import Figure, Section, legend, slug
-from .svg import linear_axis
+from .svg import Axis, linear_axis
 
 INPUT = "input order"
 # Curves of occupancy beyond these hide each other.
@@ -22,8 +22,11 @@ def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> S
     loop = columns[0].loop
     known = [c for c in columns if c.after["reuse"] is not None]
     figures = [*_reuse(loop, known), _occupancy(comparison, loop, columns)]
-    intro = f"{len(columns)} {'plan' if len(columns) == 1 else 'plans or variants'} of this loop."
-    return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables)
+    intro = "Before and after; the better of the two stands out."
+    if len(columns) > 1:
+        intro = f"{len(columns)} plans or variants; the best of each figure stands out."
+    beside = len(comparison.plans) == 1 and len(columns) == 1
+    return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables, beside)
 
 
 def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
@@ -77,7 +80,9 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
     )
     body = ""
     if lines:
-        x = linear_axis("block size (threads)", [0.0, float(THREADS_PER_BLOCK)])
+        places = range(0, THREADS_PER_BLOCK + 1, THREADS_PER_BLOCK // 4)
+        ticks = [(float(t), f"{t:,}") for t in places]
+        x = Axis("block size (threads)", 0.0, float(THREADS_PER_BLOCK), ticks)
         y = linear_axis("occupancy (%)", [0.0, 100.0])
         body = charts.curves(lines, marks, x, y, f"{title}: {_ends(marks)}")
     return Figure(slug("loop", loop, "occupancy"), title, caption, body, legend(lines), missing)

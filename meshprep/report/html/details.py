@@ -22,10 +22,31 @@ from .svg import plain_axis
 
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
 PART_BLOCKS, CROWDED = 60, 240
-PIXELS, SPY_PIXELS = 1000, (640, 480)
+PIXELS, SPY_PIXELS = 1000, (360, 270)
 # Places of a spy plot's levels in opacity, on whatever paper.
-SPY_COLOUR = (11, 110, 143)
-SPY_OPACITY = (0, 70, 130, 190, 255)
+SPY_COLOUR = (30, 136, 170)
+SPY_OPACITY = (0, 110, 160, 210, 255)
+# Name in the metrics, words for the title and the axis, and the caption.
+HISTOGRAMS = (
+    (
+        "reuse",
+        "reuse factor",
+        "reuse factor of a block",
+        "Accesses of a block over the points that it loads: right is good.",
+    ),
+    (
+        "staged_points",
+        "staged points",
+        "points that a block stages",
+        "Points of all sets that a block keeps in fast memory: left is good.",
+    ),
+    (
+        "thread_colours",
+        "thread colours",
+        "thread colours of a block",
+        "Rounds that a block needs for increments without races: left is good.",
+    ),
+)
 VIEWS = {
     "mesh": "the mesh",
     "part": "the middle of the mesh",
@@ -77,18 +98,10 @@ def _histograms(subject: Subject) -> Iterator[Figure]:
     known = after.get("histograms", {})
     old = (before or {}).get("histograms", {})
     without = "" if old else " What the input order gives is not known."
-    for name, label, text in (
-        ("reuse", "reuse factor of a block", "Accesses of a block over the points that it loads."),
-        ("staged_points", "points that a block stages", "Points that blocks keep in fast memory."),
-        (
-            "thread_colours",
-            "thread colours of a block",
-            "Rounds that a block needs for increments without races.",
-        ),
-    ):
+    for name, what, label, text in HISTOGRAMS:
         if name == "reuse" and known and "reuse" not in known:
             continue
-        title = f"Blocks by {label.removesuffix(' of a block').replace('that a block stages', 'staged')}"
+        title = f"Blocks by {what}"
         body = ""
         if name in known:
             alt = f"{title}: {_spoken(known[name])}"
@@ -130,18 +143,18 @@ def _meshes(subject: Subject, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
         caption = "Shows which elements share a block."
         title = "The mesh by block"
         missing = f"No picture of the mesh: {error}."
-        yield Figure(subject.id("mesh"), title, caption, missing=missing, picture=True)
+        yield Figure(subject.id("mesh"), title, caption, missing=missing, row="mesh")
         return
     values = block_values(subject.plan, subject.column.loop, subject.column.variant)
     n_blocks = int(values.block.max(initial=-1)) + 1
     part = PART_BLOCKS / n_blocks if n_blocks > CROWDED else 1.0
     views = draw_views(scene, PIXELS, part)
+    yield _by_input_block(subject, views[0], values)
     for view in views:
         yield _by_block(subject, view, values, n_blocks)
-    for view in views:
-        if view.name in ("mesh", "part", "cut") and not (view.name == "mesh" and part < 1):
-            yield _by_block_colour(subject, view, values)
-    yield _by_input_block(subject, views[-1], values)
+    # of a plane mesh with many blocks the part alone: from afar colours are a blur
+    for view in views[1:] if part < 1 and views[0].name == "mesh" else views:
+        yield _by_block_colour(subject, view, values)
 
 
 def _by_block(subject: Subject, view: Picture, values: BlockValues, n_blocks: int) -> Figure:
@@ -181,7 +194,7 @@ def _mesh_figure(
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
-    return Figure(subject.id(what), title, caption, body, picture=True)
+    return Figure(subject.id(what), title, caption, body, row="mesh")
 
 
 def _about(subject: Subject, view: Picture) -> str:
@@ -236,7 +249,7 @@ def _map_figure(
     )
     full = f"Map {name} {title}"
     body = charts.picture(encode_png(dots, palette), (width, height), x, down, f"{full}. {caption}")
-    return Figure(subject.id(f"map-{side}"), full, caption, body, picture=True)
+    return Figure(subject.id(f"map-{side}"), full, caption, body, row="map")
 
 
 def _unit(n: int) -> float:

@@ -118,6 +118,9 @@ def _card(column: Column) -> str:
     number = "no maps" if new is None else f"{new:.2f}"
     was = "" if old is None else f"<span>{old:.2f} &rarr;</span> "
     first, *rest = column.verdict.split("; ")
+    if old is not None and first == f"reuse {old:.2f} -> {number}":
+        # the large figures say so already
+        first, *rest = rest
     items = "".join(f"<li>{escape(text)}</li>" for text in rest)
     return (
         f'<div class="verdict"><h3>{escape(_where(column))}</h3>'

@@ -31,8 +31,8 @@ class Figure:
         HTML.
     missing : str
         Why there is no drawing, and what to do; plain text.
-    picture : bool
-        Whether it is a picture, which takes more room than a chart.
+    row : {"chart", "mesh", "map"}
+        What it stands in one row with; pictures of meshes and maps take more room than charts.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Figure:
     body: str = ""
     legend: str = ""
     missing: str = ""
-    picture: bool = False
+    row: str = "chart"
 
     def html(self) -> str:
         """The figure as HTML."""
@@ -55,25 +55,32 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: title, a line of text, tables as HTML, figures."""
+    """A part of the page: title, a line of text, tables as HTML, figures.
+
+    ``beside`` puts tables and figures next to each other where the page is wide.
+    """
 
     id: str
     title: str
     intro: str
     figures: Sequence[Figure] = ()
     tables: str = ""
+    beside: bool = False
 
     def html(self) -> str:
         """The section as HTML; pictures stand before charts."""
-        pictures = "".join(f.html() for f in self.figures if f.picture)
-        charts = "".join(f.html() for f in self.figures if not f.picture)
+        rows = "".join(self._row(row) for row in ("mesh", "map", "chart"))
         return (
             f'<section id="{self.id}"><h2>{escape(self.title)}</h2>'
-            f'<p class="soft">{escape(self.intro)}</p>{self.tables}'
-            + (f'<div class="figures pictures">{pictures}</div>' if pictures else "")
-            + (f'<div class="figures">{charts}</div>' if charts else "")
-            + "</section>"
+            f'<p class="soft">{escape(self.intro)}</p>'
+            f'<div class="{"beside" if self.beside else "stacked"}"><div>{self.tables}</div>'
+            f"<div>{rows}</div></div></section>"
         )
+
+    def _row(self, row: str) -> str:
+        chosen = [f.html() for f in self.figures if f.row == row]
+        wide = "" if row == "chart" else " pictures three" if len(chosen) == 3 else " pictures"
+        return f'<div class="figures{wide}">{"".join(chosen)}</div>' if chosen else ""
 
 
 def slug(*words: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 # Room around the drawing for ticks and labels, in units of the view box.
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 10.0, 42.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 18.0, 10.0, 42.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,125 @@
+"""Reports as files: a page, a picture, a mesh for ParaView; all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import Plan
+
+from ..draw import draw_views
+from ..draw.paint import Painted, by_group
+from ..io.outputs import check_targets, together
+from .compare import Comparison
+from .html import html_report
+from .placing import NamedMesh, block_values, mesh_of, read_meshes, scene_of
+from .vtu import write_vtu
+
+Progress = Callable[[float, int, str], None]
+PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What to write beside the tables, and from which meshes.
+
+    Parameters
+    ----------
+    html, png, vtu : Path or None
+    meshes : tuple of Path
+        Meshes of the plans, as they were read or renumbered; ``png`` and ``vtu`` need that of the
+        first plan.
+    loop : str or None
+        The loop of the first plan that ``png`` and ``vtu`` show; None for its first one.
+    overwrite : bool
+    """
+
+    html: Path | None = None
+    png: Path | None = None
+    vtu: Path | None = None
+    meshes: tuple[Path, ...] = ()
+    loop: str | None = None
+    overwrite: bool = False
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The files to write."""
+        return [path for path in (self.html, self.png, self.vtu) if path is not None]
+
+    def check(self, inputs: Sequence[Path] = ()) -> None:
+        """Raise MeshprepError for what cannot be written, before any work is done."""
+        for path, endings in (
+            (self.html, (".html", ".htm")),
+            (self.png, (".png",)),
+            (self.vtu, (".vtu",)),
+        ):
+            if path is not None and path.suffix.lower() not in endings:
+                raise MeshprepError(f"{path}: name it *{endings[0]}, so that programs know it")
+        if (self.png or self.vtu) and not self.meshes:
+            raise MeshprepError("a plan holds no coordinates: name its mesh with --mesh")
+        check_targets(self.outputs, overwrite=self.overwrite, inputs=[*inputs, *self.meshes])
+
+
+def write_files(
+    comparison: Comparison,
+    files: Files,
+    progress: Progress = lambda done, total, name: None,
+) -> list[Path]:
+    """Write what ``files`` names; all files appear together, or none.
+
+    Raises
+    ------
+    MeshprepError
+        Where a mesh cannot be read, is another than the plan's, or cannot be drawn; where a file
+        exists and ``overwrite`` is False.
+    """
+    if not files.outputs:
+        return []
+    total = 1 + len(files.outputs)
+    progress(0, total, "reading meshes")
+    meshes = read_meshes(files.meshes, comparison.plans)
+    with together(files.outputs) as staged:
+        paths = dict(zip(files.outputs, staged, strict=True))
+        for done, (target, path) in enumerate(paths.items(), start=1):
+            progress(done, total, f"writing {target.name}")
+            if target is files.html:
+                path.write_text(html_report(comparison, meshes), encoding="utf-8")
+            elif target is files.png:
+                path.write_bytes(_picture(*_first(comparison, files, meshes)))
+            else:
+                write_vtu(*_first(comparison, files, meshes), path)
+    return files.outputs
+
+
+def _first(
+    comparison: Comparison, files: Files, meshes: Sequence[NamedMesh]
+) -> tuple[Plan, str, NamedMesh]:
+    """The plan, its loop and its mesh that a picture shows."""
+    plan = comparison.plans[0]
+    loop = files.loop or next(iter(plan.loops))
+    # the error names the loops there are
+    return plan, plan[loop].loop.name, mesh_of(plan, meshes)
+
+
+def _picture(plan: Plan, loop: str, named: NamedMesh) -> bytes:
+    """The mesh by block on white; of cells in space the surface with a cut beside it."""
+    values = block_values(plan, loop)
+    n_blocks = int(values.block.max(initial=-1)) + 1
+    views = draw_views(scene_of(plan, loop, named), PICTURE_PIXELS)
+    painted = [by_group(view, values.block, n_blocks) for view in views]
+    return _beside(painted).on(WHITE).png()
+
+
+def _beside(pictures: Sequence[Painted]) -> Painted:
+    """Pictures of one palette side by side, on the middle of the tallest."""
+    tall = max(p.pixels.shape[0] for p in pictures)
+    columns = []
+    for one in pictures:
+        above = (tall - one.pixels.shape[0]) // 2
+        below = tall - one.pixels.shape[0] - above
+        columns.append(np.pad(one.pixels, ((above, below), (0, 0))))
+    return Painted(np.concatenate(columns, axis=1), pictures[0].palette)
