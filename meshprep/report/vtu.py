@@ -21,14 +21,6 @@ from .placing import BlockValues, NamedMesh, block_values
 _AS_CELLS = {2: "line", 3: "triangle", 4: "quad"}
 IDS = ("original_id", "plan_id")
 FIELDS = ("block", "block_colour", "thread_colour", "input_block", *IDS, "reuse")
-    "block",
-    "block_colour",
-    "thread_colour",
-    "input_block",
-    "original_id",
-    "plan_id",
-    "reuse",
-)
 
 
 def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
