@@ -96,8 +96,15 @@ def _painted(
 
 
 def _is_roomy(groups: NDArray[np.int32]) -> bool:
-    inside = groups[groups >= 0]
-    return inside.size > ROOM * np.unique(inside).size
+    return int((groups >= 0).sum()) > ROOM * count_shown(groups)
+
+
+def count_shown(image: NDArray[np.int32]) -> int:
+    """How many different elements or groups a picture shows. O(pixels + their largest number)."""
+    # as far as -2 for pixels without an element
+    seen = np.zeros(int(image.max(initial=0)) + 3, bool)
+    seen[image + 2] = True
+    return int(seen[2:].sum())
 
 
 def _borders(groups: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -52,7 +52,7 @@ def encode_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:
             _chunk(b"IHDR", header),
             _chunk(b"PLTE", np.ascontiguousarray(palette[:, :3]).tobytes()),
             _chunk(b"tRNS", np.ascontiguousarray(palette[:, 3]).tobytes()),
-            _chunk(b"IDAT", zlib.compress(lines.tobytes(), 9)),
+            _chunk(b"IDAT", zlib.compress(lines.tobytes(), 7)),
             _chunk(b"IEND", b""),
         )
     )

@@ -13,7 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan
 
 from ...draw import Picture, draw_views, encode_png, spy
-from ...draw.paint import Painted, by_group, by_number
+from ...draw.paint import Painted, by_group, by_number, count_shown
 from ..compare import Column
 from ..placing import BlockValues, NamedMesh, block_values, mesh_of, scene_of
 from . import charts
@@ -200,7 +200,7 @@ def _mesh_figure(
 def _about(subject: Subject, view: Picture) -> str:
     """What was left out of a picture, in words."""
     height, width = view.element.shape
-    seen = np.unique(view.element[view.element >= 0]).size
+    seen = count_shown(view.element)
     n = subject.plan.sizes[subject.loop.loop.over]
     kind = {
         "part": f"A square about the middle, {view.at}. ",
