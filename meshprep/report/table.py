@@ -32,7 +32,7 @@ class Table:
         ]
 
     def html(self) -> str:
-        """The table as HTML, the best cells bold."""
+        """The table as HTML, the best cells bold, arrows as such."""
         head = "".join(f"<th>{escape(text)}</th>" for text in self.header)
         body = "".join(f"<tr>{self._html_row(i)}</tr>" for i in range(len(self.rows)))
         title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
@@ -40,6 +40,7 @@ class Table:
 
     def _html_row(self, i: int) -> str:
         first, *rest = map(escape, self.rows[i])
+        rest = [text.replace(" -&gt; ", " &rarr; ") for text in rest]
         cells = (
             f"<td><b>{text}</b></td>" if (i, j) in self.best else f"<td>{text}</td>"
             for j, text in enumerate(rest, start=1)

@@ -201,14 +201,16 @@ def _about(subject: Subject, view: Picture) -> str:
     """What was left out of a picture, in words."""
     height, width = view.element.shape
     seen = count_shown(view.element)
-    n = subject.plan.sizes[subject.loop.loop.over]
+    over = subject.loop.loop.over
+    inner = over == "faces" and "faces->cells" in subject.plan.maps
     kind = {
+        "surface": "Outer sides show the first inner face of their cell. " if inner else "",
         "part": f"A square about the middle, {view.at}. ",
         "cut": f"Cut at {view.at}. ",
     }.get(view.name, "")
     return (
         f"{kind}Drawn at {width} x {height} pixels, each in the colour of the element at its "
-        f"centre: {seen:,} of {n:,} {subject.loop.loop.over} are seen."
+        f"centre: {seen:,} of {subject.plan.sizes[over]:,} {over} are seen."
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 
 # Room around the drawing for ticks and labels, in units of the view box.
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 18.0, 10.0, 42.0
+LEFT, RIGHT, TOP, BOTTOM = 56.0, 18.0, 10.0, 42.0
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,10 @@ class Frame:
     def _labels(self) -> str:
         x = number((LEFT + self.width - RIGHT) / 2)
         y = (TOP + self.height - BOTTOM) / 2
-        upright = f'transform="rotate(-90 11 {number(y)})"'
+        upright = f'transform="rotate(-90 14 {number(y)})"'
         return (
             _text("label", x, number(self.height - 7), self.x.label)
-            + f'<text class="label" x="11" y="{number(y)}" {upright}>{escape(self.y.label)}</text>'
+            + f'<text class="label" x="14" y="{number(y)}" {upright}>{escape(self.y.label)}</text>'
         )
 
 
