@@ -95,31 +95,6 @@ __device__ void flow(const double* x1, const double* x2, const double* q1, const
     assert made.shared_bytes == max(8 * (2 * nodes + 9 * cells))
 
 
-@pytest.mark.usefixtures("needs_gxx")
-def test_read_and_write_through_a_map(slow):
-    args = (
-        Arg("w", Access.READ, 1, "i4"),
-        Arg("v", Access.RW, 2, "i8", "elements->points", (1,)),
-        Arg("a", Access.INC, 1, "i8", "elements->points", (0,)),
-    )
-    rng = np.random.default_rng(1)
-    table = rng.integers(0, 15, (50, 2))
-    sizes = {"elements": 50, "points": 15}
-    loop = Loop("loop", "elements", args)
-    plan = slow.plan(sizes, {"elements->points": table}, [loop], (8,))["loop"]
-    text = "__device__ void f(const int* w, long long* v, long long* a) "
-    text += "{ v[0] += w[0]; v[1] -= v[0] > 0 ? w[0] : 0; a[0] += 1; }"
-    function = DeviceFunction("f", text)
-    made = program(function, plan, "global-colouring", threads=32)
-    w, v, a = np.arange(50, dtype="i4"), np.ones((15, 2), "i8"), np.zeros(15, "i8")
-    run_checked(made, w=w, v=v, a=a)
-    total = np.bincount(table[:, 1], np.arange(50), 15).astype("i8")
-    assert np.array_equal(v, np.column_stack([1 + total, 1 - total]))
-    assert np.array_equal(a, np.bincount(table[:, 0], minlength=15))
-    with pytest.raises(MeshprepError, match="'v' is rw through a map, which only 'global-col"):
-        program(function, plan, "hierarchical")
-
-
 def test_the_text_for_cuda(slow):
     """Whole without a GPU's tools: headers, launch bounds, no aliases."""
     made = program(BODY, random_plan(slow, 70, 40, 16, 3), "staged-gather", commit="atomics")

@@ -184,7 +184,7 @@ def test_too_little_shared_memory(plan):
             f"if (active) {{\n    {BARRIER}",
             {PARTED},
         ),
-        ("hierarchical", "= double(0);", "= h4[0];", {UNSET}),
+        ("hierarchical", "= (double)0;", "= h4[0];", {UNSET}),
         ("global-atomics", "MP_ADD(s5, p1_0, r7[0])", "s5[p1_0] += r7[0]", {RACE}),
         ("hierarchical", "int begin4 = 0", "int begin4 = 4", {"misaligned shared memory"}),
     ],

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <coroutine>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -28,6 +29,8 @@ using std::min;
 #define MP_BARRIER() co_yield __LINE__
 #define MP_SHARED(T, name, begin, size) const mp::Shared<T> name(begin, size, #name)
 #define MP_ADD(array, index, value) (array).add(index, value)
+#define MP_LOAD(n, into, array, index) mp::load<n>(into, array, index)
+#define MP_STORE(n, array, index, from) mp::store<n>(array, index, from)
 #define MP_EXPECT(condition) \
   if (!(condition)) mp::fail("wrong plan", #condition, -1)
 
@@ -95,8 +98,11 @@ struct In {
   const T* values;
   Index size;
   const char* name;
-  T operator[](Index i) const {
+  void check(Index i) const {
     if (i < 0 || i >= size) fail("out of bounds", name, i);
+  }
+  T operator[](Index i) const {
+    check(i);
     return values[i];
   }
 };
@@ -127,6 +133,21 @@ struct Out {
     store(i, T(load(i, ATOMIC) + value), ATOMIC);
   }
 };
+
+// Values that lie together and are moved at once: their place must be a multiple of their size.
+template <int N, class T, class Array>
+static void load(T* into, const Array& array, Index index) {
+  array.check(index);
+  if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
+  for (int k = 0; k < N; ++k) into[k] = array[index + k];
+}
+
+template <int N, class T, class Array>
+static void store(const Array& array, Index index, const T* from) {
+  array.check(index);
+  if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
+  for (int k = 0; k < N; ++k) array[index + k] = from[k];
+}
 
 struct Arena {
   std::vector<unsigned char> bytes;

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -64,17 +64,34 @@ def run_checked(program: Program, /, **arrays: Any) -> None:
     -----
     Building takes a second or two, once a text and process; a run some microseconds an element.
     """
-    given = dict(program.arrays)
-    given |= {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
+    dats = {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
+    _check_alignment(program, dats)
     slots = {f"partial{i}": program.slots[i] for i in program.reduced}
     partial = {name: np.zeros(s.dim * program.parts, s.dtype) for name, s in slots.items()}
-    call = _built(_source(program))
-    for launch in program.launches:
-        message = _launch(call, program, launch, given | partial)
-        if message:
-            raise CheckError(message)
+    scratch = {name: _anything(*what) for name, what in program.scratch.items()}
+    for one in (program, *program.then):
+        call = _built(_source(one))
+        for launch in one.launches:
+            message = _launch(call, one, launch, {**one.arrays, **dats, **partial, **scratch})
+            if message:
+                raise CheckError(message)
     for i in program.reduced:
-        join(program.slots[i], given[f"s{i}"], partial[f"partial{i}"])
+        join(program.slots[i], dats[f"s{i}"], partial[f"partial{i}"])
+
+
+def _anything(dtype: np.dtype, size: int) -> NDArray:
+    """An array of values that no sum should contain."""
+    return np.full(size * dtype.itemsize, 0xA5, np.uint8).view(dtype)
+
+
+def _check_alignment(program: Program, dats: Mapping[str, NDArray]) -> None:
+    for i, wanted in enumerate(program.alignment):
+        array = dats[f"s{i}"]
+        if array.size and array.ctypes.data % wanted:
+            raise MeshprepError(
+                f"loop '{program.loop.name}': argument '{program.slots[i].name}' does not begin at "
+                f"a multiple of {wanted} bytes: copy it, or write the program with vectors=False"
+            )
 
 
 def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArray]) -> str:

@@ -16,6 +16,8 @@ typedef long long Index;
 #define MP_BARRIER() __syncthreads()
 #define MP_SHARED(T, name, begin, size) T* const name = reinterpret_cast<T*>(mp_shared + (begin))
 #define MP_ADD(array, index, value) mp_add(&(array)[index], value)
+#define MP_LOAD(n, into, array, index) mp_load<n>(into, (array) + (index))
+#define MP_STORE(n, array, index, from) mp_store<n>((array) + (index), from)
 #define MP_EXPECT(condition)
 
 extern __shared__ __align__(16) unsigned char mp_shared[];
@@ -27,4 +29,25 @@ __device__ __forceinline__ void mp_add(T* at, T value) {
 
 __device__ __forceinline__ void mp_add(long long* at, long long value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(at), (unsigned long long)value);
+}
+
+// Values that lie together and are moved at once.
+template <class T, int N>
+struct alignas(N * sizeof(T)) mp_pack {
+  T at[N];
+};
+
+template <int N, class T>
+__device__ __forceinline__ void mp_load(T* into, const T* from) {
+  const mp_pack<T, N> found = *reinterpret_cast<const mp_pack<T, N>*>(from);
+#pragma unroll
+  for (int k = 0; k < N; ++k) into[k] = found.at[k];
+}
+
+template <int N, class T>
+__device__ __forceinline__ void mp_store(T* to, const T* from) {
+  mp_pack<T, N> given;
+#pragma unroll
+  for (int k = 0; k < N; ++k) given.at[k] = from[k];
+  *reinterpret_cast<mp_pack<T, N>*>(to) = given;
 }

@@ -36,7 +36,7 @@ class Parameter:
 def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray | None) -> Arrays:
     """The arrays of the plan that the text names, by name. O(map entries x log).
 
-    ``order`` is the elements by colour where a launch holds one colour of the whole set.
+    ``order`` is the elements in the order in which threads take them, where that is another one.
     """
     found: Arrays = {}
     if variant is not None:
@@ -46,11 +46,18 @@ def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray | None) ->
     for i, name in enumerate(shape.loop.maps):
         rows = [r for r in shape.rows if r.table == f"m{i}"]
         if variant is not None and any(shape.uses_local(r) for r in rows):
-            found[f"local{i}"] = np.ascontiguousarray(variant.local[name])
+            found[f"local{i}"] = np.ascontiguousarray(_permuted(shape, variant.local[name], order))
         if any(shape.uses_map(r) for r in rows):
             # One column after the other, as the threads of a warp read them.
-            found[f"m{i}"] = np.ascontiguousarray(shape.plan.maps[name].table.T)
+            columns = _permuted(shape, shape.plan.maps[name].table.T, order)
+            found[f"m{i}"] = np.ascontiguousarray(columns)
+    if shape.strategy.permutes and "thread_colour" in found:
+        found["thread_colour"] = found["thread_colour"][order]
     return found
+
+
+def _permuted(shape: Shape, columns: NDArray, order: NDArray | None) -> NDArray:
+    return columns[:, order] if shape.strategy.permutes and order is not None else columns
 
 
 def parameters(shape: Shape, arrays: Arrays) -> tuple[Parameter, ...]:
@@ -63,6 +70,8 @@ def parameters(shape: Shape, arrays: Arrays) -> tuple[Parameter, ...]:
         for i, slot in enumerate(shape.slots)
     ]
     partial = [Parameter(f"partial{i}", "out", shape.c_type(i)) for i in shape.reduced]
+    if shape.strategy.adds == "apart":
+        partial += [Parameter(f"t{i}", "out", shape.c_type(i)) for i in shape.added]
     # A block knows where it ends; a launch of elements has to be told.
     ends = ["first"] if shape.strategy.blocks else ["first", "last"]
     ends += ["parts", "part"] if shape.reduced else []
@@ -98,13 +107,13 @@ def _staged_bytes(shape: Shape, variant: Variant) -> int:
 
 def _of_blocks(shape: Shape, v: Variant) -> Arrays:
     found: Arrays = {"block_order": v.block_order, "block_offset": v.block_offset}
-    if shape.strategy.adds == "colours" and shape.added:
+    if shape.strategy.adds == "colours" and shape.committed:
         found |= {"thread_colour": v.thread_colour, "thread_colours": v.thread_colours}
     for s in sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)}):
         staging = v.staging[shape.sets[s]]
         found[f"point_offset{s}"] = staging.point_offset
         found[f"points{s}"] = staging.points
-        if shape.roles and any(shape.set_of(i) == s for i in shape.added):
+        if shape.roles and any(shape.set_of(i) == s for i in shape.committed):
             found[f"role{s}"] = _roles(shape, v, s)
     for i in shape.gathered:
         found[f"gather_offset{i}"], found[f"gather{i}"] = _incidences(shape, v, i)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..errors import MeshprepError
 from ..loops import Loop
 from ..plan import LoopPlan, Variant
 from ..structure import check_loop, check_variant
-from . import text
+from . import second_step, text
 from .element import PythonKernel
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
 from .shape import Shape
@@ -91,6 +91,12 @@ class Program:
         ``dim`` times ``parts`` values, which the caller provides and joins.
     kernel : PythonKernel or None
         The function for one element where it is in Python: the text only declares it.
+    alignment : tuple of int
+        For each slot, the bytes that its array's address has to be a multiple of.
+    scratch : mapping of parameter name to (dtype, number of values)
+        Arrays that the caller provides, with nothing in particular in them.
+    then : tuple of Program
+        What is launched after: on the same dats and scratch, with arrays of its own.
     """
 
     loop: Loop
@@ -105,6 +111,9 @@ class Program:
     launches: tuple[Launch, ...]
     reduced: tuple[int, ...]
     kernel: PythonKernel | None = None
+    alignment: tuple[int, ...] = ()
+    scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
+    then: tuple[Program, ...] = ()
 
     @property
     def parts(self) -> int:
@@ -131,6 +140,7 @@ def program(
     variant: str | None = None,
     commit: str = "colours",
     threads: int = 256,
+    vectors: bool = True,
 ) -> Program:
     """Write the CUDA C of a loop.
 
@@ -144,7 +154,10 @@ def program(
         ``"hierarchical"``: thread colours in shared memory, with all indirect data staged, or
         increments only (``"hierarchical-inc"``) [S19]; ``"shared-atomics"``: atomics there;
         ``"staged-gather"``: threads leave what they add in shared memory, then one a point sums
-        [G10 section 10]. Without blocks: ``"global-atomics"``, ``"global-colouring"``.
+        [G10 section 10]; ``"block-permute"``: hierarchical, with the elements of a block by thread
+        colour [R14 7.1]. Without blocks: ``"global-atomics"``, ``"global-colouring"``,
+        ``"full-permute"`` (the same with maps in the order of the colours), ``"two-step"``
+        (a temporary array, and a second kernel that sums).
     layout : str or mapping of dat name to str
         ``"aos"`` or ``"soa"``, as for a ParLoop.
     variant : str or None
@@ -154,6 +167,9 @@ def program(
         or ``"atomics"``, one launch, where points of a single block are still written plainly.
     threads : int
         Threads of a block, for strategies without blocks; else as many as the plan's blocks need.
+    vectors : bool
+        Move up to 16 bytes of an AoS row at once, where its size is a multiple of them; arrays
+        must then begin at multiples of :attr:`Program.alignment`.
 
     Raises
     ------
@@ -173,11 +189,11 @@ def program(
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
     element = _element(function, plan, wanted, rows)
-    shape = Shape(plan, wanted, rows, chosen, commit, element.name, threads)
+    shape = Shape(plan, wanted, rows, chosen, commit, element.name, threads, vectors)
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
-    return Program(
+    first = Program(
         loop=plan.loop,
         name=text.NAME,
         text=f"{element.text}\n\n{text.text(shape, listed)}",
@@ -190,6 +206,29 @@ def program(
         launches=launches,
         reduced=shape.reduced,
         kernel=element if isinstance(element, PythonKernel) else None,
+        alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
+        scratch=second_step.scratch(shape),
+    )
+    sums = shape.added if shape.strategy.adds == "apart" else ()
+    return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
+
+
+def _sums(first: Program, shape: Shape, i: int) -> Program:
+    """The second step for one slot."""
+    arrays = second_step.sum_arrays(shape, i)
+    listed = second_step.sum_parameters(shape, i, arrays)
+    n_points = shape.plan.sizes[str(shape.slots[i].rows)]
+    body = second_step.sum_body(shape, i)
+    return replace(
+        first,
+        name=second_step.NAME,
+        text=text.kernel_text(second_step.NAME, shape, listed, body),
+        parameters=listed,
+        arrays=arrays,
+        shared_bytes=0,
+        launches=_nonempty(np.array([0, n_points]), shape.threads),
+        reduced=(),
+        kernel=None,
     )
 
 
@@ -208,13 +247,14 @@ def _element(
 
 
 def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tuple[Launch, ...]]:
-    """The order of the elements, where it is one by colour, and the launches."""
+    """The order of the elements, where it is another than theirs, and the launches."""
     n = shape.plan.sizes[shape.loop.over]
     if blocks is not None:
         ends = blocks.block_colour_offset
         if shape.commit == "atomics":
             ends = np.array([0, blocks.n_blocks])
-        return None, _nonempty(ends, 1)
+        order = _by_thread_colour(blocks) if shape.strategy.permutes else None
+        return order, _nonempty(ends, 1)
     if shape.strategy.adds != "plain":
         return None, _nonempty(np.array([0, n]), shape.threads)
     from ..cpu.colouring import colour_elements
@@ -222,6 +262,12 @@ def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tup
     colour = colour_elements(shape.plan)
     ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
     return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
+
+
+def _by_thread_colour(v: Variant) -> NDArray[np.int32]:
+    """The elements of each block by thread colour, so that a warp meets few of them."""
+    block = np.repeat(np.arange(v.n_blocks), np.diff(v.block_offset))
+    return np.lexsort((v.thread_colour, block)).astype(np.int32)
 
 
 def _nonempty(ends: NDArray, each: int) -> tuple[Launch, ...]:

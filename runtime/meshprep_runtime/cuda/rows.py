@@ -21,27 +21,27 @@ def declare(shape: Shape) -> Lines:
 def find_points(shape: Shape) -> Lines:
     """Where an element's points lie: in the block's shared memory, or among all points."""
     local = [
-        f"{local_name(r)} = local{number_of(r)}[{r.column} * size + e];"
+        f"{local_name(r)} = local{number_of(r)}[{r.column} * size + {shape.place}];"
         for r in unique(shape, shape.uses_local)
     ]
     mapped = [
-        f"const Index {point_name(r)} = {r.table}[{r.column} * size + e];"
+        f"const Index {point_name(r)} = {r.table}[{r.column} * size + {shape.place}];"
         for r in unique(shape, shape.uses_map)
     ]
     return local + mapped
 
 
-def load(shape: Shape) -> Lines:
-    """The rows' values, from shared or global memory."""
+def load(shape: Shape, wanted: Callable[[Row], bool]) -> Lines:
+    """The wanted rows' values, from shared or global memory."""
     lines = []
     for n, row in numbered(shape):
-        if row.adds or row.reduces:
+        if row.adds or row.reduces or not wanted(row):
+            continue
+        if not shape.uses_local(row):
+            lines += from_global(shape, row, point_name(row), f"r{n}")
             continue
         for k in range(row.dim):
-            if shape.uses_local(row):
-                value = in_shared(shape, int(row.array[1:]), k, local_name(row))
-            else:
-                value = f"{row.array}[{in_global(shape, row, point_name(row), k)}]"
+            value = in_shared(shape, int(row.array[1:]), k, local_name(row))
             lines.append(f"r{n}[{k}] = {value};")
     return lines
 
@@ -54,10 +54,50 @@ def call(shape: Shape) -> Lines:
 def store_direct(shape: Shape) -> Lines:
     """Rows of the element itself go back."""
     return [
-        f"{row.array}[{in_global(shape, row, 'e', k)}] = r{n}[{k}];"
+        line
         for n, row in numbered(shape)
         if row.stored and row.table is None
-        for k in range(row.dim)
+        for line in to_global(shape, row, "e", f"r{n}")
+    ]
+
+
+def from_global(shape: Shape, row: Row, point: str, into: str) -> Lines:
+    """The values of a point into an array of registers."""
+    width = shape.width(int(row.array[1:]))
+    if width == 1:
+        ats = [(k, in_global(shape, row, point, k)) for k in range(row.dim)]
+        return [f"{into}[{k}] = {row.array}[{at}];" for k, at in ats]
+    return [
+        f"MP_LOAD({width}, {into} + {k}, {row.array}, {in_global(shape, row, point, k)});"
+        for k in range(0, row.dim, width)
+    ]
+
+
+def to_global(shape: Shape, row: Row, point: str, values: str) -> Lines:
+    """The values of an array of registers to a point."""
+    width = shape.width(int(row.array[1:]))
+    if width == 1:
+        ats = [(k, in_global(shape, row, point, k)) for k in range(row.dim)]
+        return [f"{row.array}[{at}] = {values}[{k}];" for k, at in ats]
+    return [
+        f"MP_STORE({width}, {row.array}, {in_global(shape, row, point, k)}, {values} + {k});"
+        for k in range(0, row.dim, width)
+    ]
+
+
+def add_to_global(shape: Shape, row: Row, point: str, values: Sequence[str]) -> Lines:
+    """Values are added to a point, which no other thread has at the time."""
+    i = int(row.array[1:])
+    if shape.width(i) == 1:
+        ats = [in_global(shape, row, point, k) for k in range(row.dim)]
+        return [f"{row.array}[{at}] += {v};" for at, v in zip(ats, values, strict=True)]
+    return [
+        "{",
+        *indent([f"{shape.c_type(i)} sum[{row.dim}];"]),
+        *indent(from_global(shape, row, point, "sum")),
+        *indent([f"sum[{k}] += {value};" for k, value in enumerate(values)]),
+        *indent(to_global(shape, row, point, "sum")),
+        "}",
     ]
 
 

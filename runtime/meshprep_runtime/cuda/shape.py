@@ -24,13 +24,17 @@ C_TYPES = {
     "u8": "unsigned long long",
 }
 
+# Values that CUDA moves at once.
+WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
     """A loop, a strategy and layouts, as the writer of the text wants them.
 
     In the text ``s0`` is the dat of slot 0, ``h0`` its values in shared memory, ``m0`` the first
-    map, ``points0`` the staging list of the first to-set, ``r0`` the first row of the kernel.
+    map, ``points0`` the staging list of the first to-set, ``r0`` the first row of the kernel,
+    ``t0`` the temporary array for what is added to slot 0.
     """
 
     plan: LoopPlan
@@ -40,6 +44,7 @@ class Shape:
     commit: str
     function: str
     threads: int
+    vectors: bool = True
 
     @property
     def loop(self) -> Loop:
@@ -70,6 +75,20 @@ class Shape:
         return tuple(i for i in range(len(self.slots)) if any(r.adds for r in self.rows_to(i)))
 
     @cached_property
+    def turned(self) -> tuple[int, ...]:
+        """Slots that elements write through maps without adding: one after the other, in turns."""
+        return tuple(
+            i
+            for i in range(len(self.slots))
+            if any(r.table is not None and r.stored and not r.adds for r in self.rows_to(i))
+        )
+
+    @cached_property
+    def committed(self) -> tuple[int, ...]:
+        """Slots that are written through maps, in their order."""
+        return tuple(sorted(self.added + self.turned))
+
+    @cached_property
     def reduced(self) -> tuple[int, ...]:
         """Slots of globals that elements add to, lower or raise."""
         wanted = [s.rows is None and s.written for s in self.slots]
@@ -96,7 +115,20 @@ class Shape:
         """True for rows found in global memory, by the map itself."""
         if row.table is None or self.uses_local(row):
             return False
-        return not (row.adds and self.gathered)
+        return not (row.adds and self.strategy.adds in ("gather", "apart"))
+
+    @property
+    def place(self) -> str:
+        """Where maps and colours of an element lie."""
+        return "place" if self.strategy.permutes else "e"
+
+    def width(self, slot: int) -> int:
+        """How many values of a dat are moved at once: up to 16 bytes that lie together."""
+        found = self.slots[slot]
+        if not self.vectors or found.rows is None or found.soa:
+            return 1
+        fits = [w for w in WIDTHS if found.dim % w == 0 and w * found.dtype.itemsize <= MOST_BYTES]
+        return max(fits, default=1)
 
     def c_type(self, slot: int) -> str:
         """The type of a dat in C."""
@@ -107,7 +139,7 @@ class Shape:
             return False
         if self.slots[slot].access is Access.READ:
             return self.strategy.stages_reads
-        return self.strategy.adds != "gather" and slot in self.added
+        return slot in self.turned or (self.strategy.adds != "gather" and slot in self.added)
 
     def _some_unwritten(self) -> bool:
         written = self.loop.conflict_columns

@@ -22,17 +22,22 @@ class Strategy:
     adds : str
         How increments of two threads are kept apart. In blocks, in shared memory: ``"colours"``
         (one thread colour after the other), ``"atomics"``, ``"gather"`` (each thread leaves its
-        own, then one thread a point sums). Without blocks, in global memory: ``"atomics"``, or
-        ``"plain"`` where a launch holds one colour of the whole set.
+        own, then one thread a point sums). Without blocks, in global memory: ``"atomics"``,
+        ``"plain"`` where a launch holds one colour of the whole set, or ``"apart"``: each thread
+        leaves its own in a temporary array, which a second kernel sums at each point.
     blocks : bool
         Thread blocks are blocks of the plan.
     stages_reads : bool
         What is read through maps is staged in shared memory, too.
+    permutes : bool
+        Maps and colours lie in the order in which threads take the elements: by thread colour in
+        each block, or by colour of the whole set.
     """
 
     adds: str
     blocks: bool = True
     stages_reads: bool = False
+    permutes: bool = False
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -40,18 +45,26 @@ STRATEGIES: dict[str, Strategy] = {
     "hierarchical-inc": Strategy("colours"),
     "shared-atomics": Strategy("atomics"),
     "staged-gather": Strategy("gather"),
+    "block-permute": Strategy("colours", stages_reads=True, permutes=True),
     "global-atomics": Strategy("atomics", blocks=False),
     "global-colouring": Strategy("plain", blocks=False),
+    "full-permute": Strategy("plain", blocks=False, permutes=True),
+    "two-step": Strategy("apart", blocks=False),
 }
+# Where only one element at a time has a point.
+ONE_AT_A_TIME = ("colours", "plain")
 
 
 def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
     """Why the text of a strategy cannot be written for a loop, or None."""
+    chosen = STRATEGIES[strategy]
+    alone = chosen.adds in ONE_AT_A_TIME and not (chosen.blocks and commit == "atomics")
     for arg in loop.args:
-        if arg.conflicts and arg.access is not Access.INC and strategy != "global-colouring":
+        if arg.conflicts and arg.access is not Access.INC and not alone:
+            names = [n for n, s in STRATEGIES.items() if s.adds in ONE_AT_A_TIME]
             return (
-                f"argument '{arg.name}' is {arg.access} through a map, "
-                "which only 'global-colouring' runs"
+                f"argument '{arg.name}' is {arg.access} through a map, which takes commit "
+                f"'colours' and one of {', '.join(names)}"
             )
     for arg in loop.args:
         small = np.dtype(arg.dtype) not in [np.dtype(t) for t in ATOMIC_TYPES]

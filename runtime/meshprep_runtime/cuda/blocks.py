@@ -1,0 +1,252 @@
+"""The body of a kernel whose thread blocks are blocks of the plan [S19, G10 section 10].
+
+Stage, compute, add up in shared memory, commit.
+"""
+
+from __future__ import annotations
+
+from .reductions import begin, fold
+from .rows import (
+    Lines,
+    add_to_global,
+    adding,
+    call,
+    declare,
+    find_points,
+    from_global,
+    in_global,
+    in_shared,
+    indent,
+    load,
+    local_name,
+    numbered,
+    over_points,
+    store_direct,
+    to_global,
+    unique,
+    used_sets,
+)
+from .shape import Shape
+
+
+def in_blocks(shape: Shape) -> Lines:
+    """The whole body."""
+    takes_turns = shape.strategy.adds == "colours" and bool(shape.committed)
+    keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
+    return [
+        *_open(shape),
+        *_stage(shape),
+        "const bool active = MP_THREAD < count;",
+        *_element(shape),
+        *declare(shape),
+        *begin(shape),
+        *(f"int {local_name(r)} = 0;" for r in unique(shape, shape.uses_local)),
+        *(["int colour = -1;"] if takes_turns else []),
+        "if (active) {",
+        *([f"  colour = thread_colour[{shape.place}];"] if takes_turns else []),
+        *indent(_before(shape)),
+        "}",
+        *(keep[shape.strategy.adds](shape) if shape.committed else []),
+        *_commit(shape),
+        *fold(shape),
+    ]
+
+
+def _open(shape: Shape) -> Lines:
+    """The block, its points and its shared memory."""
+    return [
+        "const int block = block_order[first + MP_BLOCK];",
+        "const Index begin = block_offset[block];",
+        "const int count = (int)(block_offset[block + 1] - begin);",
+        "MP_EXPECT(count <= MP_THREADS);",
+        *_open_sets(shape),
+        *_open_shared(shape),
+    ]
+
+
+def _element(shape: Shape) -> Lines:
+    if not shape.strategy.permutes:
+        return ["const Index e = begin + MP_THREAD;"]
+    return ["const Index place = begin + MP_THREAD;", "const Index e = active ? order[place] : 0;"]
+
+
+def _before(shape: Shape) -> Lines:
+    """What an element does before turns are taken: all, where it waits for no other one."""
+    if not shape.turned:
+        first = load(shape, lambda row: True)
+        return [*find_points(shape), *first, *call(shape), *store_direct(shape)]
+    waits = {f"s{i}" for i in shape.turned}
+    return [*find_points(shape), *load(shape, lambda row: row.array not in waits)]
+
+
+def _open_sets(shape: Shape) -> Lines:
+    lines = []
+    for s in used_sets(shape):
+        lines += [
+            f"const Index from{s} = point_offset{s}[block];",
+            f"const int many{s} = (int)(point_offset{s}[block + 1] - from{s});",
+        ]
+    return lines
+
+
+def _open_shared(shape: Shape) -> Lines:
+    """The arrays in shared memory, one behind the other; wide types first keeps them aligned."""
+    lines, begin = [], "0"
+    for i in (*shape.staged, *shape.gathered):
+        dim, c_type = shape.slots[i].dim, shape.c_type(i)
+        size = f"{dim} * many{shape.set_of(i)}"
+        if i in shape.gathered:
+            size = f"{dim * adding(shape, i)} * count"
+        lines += [
+            f"const int begin{i} = {begin};",
+            f"MP_SHARED({c_type}, h{i}, begin{i}, {size});",
+        ]
+        begin = f"begin{i} + (int)sizeof({c_type}) * {size}"
+    return lines
+
+
+def _stage(shape: Shape) -> Lines:
+    lines = []
+    for s in sorted({shape.set_of(i) for i in shape.staged}):
+        mine = [i for i in shape.staged if shape.set_of(i) == s]
+        point = [f"const Index p = points{s}[from{s} + i];"]
+        inside = [line for i in mine for line in _stage_slot(shape, i, s)]
+        zeros_only = all(i in shape.added for i in mine)
+        lines += [*over_points(s), *indent([*([] if zeros_only else point), *inside]), "}"]
+    return [*lines, "MP_BARRIER();"] if lines else []
+
+
+def _stage_slot(shape: Shape, i: int, s: int) -> Lines:
+    """One point's values of a dat."""
+    slot, c_type = shape.slots[i], shape.c_type(i)
+    ats = [in_shared(shape, i, k, "i") for k in range(slot.dim)]
+    if i in shape.added:
+        return [f"{at} = ({c_type})0;" for at in ats]
+    row = shape.rows_to(i)[0]
+    if shape.width(i) == 1:
+        lines = [f"{at} = s{i}[{in_global(shape, row, 'p', k)}];" for k, at in enumerate(ats)]
+    else:
+        lines = [
+            f"{c_type} v{i}[{slot.dim}];",
+            *from_global(shape, row, "p", f"v{i}"),
+            *(f"{at} = v{i}[{k}];" for k, at in enumerate(ats)),
+        ]
+    # What another block may be writing is left alone.
+    guarded = i in shape.turned and shape.roles
+    return [f"if (role{s}[from{s} + i]) {{", *indent(lines), "}"] if guarded else lines
+
+
+def _by_colour(shape: Shape) -> Lines:
+    return [
+        "const int colours = thread_colours[block];",
+        "MP_EXPECT(colour < colours);",
+        "for (int c = 0; c < colours; ++c) {",
+        "  if (colour == c) {",
+        *indent(indent(_in_turn(shape))),
+        *indent(indent(_add(shape, "{at} += {value};"))),
+        "  }",
+        "  MP_BARRIER();",
+        "}",
+    ]
+
+
+def _in_turn(shape: Shape) -> Lines:
+    """An element that must see what those before it wrote."""
+    if not shape.turned:
+        return []
+    waits = {f"s{i}" for i in shape.turned}
+    stored = [
+        f"{in_shared(shape, int(row.array[1:]), k, local_name(row))} = r{n}[{k}];"
+        for n, row in numbered(shape)
+        if row.array in waits
+        for k in range(row.dim)
+    ]
+    first = load(shape, lambda row: row.array in waits)
+    return [*first, *call(shape), *store_direct(shape), *stored]
+
+
+def _add_atomically(shape: Shape) -> Lines:
+    added = _add(shape, "MP_ADD({array}, {index}, {value});")
+    return ["if (active) {", *indent(added), "}", "MP_BARRIER();"]
+
+
+def _add(shape: Shape, form: str) -> Lines:
+    lines = []
+    for n, row in numbered(shape):
+        if row.adds:
+            i = int(row.array[1:])
+            for k in range(row.dim):
+                at = in_shared(shape, i, k, local_name(row))
+                index = at[at.index("[") + 1 : -1]
+                lines.append(form.format(at=at, array=f"h{i}", index=index, value=f"r{n}[{k}]"))
+    return lines
+
+
+def _leave(shape: Shape) -> Lines:
+    """Each thread leaves what it adds at a place of its own [G10 section 10]."""
+    inside = []
+    for i in shape.gathered:
+        mine = [n for n, r in numbered(shape) if r.array == f"s{i}" and r.adds]
+        for j, n in enumerate(mine):
+            for k in range(shape.slots[i].dim):
+                at = f"{k * len(mine) + j} * count + MP_THREAD"
+                inside.append(f"h{i}[{at}] = r{n}[{k}];")
+    return ["if (active) {", *indent(inside), "}", "MP_BARRIER();"]
+
+
+def _commit(shape: Shape) -> Lines:
+    lines = []
+    for s in sorted({shape.set_of(i) for i in shape.committed}):
+        mine = [i for i in shape.committed if shape.set_of(i) == s]
+        inside = [f"const Index p = points{s}[from{s} + i];"]
+        inside += [line for i in mine if i in shape.gathered for line in _sum(shape, i, s)]
+        plain = [line for i in mine for line in _commit_plainly(shape, i)]
+        if shape.commit == "atomics":
+            shared = [line for i in mine for line in _commit_atomically(shape, i)]
+            inside += [f"const int role = role{s}[from{s} + i];", "if (role == 1) {"]
+            inside += [*indent(plain), "} else if (role == 2) {", *indent(shared), "}"]
+        elif shape.roles:
+            inside += [f"if (role{s}[from{s} + i]) {{", *indent(plain), "}"]
+        else:
+            inside += plain
+        lines += [*over_points(s), *indent(inside), "}"]
+    return lines
+
+
+def _sum(shape: Shape, i: int, s: int) -> Lines:
+    """What the threads of the block left for one point."""
+    dim, many = shape.slots[i].dim, adding(shape, i)
+    start = f"gather_offset{i}[from{s} + i]"
+    return [
+        f"{shape.c_type(i)} t{i}[{dim}] = {{}};",
+        f"for (Index g = {start}; g < gather_offset{i}[from{s} + i + 1]; ++g) {{",
+        f"  const int left = gather{i}[g];",
+        *(f"  t{i}[{k}] += h{i}[{k * many} * count + left];" for k in range(dim)),
+        "}",
+    ]
+
+
+def _commit_plainly(shape: Shape, i: int) -> Lines:
+    row, values = shape.rows_to(i)[0], _values(shape, i)
+    if i in shape.added:
+        return add_to_global(shape, row, "p", values)
+    listed = ", ".join(values)
+    return [
+        f"const {shape.c_type(i)} v{i}[{row.dim}] = {{{listed}}};",
+        *to_global(shape, row, "p", f"v{i}"),
+    ]
+
+
+def _commit_atomically(shape: Shape, i: int) -> Lines:
+    row = shape.rows_to(i)[0]
+    ats = [in_global(shape, row, "p", k) for k in range(row.dim)]
+    pairs = zip(ats, _values(shape, i), strict=True)
+    return [f"MP_ADD(s{i}, {at}, {value});" for at, value in pairs]
+
+
+def _values(shape: Shape, i: int) -> list[str]:
+    """What a block has for its point ``i``."""
+    dim = shape.slots[i].dim
+    if i in shape.gathered:
+        return [f"t{i}[{k}]" for k in range(dim)]
+    return [in_shared(shape, i, k, "i") for k in range(dim)]

@@ -1,0 +1,107 @@
+"""Rows of several values, moved at once where they lie together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError
+from meshprep_runtime.cuda import STRATEGIES, program
+from meshprep_runtime.cuda.checked import CheckError, run_checked
+
+ROWS = Loop(
+    "rows",
+    "elements",
+    (
+        Arg("d", Access.RW, 4, "f8"),
+        Arg("x", Access.READ, 6, "f4", "elements->points", (1, 0)),
+        Arg("u", Access.READ, 3, "f8", "elements->points", (0,)),
+        Arg("s", Access.READ, 16, "u1"),
+        Arg("a", Access.INC, 4, "i4", "elements->points", (0, 1)),
+        Arg("b", Access.INC, 2, "f8", "elements->points", (1,)),
+        Arg("c", Access.READ, 2, "f8", is_global=True),
+    ),
+)
+
+
+def body(d, x1, x0, u, s, a0, a1, b, c):
+    for k in range(4):
+        a0[k] += int(x1[k + 2]) + s[4 * k]
+        a1[k] -= int(x0[k])
+        d[k] += u[0] * c[1]
+    b[0] += u[1] + c[0]
+    b[1] += u[2] * d[3]
+
+
+@pytest.fixture(scope="module")
+def plan(slow):
+    rng = np.random.default_rng(4)
+    near = np.clip(np.arange(70)[:, None] // 2 + rng.integers(-3, 4, (70, 2)), 0, 39)
+    sizes = {"elements": 70, "points": 40}
+    return slow.plan(sizes, {"elements->points": near}, [ROWS], (16,))["rows"]
+
+
+def arrays(plan):
+    rng = np.random.default_rng(5)
+    found = {}
+    for arg in ROWS.args:
+        rows = () if arg.is_global else (plan.sizes["elements" if arg.map is None else "points"],)
+        found[arg.name] = rng.integers(0, 9, (*rows, arg.dim)).astype(arg.dtype)
+    return found
+
+
+def expected(plan, given):
+    out = {k: v.copy() for k, v in given.items()}
+    points = plan.maps["elements->points"].table
+    x, u, c = (given[k] for k in "xuc")
+    np.add.at(out["a"], points[:, 0], (x[points[:, 1], 2:] + given["s"][:, ::4]).astype("i4"))
+    np.subtract.at(out["a"], points[:, 1], x[points[:, 0], :4].astype("i4"))
+    out["d"] += (u[points[:, 0], 0] * c[1])[:, None]
+    np.add.at(out["b"][:, 0], points[:, 1], u[points[:, 0], 1] + c[0])
+    np.add.at(out["b"][:, 1], points[:, 1], u[points[:, 0], 2] * out["d"][:, 3])
+    return out
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_same_sums(strategy, plan):
+    ours = arrays(plan)
+    theirs = expected(plan, ours)
+    run_checked(program(body, plan, strategy, threads=32), **ours)
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+def test_what_is_moved_at_once(plan):
+    made = program(body, plan)
+    # d 2 x f8, x 2 x f4, u one by one, s 16 x u1, a 4 x i4, b 2 x f8, the global one by one.
+    assert made.alignment == (16, 8, 8, 16, 16, 16, 8)
+    assert "MP_LOAD(2, v1 + 4, s1, p * 6 + 4);" in made.text
+    assert "MP_STORE(4, s4, p * 4 + 0, sum + 0);" in made.text
+    assert "MP_LOAD(16, r4 + 0, s3, e * 16 + 0);" in made.text
+    soa = program(body, plan, layout="soa")
+    assert soa.alignment == (8, 4, 8, 1, 4, 8, 8)
+    assert "MP_LOAD(" not in soa.text
+    plain = program(body, plan, vectors=False)
+    assert plain.alignment == soa.alignment
+    assert "MP_LOAD(" not in plain.text
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_arrays_have_to_begin_at_multiples(plan):
+    made, ours = program(body, plan), arrays(plan)
+    raw = np.zeros(ours["d"].size + 4)
+    begin = int(raw.ctypes.data % 16 == 0)
+    shifted = raw[begin : begin + ours["d"].size].reshape(-1, 4)
+    assert shifted.ctypes.data % 16 == 8
+    shifted[:] = ours["d"]
+    given = {**ours, "d": shifted}
+    theirs = expected(plan, given)
+    with pytest.raises(MeshprepError, match="'d' does not begin at a multiple of 16 bytes: copy"):
+        run_checked(made, **given)
+    # The check inside the run finds it, too.
+    with pytest.raises(CheckError, match="misaligned: d, index"):
+        run_checked(replace(made, alignment=()), **given)
+    assert np.array_equal(shifted, ours["d"])
+    run_checked(program(body, plan, vectors=False), **given)
+    assert np.array_equal(shifted, theirs["d"])
