@@ -8,7 +8,7 @@ from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out, random_pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
+from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
 from meshprep_runtime.cuda.checked import run_checked
 
