@@ -50,7 +50,12 @@ def loop_of(plan, **options):
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize(
     ("strategy", "commit"),
-    [("hierarchical", "colours"), ("staged-gather", "atomics"), ("global-colouring", "colours")],
+    [
+        ("hierarchical", "colours"),
+        ("staged-gather", "atomics"),
+        ("full-permute", "colours"),
+        ("two-step", "colours"),
+    ],
 )
 @pytest.mark.parametrize("leave", [(), GLOBALS], ids=["all on the device", "globals on the host"])
 def test_exactly_the_sums_of_numpy(strategy, commit, graph, leave, plan, device):
@@ -64,8 +69,11 @@ def test_exactly_the_sums_of_numpy(strategy, commit, graph, leave, plan, device)
     check(ours, laid_out(theirs, LAYOUT))
     # The loop's launches, and one for each reduction; a graph replays the first call's.
     made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT, threads=32)
-    assert device.launched == (0 if graph else 2 * (len(made.launches) + 3))
-    assert device.loaded == ["meshprep_loop", *["meshprep_join"] * 3]
+    launches = sum(len(one.launches) for one in (made, *made.then))
+    assert device.launched == (0 if graph else 2 * (launches + 3))
+    names = ["meshprep_loop", *["meshprep_sum"] * len(made.then), *["meshprep_join"] * 3]
+    assert device.loaded == names
+    assert len(made.then) == (2 if strategy == "two-step" else 0)
 
 
 def test_other_arrays_and_the_first_again(plan, device):
@@ -248,6 +256,22 @@ def test_read_only_and_misplaced(plan, device):
     loop(**ours)
 
 
+def test_rows_loaded_at_once_begin_at_multiples(plan, device):
+    given = arrays(plan)
+    ours = uploaded(device, given)
+    # Pairs of i8 in one piece: 16 bytes, but this array begins 8 bytes later.
+    longer = device.array(np.concatenate([[0], given["d"].ravel()]))
+    ours["d"].memory = longer.memory
+    ours["d"].told = {"data": (longer.memory.pointer + 8, False)}
+    loop = loop_of(plan, layout={})
+    with pytest.raises(MeshprepError, match="'d' does not begin at a multiple of 16 bytes, which"):
+        loop(**ours)
+    assert device.launched == 0
+    ours["d"] = device.array(given["d"])
+    loop(**ours)
+    check(ours, expected(plan, given))
+
+
 def test_arrays_of_another_device(plan, device):
     other = EmulatedDevice(number=1)
     ours = uploaded(other, laid_out(arrays(plan), LAYOUT))
@@ -288,8 +312,8 @@ def test_words_for_one_side_only(plan, device):
     def sums(w, d, x2, x0, c, a0, a1, b, total, least, most):
         pass
 
-    with pytest.raises(MeshprepError, match="'two-step' is not for a GPU: use auto, hierarchical"):
-        loop_of(plan, strategy="two-step")
+    with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, hierarchic"):
+        loop_of(plan, strategy="sequential")
     with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, h"):
         ParLoop(sums, plan, strategy="sequential", layout=LAYOUT, cuda=BODY)(**ours)
     with pytest.raises(MeshprepError, match="its kernel is in CUDA C, for a GPU, but no ar"):

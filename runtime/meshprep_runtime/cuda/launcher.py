@@ -48,21 +48,19 @@ class Launcher:
         self.device = device
         self.name = program.loop.name
         self._slots = program.slots
+        self._alignment = program.alignment
         self._graph = graph
         self._lock = threading.Lock()
         self._stream = device.stream()
-        main = _Step(device.load(program), program.parameters, program.launches)
         joins = [join_program(program, i) for i in program.reduced if program.launches]
-        self._steps = [
-            main,
-            *(_Step(device.load(j), j.parameters, j.launches) for j in joins),
-        ]
+        self._steps = [_step(one, device) for one in (program, *program.then, *joins)]
         self._numbers = {**program.sizes, "parts": program.parts}
-        self._own = {name: device.upload(a) for name, a in program.arrays.items()}
-        for i in program.reduced:
-            slot = program.slots[i]
-            none = np.zeros(slot.dim * program.parts, slot.dtype)
-            self._own[f"partial{i}"] = device.upload(none)
+        slots = {f"partial{i}": program.slots[i] for i in program.reduced}
+        sizes = {name: (s.dtype, s.dim * program.parts) for name, s in slots.items()}
+        self._own = {
+            name: device.upload(np.zeros(size, dtype))
+            for name, (dtype, size) in {**sizes, **program.scratch}.items()
+        }
         # Globals of the host have a place here, and constants what stands in it.
         self._globals: dict[int, Memory] = {}
         self._constants: dict[int, bytes] = {}
@@ -113,6 +111,7 @@ class Launcher:
         return found
 
     def _bind(self, given: Sequence[Given]) -> _Bound:
+        self._check_alignment(given)
         places = {name: memory.pointer for name, memory in self._own.items()}
         for i, one in enumerate(given):
             places[f"s{i}"] = self._globals[i].pointer if one.host is not None else one.pointer
@@ -120,20 +119,35 @@ class Launcher:
         run = self.device.record(calls) if self._graph else None
         return _Bound(self.device, tuple(calls), run)
 
+    def _check_alignment(self, given: Sequence[Given]) -> None:
+        for slot, wanted, one in zip(self._slots, self._alignment, given, strict=True):
+            if one.host is None and one.nbytes and one.pointer % wanted:
+                raise MeshprepError(
+                    f"loop '{self.name}': argument '{slot.name}' does not begin at a multiple of "
+                    f"{wanted} bytes, which its rows are loaded by: pass a copy of it"
+                )
+
+
+def _step(program: Program, device: Device) -> _Step:
+    own = {name: device.upload(a) for name, a in program.arrays.items()}
+    return _Step(device.load(program), own, program.parameters, program.launches)
+
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A kernel and its launches."""
+    """A kernel, the arrays of the plan that it alone reads, and its launches."""
 
     kernel: Kernel
+    own: Mapping[str, Memory]
     parameters: tuple[Parameter, ...]
     launches: tuple[Launch, ...]
 
     def calls(self, places: Mapping[str, int], numbers: Mapping[str, int]) -> list[Call]:
         """Its launches with these addresses."""
         made = []
+        own = {name: memory.pointer for name, memory in self.own.items()}
         for launch in self.launches:
-            known = {**places, **numbers}
+            known = {**places, **own, **numbers}
             known |= {"first": launch.first, "last": launch.last, "part": launch.part}
             arguments = [known[p.name] for p in self.parameters]
             made.append(self.kernel.prepare(launch.blocks, arguments))
