@@ -1,0 +1,112 @@
+"""The five kernels, from Python, in the CUDA text of every strategy: numbers, and registers."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from kernels import airfoil, bookleaf, lulesh, miniaero, volna
+from meshprep_runtime import MissingPackageError
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, program
+from meshprep_runtime.cuda.checked import run_checked
+from meshprep_runtime.cuda.nvrtc import compile_program
+
+KERNELS = {
+    "airfoil": (airfoil.res_calc, "box", {"nx": 9, "ny": 7, "type": "quad"}),
+    "volna": (volna.space_discretization, "delaunay2d", {"cells": 150}),
+    "bookleaf": (bookleaf.getacc_scatter, "box", {"nx": 9, "ny": 7, "type": "quad"}),
+    "lulesh": (lulesh.integrate_stress, "box", {"nx": 4, "ny": 4, "nz": 3, "type": "hexahedron"}),
+    "miniaero": (
+        miniaero.compute_face_flux,
+        *("box", {"nx": 4, "ny": 3, "nz": 3, "type": "hexahedron"}),
+    ),
+}
+# Small, so that a square root of what is extrapolated with them stays real.
+SMALL = ("gradient", "centre", "middle")
+WAYS = [
+    (name, commit)
+    for name, strategy in STRATEGIES.items()
+    for commit in (COMMITS if strategy.blocks else COMMITS[:1])
+]
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def case(request, prepared):
+    """A kernel and its plan in blocks of 40, as two warps take them."""
+    kernel, kind, options = KERNELS[request.param]
+    plan = prepared(request.param, kind, **options).plan[kernel.__name__]
+    return kernel, plan
+
+
+@pytest.fixture(scope="module")
+def large(prepared):
+    """The same in blocks of up to 512, which leave a thread 128 registers."""
+
+    def make(name):
+        kernel, kind, options = KERNELS[name]
+        return kernel, prepared(name, kind, block_size=512, **options).plan[kernel.__name__]
+
+    return make
+
+
+def arrays(made):
+    """From 1 to 2, or small."""
+    rng = np.random.default_rng(3)
+    return {
+        s.name: (0.1 * (s.name in SMALL) * rng.random(s.shape) + (s.name not in SMALL)
+                 * (1 + rng.random(s.shape))).astype(s.dtype)
+        for s in made.slots
+    }  # fmt: skip
+
+
+def in_python(kernel, plan, given):
+    """One element after the other, on rows that are views."""
+    for e in range(plan.sizes[plan.loop.over]):
+        rows = []
+        for arg in plan.loop.args:
+            array = given[arg.name]
+            if arg.map is None:
+                rows.append(array[e])
+            else:
+                rows += [array[plan.maps[arg.map].table[e, k]] for k in arg.index]
+        kernel(*rows)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_numbers_of_plain_python(strategy, case):
+    if shutil.which("g++") is None and "MESHPREP_REQUIRE_C" not in os.environ:
+        pytest.skip("no compiler 'g++' on this machine")
+    kernel, plan = case
+    made = program(kernel, plan, strategy, threads=64)
+    ours = arrays(made)
+    theirs = {k: v.copy() for k, v in ours.items()}
+    run_checked(made, **ours)
+    in_python(kernel, plan, theirs)
+    changed = 0
+    for slot in made.slots:
+        found, wanted = ours[slot.name], theirs[slot.name]
+        tolerance = 40 * np.finfo(slot.dtype).eps * np.abs(wanted).max()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance, err_msg=slot.name)
+        changed += not np.array_equal(wanted, arrays(made)[slot.name])
+    assert changed == sum(slot.written for slot in made.slots)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_register_is_spilled(name, large):
+    """Every strategy and commit; `make bench-registers` has older devices and SoA."""
+    kernel, plan = large(name)
+    spilled = {}
+    for strategy, commit in WAYS:
+        made = program(kernel, plan, strategy, commit=commit, threads=512)
+        for one in (made, *made.then):
+            try:
+                found = compile_program(one)
+            except MissingPackageError as error:
+                if "MESHPREP_REQUIRE_C" in os.environ:
+                    raise
+                pytest.skip(str(error))
+            assert 0 < found.registers <= 128
+            if found.spilled:
+                spilled[strategy, commit, one.name] = found.spilled
+    assert spilled == {}
