@@ -179,6 +179,12 @@ def test_what_does_not_compile_is_one_line(slow, compiled):
             with pytest.raises(MeshprepError, match=words) as found:
                 run()
             assert "\n" not in str(found.value)
+
+    def floors(w, v):
+        v[0] = np.floor(w[0])
+
+    with pytest.raises(MeshprepError, match=r"'floors' uses np\.floor, which numba-cuda does not"):
+        compiled(program(floors, plan, "global-atomics"))
     with pytest.raises(MeshprepError, match="has 1 parameters, but loop 'l' hands it 2: w, v"):
         program(calls_helper, plan)
     with pytest.raises(MeshprepError, match="architecture 'volta' is unknown"):

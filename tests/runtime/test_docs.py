@@ -36,20 +36,24 @@ def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-def test_the_cuda_of_the_python_page(slow, tmp_path, monkeypatch):
-    """All but the last lines, which need NVRTC."""
+@pytest.mark.parametrize("block", [0, 1])
+def test_the_cuda_of_the_python_page(block, slow, tmp_path, monkeypatch):
+    """The kernel in Python, and the one in CUDA C; all but the lines that need NVRTC."""
     (toml,) = blocks("solvers/python.md", "toml")
     flux = loop_from_dict("flux", tomllib.loads(toml)["loop"]["flux"], "heat.toml")
-    code, _ = blocks("solvers/python.md", "py")[0].split("from meshprep_runtime.cuda.nvrtc")
+    code, _, _ = blocks("solvers/python.md", "py")[block].partition("from meshprep_runtime.cuda.nv")
     grid = slow.quads(12, 10)
     monkeypatch.chdir(tmp_path)
     scope = {"plan": slow.plan(grid.sizes, grid.tables, [flux], (16,))}
     scope |= {"t": np.arange(120.0) ** 2, "r": np.zeros(120)}
+    kernels = next(b for b in blocks("solvers/python.md", "python") if "def flux" in b)
+    exec(kernels.partition("def update")[0], scope)
     exec(code, scope)
     left, right = grid.tables["edges->cells"].T
     f = scope["t"][right] - scope["t"][left]
     assert np.array_equal(scope["r"], np.bincount(left, f, 120) - np.bincount(right, f, 120))
-    assert "meshprep_loop(" in (tmp_path / "flux.cu").read_text()
+    if block:
+        assert "meshprep_loop(" in (tmp_path / "flux.cu").read_text()
 
 
 def test_the_seal_of_the_format_page(airfoil, tmp_path):

@@ -122,6 +122,12 @@ class PythonKernel:
         except MeshprepError:
             raise
         except Exception as error:  # numba's own and, for some bytecode, others.
+            unknown = re.search(r"<ufunc '(\w+)'>", str(error))
+            if unknown:
+                raise MeshprepError(
+                    f"kernel '{self.function.__name__}' uses np.{unknown[1]}, which numba-cuda does "
+                    "not have: use a function of math, or an operator"
+                ) from error
             raise compile_error(self.function, self.plan.loop, self.slots, error) from error
 
     def _on_device(self, capability: tuple[int, int]) -> bytes:
