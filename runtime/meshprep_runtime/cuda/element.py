@@ -125,8 +125,8 @@ class PythonKernel:
             unknown = re.search(r"<ufunc '(\w+)'>", str(error))
             if unknown:
                 raise MeshprepError(
-                    f"kernel '{self.function.__name__}' uses np.{unknown[1]}, which numba-cuda does "
-                    "not have: use a function of math, or an operator"
+                    f"kernel '{self.function.__name__}' uses np.{unknown[1]}, which numba-cuda "
+                    "does not have: use a function of math, or an operator"
                 ) from error
             raise compile_error(self.function, self.plan.loop, self.slots, error) from error
 
