@@ -34,6 +34,13 @@ class Numbering:
         self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
         self._settled = set(self._frozen)
 
+    def copy(self) -> Numbering:
+        """The same orderings, to be moved further without moving these."""
+        other = Numbering(self.mesh)
+        other._order = dict(self._order)
+        other._frozen, other._settled = set(self._frozen), set(self._settled)
+        return other
+
     def leaves(self, name: str) -> tuple[str, ...]:
         """The parts of a union set; the set itself where it has none."""
         self.mesh.size(name)

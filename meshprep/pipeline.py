@@ -1,7 +1,8 @@
 """The steps in their order: topology, locality, blocks, grouping, colours, plan; nothing else.
 
-``prepare`` is the one entrance. Every step is a function of arrays in a folder of its own; only
-this module, :mod:`locality` and :mod:`cutting` know them.
+``prepare`` is the entrance for one plan; ``order`` and ``cut_and_colour`` are its two halves, for
+those who make several plans of one order. Every step is a function of arrays in a folder of its
+own; only this module, :mod:`locality` and :mod:`cutting` know them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from . import metrics
 from .cutting import colour, cut
-from .locality import locality_metrics, order_for_locality
+from .locality import Lead, locality_metrics, order_for_locality
 from .loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from .mesh import Mesh
 from .numbering import Numbering
@@ -30,7 +31,16 @@ from .reorder import FOLLOW, propagate
 from .staging import StagingError
 from .topology import derive
 
-__all__ = ["STAGES", "Options", "Prepared", "plan_request_maps", "prepare"]
+__all__ = [
+    "STAGES",
+    "Options",
+    "Ordered",
+    "Prepared",
+    "cut_and_colour",
+    "order",
+    "plan_request_maps",
+    "prepare",
+]
 
 STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "renumbering")
 Progress = Callable[[float, int, str], None]
@@ -73,18 +83,69 @@ def prepare(
         On unknown names and on loops that do not fit the mesh.
     """
     options = options or Options()
+    ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
+    return Prepared(*_finish(mesh, cut_and_colour(ordered, options, progress)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """A mesh in its locality order, from which plans of several block sizes can be made.
+
+    ``seconds`` are those of the stages so far; ``baselines`` keeps the figures of input orders by
+    loop and block size, filled as plans are made.
+    """
+
+    mesh: Mesh
+    full: Mesh
+    specs: tuple[LoopSpec, ...]
+    numbering: Numbering
+    leads: tuple[Lead, ...]
+    seconds: Mapping[str, float]
+    baselines: dict[tuple[str, int], dict[str, Any] | None] = field(default_factory=dict)
+
+
+def order(
+    mesh: Mesh,
+    loops: Sequence[LoopRequest | str],
+    options: Options,
+    *,
+    keep_order: bool = False,
+    progress: Progress = lambda done, total, name: None,
+    derived: tuple[Mesh, list[LoopSpec]] | None = None,
+) -> Ordered:
+    """The first half of :func:`prepare`: topology and locality.
+
+    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops.
+    """
     clock = _Clock(progress)
     with clock.stage("topology"):
         requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
-        full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
+        full, specs = derived or plan_request_maps(mesh, requests or [default_request(mesh)])
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with clock.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         leads = order_for_locality(numbering, chosen)
+    return Ordered(mesh, full, tuple(specs), numbering, leads, clock.seconds)
+
+
+def cut_and_colour(
+    ordered: Ordered,
+    options: Options,
+    progress: Progress = lambda done, total, name: None,
+) -> Plan:
+    """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
+
+    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh.
+    """
+    clock, numbering, full = (
+        _Clock(progress, ordered.seconds),
+        ordered.numbering.copy(),
+        ordered.full,
+    )
     variants: dict[str, Variant] = {}
     notes: dict[str, Mapping[str, Any]] = {}
     # a loop without maps has no wish for the order of its set, and takes what the others leave
-    for spec in sorted(specs, key=lambda s: not s.loop.maps):
+    for spec in sorted(ordered.specs, key=lambda s: not s.loop.maps):
         own = options.for_loop(spec.options)
         start = time.perf_counter()
         with clock.stage("blocks and grouping"):
@@ -94,18 +155,19 @@ def prepare(
             variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
         notes[spec.loop.name] = {**blocks.notes, "seconds": seconds}
     with clock.stage("renumbering"):
-        numbering.follow(propagate(full, numbering.settled(), FOLLOW[chosen[0][1].target]))
-        locality = locality_metrics(numbering, leads)
-        plan = _assemble(mesh, numbering, specs, variants, options)
-        measured = _measure(full, plan, locality, notes) | {"seconds": clock.seconds}
-    return Prepared(*_finish(mesh, plan, measured))
+        target = options.for_loop(ordered.specs[0].options).target
+        numbering.follow(propagate(full, numbering.settled(), FOLLOW[target]))
+        locality = locality_metrics(numbering, ordered.leads)
+        plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
+        measured = _measure(ordered, plan, locality, notes) | {"seconds": clock.seconds}
+    return replace(plan, metrics=measured)
 
 
 class _Clock:
     """Tells the stages to the caller and adds up their seconds."""
 
-    def __init__(self, progress: Progress) -> None:
-        self.seconds = dict.fromkeys(STAGES, 0.0)
+    def __init__(self, progress: Progress, before: Mapping[str, float] | None = None) -> None:
+        self.seconds = dict.fromkeys(STAGES, 0.0) | dict(before or {})
         self._progress = progress
         self._now = STAGES[0]
 
@@ -181,16 +243,21 @@ def _derived_tags(
 
 
 def _measure(
-    full: Mesh, plan: Plan, locality: dict[str, Any] | None, notes: Mapping[str, Mapping[str, Any]]
+    ordered: Ordered,
+    plan: Plan,
+    locality: dict[str, Any] | None,
+    notes: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Figures of every loop: its input order cut into chunks, and the plan."""
     loops = {}
     for name, loop_plan in plan.loops.items():
         variant = loop_plan.variant()
-        maps = {m: full.map(m) for m in loop_plan.loop.maps}
-        before = _baseline(loop_plan.loop, maps, plan.sizes, variant.block_size)
+        key = (name, variant.block_size)
+        if key not in ordered.baselines:
+            maps = {m: ordered.full.map(m) for m in loop_plan.loop.maps}
+            ordered.baselines[key] = _baseline(loop_plan.loop, maps, plan.sizes, key[1])
         after = metrics.measure(loop_plan, variant) | {"partition": dict(notes[name])}
-        loops[name] = {variant.name: {"before": before, "after": after}}
+        loops[name] = {variant.name: {"before": ordered.baselines[key], "after": after}}
     return {"locality": locality, "loops": loops}
 
 
@@ -204,11 +271,11 @@ def _baseline(
         return None
 
 
-def _finish(mesh: Mesh, plan: Plan, measured: Mapping[str, Any]) -> tuple[Mesh, Plan]:
+def _finish(mesh: Mesh, plan: Plan) -> tuple[Mesh, Plan]:
     """Renumber what the file holds; its elements are then numbered 1..n in the new order."""
     ordering = {name: plan.ordering[name] for name in mesh.sets}
     moved = {name for name, order in ordering.items() if not order.is_identity}
     kept = [d for d in mesh.dats if d.name != "label" or d.set not in moved]
     bare = Mesh(mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras)
     new = bare.renumber(ordering)
-    return new, replace(plan, mesh_hash=new.content_hash(), metrics=measured)
+    return new, replace(plan, mesh_hash=new.content_hash())

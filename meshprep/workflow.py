@@ -20,7 +20,11 @@ from .io.registry import Format, find
 from .loops import LoopRequest, default_request
 from .mesh import Mesh
 from .pipeline import STAGES, Options, plan_request_maps, prepare
+from .report.cost import Assumed
+from .report.files import Files, write_files
 from .report.orders import localities
+from .report.placing import NamedMesh, bare
+from .sweep import Swept, Way, sweep
 
 Progress = Callable[[float, int, str], None]
 
@@ -109,6 +113,53 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
         plan = _with_sets(done.plan, job, mesh)
         plan.save(staged[-1])
     return Done(plan, job.outputs, notes)
+
+
+@dataclass(frozen=True)
+class SweepJob:
+    """What to read, the plans to make and compare, and what to write of the comparison."""
+
+    mesh: Path
+    ways: tuple[Way, ...]
+    requests: tuple[LoopRequest, ...] = ()
+    options: Options = field(default_factory=Options)
+    assumed: Assumed = field(default_factory=Assumed)
+    files: Files = field(default_factory=Files)
+    declared: Mapping[str, str] = field(default_factory=dict)
+    input_format: str | None = None
+    dimension: int | None = None
+
+
+def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> Swept:
+    """Read once, make every plan, compare them, and write the page if it is asked for.
+
+    Raises
+    ------
+    MeshprepError
+        On bad input, outputs that exist, and where no plan could be made.
+    """
+    find(io.FORMATS, job.mesh, job.input_format)
+    job.files.check([job.mesh])
+    total = len(job.ways) + 1 + len(job.files.outputs)
+    progress(0, total, "reading")
+    sets = job.declared or None
+    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=sets)
+    swept = sweep(
+        mesh,
+        job.requests,
+        job.ways,
+        job.options,
+        assumed=job.assumed,
+        progress=lambda done, n, name: progress(done + 1, total, name),
+    )
+    meshes = [NamedMesh(str(job.mesh), bare(mesh))]
+    write_files(
+        swept.comparison,
+        job.files,
+        lambda done, n, name: progress(len(job.ways) + done, total, name),
+        meshes=meshes,
+    )
+    return swept
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import apply, check, generate, info, loops, plan, reorder, report, restore, tune
+from . import apply, check, generate, info, loops, plan, reorder, report, restore, sweep, tune
 from .stopping import stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -29,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (reorder, plan, loops, check, report, tune, info, apply, restore, generate):
+for command in (reorder, plan, loops, check, report, sweep, tune, info, apply, restore, generate):
     app.command(command.__name__.rpartition(".")[2])(command.run)
 
 

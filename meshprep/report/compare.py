@@ -20,7 +20,7 @@ from .orders import localities, order_comparison, order_tables
 from .table import Table, figure
 from .verdict import against_metis, repayment, verdict
 
-LEGEND = "* the best of the row"
+LEGEND, LEGEND_COLUMNS = "* the best of the row", "* the best of the column"
 
 
 # Plans beside each other beyond which a table has a line a plan instead of a column.
@@ -37,10 +37,10 @@ def plan_table(plan: Plan, assumed: Assumed | None = None) -> list[Table]:
 class Column:
     """One variant of one loop in one plan: what stands in one column of a comparison.
 
-    ``way`` tells plans of one partitioner apart: by the order of points where that differs, else
-    by the file. ``after`` also holds ``cost``: the seconds of preparation, the milliseconds that a
-    call saves and the calls that repay. ``price`` is the same in words, and ``peer`` what METIS
-    needs for the same, where a plan by METIS is compared too.
+    ``way`` tells plans of one partitioner apart: by options or the order of points where these
+    differ, else by the file. ``after`` also holds ``cost``: the seconds of preparation, the
+    milliseconds that a call saves and the calls that repay. ``price`` is the same in words, and
+    ``peer`` what METIS needs for the same, where a plan by METIS is compared too.
     """
 
     plan: str
@@ -51,6 +51,12 @@ class Column:
     price: str = ""
     peer: str = ""
     way: str = ""
+
+    @property
+    def label(self) -> str:
+        """Plan, partitioner and variant, none twice."""
+        how = f"{self.after['partitioner']} {self.variant}"
+        return self.plan if self.plan.endswith(how) else f"{self.plan} {how}".strip()
 
     @property
     def verdict(self) -> str:
@@ -81,10 +87,15 @@ class Comparison:
         ]
         loops = list(dict.fromkeys(column.loop for column in found))
         found.sort(key=lambda column: loops.index(column.loop))
-        methods = {n: _method(p) for n, p in zip(self.names, self.plans, strict=True)}
+        plans = dict(zip(self.names, self.plans, strict=True))
+        ways = [
+            way
+            for loop in loops
+            for way in _ways([column for column in found if column.loop == loop], plans)
+        ]
         return [
-            replace(column, peer=_peer(column, found), way=_way(column, found, methods))
-            for column in found
+            replace(column, peer=_peer(column, found), way=way)
+            for column, way in zip(found, ways, strict=True)
         ]
 
     def verdicts(self) -> list[dict[str, str]]:
@@ -133,7 +144,8 @@ class Comparison:
         """The figures of the order of points."""
         if len(self.plans) == 1:
             return [t for one in localities(self.plans[0]) for t in order_tables(one)]
-        return order_comparison(self.names, self.plans)
+        found = order_comparison(self.names, self.plans)
+        return [t.turned() for t in found] if len(self.plans) > MOST_COLUMNS else found
 
     def loop_tables(self, columns: Sequence[Column]) -> list[Table]:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
@@ -154,11 +166,19 @@ class Comparison:
         what = f"loop {column.loop}, variant {column.variant}"
         return f"{what}: {n:,} elements, blocks of {size} at most"
 
-    def lines(self) -> list[str]:
-        """The verdicts as lines of text, and what the star means where there is one."""
+    def lines(self, only: str | None = None) -> list[str]:
+        """The verdicts as lines of text, and what the star means where there is one.
+
+        ``only`` names the plan to speak of; None for all.
+        """
         starred = any(table.best for table in self.tables())
-        found = [f"{c.plan}, loop {c.loop} {c.variant}: {c.verdict}" for c in self.columns()]
-        return [*found, *([LEGEND] if starred else [])]
+        found = [
+            f"{c.plan}, loop {c.loop} {c.variant}: {c.verdict}"
+            for c in self.columns()
+            if only in (None, c.plan)
+        ]
+        many = any(len(group) > MOST_COLUMNS for group in self.by_loop())
+        return [*found, *([LEGEND_COLUMNS if many else LEGEND] if starred else [])]
 
     def by_loop(self) -> Iterator[list[Column]]:
         """The columns of each loop."""
@@ -222,16 +242,35 @@ def _method(plan: Plan) -> str:
     return str(first.get("method", "")) if first.get("applied") else "input"
 
 
-def _way(column: Column, among: Sequence[Column], methods: Mapping[str, str]) -> str:
-    way = methods[column.plan] if len(set(methods.values())) > 1 else ""
-    alike = [
-        c
-        for c in among
-        if (c.loop, c.after["partitioner"], c.after["block_size"])
-        == (column.loop, column.after["partitioner"], column.after["block_size"])
-        and (not way or methods[c.plan] == way)
-    ]
-    return column.plan if len(alike) > 1 else way
+def _lead(plan: Plan) -> str:
+    """The partitioner of the first loop, which gives the others their order."""
+    loops = plan.metrics.get("loops", {})
+    sides = next((s for variants in loops.values() for s in variants.values()), None)
+    return str(sides["after"]["partitioner"]) if sides else ""
+
+
+def _told(plan: Plan) -> str:
+    """The options of the partitioner, as a person would type them."""
+    given = plan.options.get("partition_options") or {}
+    return " ".join(f"{name}={value}" for name, value in given.items())
+
+
+def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
+    """What sets the columns of one loop apart that have one partitioner and block size.
+
+    The least of: nothing, options, order, partitioner of the first loop, these together, the file.
+    """
+    parts = [(_told(p), _method(p), _lead(p)) for p in (plans[column.plan] for column in columns)]
+    chosen: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
+    for these in chosen:
+        ways = [" ".join(filter(None, (part[i] for i in these))) for part in parts]
+        keys = [
+            (way, c.after["partitioner"], c.after["block_size"])
+            for way, c in zip(ways, columns, strict=True)
+        ]
+        if len(set(keys)) == len(keys):
+            return ways
+    return [column.plan for column in columns]
 
 
 def _peer(column: Column, among: Sequence[Column]) -> str:
@@ -260,7 +299,7 @@ def _before_after(title: str, figures: Sequence[Figure], column: Column) -> Tabl
 
 def _side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     """A column a plan with ``before -> after``; the best is the best after."""
-    header = [f"{c.plan} {c.after['partitioner']} {c.variant}" for c in columns]
+    header = [c.label for c in columns]
     rows, best = [], set()
     for i, row in enumerate(figures):
         after = [row.find(c.after) for c in columns]
@@ -274,22 +313,24 @@ def _side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table
 def _line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     """A line a plan with what sets plans apart, after; the best of each column."""
     chosen = [row for row in figures if row.short]
-    before = columns[0].before
     values = [[row.find(c.after) for row in chosen] for c in columns]
     best = {
         (i, 1 + j)
         for j, row in enumerate(chosen)
         for i in best_of([line[j] for line in values], row.better)
     }
-    rows = [
-        (f"{c.plan} {c.after['partitioner']} {c.variant}".strip(), *map(figure, line))
-        for c, line in zip(columns, values, strict=True)
-    ]
-    if before is not None:
-        name = f"input order, blocks of {before['block_size']}"
+    rows = [(c.label, *map(figure, line)) for c, line in zip(columns, values, strict=True)]
+    for before in _inputs(columns):
+        name = f"input order s{before['block_size']}"
         rows.append((name, *(figure(row.find(before)) for row in chosen)))
     header = ("after", *(row.short for row in chosen))
     return Table(f"loop {columns[0].loop}", header, rows, frozenset(best))
+
+
+def _inputs(columns: Sequence[Column]) -> list[Values]:
+    """The input order cut into every block size, ascending."""
+    found = {c.before["block_size"]: c.before for c in columns if c.before is not None}
+    return [found[size] for size in sorted(found)]
 
 
 def _arrow(before: float | int | None, after: float | int | None) -> str:
@@ -315,13 +356,12 @@ def _records(columns: Sequence[Column], figures: Sequence[Figure]) -> Iterator[d
 
 
 def _seconds(names: Sequence[str], plans: Sequence[Plan]) -> Table:
-    """What preparing cost."""
-    stages = dict.fromkeys(s for p in plans for s in p.metrics.get("seconds", {}))
-    rows = [
-        (stage, *(figure(p.metrics.get("seconds", {}).get(stage)) for p in plans))
-        for stage in stages
-    ]
-    totals = [sum(p.metrics.get("seconds", {}).values()) for p in plans]
+    """What preparing cost; the best is the least in all."""
+    seconds = [p.metrics.get("seconds", {}) for p in plans]
+    stages = list(dict.fromkeys(stage for one in seconds for stage in one))
+    rows = [(stage, *(figure(one.get(stage)) for one in seconds)) for stage in stages]
+    totals = [sum(one.values()) for one in seconds]
     rows.append(("all", *map(figure, totals)))
-    best = {(len(rows) - 1, 1 + j) for j in best_of(totals, -1)}
-    return Table("seconds of preparation", ("", *names), rows, frozenset(best))
+    best = frozenset((len(rows) - 1, 1 + j) for j in best_of(totals, -1))
+    table = Table("seconds of preparation", ("", *names), rows, best)
+    return table.turned() if len(plans) > MOST_COLUMNS else table

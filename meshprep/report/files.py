@@ -68,8 +68,12 @@ def write_files(
     comparison: Comparison,
     files: Files,
     progress: Progress = lambda done, total, name: None,
+    *,
+    meshes: Sequence[NamedMesh] = (),
 ) -> list[Path]:
     """Write what ``files`` names; all files appear together, or none.
+
+    ``meshes`` are at hand already; those of ``files.meshes`` are read.
 
     Raises
     ------
@@ -80,18 +84,19 @@ def write_files(
     if not files.outputs:
         return []
     total = 1 + len(files.outputs)
-    progress(0, total, "reading meshes")
-    meshes = read_meshes(files.meshes, comparison.plans)
+    if files.meshes:
+        progress(0, total, "reading meshes")
+    known = [*meshes, *read_meshes(files.meshes, comparison.plans)]
     with together(files.outputs) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
         for done, (target, path) in enumerate(paths.items(), start=1):
             progress(done, total, f"writing {target.name}")
             if target is files.html:
-                path.write_text(html_report(comparison, meshes), encoding="utf-8")
+                path.write_text(html_report(comparison, known), encoding="utf-8")
             elif target is files.png:
-                path.write_bytes(_picture(*_first(comparison, files, meshes)))
+                path.write_bytes(_picture(*_first(comparison, files, known)))
             else:
-                write_vtu(*_first(comparison, files, meshes), path)
+                write_vtu(*_first(comparison, files, known), path)
     return files.outputs
 
 

@@ -31,6 +31,12 @@ class Table:
             for i, row in enumerate(self.rows)
         ]
 
+    def turned(self) -> Table:
+        """Rows as columns: for tables with more columns than a page is wide."""
+        columns = list(zip(self.header, *self.rows, strict=True))
+        best = frozenset((column - 1, row + 1) for row, column in self.best)
+        return Table(self.title, columns[0], columns[1:], best)
+
     def html(self) -> str:
         """The table as HTML, the best cells bold, arrows as such."""
         head = "".join(f"<th>{escape(text)}</th>" for text in self.header)

@@ -1,0 +1,95 @@
+"""``meshprep sweep``: many plans of one mesh, and one comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import console, options
+
+
+def run(
+    mesh: options.MeshFile,
+    block_sizes: Annotated[
+        str,
+        typer.Option(
+            "--block-sizes", help="64:1024 doubles, 128:512:64 steps, 256,448 lists; or all three."
+        ),
+    ] = "64:1024",
+    partitioners: Annotated[
+        str,
+        typer.Option(
+            "--partitioners", help="As NAME or NAME:OPTION=VALUE:..., with commas between."
+        ),
+    ] = "blocks,metis,contiguous",
+    orders: Annotated[
+        str, typer.Option("--orders", help="Locality orders, with commas between.")
+    ] = "gps",
+    loop: options.LoopTexts = None,
+    loops: options.LoopsFile = None,
+    sets: options.Sets = None,
+    target: options.Target = "gpu",
+    seed: options.Seed = 0,
+    html: options.Html = None,
+    device: options.Device = "H200",
+    registers: options.Registers = 64,
+    bandwidth: options.Bandwidth = None,
+    measured: options.Measured = None,
+    input_format: options.Format = None,
+    dimension: options.Dimension = None,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+    as_csv: options.Csv = False,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make plans of every block size, partitioner and order asked for, and compare them."""
+    from meshprep import workflow
+    from meshprep.options import Options
+    from meshprep.report.files import Files
+    from meshprep.sweep import block_sizes as parsed
+    from meshprep.sweep import ways
+
+    options.refuse_both(as_json, as_csv)
+    options.set_threads(threads)
+    job = workflow.SweepJob(
+        mesh=mesh,
+        ways=tuple(ways(_words(orders), _words(partitioners), parsed(block_sizes))),
+        requests=tuple(options.requests(loop, loops)),
+        options=Options(target=target, seed=seed),
+        assumed=options.assumed(device, registers, bandwidth, measured),
+        files=Files(html=html, overwrite=force),
+        declared=options.declared(sets, loops),
+        input_format=input_format,
+        dimension=dimension,
+    )
+    watch = console.Stopwatch()
+    with console.progress(quiet) as report, console.told_of_compilation(quiet):
+        swept = workflow.run_sweep(job, report)
+    for name, reason in swept.failures:
+        console.note(f"no plan {name}: {reason}", quiet)
+    if as_json:
+        console.show_json(swept.to_dict())
+        return
+    console.show_comparison(swept.comparison, as_json=False, as_csv=as_csv, only=swept.best.name)
+    if not as_csv:
+        console.show(f"best by {swept.criterion}: {swept.best.name}")
+        console.show(f"to make it: {_command(mesh, swept.best, loop, loops)}")
+    done = f"{len(swept.comparison.plans)} plans in {watch}"
+    console.note(done if html is None else f"{done}, wrote {html}", quiet)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _command(mesh: Path, way: Any, loop: list[str] | None, loops: Path | None) -> str:
+    """What makes the best plan, and the mesh in its order."""
+    words = [f"meshprep reorder {mesh}"]
+    words += [f'--loop "{text}"' for text in loop or ()]
+    words += [f"--loops {loops}"] if loops else []
+    words += [f"--method {way.method} --partition {way.partitioner}"]
+    words += [f"--partition-option {name}={value}" for name, value in way.options.items()]
+    return " ".join([*words, f"--block-size {way.block_size}"])
