@@ -158,6 +158,7 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         job.files,
         lambda done, n, name: progress(len(job.ways) + done, total, name),
         meshes=meshes,
+        title=f"meshprep sweep: {len(swept.comparison.plans)} plans of {job.mesh.name}",
     )
     return swept
 

@@ -94,7 +94,7 @@ class Comparison:
             for way in _ways([column for column in found if column.loop == loop], plans)
         ]
         return [
-            replace(column, peer=_peer(column, found), way=way)
+            replace(column, peer=_peer(column, found, plans), way=way)
             for column, way in zip(found, ways, strict=True)
         ]
 
@@ -273,17 +273,23 @@ def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
     return [column.plan for column in columns]
 
 
-def _peer(column: Column, among: Sequence[Column]) -> str:
-    """What METIS needs for the same loop and block size; nothing where no plan by it is there."""
+def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) -> str:
+    """What METIS needs for the same loop and block size, of the same order if there is one.
+
+    Nothing where no plan by it is there.
+    """
     if column.after["partitioner"] == "metis" or column.after["reuse"] is None:
         return ""
-    for other in among:
-        same = other.loop == column.loop and all(
-            other.after[key] == column.after[key] for key in ("block_size", "accesses")
-        )
-        if same and other.after["partitioner"] == "metis":
-            return against_metis(column.after, other.after)
-    return ""
+    others = [
+        other
+        for other in among
+        if other.loop == column.loop
+        and other.after["partitioner"] == "metis"
+        and all(other.after[key] == column.after[key] for key in ("block_size", "accesses"))
+    ]
+    method = _method(plans[column.plan])
+    others.sort(key=lambda other: _method(plans[other.plan]) != method)
+    return against_metis(column.after, others[0].after) if others else ""
 
 
 def _before_after(title: str, figures: Sequence[Figure], column: Column) -> Table:

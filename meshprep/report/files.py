@@ -70,10 +70,11 @@ def write_files(
     progress: Progress = lambda done, total, name: None,
     *,
     meshes: Sequence[NamedMesh] = (),
+    title: str = "",
 ) -> list[Path]:
     """Write what ``files`` names; all files appear together, or none.
 
-    ``meshes`` are at hand already; those of ``files.meshes`` are read.
+    ``meshes`` are at hand already; those of ``files.meshes`` are read. ``title`` is the page's.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def write_files(
         for done, (target, path) in enumerate(paths.items(), start=1):
             progress(done, total, f"writing {target.name}")
             if target is files.html:
-                path.write_text(html_report(comparison, known), encoding="utf-8")
+                path.write_text(html_report(comparison, known, title=title), encoding="utf-8")
             elif target is files.png:
                 path.write_bytes(_picture(*_first(comparison, files, known)))
             else:

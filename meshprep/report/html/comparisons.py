@@ -34,7 +34,7 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
         return
     sizes = _series(columns, lambda v: float(v["block_size"]))
     colours = _series(columns, lambda v: float(v["thread_colours"]["mean"]))
-    y = linear_axis("reuse factor", [p[1] for s in sizes for p in s.points])
+    y = linear_axis("reuse factor", [p[1] for s in sizes for p in s.points], least=0.5)
     x = charts.block_size_axis([p[0] for s in sizes for p in s.points])
     title = "Reuse against block size"
     yield Figure(
@@ -44,7 +44,8 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
         charts.scatter(sizes, x, y, f"{title}: {_ends(sizes)}", joined=True),
         legend(sizes),
     )
-    x = linear_axis("thread colours of a block, mean", [p[0] for s in colours for p in s.points])
+    rounds = [p[0] for s in colours for p in s.points]
+    x = linear_axis("thread colours of a block, mean", rounds, least=1.0)
     title = "Reuse against thread colours"
     yield Figure(
         slug("loop", loop, "reuse", "thread", "colours"),

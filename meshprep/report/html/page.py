@@ -24,6 +24,8 @@ def html_report(
     comparison: Comparison,
     meshes: Sequence[NamedMesh] = (),
     progress: Progress = lambda done, total, name: None,
+    *,
+    title: str = "",
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
@@ -35,9 +37,12 @@ def html_report(
         of a plan is not among them, the page says so in place of its pictures.
     progress : callable
         Called with the loops done, their number and what comes next.
+    title : str
+        Of the page; without one it names the plans.
 
     O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
     """
+    title = title or _title(comparison)
     columns = comparison.columns()
     subjects = _subjects(comparison, columns)
     total = len(subjects) + 1
@@ -53,8 +58,8 @@ def html_report(
     ]
     others = _scrolled([*comparison.order_tables(), comparison.seconds_table()])
     body = [
-        _header(comparison, [*loops, *sections]),
-        _verdicts(columns),
+        _header(comparison, title, [*loops, *sections]),
+        _verdicts(_first_drawn(columns, subjects)),
         *(s.html() for s in loops),
         _left_out(len(subjects)),
         *(s.html() for s in sections),
@@ -66,7 +71,7 @@ def html_report(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-        f"<title>{escape(_title(comparison))}</title><style>{style}</style></head>"
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
@@ -86,18 +91,26 @@ def _title(comparison: Comparison) -> str:
     return f"meshprep report: {names}{f' and {more} more' if more > 0 else ''}"
 
 
-def _header(comparison: Comparison, sections: Sequence[Section]) -> str:
+def _header(comparison: Comparison, title: str, sections: Sequence[Section]) -> str:
     assumed = comparison.assumed
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
     when = f"Plans of {' to '.join(dict.fromkeys((made[0], made[-1])))}. " if made else ""
     links = "".join(f'<a href="#{s.id}">{escape(s.title)}</a>' for s in sections[:12])
     return (
-        f"<header><h1>{escape(_title(comparison))}</h1>"
+        f"<header><h1>{escape(title)}</h1>"
         f'<p class="soft">{escape(when)}Predictions are for {escape(assumed.device)} at '
         f"{assumed.gigabytes:,.0f} GB/s and {assumed.registers} registers a thread. "
         "Before is the input order cut into runs of block size.</p>"
         f"<nav>{links}</nav></header>"
     )
+
+
+def _first_drawn(columns: Sequence[Column], subjects: Sequence[Subject]) -> list[Column]:
+    """Those with pictures first, where there are more than are shown."""
+    if len(columns) <= MOST_VERDICTS:
+        return list(columns)
+    drawn = {subject.column.plan for subject in subjects}
+    return sorted(columns, key=lambda column: column.plan not in drawn)
 
 
 def _verdicts(columns: Sequence[Column]) -> str:

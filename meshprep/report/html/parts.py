@@ -73,13 +73,15 @@ class Section:
         return (
             f'<section id="{self.id}"><h2>{escape(self.title)}</h2>'
             f'<p class="soft">{escape(self.intro)}</p>'
-            f'<div class="{"beside" if self.beside else "stacked"}"><div>{self.tables}</div>'
-            f"<div>{rows}</div></div></section>"
+            f'<div class="{"beside" if self.beside else "stacked"}">'
+            + (f"<div>{self.tables}</div>" if self.tables else "")
+            + f"<div>{rows}</div></div></section>"
         )
 
     def _row(self, row: str) -> str:
         chosen = [f.html() for f in self.figures if f.row == row]
-        wide = "" if row == "chart" else " pictures three" if len(chosen) == 3 else " pictures"
+        wide = "" if row == "chart" else " pictures"
+        wide += {3: " three", 4: " four" if row == "chart" else ""}.get(len(chosen), "")
         return f'<div class="figures{wide}">{"".join(chosen)}</div>' if chosen else ""
 
 

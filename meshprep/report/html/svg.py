@@ -36,9 +36,21 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
 
-def linear_axis(label: str, values: Sequence[float], *, zero: bool = False, ticks: int = 5) -> Axis:
-    """An axis that holds all values, with round ticks; from 0 where asked."""
+def linear_axis(
+    label: str,
+    values: Sequence[float],
+    *,
+    zero: bool = False,
+    ticks: int = 5,
+    least: float = 0.0,
+) -> Axis:
+    """An axis that holds all values, with round ticks; from 0 where asked.
+
+    ``least`` is how long the axis is at least, so that little does not look like much.
+    """
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    short = max(0.0, least - (high - low)) / 2
+    low, high = low - short, high + short
     low = min(0.0, low) if zero else low
     if high <= low:
         low, high = (0.0, high) if zero and high > 0 else (low - 0.5, high + 0.5)
