@@ -92,13 +92,27 @@ def write_files(
         paths = dict(zip(files.outputs, staged, strict=True))
         for done, (target, path) in enumerate(paths.items(), start=1):
             progress(done, total, f"writing {target.name}")
-            if target is files.html:
-                path.write_text(html_report(comparison, known, title=title), encoding="utf-8")
-            elif target is files.png:
-                path.write_bytes(_picture(*_first(comparison, files, known)))
-            else:
-                write_vtu(*_first(comparison, files, known), path)
+            try:
+                _write(target, path, comparison, files, known, title)
+            except MeshprepError as error:
+                raise MeshprepError(str(error).replace(str(path), str(target))) from None
     return files.outputs
+
+
+def _write(
+    target: Path,
+    path: Path,
+    comparison: Comparison,
+    files: Files,
+    meshes: Sequence[NamedMesh],
+    title: str,
+) -> None:
+    if target == files.html:
+        path.write_text(html_report(comparison, meshes, title=title), encoding="utf-8")
+    elif target == files.png:
+        path.write_bytes(_picture(*_first(comparison, files, meshes)))
+    else:
+        write_vtu(*_first(comparison, files, meshes), path)
 
 
 def _first(

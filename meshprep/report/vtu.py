@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,14 +99,21 @@ def _slices(mesh: Mesh, over: str, parts: tuple[str, ...]) -> dict[str, slice]:
 def _whole(mesh: Mesh, what: str, rows: dict[str, slice], fields: dict[str, NDArray]) -> Mesh:
     """Nodes and the cells of the highest dimension, with the fields on what the loop runs over."""
     cells = mesh.sets["cells"]
-    parts = cells.parts or ("cells",)
-    chosen = list(rows) if what == "cells" else list(parts)
-    sets = [mesh.sets["nodes"], *(mesh.sets[p] for p in chosen)]
-    if cells.parts:
-        size = sum(mesh.size(p) for p in chosen)
-        sets.append(ElementSet("cells", size, parts=tuple(chosen)))
-    maps = [mesh.cell_map(p) for p in chosen]
-    dats = [Dat(name, of, v[where]) for of, where in rows.items() for name, v in fields.items()]
+    chosen = list(rows) if what == "cells" else list(cells.parts or ("cells",))
+    # one type of cells alone is the set itself
+    names = chosen if len(chosen) > 1 else ["cells"]
+    sets, maps = [mesh.sets["nodes"]], []
+    for old, name in zip(chosen, names, strict=True):
+        sets.append(replace(mesh.sets[old], name=name))
+        maps.append(SetMap(f"{name}->nodes", name, "nodes", mesh.cell_map(old).table))
+    if len(names) > 1:
+        sets.append(ElementSet("cells", sum(s.size for s in sets[1:]), parts=tuple(names)))
+    homes = dict(zip(chosen, names, strict=True)) | {"nodes": "nodes"}
+    dats = [
+        Dat(name, homes[of], values[where])
+        for of, where in rows.items()
+        for name, values in fields.items()
+    ]
     return Mesh(sets, maps, [_coordinates(mesh), *dats])
 
 

@@ -1,0 +1,129 @@
+"""``meshprep report`` and ``meshprep sweep`` as typed."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from meshprep_cli.main import main
+
+
+@pytest.fixture
+def plan(cli, mesh_file):
+    assert cli("reorder", mesh_file, "--block-size", 64, "-q")[0] == 0
+    return mesh_file.with_name("wing.plan.h5")
+
+
+def test_report_writes_its_files_and_says_so(cli, plan):
+    page = plan.with_name("r.html")
+    mesh = plan.with_name("wing.msh")
+    code, out, err = cli("report", plan, "--html", page, "--mesh", mesh)
+    assert code == 0
+    assert "reuse factor" in out
+    assert f"wrote {page}" in err
+    assert page.read_text().startswith("<!doctype html>")
+    code, _, err = cli("report", plan, "--html", page, "-q")
+    assert (code, "use --force" in err) == (2, True)
+    assert cli("report", plan, "--html", page, "--force", "-q")[0] == 0
+
+
+def test_report_predicts_for_the_device_that_is_named(cli, plan):
+    words = ("report", plan, "--device", "V100", "--registers", 40, "--json")
+    figures = {f["figure"]: f for f in json.loads(cli(*words)[1])["figures"]}
+    assert figures["occupancy on V100, 40 registers"]["after"] > 0
+    code, out, _ = cli("report", plan, "--measured", "edges->cells=2.5:1", "--bandwidth", 500)
+    assert code == 0
+    assert "as measured" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--device", "K80"), "device 'K80' is unknown: use P100"),
+        (("--measured", "edges->cells=2"), "must read LOOP=BEFORE:AFTER"),
+        (("--measured", "wheels=2:1"), "loop 'wheels' is unknown: use edges->cells"),
+        (("--loop", "edges->cells"), "name one of these"),
+        (("--vtu", "a.vtu"), "name its mesh with --mesh"),
+        (("--json", "--csv"), "exclude each other"),
+        (("--bandwidth", "0"), "bandwidth is 0.0 GB/s"),
+    ],
+)
+def test_report_refuses(cli, plan, words, said):
+    code, out, err = cli("report", plan, *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_loop_that_is_not_there(cli, plan):
+    target = plan.with_name("a.png")
+    mesh = plan.with_name("wing.msh")
+    code, _, err = cli("report", plan, "--png", target, "--mesh", mesh, "--loop", "wheels", "-q")
+    assert code == 2
+    assert "no loop 'wheels'" in err
+    assert not target.exists()
+
+
+SWEEP = ("--block-sizes", "32:64", "--partitioners", "blocks,contiguous", "-q")
+
+
+def test_sweep_prints_one_comparison_and_the_best(cli, mesh_file):
+    code, out, err = cli("sweep", mesh_file, *SWEEP)
+    assert (code, err) == (0, "")
+    assert out.count("gps blocks s") >= 4
+    best = json.loads(cli("sweep", mesh_file, *SWEEP, "--json")[1])["best"]
+    method, partitioner, size = best.split()
+    assert f"best by predicted memory time: {best}\n" in out
+    words = f"--method {method} --partition {partitioner} --block-size {size[1:]}"
+    assert f"to make it: meshprep reorder {mesh_file} {words}\n" in out
+    assert os.listdir(mesh_file.parent) == ["wing.msh"]
+
+
+def test_sweep_for_scripts(cli, mesh_file):
+    values = json.loads(cli("sweep", mesh_file, *SWEEP, "--json")[1])
+    assert len(values["plans"]) == 4
+    assert values["failures"] == []
+    rows = list(csv.DictReader(io.StringIO(cli("sweep", mesh_file, *SWEEP, "--csv")[1])))
+    assert len({row["plan"] for row in rows}) == 4
+    reuse = {row["plan"]: float(row["after"]) for row in rows if row["figure"] == "reuse factor"}
+    assert reuse["gps blocks s64"] > reuse["gps contiguous s32"]
+
+
+def test_sweep_as_a_page(cli, mesh_file):
+    page = mesh_file.with_name("s.html")
+    assert cli("sweep", mesh_file, *SWEEP, "--html", page)[0] == 0
+    text = page.read_text()
+    assert "4 plans of wing.msh" in text
+    assert len(re.findall(r'id="plan\d-edges-cells-s\d+-mesh-blocks"', text)) == 1
+
+
+def test_the_command_that_a_sweep_names_works(cli, mesh_file):
+    out = cli("sweep", mesh_file, *SWEEP, "--loop", "cells->nodes")[1]
+    (line,) = [x for x in out.splitlines() if x.startswith("to make it: ")]
+    words = [w.strip('"') for w in line.split()[4:]]
+    assert cli(*words, "-q")[0] == 0
+
+
+def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):
+    from meshprep import sweep
+
+    made = []
+
+    def slow(*args, **options):
+        made.append(True)
+        if len(made) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(*args, **options)
+
+    real = sweep.cut_and_colour
+    monkeypatch.setattr(sweep, "cut_and_colour", slow)
+    page = mesh_file.with_name("s.html")
+    code = main(["sweep", str(mesh_file), *SWEEP, "--html", str(page)])
+    assert code == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert len(made) == 2
+    assert os.listdir(mesh_file.parent) == ["wing.msh"]

@@ -1,0 +1,205 @@
+"""Pages, pictures and ParaView files of plans, and the errors on the way."""
+
+from __future__ import annotations
+
+import re
+
+import meshio
+import numpy as np
+import pytest
+
+from meshprep import Options, io, prepare
+from meshprep.generate import generate
+from meshprep.report import compare
+from meshprep.report.files import Files, write_files
+from meshprep.report.html import html_report
+from meshprep.report.placing import NamedMesh, block_values, mesh_of
+from meshprep.report.vtu import paraview_mesh
+from meshprep.topology import derive
+from meshprep_runtime.errors import MeshprepError
+
+KINDS = {
+    "triangles": ("delaunay2d", {"cells": 300}, ["edges->cells"]),
+    "cells": ("delaunay2d", {"cells": 300}, ["cells->nodes"]),
+    "boundary": ("delaunay2d", {"cells": 300}, ["boundary_edges->cells"]),
+    "tets": ("delaunay3d", {"cells": 300}, ["faces->cells"]),
+    "edges in space": ("delaunay3d", {"cells": 200}, ["edges->nodes"]),
+    "mixed": ("mixed3d", {"nx": 4, "ny": 4, "nz": 4}, ["faces->cells"]),
+    "mixed cells": ("mixed2d", {"nx": 6, "ny": 6}, ["quad->nodes"]),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def prepared(request):
+    kind, options, loops = KINDS[request.param]
+    mesh = generate(kind, **options)
+    return mesh, prepare(mesh, loops, Options(block_size=32)), loops[0]
+
+
+def _slow_values(plan, loop):
+    """What a plan says of each element, in the input's numbering, element by element."""
+    variant = plan[loop].variant()
+    order = plan.ordering[plan[loop].loop.over]
+    found = {}
+    colour_of = {}
+    for c in range(variant.n_block_colours):
+        start, stop = variant.block_colour_offset[c : c + 2]
+        colour_of |= {int(b): c for b in variant.block_order[start:stop]}
+    for b in range(variant.n_blocks):
+        rows = range(variant.block_offset[b], variant.block_offset[b + 1])
+        for new in rows:
+            points = [
+                {(m.to_set, int(p)) for e in rows for p in m.table[e]}
+                for m in plan[loop].maps.values()
+            ]
+            accesses = sum(len(rows) * m.arity for m in plan[loop].maps.values())
+            reuse = accesses / len(set().union(*points))
+            colours = (colour_of[b], int(variant.thread_colour[new]))
+            found[int(order.new_to_old[new])] = (b, *colours, new, reuse)
+    return found
+
+
+def test_a_paraview_file_holds_every_element_with_its_values(prepared, tmp_path):
+    mesh, done, loop = prepared
+    path = tmp_path / "a.vtu"
+    io.write(paraview_mesh(done.plan, loop, NamedMesh("x", mesh)), path)
+    found = meshio.read(path)
+    over = done.plan[loop].loop.over
+    parts = [f"{p}->nodes" for p in ("triangle_faces", "quad_faces")]
+    names = parts if over == "faces" and "cells->nodes" not in mesh.maps else [f"{over}->nodes"]
+    full = derive(mesh, [*(m for m in done.plan.maps if m.startswith(over)), *names])
+    corners = [set(row) for name in names for row in full.map(name).table.tolist()]
+    rows = [set(row) for block in found.cells for row in block.data.tolist()]
+    data = {k: np.concatenate(v) for k, v in found.cell_data.items()}
+    slow = _slow_values(done.plan, loop)
+    assert len(rows) == len(slow) == len(corners)
+    for i, row in enumerate(rows):
+        old = int(data["original_id"][i])
+        assert row == corners[old]
+        names = ("block", "block_colour", "thread_colour", "plan_id")
+        assert tuple(int(data[n][i]) for n in names) == slow[old][:4]
+        assert data["reuse"][i] == pytest.approx(slow[old][4])
+        assert data["input_block"][i] == old // 32
+    assert np.allclose(found.points[:, : mesh.coordinates.shape[1]], mesh.coordinates)
+
+
+def test_a_reordered_mesh_serves_as_well(prepared):
+    mesh, done, loop = prepared
+    named = [NamedMesh("new", done.mesh), NamedMesh("old", mesh)]
+    back = mesh_of(done.plan, named[:1])
+    assert back.name == "new"
+    assert back.mesh.content_hash() == mesh.content_hash()
+    one, two = (paraview_mesh(done.plan, loop, mesh_of(done.plan, [n])) for n in named)
+    for name in one.maps:
+        assert (one.map(name).table == two.map(name).table).all()
+    pages = [html_report(compare_one(done.plan), [n]) for n in named]
+    pictures = [re.findall(r"base64,([^\"]+)", page) for page in pages]
+    assert pictures[0] == pictures[1]
+    assert len(pictures[0]) >= 5
+
+
+def compare_one(plan):
+    from meshprep.report.compare import Comparison
+
+    return Comparison(("a.plan.h5",), (plan,))
+
+
+def test_nodes_carry_the_values_of_a_loop_over_nodes(tmp_path):
+    mesh = generate("delaunay2d", cells=200)
+    table = derive(mesh, ["edges->nodes"]).map("edges->nodes").table
+    from meshprep.mesh import SetMap
+
+    ring = np.stack([np.roll(table[:, 0], 1)[: mesh.size("nodes")]], axis=1)
+    own = mesh.with_(maps=[SetMap("nodes->cells", "nodes", "cells", ring % mesh.size("cells"))])
+    plan = prepare(own, ["nodes->cells"], Options(block_size=16)).plan
+    made = paraview_mesh(plan, "nodes->cells", NamedMesh("x", own))
+    path = tmp_path / "n.vtu"
+    io.write(made, path)
+    found = meshio.read(path).point_data
+    values = block_values(plan, "nodes->cells")
+    assert (found["block"] == values.block).all()
+    assert (found["plan_id"] == plan.ordering["nodes"].old_to_new).all()
+
+
+def test_all_files_at_once_or_none(prepared, tmp_path):
+    mesh, done, _ = prepared
+    plan, source = tmp_path / "a.plan.h5", tmp_path / "a.vtk"
+    done.plan.save(plan)
+    bare = [d for d in mesh.dats if d.name == "coordinates"]
+    kept = type(mesh)(mesh.sets.values(), mesh.maps.values(), bare)
+    meshio.write(source, _as_meshio(kept))
+    targets = [tmp_path / f"out.{kind}" for kind in ("html", "png", "vtu")]
+    files = Files(*targets, meshes=(source,))
+    files.check([plan])
+    steps = []
+    written = write_files(compare([plan]), files, lambda *step: steps.append(step))
+    assert written == targets
+    assert [s[0] for s in steps] == [0, 1, 2, 3]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        ["a.plan.h5", "a.vtk", "out.html", "out.png", "out.vtu"]
+    )
+    before = [t.read_bytes() for t in targets]
+    other = tmp_path / "other.vtk"
+    meshio.write(other, _as_meshio(generate("box", nx=2, ny=2, nz=2)))
+    wrong = Files(*targets, meshes=(other,), overwrite=True)
+    with pytest.raises(MeshprepError, match="another mesh than"):
+        write_files(compare([plan]), wrong)
+    assert [t.read_bytes() for t in targets] == before
+    with pytest.raises(MeshprepError, match="exists already"):
+        files.check([plan])
+
+
+def _as_meshio(mesh):
+    parts = mesh.sets["cells"].parts or ("cells",)
+    cells = [(mesh.sets[p].cell_type, mesh.cell_map(p).table) for p in parts]
+    xyz = mesh.coordinates
+    if xyz.shape[1] == 2:
+        xyz = np.column_stack([xyz, np.zeros(len(xyz))])
+    return meshio.Mesh(xyz, cells)
+
+
+def test_a_page_without_the_mesh_says_so():
+    plan = prepare(generate("delaunay2d", cells=100), ["edges->cells"]).plan
+    page = html_report(compare_one(plan))
+    assert "name its mesh with --mesh" in page
+    assert page.count("<figure") == page.count("<figcaption>")
+    ids = re.findall(r'id="([^"]+)"', page)
+    assert len(set(ids)) == len(ids)
+    other = [NamedMesh("box.msh", generate("box", nx=2, ny=2, nz=2))]
+    assert "made from another mesh than box.msh" in html_report(compare_one(plan), other)
+
+
+def test_plans_without_block_figures_say_so():
+    plan = prepare(generate("delaunay2d", cells=100), ["edges->cells"]).plan
+    for variants in plan.metrics["loops"].values():
+        for sides in variants.values():
+            for side in sides.values():
+                for name in ("histograms", "block_colour_sizes", "warp_efficiency", "traffic"):
+                    del side[name]
+    page = html_report(compare_one(plan))
+    assert page.count("make it anew with this meshprep") == 4
+
+
+def test_names_from_files_cannot_break_the_page():
+    from meshprep.report.compare import Comparison
+
+    plan = prepare(generate("delaunay2d", cells=100), ["edges->cells"]).plan
+    page = html_report(Comparison(('<script>alert("x")</script>.plan.h5',), (plan,)))
+    assert "<script" not in page
+    assert not re.search(r"https?://", page)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"html": "a.txt"}, r"name it \*.html"),
+        ({"png": "a.html"}, r"name it \*.png"),
+        ({"vtu": "a.vtk"}, r"name it \*.vtu"),
+        ({"png": "a.png"}, "name its mesh with --mesh"),
+        ({"html": "no/such/a.html"}, "does not exist"),
+    ],
+)
+def test_bad_targets_are_refused_before_any_work(values, said, tmp_path):
+    files = Files(**{k: tmp_path / v for k, v in values.items()})
+    with pytest.raises(MeshprepError, match=said):
+        files.check()
