@@ -36,7 +36,7 @@ format: env
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu airfoil launch model registers
+BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu airfoil launch model registers report
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
