@@ -1,6 +1,7 @@
 """Airfoil whole: the mesh, the plan, the five loops, two stages an iteration.
 
     python examples/airfoil.py --cells 720000 --iterations 1000
+    python examples/airfoil.py --device gpu
 
 Prints the root mean square of the change every 100 iterations, and the time of each loop.
 """
@@ -8,9 +9,11 @@ Prints the root mean square of the change every 100 iterations, and the time of 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,30 +21,50 @@ from kernels import airfoil as kernels
 from meshprep.generate import generate
 from meshprep.loops import read_requests
 from meshprep.pipeline import Options, Prepared, prepare
-from meshprep_runtime import ParLoop
+from meshprep_runtime import MeshprepError, ParLoop
+from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda.device import Device, current
 
+KERNELS = Path(__file__).parent / "kernels"
 LOOPS = ("save_soln", "adt_calc", "res_calc", "bres_calc", "update")
 
 
 class Airfoil:
-    """The state of the flow, in the numbering of a plan, and the loops that move it on."""
+    """The state of the flow, in the numbering of a plan, and the loops that move it on.
 
-    def __init__(self, prepared: Prepared, strategy: str = "auto") -> None:
+    With a device the arrays lie there, and the loops run their CUDA C (``kernels/airfoil.cu``).
+    """
+
+    def __init__(
+        self, prepared: Prepared, strategy: str = "auto", device: Device | None = None
+    ) -> None:
         plan = prepared.plan
         n = plan.sizes["cells"]
         self.n = n
-        self.dats = {
+        dats = {
             "x": coordinates(prepared),
             "q": np.tile(kernels.FREE_STREAM, (n, 1)),
             "qold": np.zeros((n, 4)),
             "adt": np.zeros(n),
             "res": np.zeros((n, 4)),
-            "rms": np.zeros(1),
             "bound": plan.tags["boundary_edges"]["physical"],
         }
+        put = np.asarray if device is None else device.array
+        self.dats: dict[str, Any] = {name: put(values) for name, values in dats.items()}
+        # The program looks at it after every stage, so it stays on the host.
+        self.dats["rms"] = np.zeros(1)
+        text = (KERNELS / "airfoil.cu").read_text(encoding="utf-8")
         self.loops = {
-            name: ParLoop(getattr(kernels, name), plan[name], strategy=strategy) for name in LOOPS
+            name: ParLoop(
+                getattr(kernels, name),
+                plan[name],
+                strategy=strategy,
+                cuda=DeviceFunction(name, text),
+            )
+            for name in LOOPS
         }
+        self._device = device
+        self._marks: list[tuple[str, Any, Any]] = []
         self.seconds = dict.fromkeys(LOOPS, 0.0)
         self._given = {
             name: {a.name: self.dats[a.name] for a in plan[name].loop.args} for name in LOOPS
@@ -55,12 +78,24 @@ class Airfoil:
                 self.dats["rms"][0] = 0.0
                 for name in LOOPS[1:]:
                     self._run(name)
+            self._add_up()
             yield float(np.sqrt(self.dats["rms"][0] / self.n))
 
     def _run(self, name: str) -> None:
-        start = time.perf_counter()
+        if self._device is not None:
+            start = self._device.mark()
+            self.loops[name](**self._given[name])
+            self._marks.append((name, start, self._device.mark()))
+            return
+        begin = time.perf_counter()
         self.loops[name](**self._given[name])
-        self.seconds[name] += time.perf_counter() - start
+        self.seconds[name] += time.perf_counter() - begin
+
+    def _add_up(self) -> None:
+        """What the device's clock says of the loops since the last time."""
+        for name, start, end in self._marks:
+            self.seconds[name] += self._device.seconds(start, end)
+        self._marks.clear()
 
 
 def coordinates(prepared: Prepared) -> np.ndarray:
@@ -68,11 +103,11 @@ def coordinates(prepared: Prepared) -> np.ndarray:
     return np.round(prepared.mesh.coordinates[:, :2], 6)
 
 
-def prepared_airfoil(cells: int, block_size: int = 4096) -> Prepared:
+def prepared_airfoil(cells: int, block_size: int = 4096, target: str = "cpu") -> Prepared:
     """The mesh in a better order, with the plan of all five loops."""
-    loops = read_requests(Path(__file__).parent / "kernels" / "airfoil.toml")
+    loops = read_requests(KERNELS / "airfoil.toml")
     mesh = generate("airfoil", cells=cells)
-    return prepare(mesh, loops, Options(block_size=block_size, target="cpu"))
+    return prepare(mesh, loops, Options(block_size=block_size, target=target))
 
 
 def main() -> None:
@@ -81,8 +116,17 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=720_000)
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--strategy", default="auto")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU")
     given = parser.parse_args()
-    flow = Airfoil(prepared_airfoil(given.cells), given.strategy)
+    gpu = given.device == "gpu"
+    try:
+        device = current() if gpu else None
+    except MeshprepError as error:
+        sys.exit(f"error: {error}")
+    size = given.block_size or (256 if gpu else 4096)
+    prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu")
+    flow = Airfoil(prepared, given.strategy, device)
     for i, rms in enumerate(flow.steps(given.iterations), start=1):
         if i % 100 == 0:
             print(f"{i:6} {rms:.5e}", flush=True)

@@ -1,12 +1,18 @@
 """Airfoil: against the same scheme in whole arrays, and what must hold for any scheme."""
 
+import os
+import shutil
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from airfoil import Airfoil, coordinates, prepared_airfoil
+import airfoil
+from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
 from kernels import airfoil as kernels
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 FREE = kernels.FREE_STREAM
 
@@ -101,3 +107,44 @@ def test_the_free_stream_stays_where_it_meets_no_wall(small):
     given = {**flow._given["bres_calc"], "bound": flow.dats["bound"]}
     flow.loops["bres_calc"](**given)
     np.testing.assert_allclose(flow.dats["res"], 0, atol=1e-13)
+
+
+@pytest.fixture
+def device():
+    """Runs CUDA C under g++, with checks."""
+    if shutil.which("g++") is None:
+        assert "MESHPREP_REQUIRE_C" not in os.environ, "no compiler 'g++'"
+        pytest.skip("no compiler 'g++' on this machine")
+    with use(EmulatedDevice()) as made:
+        yield made
+
+
+def test_whole_on_a_device(device):
+    """Loop by loop, from a state that is not uniform, then some iterations together."""
+    prepared = prepared_airfoil(600, 128, "gpu")
+    ours, theirs = Airfoil(prepared, device=device), Airfoil(prepared, "sequential")
+    rng = np.random.default_rng(0)
+    q = FREE * (1 + 0.1 * rng.random(theirs.dats["q"].shape))
+    theirs.dats["q"][:] = q
+    ours.dats["q"].set(q)
+    for name in LOOPS:
+        ours.loops[name](**ours._given[name])
+        theirs.loops[name](**theirs._given[name])
+        for dat, values in theirs.dats.items():
+            found = ours.dats[dat] if dat == "rms" else ours.dats[dat].get()
+            np.testing.assert_allclose(
+                found, values, rtol=1e-12, atol=1e-13, err_msg=f"{dat} after {name}"
+            )
+    assert ours.dats["rms"][0] > 0
+    for rms, expected in zip(ours.steps(3), theirs.steps(3), strict=True):
+        assert rms == pytest.approx(expected, rel=1e-11)
+    assert all(seconds > 0 for seconds in ours.seconds.values())
+    assert ours.loops["res_calc"].on_gpu.strategy == "hierarchical"
+    assert ours.loops["adt_calc"].on_gpu.strategy == "global-atomics"
+
+
+def test_without_a_gpu(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(sys, "argv", ["airfoil.py", "--device", "gpu"])
+    with pytest.raises(SystemExit, match="error: running loops on a GPU needs CuPy: pip install"):
+        airfoil.main()

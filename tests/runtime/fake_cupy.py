@@ -46,7 +46,7 @@ class Stream:
         return SimpleNamespace(launch=lambda: [self.cupy.stream.queue.add(w) for w in work])
 
     def record(self):
-        return SimpleNamespace(queue=self.queue, until=self.queue.added)
+        return Event(self.queue)
 
     def wait_event(self, event):
         self.queue.add(lambda: event.queue.finish(event.until))
@@ -54,6 +54,20 @@ class Stream:
     def synchronize(self):
         assert not self.recording
         self.queue.finish(self.queue.added)
+
+
+class Event:
+    """A place in a queue; its time is the number of things done before it, in milliseconds."""
+
+    def __init__(self, queue):
+        self.queue, self.until = queue, queue.added
+
+    def synchronize(self):
+        self.queue.finish(self.until)
+
+    def device_time(self):
+        assert self.queue.added - len(self.queue.waiting) >= self.until
+        return float(self.until)
 
 
 class FakeCupy:
@@ -72,8 +86,12 @@ class FakeCupy:
             alloc=self._alloc,
             get_current_stream=lambda: self.stream,
             Stream=lambda non_blocking: Stream(self, non_blocking),
+            get_elapsed_time=lambda start, end: end.device_time() - start.device_time(),
             Device=lambda number: SimpleNamespace(id=number, compute_capability=self.arch),
         )
+
+    def asarray(self, values):
+        return self.device.array(values)
 
     def from_dlpack(self, value):
         return value.__dlpack__()

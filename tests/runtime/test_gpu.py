@@ -78,6 +78,20 @@ def test_shared_memory_is_asked_for(cupy, plan, monkeypatch):
     assert cupy.attributes == [need, *(n for n in (256 * 8, 256 * 4, 256 * 2) if n >= need)]
 
 
+def test_marks_and_copies(cupy):
+    there = device.current()
+    start = there.mark()
+    first, second = (there.upload(np.full(5, value)) for value in (1.5, 2.5))
+    there.copy(second, first, 24)
+    end = there.mark()
+    # Two copies to the device, one inside it.
+    assert there.seconds(start, end) == pytest.approx(0.003)
+    into = np.zeros(5)
+    there.read(second, into)
+    assert into.tolist() == [1.5, 1.5, 1.5, 2.5, 2.5]
+    assert there.array(into).get().tolist() == into.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
@@ -126,5 +140,7 @@ def test_the_stand_in_has_the_names_of_cupy(cupy, monkeypatch):
     words = ("begin_capture", "end_capture", "record", "wait_event", "synchronize")
     assert all(hasattr(real.cuda.Stream, word) for word in words)
     assert hasattr(real.cuda.Graph, "launch")
+    assert hasattr(real, "asarray")
+    assert hasattr(real, "from_dlpack")
     assert real.cuda.runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin == 97
     assert [real.cuda.runtime.memcpyHostToDevice, real.cuda.runtime.memcpyDeviceToHost] == [1, 2]

@@ -53,6 +53,12 @@ class Device(Protocol):
     def upload(self, values: NDArray) -> Memory:
         """Copy an array of the host to new memory."""
 
+    def array(self, values: NDArray) -> Any:
+        """A copy as an array of the device, with ``get()`` for a copy back on the host."""
+
+    def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
+        """Queue a copy inside the device."""
+
     def write(self, memory: Memory, values: NDArray) -> None:
         """Copy from the host; ``values`` may change at once."""
 
@@ -67,6 +73,12 @@ class Device(Protocol):
 
     def wait(self, stream: Any) -> None:
         """Wait until all that has been queued on a stream is done."""
+
+    def mark(self) -> Any:
+        """A point of time: when all that has been queued on the current stream is done."""
+
+    def seconds(self, start: Any, end: Any) -> float:
+        """Between two marks; waits for the second."""
 
     def run(self, calls: Sequence[Call]) -> None:
         """Queue launches on the current stream, one after the other."""

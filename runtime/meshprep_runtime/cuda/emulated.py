@@ -6,6 +6,7 @@ queued on a stream waits until somebody waits for it, as late as a GPU may be.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,9 @@ class EmulatedDevice:
         self._memory[memory.pointer] = memory
         return memory
 
+    def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
+        self._stream.add(lambda: to.bytes.__setitem__(slice(nbytes), source.bytes[:nbytes]))
+
     def write(self, memory: Memory, values: NDArray) -> None:
         self._refuse_recording("write")
         content = _bytes_of(values).copy()
@@ -92,6 +96,15 @@ class EmulatedDevice:
 
     def wait(self, stream: Stream) -> None:
         stream.finish(stream.added)
+
+    def mark(self) -> Mark:
+        made = Mark(self._stream)
+        self._stream.add(made.pass_by)
+        return made
+
+    def seconds(self, start: Mark, end: Mark) -> float:
+        self.wait(end.stream)
+        return end.time - start.time
 
     def run(self, calls: Sequence[Call]) -> None:
         for call in calls:
@@ -159,6 +172,18 @@ class Stream:
             except Exception as error:
                 self.failed = error
                 raise
+
+
+class Mark:
+    """When a stream came by."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.time = 0.0
+
+    def pass_by(self) -> None:
+        """The stream is here."""
+        self.time = time.perf_counter()
 
 
 class Memory:

@@ -56,6 +56,12 @@ class CupyDevice:
             self.wait(self.stream())
         return memory
 
+    def array(self, values: NDArray) -> Any:
+        return self._cupy.asarray(values)
+
+    def copy(self, to: Any, source: Any, nbytes: int) -> None:
+        self._copy(to.pointer, source.pointer, nbytes, "DeviceToDevice")
+
     def write(self, memory: Any, values: NDArray) -> None:
         # From memory that is not pinned the copy has read its source when it returns.
         self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
@@ -75,6 +81,13 @@ class CupyDevice:
             stream.synchronize()
         except RuntimeError as error:
             raise self._failed("a loop failed", error) from error
+
+    def mark(self) -> Any:
+        return self.stream().record()
+
+    def seconds(self, start: Any, end: Any) -> float:
+        end.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(start, end)) / 1000
 
     def run(self, calls: Sequence[Call]) -> None:
         stream = self.stream().ptr
