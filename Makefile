@@ -36,6 +36,10 @@ format: env
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Needs a GPU, so that `make bench` leaves it out.
+bench-gpu: gpu
+	$(BIN)/python benchmarks/bench_gpu.py
+
 BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu airfoil launch model registers report
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh

@@ -91,8 +91,21 @@ def machine() -> dict[str, Any]:
     return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(memory, 1)} | about()
 
 
-def report(name: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Print the rows as a table and write them, with the machine, to ``results/NAME.json``."""
+def report(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> None:
+    """Print the rows as a table and write them, with the machine, to ``results/NAME.json``.
+
+    ``more`` goes into the file as it is.
+    """
+    table(rows)
+    RESULTS.mkdir(exist_ok=True)
+    content = {"benchmark": name, "machine": machine(), **more, "rows": list(rows)}
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(content, indent=1, default=float) + "\n")
+    print(f"-> benchmarks/results/{path.name}")
+
+
+def table(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the rows; the keys of the first are the columns."""
     header = list(rows[0])
     text = [[_text(row.get(key)) for key in header] for row in rows]
     width = [max(len(r[i]) for r in [header, *text]) for i in range(len(header))]
@@ -101,11 +114,6 @@ def report(name: str, rows: Sequence[dict[str, Any]]) -> None:
         cells = [first.ljust(width[0])]
         cells += [c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
         print("  ".join(cells).rstrip())
-    RESULTS.mkdir(exist_ok=True)
-    content = {"benchmark": name, "machine": machine(), "rows": list(rows)}
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(content, indent=1, default=float) + "\n")
-    print(f"-> benchmarks/results/{path.name}")
 
 
 def peak_memory() -> float:

@@ -1,0 +1,143 @@
+"""The whole benchmark of the GPU at tiny sizes, on a device that runs kernels under g++."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.emulated import EmulatedDevice
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SCALE = 0.0003
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("bench")
+
+
+@pytest.fixture
+def bench(folder, monkeypatch):
+    """The script as a module, with its plans in a folder of the tests."""
+    if shutil.which("g++") is None:
+        assert "MESHPREP_REQUIRE_C" not in os.environ, "no compiler 'g++'"
+        pytest.skip("no compiler 'g++' on this machine")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import bench_gpu
+
+    monkeypatch.setattr(bench_gpu, "BUILD", folder)
+    monkeypatch.setattr(bench_gpu, "SAMPLES", 2)
+    monkeypatch.setattr(bench_gpu, "SAMPLE_SECONDS", 0)
+    return bench_gpu
+
+
+def test_every_kernel_and_peer(bench, capsys):
+    bench.main(["--emulate", "--scale", str(SCALE)])
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["loop", "elements"]
+    assert [row.split()[0] for row in rows] == [
+        *["res_calc"] * 3,
+        *("space_discretization", "getacc_scatter", "integrate_stress", "compute_face_flux"),
+    ]
+    # Errors are rounding, and no time of g++ is shown as one.
+    assert all(float(row.split()[-1]) < 1e-6 for row in rows)
+    assert all(" -          -            -              -          -" in row for row in rows)
+
+
+def test_a_wrong_sum_is_found(bench):
+    case = next(c for c in bench.CASES if c.loop == "res_calc")
+    with use(EmulatedDevice()) as device:
+        made = bench.Bench(case, device, SCALE, 1.0)
+        way = next(bench.few_ways(case, made.plans))
+        assert made.row(way)["error"] < 1e-12
+        made.expected["res"][7, 2] += 1e-9 * made.expected["res scale"]
+        with pytest.raises(MeshprepError, match=r"res_calc, .*'res' is off by 1\.0e-09"):
+            made.row(way)
+
+
+def test_what_is_run_and_in_which_order(bench):
+    case = next(c for c in bench.CASES if c.loop == "res_calc")
+    plans = {o: bench.plan_file(case, o, SCALE)[case.loop] for o in bench.ORDERS}
+    asked = list(dict.fromkeys(bench.ways(case, plans)))
+    blocked = {w.strategy for w in asked if w.variant and w.order == "ours"}
+    assert {w.strategy for w in asked} >= {"global-atomics", "global-colouring", *blocked}
+    for strategy in blocked:
+        mine = [w for w in asked if (w.strategy, w.order) == (strategy, "ours")]
+        assert {(w.variant, w.layout) for w in mine} == {
+            (v, layout) for v in plans["ours"].variants for layout in ("aos", "soa")
+        }
+        assert {w.commit for w in mine} == {"colours", "atomics"}
+    # What the verdicts need stands first.
+    first = asked[:9]
+    assert {w.order for w in first} == set(bench.ORDERS)
+    assert [w.kernel for w in asked].count("cuda") == 1
+
+
+def test_verdicts(bench):
+    def row(order, strategy, ms, size, share):
+        return {
+            "loop": "res_calc",
+            "order": order,
+            "strategy": strategy,
+            "ms": ms,
+            "block size": size,
+            "share of copy": share,
+            "layout": "aos",
+        }
+
+    rows = [
+        row("ours", "hierarchical", 2.0, 448, 0.62),
+        row("ours", "hierarchical", 2.5, 128, 0.5),
+        row("metis", "hierarchical", 3.0, 448, 0.4),
+        row("ours", "global-atomics", 5.0, None, 0.2),
+        row("input", "global-atomics", 8.0, None, 0.1),
+        row("ours", "global-colouring", 6.0, None, 0.2),
+    ]
+    (words,) = bench.verdicts(rows)
+    assert words == (
+        "res_calc: 0.62 of copy bandwidth (aim 0.60) by hierarchical, blocks of 448, aos; "
+        "1.50 times METIS blocks; 4.00 times the input order; 3.00 times global colouring; "
+        "2.50 times atomics"
+    )
+
+
+def test_useful_bytes(bench):
+    """x 2, q 4, adt 1 doubles a point read; res 4 doubles read and written; two maps of two."""
+    case = next(c for c in bench.CASES if c.loop == "res_calc")
+    plan = bench.plan_file(case, "ours", SCALE)[case.loop]
+    nodes, cells, edges = (plan.sizes[name] for name in ("nodes", "cells", "edges"))
+    assert bench.useful_bytes(plan) == 8 * (2 * nodes + (4 + 1 + 2 * 4) * cells)
+    assert bench.map_share(plan) * bench.useful_bytes(plan) == pytest.approx(16 * edges)
+
+
+def test_whole_kernels_are_the_kernels(bench):
+    """Arrays in place of rows give the same as one element after the other."""
+    rng = np.random.default_rng(0)
+    for case in bench.CASES:
+        plan = bench.plan_file(case, "ours", SCALE)[case.loop]
+        dims = [(a.dim, a.access) for a in plan.loop.args for _ in a.index or (0,)]
+        rows = [rng.random((d, 20)) + 0.5 if m == "read" else np.zeros((d, 20)) for d, m in dims]
+        if case.program == "bookleaf":
+            rows[1][1, ::3] = 0.0
+        if case.program == "miniaero":
+            rows[2], rows[3] = 0.01 * rows[2], 0.01 * rows[3]
+        single = [row.copy() for row in rows]
+        from gpu_cases import whole
+
+        whole(case.kernel)(*rows)
+        for e in range(20):
+            one = [np.ascontiguousarray(row[:, e]) for row in single]
+            case.kernel(*one)
+            for row, values in zip(rows, one, strict=True):
+                np.testing.assert_allclose(row[:, e], values, rtol=1e-13, atol=1e-13)
+
+
+def test_without_a_gpu(bench, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(SystemExit, match="error: bench-gpu needs a GPU, or --emulate: running loo"):
+        bench.main([])
