@@ -36,6 +36,17 @@ format: env
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# GPU = gpu12 for drivers of CUDA 12.
+GPU ?= gpu
+
+.PHONY: gpu check-gpu bench-gpu
+
+gpu: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,$(GPU)]'
+
+check-gpu: gpu
+	MESHPREP_GPU=required $(BIN)/python -m pytest -m gpu
+
 # Needs a GPU, so that `make bench` leaves it out.
 bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu.py
