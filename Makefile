@@ -11,6 +11,7 @@ help:
 	@echo "make test     run the tests"
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
+	@echo "make check-gpu, make bench-gpu    the same on a GPU (GPU=gpu12 for CUDA 12)"
 
 env: $(STAMP)
 

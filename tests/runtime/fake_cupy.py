@@ -11,6 +11,7 @@ import numpy as np
 
 from meshprep_runtime.cuda.emulated import EmulatedDevice
 from meshprep_runtime.cuda.emulated import Stream as Queue
+from meshprep_runtime.cuda.nvrtc import Compiled
 
 FUNCTION, MAX_SHARED, REGISTERS = 4711, 8, 4
 COPIES = {"HostToDevice": 1, "DeviceToHost": 2, "DeviceToDevice": 3}
@@ -79,6 +80,8 @@ class FakeCupy:
         self.streams, self.programs, self.attributes = {}, {}, []
         self.graphs = self.launches = 0
         self.stream = Stream(self, ptr=0)
+        # Arrays come back when the current stream is done.
+        self.device.synchronize = lambda: self.stream.synchronize()
         self.cuda = SimpleNamespace(
             runtime=self._runtime(),
             driver=self._driver(),
@@ -89,6 +92,13 @@ class FakeCupy:
             get_elapsed_time=lambda start, end: end.device_time() - start.device_time(),
             Device=lambda number: SimpleNamespace(id=number, compute_capability=self.arch),
         )
+
+    def compiled(self, program, arch):
+        """In place of the compiler: code that names its program."""
+        assert arch == f"sm_{self.arch}"
+        cubin = b"code %d" % len(self.programs)
+        self.programs[cubin] = program
+        return Compiled(cubin, 32, 0)
 
     def asarray(self, values):
         return self.device.array(values)

@@ -1,12 +1,15 @@
 """The Python in the documentation, run as it stands."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_cupy import FakeCupy
 
-from meshprep_runtime import Plan
+from meshprep_runtime import ParLoop, Plan
+from meshprep_runtime.cuda import DeviceFunction, device, gpu
 from meshprep_runtime.loops import loop_from_dict
 
 tomllib = pytest.importorskip("tomllib")
@@ -54,6 +57,26 @@ def test_the_cuda_of_the_python_page(block, slow, tmp_path, monkeypatch):
     assert np.array_equal(scope["r"], np.bincount(left, f, 120) - np.bincount(right, f, 120))
     if block:
         assert "meshprep_loop(" in (tmp_path / "flux.cu").read_text()
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_the_gpu_of_the_python_page(slow, monkeypatch, capsys):
+    """On a stand-in of CuPy; what is compiled is run under g++."""
+    (toml,) = blocks("solvers/python.md", "toml")
+    loop = loop_from_dict("flux", tomllib.loads(toml)["loop"]["flux"], "heat.toml")
+    cupy = FakeCupy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(gpu, "compiled", cupy.compiled)
+    monkeypatch.setattr(device, "_known", {})
+    grid = slow.quads(12, 10)
+    scope = {"plan": slow.plan(grid.sizes, grid.tables, [loop], (16,)), "ParLoop": ParLoop}
+    scope |= {"DeviceFunction": DeviceFunction, "t": np.arange(120.0) ** 2, "r": np.zeros(120)}
+    exec(blocks("solvers/python.md", "py")[1], scope)
+    left, right = grid.tables["edges->cells"].T
+    f = scope["t"][right] - scope["t"][left]
+    expected = np.bincount(left, f, 120) - np.bincount(right, f, 120)
+    assert np.array_equal(scope["r_gpu"].get(), expected)
+    assert capsys.readouterr().out == f"hierarchical-inc s16 {expected.sum()}\n"
 
 
 def test_the_seal_of_the_format_page(airfoil, tmp_path):

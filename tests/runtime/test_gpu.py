@@ -10,7 +10,6 @@ from fake_cupy import FakeCupy, Stream
 
 from meshprep_runtime import MeshprepError, MissingPackageError, ParLoop
 from meshprep_runtime.cuda import device, gpu, program
-from meshprep_runtime.cuda.nvrtc import Compiled
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 
@@ -24,15 +23,8 @@ def plan(slow):
 def cupy(monkeypatch):
     """The stand-in as ``cupy``; what is compiled is only noted."""
     made = FakeCupy()
-
-    def compiled(program, arch):
-        assert arch == "sm_90"
-        cubin = b"code %d" % len(made.programs)
-        made.programs[cubin] = program
-        return Compiled(cubin, 32, 0)
-
     monkeypatch.setitem(sys.modules, "cupy", made)
-    monkeypatch.setattr(gpu, "compiled", compiled)
+    monkeypatch.setattr(gpu, "compiled", made.compiled)
     monkeypatch.setattr(device, "_known", {})
     return made
 

@@ -80,7 +80,7 @@ def test_the_objects_of_the_python_page():
     old = generate("delaunay2d", cells=60, shuffle=True)
     table = old.map("cells->nodes").table
     mesh = meshio.Mesh(old.coordinates, [("triangle", table)])
-    _cuda, code = blocks("python.md", "py")
+    *_, code = blocks("python.md", "py")
     u = np.arange(len(old.coordinates))
     scope = {"mesh": mesh, "u": u}
     exec(code, scope)
