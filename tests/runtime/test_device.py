@@ -306,6 +306,23 @@ def test_dlpack_without_the_interface(plan, device):
     check({k: v for k, v in ours.items() if k != "w"}, laid_out(expected(plan, given), LAYOUT))
 
 
+class Refusing:
+    """As a tensor of which gradients are wanted."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("use detach() first")
+
+
+def test_a_library_that_refuses(plan, device):
+    ours = uploaded(device, laid_out(arrays(plan), LAYOUT)) | {"w": Refusing()}
+    with pytest.raises(MeshprepError, match=r"'w' cannot be seen by CUDA: use detach\(\) first"):
+        loop_of(plan)(**ours)
+
+
 def test_words_for_one_side_only(plan, device):
     ours = uploaded(device, laid_out(arrays(plan), LAYOUT))
 

@@ -48,8 +48,11 @@ def on_device(value: Any) -> bool:
         return False
     if _cupy_pointer(value) is not None:
         return True
-    if getattr(value, "__cuda_array_interface__", None) is not None:
-        return True
+    try:
+        if getattr(value, "__cuda_array_interface__", None) is not None:
+            return True
+    except Exception:  # Libraries refuse to tell in words of their own; the binder asks again.
+        pass
     ask = getattr(value, "__dlpack_device__", None)
     return ask is not None and ask()[0] in DLPACK_CUDA
 
@@ -63,8 +66,7 @@ class DeviceBinder:
     def __init__(self, loop: Loop, wanted: Sequence[Slot]) -> None:
         self.loop = loop
         self.wanted = tuple(wanted)
-        self._last: tuple[Given, ...] | None = None
-        self._device: Device | None = None
+        self._last: tuple[Device | None, tuple[Given, ...] | None] = (None, None)
 
     def __call__(self, given: Mapping[str, Any], device: Device) -> tuple[Given, ...]:
         """One for each slot.
@@ -76,7 +78,10 @@ class DeviceBinder:
             shape, layout; arrays that cannot be written; memory that is written under one name and
             used under another.
         """
-        wanted, last = self.wanted, self._last if device is self._device else None
+        wanted = self.wanted
+        where, last = self._last
+        if where is not device:
+            last = None
         check_names(self.loop, wanted, given)
         fresh = [
             i
@@ -89,8 +94,9 @@ class DeviceBinder:
         for i in fresh:
             found[i] = self._see(wanted[i], given[wanted[i].name], device)
         self._check_shared(found)
-        self._last, self._device = tuple(found), device
-        return self._last
+        made = tuple(found)
+        self._last = (device, made)
+        return made
 
     def _see(self, slot: Slot, value: Any, device: Device) -> Given:
         if on_device(value):
@@ -105,9 +111,13 @@ class DeviceBinder:
         raise self._refused(slot, f"is a {type(value).__name__}, must be an array on the GPU")
 
     def _on_device(self, slot: Slot, value: Any, device: Device) -> Given:
-        form = _form(value)
-        view = value if hasattr(value, "__cuda_array_interface__") else device.from_dlpack(value)
-        told = view.__cuda_array_interface__
+        try:
+            form = _form(value)
+            seen = hasattr(value, "__cuda_array_interface__")
+            view = value if seen else device.from_dlpack(value)
+            told = view.__cuda_array_interface__
+        except Exception as error:
+            raise self._refused(slot, f"cannot be seen by CUDA: {error}") from error
         if told.get("mask") is not None:
             raise self._refused(slot, "has a mask, which loops do not look at: pass it without")
         shape, dtype = tuple(told["shape"]), np.dtype(told["typestr"])

@@ -98,7 +98,8 @@ class Launcher:
         if i not in self._globals:
             self._globals[i] = self.device.upload(values)
         elif self._slots[i].written or self._constants.get(i) != content:
-            self.device.write(self._globals[i], values)
+            # Not from the solver's memory, which may be pinned: that is read when its turn comes.
+            self.device.write(self._globals[i], np.frombuffer(content, np.uint8))
         self._constants[i] = content
 
     def _bound_to(self, given: Sequence[Given]) -> _Bound:
