@@ -9,9 +9,11 @@ from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cuda import DeviceFunction, program
+from meshprep_runtime.cuda.arrays import DeviceBinder
 from meshprep_runtime.cuda.auto import choose, staged_bytes
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice, Stream
+from meshprep_runtime.cuda.launcher import Launcher
 from meshprep_runtime.tuned import Machine, Trial, Tuned
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
@@ -256,20 +258,28 @@ def test_read_only_and_misplaced(plan, device):
     loop(**ours)
 
 
-def test_rows_loaded_at_once_begin_at_multiples(plan, device):
+def test_arrays_that_lie_askew(plan, device):
+    """Pairs of i8 are moved in one piece of 16 bytes; an array that begins 8 bytes later is not."""
     given = arrays(plan)
     ours = uploaded(device, given)
-    # Pairs of i8 in one piece: 16 bytes, but this array begins 8 bytes later.
+    aligned = ours["d"]
     longer = device.array(np.concatenate([[0], given["d"].ravel()]))
-    ours["d"].memory = longer.memory
-    ours["d"].told = {"data": (longer.memory.pointer + 8, False)}
-    loop = loop_of(plan, layout={})
-    with pytest.raises(MeshprepError, match="'d' does not begin at a multiple of 16 bytes, which"):
-        loop(**ours)
-    assert device.launched == 0
     ours["d"] = device.array(given["d"])
+    ours["d"].memory, ours["d"].told = longer.memory, {"data": (longer.memory.pointer + 8, False)}
+    loop = loop_of(plan, layout={})
     loop(**ours)
-    check(ours, expected(plan, given))
+    theirs = expected(plan, given)
+    found = longer.get()
+    assert found[0] == 0
+    assert np.array_equal(found[1:].reshape(-1, 2), theirs["d"])
+    loop(**{**ours, "d": aligned})
+    theirs = expected(plan, theirs | {"d": given["d"]})
+    check({**ours, "d": aligned}, theirs)
+    assert device.loaded.count("meshprep_loop") == 2
+    launcher = Launcher(program(BODY, plan, layout={}), device)
+    bound = DeviceBinder(plan.loop, loop._slots)(ours, device)
+    with pytest.raises(MeshprepError, match="'d' does not begin at a multiple of 16 bytes, which"):
+        launcher(bound)
 
 
 def test_arrays_of_another_device(plan, device):

@@ -44,15 +44,16 @@ class DeviceExecutor:
         self._slots = slots
         self._options = options
         self._binder = DeviceBinder(plan.loop, slots)
-        self._launchers: dict[Device, Launcher] = {}
+        # For arrays whose rows can be moved in vectors, and for those that lie askew.
+        self._launchers: dict[tuple[Device, bool], Launcher] = {}
 
     def __call__(self, arrays: Mapping[str, Any]) -> None:
         """Check the arrays and queue the loop on the current stream."""
         device = current()
         given = self._binder(arrays, device)
-        launcher = self._launchers.get(device)
-        if launcher is None:
-            launcher = self._launchers[device] = self._launcher(device)
+        launcher = self._launcher(device, True)
+        if not launcher.takes(given):
+            launcher = self._launcher(device, False)
         launcher(given)
 
     def choice(self) -> Choice:
@@ -77,7 +78,13 @@ class DeviceExecutor:
             kernel=name_of(self._function),
         )
 
-    def _launcher(self, device: Device) -> Launcher:
+    def _launcher(self, device: Device, vectors: bool) -> Launcher:
+        found = self._launchers.get((device, vectors))
+        if found is None:
+            found = self._launchers[device, vectors] = self._made(device, vectors)
+        return found
+
+    def _made(self, device: Device, vectors: bool) -> Launcher:
         chosen, asked = self._chosen(device), self._options
         made = program(
             self._function,
@@ -87,6 +94,7 @@ class DeviceExecutor:
             variant=chosen.variant,
             commit=chosen.commit,
             threads=asked.threads,
+            vectors=vectors,
         )
         return Launcher(made, device, asked.graph)
 

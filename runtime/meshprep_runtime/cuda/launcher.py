@@ -80,6 +80,10 @@ class Launcher:
                 if one.host is not None and self._slots[i].written:
                     self.device.read(self._globals[i], one.host)
 
+    def takes(self, given: Sequence[Given]) -> bool:
+        """False for arrays that do not begin where the program's vectors may be moved."""
+        return self._key(given) in self._bound or self._askew(given) is None
+
     def __del__(self) -> None:
         # Memory and code go with this object: not before the launches that use them are done.
         # What failed is told by what is waited for next; at exit CuPy may be gone already.
@@ -103,7 +107,7 @@ class Launcher:
         self._constants[i] = content
 
     def _bound_to(self, given: Sequence[Given]) -> _Bound:
-        key = tuple([one.pointer for one in given])
+        key = self._key(given)
         found = self._bound.get(key)
         if found is None:
             if len(self._bound) >= MOST_BOUND:
@@ -120,13 +124,24 @@ class Launcher:
         run = self.device.record(calls) if self._graph else None
         return _Bound(self.device, tuple(calls), run)
 
-    def _check_alignment(self, given: Sequence[Given]) -> None:
-        for slot, wanted, one in zip(self._slots, self._alignment, given, strict=True):
+    def _key(self, given: Sequence[Given]) -> tuple[int, ...]:
+        return tuple([one.pointer for one in given])
+
+    def _askew(self, given: Sequence[Given]) -> int | None:
+        """The first slot whose array does not begin at a multiple of what is moved at once."""
+        for i, (wanted, one) in enumerate(zip(self._alignment, given, strict=True)):
             if one.host is None and one.nbytes and one.pointer % wanted:
-                raise MeshprepError(
-                    f"loop '{self.name}': argument '{slot.name}' does not begin at a multiple of "
-                    f"{wanted} bytes, which its rows are loaded by: pass a copy of it"
-                )
+                return i
+        return None
+
+    def _check_alignment(self, given: Sequence[Given]) -> None:
+        i = self._askew(given)
+        if i is not None:
+            raise MeshprepError(
+                f"loop '{self.name}': argument '{self._slots[i].name}' does not begin at a "
+                f"multiple of {self._alignment[i]} bytes, which its rows are loaded by: pass a "
+                "copy of it, or a program without vectors"
+            )
 
 
 def _step(program: Program, device: Device) -> _Step:
