@@ -12,6 +12,7 @@ help:
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
 	@echo "make check-gpu, make bench-gpu    the same on a GPU (GPU=gpu12 for CUDA 12)"
+	@echo "make pictures the pictures in docs/"
 
 env: $(STAMP)
 
@@ -66,6 +67,13 @@ bench-partition: gmsh
 
 $(addprefix bench-,$(BENCHES)): bench-%: env
 	$(BIN)/python benchmarks/bench_$*.py
+
+.PHONY: pictures
+
+# Those of the documentation; the second needs Chromium.
+pictures: env
+	$(BIN)/python examples/picture.py docs/reordered.png
+	$(BIN)/python examples/report_picture.py docs/report.png
 
 clean:
 	rm -rf $(VENV) demo build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -11,8 +11,8 @@ from .colours import LIGHT, SHADES, apart, categories, outside_and_pale, rgba, s
 from .png import encode_png
 from .view import Picture
 
-# Pixels of a group from which on its outline is drawn.
-ROOM = 120
+# Outlines are drawn where they darken no larger share of the mesh.
+MOST_OUTLINED = 0.12
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +88,12 @@ def _painted(
     pixels = special(shown)
     inside = pixels == 255
     shade = picture.shade.copy()
-    if outlined is not None and _is_roomy(outlined):
-        shade[_borders(outlined)] = SHADES - 1
+    borders = None if outlined is None else _borders(outlined)
+    if borders is not None and borders[inside].sum() < MOST_OUTLINED * inside.sum():
+        shade[borders] = SHADES - 1
     first = len(outside_and_pale())
     pixels[inside] = first + SHADES * colour[shown[inside]] + shade[inside]
     return Painted(pixels, np.concatenate([outside_and_pale(), shaded(colours)]))
-
-
-def _is_roomy(groups: NDArray[np.int32]) -> bool:
-    return int((groups >= 0).sum()) > ROOM * count_shown(groups)
 
 
 def count_shown(image: NDArray[np.int32]) -> int:

@@ -1,0 +1,70 @@
+"""The picture of a report in the documentation, taken by a headless Chromium.
+
+python examples/report_picture.py docs/report.png
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from meshprep import Options, prepare
+from meshprep.draw import encode_png
+from meshprep.generate import generate
+from meshprep.report.compare import Comparison
+from meshprep.report.html import html_report
+from meshprep.report.placing import NamedMesh
+
+WINDOW = (1200, 3150)
+COLOURS = 64
+
+
+def main(target: str) -> None:
+    """Report on a plan for a shuffled mesh around an airfoil, and photograph the page."""
+    mesh = generate("airfoil", cells=60_000, shuffle=True)
+    plan = prepare(mesh, ["edges->cells"], Options(block_size=256)).plan
+    page = html_report(Comparison(("airfoil.plan.h5",), (plan,)), [NamedMesh("airfoil.msh", mesh)])
+    with tempfile.TemporaryDirectory() as folder:
+        source, shot = Path(folder, "report.html"), Path(folder, "report.png")
+        source.write_text(page, encoding="utf-8")
+        _photograph(source, shot, Path(folder, "home"))
+        seen = (plt.imread(shot)[..., :3] * 255).round().astype(np.int64)
+    Path(target).write_bytes(_small(seen))
+
+
+def _photograph(source: Path, shot: Path, home: Path) -> None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        sys.exit("Chromium is missing: install the package chromium")
+    words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    words += [f"--user-data-dir={home}", f"--window-size={WINDOW[0]},{WINDOW[1]}"]
+    words += [f"--screenshot={shot}", source.as_uri()]
+    subprocess.run(words, check=True, capture_output=True)
+
+
+def _small(seen: np.ndarray) -> bytes:
+    """A PNG of few colours: the commonest, and for the other pixels the nearest of them."""
+    packed = seen @ [65536, 256, 1]
+    values, inverse, count = np.unique(packed, return_inverse=True, return_counts=True)
+    rgb = np.stack([values >> 16, values >> 8 & 255, values & 255], axis=1)
+    kept: list[int] = []
+    for i in np.argsort(-count):
+        # a colour close to one that is kept would be wasted on the edges of letters
+        if not kept or np.abs(rgb[kept] - rgb[i]).sum(axis=1).min() > 18:
+            kept.append(int(i))
+        if len(kept) == COLOURS:
+            break
+    nearest = np.abs(rgb[:, None] - rgb[kept][None]).sum(axis=2).argmin(axis=1)
+    palette = np.column_stack([rgb[kept], np.full(len(kept), 255)]).astype(np.uint8)
+    return encode_png(nearest[inverse].reshape(seen.shape[:2]).astype(np.uint8), palette)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
