@@ -229,11 +229,13 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
     cost = cost_of(plan, assumed)
     known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": cost.calls}
     for loop, variants in plan.metrics.get("loops", {}).items():
+        old, new = assumed.measured.get(loop, (None, None))
         for variant, sides in variants.items():
-            after = {**sides["after"], "cost": known}
-            # what reaches nothing through a map, or was not cut anew, has no price of its own
+            before = sides["before"] and {**sides["before"], "measured_ms": old}
+            after = {**sides["after"], "measured_ms": new, "cost": known}
+            # what reaches nothing through a map has no price of its own
             price = repayment(cost, assumed) if after["reuse"] is not None else ""
-            yield Column(name, loop, variant, sides["before"], after, price)
+            yield Column(name, loop, variant, before, after, price)
 
 
 def _method(plan: Plan) -> str:

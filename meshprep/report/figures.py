@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,10 @@ def _megabytes(values: Values) -> float | None:
     return None if found is None else found / 1e6
 
 
-def _useful(values: Values, assumed: Assumed) -> float | None:
-    """sum(w_d S_d) / T [S19] with the predicted time."""
-    took, moved = predicted_ms(values, assumed), values.get("useful_bytes")
-    return moved / took / 1e6 if took and moved is not None else None
+def _useful(values: Values, milliseconds: float | None) -> float | None:
+    """sum(w_d S_d) / T [S19]."""
+    moved = values.get("useful_bytes")
+    return moved / milliseconds / 1e6 if milliseconds and moved is not None else None
 
 
 FIGURES = (
@@ -86,8 +86,15 @@ FIGURES = (
 
 
 def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
-    """The rows that rest on a device: occupancy, time a call, useful bandwidth, repayment."""
+    """The rows that rest on a device: occupancy, time a call, useful bandwidth, repayment.
+
+    Times that were measured have rows of their own.
+    """
     on = f"on {assumed.device}"
+    timed = (
+        Figure("measured ms a call", _inside("measured_ms"), -1, "measured ms"),
+        Figure("measured useful GB/s", lambda v: _useful(v, v.get("measured_ms")), +1),
+    )
     return (
         Figure(
             f"occupancy {on}, {assumed.registers} registers",
@@ -101,7 +108,12 @@ def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
             -1,
             "predicted ms",
         ),
-        Figure(f"predicted useful GB/s {on}", lambda values: _useful(values, assumed), +1),
+        Figure(
+            f"predicted useful GB/s {on}",
+            lambda values: _useful(values, predicted_ms(values, assumed)),
+            +1,
+        ),
+        *(timed if assumed.measured else ()),
         Figure("calls that repay the preparation", _inside("cost", "calls"), -1),
     )
 

@@ -63,6 +63,11 @@ def test_predicted_repayment(plan):
 def test_measured_times_replace_predicted_ones(plan):
     assumed = Assumed(measured={"edges->cells": (5.0, 2.0)})
     column = Comparison(("a",), (_with_seconds(plan, 3.0),), assumed).columns()[0]
+    found = Comparison(("a",), (plan,), assumed).figures()
+    rows = {r["figure"]: (r["before"], r["after"]) for r in found}
+    assert rows["measured ms a call"] == (5.0, 2.0)
+    moved = column.after["useful_bytes"]
+    assert rows["measured useful GB/s"] == pytest.approx((moved / 5e6, moved / 2e6))
     assert column.after["cost"] == {"seconds": 3.0, "saved_ms": 3.0, "calls": 1000}
     assert column.verdict.endswith("prepared in 3.0 s, repaid after about 1,000 calls, as measured")
 
