@@ -165,7 +165,7 @@ def sweep(
     assumed : Assumed, optional
         What predictions rest on.
     progress : callable
-        Called with the plans made, their number and the next one's name.
+        Called with the plans made, their number and the next one's name, and with fractions.
 
     Raises
     ------
@@ -191,10 +191,16 @@ def sweep(
             ordered = replace(ordered, seconds={**ordered.seconds, **topology})
         assert ordered is not None
         try:
-            found.add(way, cut_and_colour(ordered, _options(options, way)))
+            within = _within(progress, number, len(chosen), way.name)
+            found.add(way, cut_and_colour(ordered, _options(options, way), within))
         except MeshprepError as error:
             found.failures.append((way.name, str(error)))
     return found.swept()
+
+
+def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
+    """Tells the progress of one plan as a fraction of it."""
+    return lambda done, stages, stage: progress(number + min(0.99, done / stages), total, name)
 
 
 class _Found:

@@ -8,7 +8,7 @@ import meshio
 import numpy as np
 import pytest
 
-from meshprep import Options, io, prepare
+from meshprep import LoopRequest, Options, io, prepare
 from meshprep.generate import generate
 from meshprep.report import compare
 from meshprep.report.files import Files, write_files
@@ -167,6 +167,33 @@ def test_a_page_without_the_mesh_says_so():
     assert len(set(ids)) == len(ids)
     other = [NamedMesh("box.msh", generate("box", nx=2, ny=2, nz=2))]
     assert "made from another mesh than box.msh" in html_report(compare_one(plan), other)
+
+
+DIRECT = {"over": "cells", "args": [{"dat": "q", "dim": 4, "access": "rw"}]}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "loops", "options", "figures"),
+    [
+        ("squares", [LoopRequest("save", DIRECT, "here")], {}, 7),
+        ("squares", ["edges->cells"], {"target": "cpu"}, 12),
+        ("one square", ["cells->nodes"], {}, 12),
+        ("one square", ["edges->cells"], {}, 1),
+        ("one cube", ["cells->nodes"], {}, 14),
+        ("one cube", ["faces->cells"], {}, 1),
+    ],
+)
+def test_pages_of_odd_plans(mesh, loops, options, figures):
+    made = {
+        "squares": {"nx": 9, "ny": 9, "type": "quad"},
+        "one square": {"nx": 1, "ny": 1, "type": "quad"},
+        "one cube": {"nx": 1, "ny": 1, "nz": 1},
+    }
+    mesh = generate("box", **made[mesh])
+    plan = prepare(mesh, loops, Options(**options)).plan
+    page = html_report(compare_one(plan), [NamedMesh("x", mesh)])
+    assert page.count("<figure") == figures
+    assert "nan" not in re.sub(r"base64,[^\"]+", "", page).lower().split()
 
 
 def test_plans_without_block_figures_say_so():

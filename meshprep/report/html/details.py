@@ -87,6 +87,8 @@ def section(subject: Subject, meshes: Sequence[NamedMesh], *, pictures: bool = T
         f"{n:,} {subject.loop.loop.over} in {after['blocks']:,} blocks of {after['block_size']:,} "
         f"at most, cut by {after['partitioner']}; {after['block_colours']:,} block colours."
     )
+    if n == 0:
+        return Section(subject.id("section"), subject.label, f"{intro} There is nothing to show.")
     figures = list(_histograms(subject))
     if pictures:
         figures += [*_meshes(subject, meshes), *_maps(subject)]
