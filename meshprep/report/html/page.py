@@ -128,16 +128,16 @@ def _verdicts(columns: Sequence[Column]) -> str:
 def _card(column: Column) -> str:
     before, after = column.before or {}, column.after
     old, new = before.get("reuse"), after["reuse"]
-    number = "no maps" if new is None else f"{new:.2f}"
+    number = "no maps" if new is None else f"{new:.2f} <span>reuse</span>"
     was = "" if old is None else f"<span>{old:.2f} &rarr;</span> "
     first, *rest = column.verdict.split("; ")
-    if old is not None and first == f"reuse {old:.2f} -> {number}":
+    if None not in (old, new) and first == f"reuse {old:.2f} -> {new:.2f}":
         # the large figures say so already
         first, *rest = rest
     items = "".join(f"<li>{escape(text)}</li>" for text in rest)
     return (
         f'<div class="verdict"><h3>{escape(_where(column))}</h3>'
-        f'<div class="big">{was}{number} <span>reuse</span></div>'
+        f'<div class="big">{was}{number}</div>'
         f"<p>{escape(first)}</p>{f'<ul>{items}</ul>' if items else ''}</div>"
     )
 
