@@ -18,7 +18,7 @@ from .cost import Assumed, cost_of
 from .figures import FIGURES, Figure, Values, best_of, device_figures
 from .orders import localities, order_comparison, order_tables
 from .table import Table, figure
-from .verdict import against_metis, repayment, verdict
+from .verdict import against_metis, repayment, tuned, verdict
 
 LEGEND, LEGEND_COLUMNS = "* the best of the row", "* the best of the column"
 
@@ -40,7 +40,8 @@ class Column:
     ``way`` tells plans of one partitioner apart: by options or the order of points where these
     differ, else by the file. ``after`` also holds ``cost``: the seconds of preparation, the
     milliseconds that a call saves and the calls that repay. ``price`` is the same in words, and
-    ``peer`` what METIS needs for the same, where a plan by METIS is compared too.
+    ``peer`` what METIS needs for the same, where a plan by METIS is compared too; ``tuned`` is what
+    was tuned.
     """
 
     plan: str
@@ -51,6 +52,7 @@ class Column:
     price: str = ""
     peer: str = ""
     way: str = ""
+    tuned: str = ""
 
     @property
     def label(self) -> str:
@@ -60,8 +62,8 @@ class Column:
 
     @property
     def verdict(self) -> str:
-        """Whether the plan helped, in words, what it cost, and what METIS would need."""
-        parts = (verdict(self.before, self.after), self.price, self.peer)
+        """Whether the plan helped, what it cost, what METIS would need, and what was tuned."""
+        parts = (verdict(self.before, self.after), self.price, self.peer, self.tuned)
         return "; ".join(part for part in parts if part)
 
 
@@ -230,12 +232,13 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
     known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": cost.calls}
     for loop, variants in plan.metrics.get("loops", {}).items():
         old, new = assumed.measured.get(loop, (None, None))
+        told = tuned(plan[loop])
         for variant, sides in variants.items():
             before = sides["before"] and {**sides["before"], "measured_ms": old}
             after = {**sides["after"], "measured_ms": new, "cost": known}
             # what reaches nothing through a map has no price of its own
             price = repayment(cost, assumed) if after["reuse"] is not None else ""
-            yield Column(name, loop, variant, before, after, price)
+            yield Column(name, loop, variant, before, after, price, tuned=told)
 
 
 def _method(plan: Plan) -> str:

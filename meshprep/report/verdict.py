@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from meshprep_runtime.plan import LoopPlan
+
 from .cost import Assumed, Cost
 
 Values = Mapping[str, Any]
@@ -60,6 +62,18 @@ def against_metis(own: Values, metis: Values) -> str:
     seconds = "" if took is None else f"{took:.1f} s for "
     beside = "" if ours is None or took is None else f" ({own['partitioner']}: {ours:.1f} s)"
     return f"METIS needs {seconds}reuse {metis['reuse']:.2f}{beside}"
+
+
+def tuned(plan: LoopPlan) -> str:
+    """What `meshprep tune` found for a loop, machine by machine; empty where it was not asked."""
+    found = []
+    for one in plan.tuned:
+        best = one.best
+        words = [best.strategy, best.variant, f"SoA {' '.join(best.soa)}" if best.soa else "AoS"]
+        how = "" if one.measured else ", by predicted traffic"
+        told = " ".join(filter(None, words))
+        found.append(f"tuned for {one.machine}: {told}, {best.seconds * 1e3:.3g} ms a call{how}")
+    return "; ".join(found)
 
 
 def _why(after: Values) -> str:

@@ -14,6 +14,7 @@ from meshprep.report.compare import Comparison
 from meshprep.report.cost import Cost, cost_of, occupancy_share, predicted_ms
 from meshprep.report.verdict import against_metis, repayment
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.tuned import Machine, Trial, Tuned
 
 SIDE = {
     "target": "gpu",
@@ -122,3 +123,16 @@ def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
 def test_bad_assumptions_are_refused(values, said):
     with pytest.raises(MeshprepError, match=said):
         Assumed(**values)
+
+
+def test_what_was_tuned_is_told(plan):
+    loop = plan["edges->cells"]
+    cpu = Tuned(
+        Machine("cpu", "A chip", 2), "k", True, (Trial("sequential", "", (), 2e-3, 2e-3, 0.1, 9),)
+    )
+    trial = Trial("hierarchical", "s64", ("q", "r"), 1.5e-5, 1.5e-5, 0.0, 0)
+    gpu = Tuned(Machine("gpu", "H200"), "", False, (trial,))
+    changed = replace(plan, loops={"edges->cells": replace(loop, tuned=(cpu, gpu))})
+    said = Comparison(("a",), (changed,)).columns()[0].verdict
+    assert "; tuned for A chip, 2 threads: sequential AoS, 2 ms a call; tuned for H200: " in said
+    assert said.endswith("hierarchical s64 SoA q r, 0.015 ms a call, by predicted traffic")
