@@ -1,0 +1,75 @@
+"""Tables of columns: before and after, plans side by side, or a line a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from meshprep_runtime.plan import Plan
+
+from .columns import Column
+from .figures import Figure, Values, best_of
+from .table import Table, figure
+
+
+def before_after(title: str, figures: Sequence[Figure], column: Column) -> Table:
+    header = ("", "before: input order", f"after: {column.after['partitioner']}")
+    rows, best = [], set()
+    for i, row in enumerate(figures):
+        sides = (column.before, column.after)
+        values = [None if side is None else row.find(side) for side in sides]
+        rows.append((row.label, *map(figure, values)))
+        best |= {(i, 1 + j) for j in best_of(values, row.better)}
+    return Table(title, header, rows, frozenset(best))
+
+
+def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
+    """A column a plan with ``before -> after``; the best is the best after."""
+    header = [c.label for c in columns]
+    rows, best = [], set()
+    for i, row in enumerate(figures):
+        after = [row.find(c.after) for c in columns]
+        old = [None if c.before is None else row.find(c.before) for c in columns]
+        rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
+        best |= {(i, 1 + j) for j in best_of(after, row.better)}
+    title = f"loop {columns[0].loop}: before -> after"
+    return Table(title, ("", *header), rows, frozenset(best))
+
+
+def line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
+    """A line a plan with what sets plans apart, after; the best of each column."""
+    chosen = [row for row in figures if row.short]
+    values = [[row.find(c.after) for row in chosen] for c in columns]
+    best = {
+        (i, 1 + j)
+        for j, row in enumerate(chosen)
+        for i in best_of([line[j] for line in values], row.better)
+    }
+    rows = [(c.label, *map(figure, line)) for c, line in zip(columns, values, strict=True)]
+    for before in _inputs(columns):
+        name = f"input order s{before['block_size']}"
+        rows.append((name, *(figure(row.find(before)) for row in chosen)))
+    header = ("after", *(row.short for row in chosen))
+    return Table(f"loop {columns[0].loop}", header, rows, frozenset(best))
+
+
+def _inputs(columns: Sequence[Column]) -> list[Values]:
+    """The input order cut into every block size, ascending."""
+    found = {c.before["block_size"]: c.before for c in columns if c.before is not None}
+    return [found[size] for size in sorted(found)]
+
+
+def _arrow(before: float | int | None, after: float | int | None) -> str:
+    old, new = figure(before), figure(after)
+    return new if before is None or old == new else f"{old} -> {new}"
+
+
+def seconds_table(names: Sequence[str], plans: Sequence[Plan], turned: bool) -> Table:
+    """What preparing cost; the best is the least in all. ``turned`` gives a line a plan."""
+    seconds = [p.metrics.get("seconds", {}) for p in plans]
+    stages = list(dict.fromkeys(stage for one in seconds for stage in one))
+    rows = [(stage, *(figure(one.get(stage)) for one in seconds)) for stage in stages]
+    totals = [sum(one.values()) for one in seconds]
+    rows.append(("all", *map(figure, totals)))
+    best = frozenset((len(rows) - 1, 1 + j) for j in best_of(totals, -1))
+    table = Table("seconds of preparation", ("", *names), rows, best)
+    return table.turned() if turned else table

@@ -1,0 +1,132 @@
+"""What stands in one column of a comparison: a variant of a loop, its figures and its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from meshprep_runtime.plan import Plan
+
+from .cost import Assumed, cost_of
+from .figures import Values
+from .verdict import against_metis, repayment, tuned, verdict
+
+
+@dataclass(frozen=True)
+class Column:
+    """One variant of one loop in one plan: what stands in one column of a comparison.
+
+    ``way`` tells plans of one partitioner apart: by options or the order of points where these
+    differ, else by the file. ``after`` also holds ``cost``: the seconds of preparation, the
+    milliseconds that a call saves and the calls that repay. ``price`` is the same in words, and
+    ``peer`` what METIS needs for the same, where a plan by METIS is compared too; ``tuned`` is what
+    was tuned.
+    """
+
+    plan: str
+    loop: str
+    variant: str
+    before: Values | None
+    after: Values
+    price: str = ""
+    peer: str = ""
+    way: str = ""
+    tuned: str = ""
+
+    @property
+    def label(self) -> str:
+        """Plan, partitioner and variant, none twice."""
+        how = f"{self.after['partitioner']} {self.variant}"
+        return self.plan if self.plan.endswith(how) else f"{self.plan} {how}".strip()
+
+    @property
+    def verdict(self) -> str:
+        """Whether the plan helped, what it cost, what METIS would need, and what was tuned."""
+        parts = (verdict(self.before, self.after), self.price, self.peer, self.tuned)
+        return "; ".join(part for part in parts if part)
+
+
+def columns_of(plans: Mapping[str, Plan], assumed: Assumed) -> list[Column]:
+    """Every variant of every loop in every plan, loop by loop."""
+    found = [c for name, plan in plans.items() for c in _columns(name, plan, assumed)]
+    loops = list(dict.fromkeys(column.loop for column in found))
+    found.sort(key=lambda column: loops.index(column.loop))
+    ways = [
+        way
+        for loop in loops
+        for way in _ways([column for column in found if column.loop == loop], plans)
+    ]
+    return [
+        replace(column, peer=_peer(column, found, plans), way=way)
+        for column, way in zip(found, ways, strict=True)
+    ]
+
+
+def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
+    cost = cost_of(plan, assumed)
+    known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": cost.calls}
+    for loop, variants in plan.metrics.get("loops", {}).items():
+        old, new = assumed.measured.get(loop, (None, None))
+        told = tuned(plan[loop])
+        for variant, sides in variants.items():
+            before = sides["before"] and {**sides["before"], "measured_ms": old}
+            after = {**sides["after"], "measured_ms": new, "cost": known}
+            # what reaches nothing through a map has no price of its own
+            price = repayment(cost, assumed) if after["reuse"] is not None else ""
+            yield Column(name, loop, variant, before, after, price, tuned=told)
+
+
+def _method(plan: Plan) -> str:
+    """The order that was applied, in a word."""
+    first = plan.metrics.get("locality") or {}
+    return str(first.get("method", "")) if first.get("applied") else "input"
+
+
+def _lead(plan: Plan) -> str:
+    """The partitioner of the first loop, which gives the others their order."""
+    loops = plan.metrics.get("loops", {})
+    sides = next((s for variants in loops.values() for s in variants.values()), None)
+    return str(sides["after"]["partitioner"]) if sides else ""
+
+
+def _told(plan: Plan) -> str:
+    """The options of the partitioner, as a person would type them."""
+    given = plan.options.get("partition_options") or {}
+    return " ".join(f"{name}={value}" for name, value in given.items())
+
+
+def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
+    """What sets the columns of one loop apart that have one partitioner and block size.
+
+    The least of: nothing, options, order, partitioner of the first loop, these together, the file.
+    """
+    parts = [(_told(p), _method(p), _lead(p)) for p in (plans[column.plan] for column in columns)]
+    chosen: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
+    for these in chosen:
+        ways = [" ".join(filter(None, (part[i] for i in these))) for part in parts]
+        keys = [
+            (way, c.after["partitioner"], c.after["block_size"])
+            for way, c in zip(ways, columns, strict=True)
+        ]
+        if len(set(keys)) == len(keys):
+            return ways
+    return [column.plan for column in columns]
+
+
+def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) -> str:
+    """What METIS needs for the same loop and block size, of the same order if there is one.
+
+    Nothing where no plan by it is there.
+    """
+    if column.after["partitioner"] == "metis" or column.after["reuse"] is None:
+        return ""
+    others = [
+        other
+        for other in among
+        if other.loop == column.loop
+        and other.after["partitioner"] == "metis"
+        and all(other.after[key] == column.after[key] for key in ("block_size", "accesses"))
+    ]
+    method = _method(plans[column.plan])
+    others.sort(key=lambda other: _method(plans[other.plan]) != method)
+    return against_metis(column.after, others[0].after) if others else ""
