@@ -8,12 +8,17 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
+CONNECT = (
+    "import os, sys; _, a, b, *words = sys.argv;"
+    "os.dup2(int(a), 3); os.dup2(int(b), 4); os.execv(words[0], words)"
+)
 
 
 def find_browser():
@@ -28,16 +33,14 @@ class Browser:
         to_read, self._write = _high(os.pipe())
         self._read, to_write = _high(os.pipe())
         self._home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
+        # the browser reads commands from file 3 and answers on file 4
+        words = [sys.executable, "-S", "-c", CONNECT, str(to_read), str(to_write)]
+        words += [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
         words += ["--disable-dev-shm-usage", "--remote-debugging-pipe"]
         words += [f"--user-data-dir={self._home.name}"]
 
-        def connect():
-            os.dup2(to_read, 3)
-            os.dup2(to_write, 4)
-
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(words, close_fds=False, preexec_fn=connect, **quiet)
+        self._process = subprocess.Popen(words, pass_fds=(to_read, to_write), **quiet)
         os.close(to_read)
         os.close(to_write)
         self._rest, self._number, self.events, self._session = b"", 0, [], None
