@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -71,24 +71,38 @@ def show_json(values: Any) -> None:
 
 
 def show_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: bool = False,
+    bold: Collection[tuple[int, int]] = (),
 ) -> None:
-    """A table on stdout: first column to the left, the others to the right unless ``left``."""
+    """A table on stdout: first column to the left, the others to the right unless ``left``.
+
+    ``bold`` are (row, column) of the cells that stand out on a terminal.
+    """
     width = [max(len(r[i]) for r in (header, *rows)) for i in range(len(header))]
     if title:
         typer.echo(typer.style(title, bold=True))
-    for number, row in enumerate((header, *rows)):
-        first, *rest = row
-        cells = [first.ljust(width[0])]
-        cells += [c.ljust(w) if left else c.rjust(w) for c, w in zip(rest, width[1:], strict=True)]
-        line = "  ".join(cells).rstrip()
-        typer.echo(typer.style(line, dim=True) if number == 0 else line)
+    for number, row in enumerate((header, *rows), start=-1):
+        cells = [
+            text.ljust(w) if left or j == 0 else text.rjust(w)
+            for j, (text, w) in enumerate(zip(row, width, strict=True))
+        ]
+        cells[-1] = cells[-1].rstrip()
+        styled = (
+            typer.style(text, bold=True) if (number, j) in bold else text
+            for j, text in enumerate(cells)
+        )
+        line = "  ".join(styled).rstrip()
+        typer.echo(typer.style(line, dim=True) if number < 0 else line)
 
 
 def show_tables(tables: Iterable[Table]) -> None:
-    """Tables on stdout, an empty line after each, their best figures marked."""
+    """Tables on stdout, an empty line after each, the best marked and what changed bold."""
     for table in tables:
-        show_table(table.title, table.header, table.marked())
+        show_table(table.title, table.header, table.marked(), bold=table.changed)
         show("")
 
 

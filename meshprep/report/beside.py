@@ -10,6 +10,8 @@ from .columns import Column
 from .figures import Figure, Values, best_of
 from .table import Table, figure
 
+ARROW = " -> "
+
 
 def before_after(title: str, figures: Sequence[Figure], column: Column) -> Table:
     header = ("", "before: input order", f"after: {column.after['partitioner']}")
@@ -19,7 +21,8 @@ def before_after(title: str, figures: Sequence[Figure], column: Column) -> Table
         values = [None if side is None else row.find(side) for side in sides]
         rows.append((row.label, *map(figure, values)))
         best |= {(i, 1 + j) for j in best_of(values, row.better)}
-    return Table(title, header, rows, frozenset(best))
+    changed = frozenset((i, 2) for i, row in enumerate(rows) if "-" != row[1] != row[2])
+    return Table(title, header, rows, frozenset(best), changed)
 
 
 def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
@@ -31,8 +34,11 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
         old = [None if c.before is None else row.find(c.before) for c in columns]
         rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
         best |= {(i, 1 + j) for j in best_of(after, row.better)}
-    title = f"loop {columns[0].loop}: before -> after"
-    return Table(title, ("", *header), rows, frozenset(best))
+    title = f"loop {columns[0].loop}: before{ARROW}after"
+    changed = frozenset(
+        (i, j) for i, row in enumerate(rows) for j, text in enumerate(row) if ARROW in text
+    )
+    return Table(title, ("", *header), rows, frozenset(best), changed)
 
 
 def line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
@@ -60,7 +66,7 @@ def _inputs(columns: Sequence[Column]) -> list[Values]:
 
 def _arrow(before: float | int | None, after: float | int | None) -> str:
     old, new = figure(before), figure(after)
-    return new if before is None or old == new else f"{old} -> {new}"
+    return new if before is None or old == new else f"{old}{ARROW}{new}"
 
 
 def seconds_table(names: Sequence[str], plans: Sequence[Plan], turned: bool) -> Table:

@@ -13,13 +13,15 @@ BEST = "*"
 class Table:
     """Title, header and rows of text; every row is as long as the header.
 
-    ``best`` holds the (row, column) of the cells that are to stand out.
+    ``best`` and ``changed`` hold the (row, column) of the cells that are the best of several, and
+    of those that differ from what was before.
     """
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     best: frozenset[tuple[int, int]] = frozenset()
+    changed: frozenset[tuple[int, int]] = frozenset()
 
     def marked(self) -> Sequence[tuple[str, ...]]:
         """The rows with a star after the best cells, and room for it after the others."""
@@ -34,11 +36,14 @@ class Table:
     def turned(self) -> Table:
         """Rows as columns: for tables with more columns than a page is wide."""
         columns = list(zip(self.header, *self.rows, strict=True))
-        best = frozenset((column - 1, row + 1) for row, column in self.best)
-        return Table(self.title, columns[0], columns[1:], best)
+        best, changed = (
+            frozenset((column - 1, row + 1) for row, column in cells)
+            for cells in (self.best, self.changed)
+        )
+        return Table(self.title, columns[0], columns[1:], best, changed)
 
     def html(self) -> str:
-        """The table as HTML, the best cells bold, arrows as such."""
+        """The table as HTML: the best cells in ``<b>``, changed ones of that class."""
         head = "".join(f"<th>{escape(text)}</th>" for text in self.header)
         body = "".join(f"<tr>{self._html_row(i)}</tr>" for i in range(len(self.rows)))
         title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
@@ -48,10 +53,11 @@ class Table:
         first, *rest = map(escape, self.rows[i])
         rest = [text.replace(" -&gt; ", " &rarr; ") for text in rest]
         cells = (
-            f"<td><b>{text}</b></td>" if (i, j) in self.best else f"<td>{text}</td>"
+            (' class="changed"' if (i, j) in self.changed else "")
+            + (f"><b>{text}</b>" if (i, j) in self.best else f">{text}")
             for j, text in enumerate(rest, start=1)
         )
-        return f"<th>{first}</th>{''.join(cells)}"
+        return f"<th>{first}</th>{''.join(f'<td{cell}</td>' for cell in cells)}"
 
 
 def figure(value: float | int | str | None) -> str:

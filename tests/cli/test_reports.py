@@ -127,3 +127,13 @@ def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):
     assert "interrupted" in capsys.readouterr().err
     assert len(made) == 2
     assert os.listdir(mesh_file.parent) == ["wing.msh"]
+
+
+def test_what_changed_is_bold_on_a_terminal_alone(monkeypatch):
+    from meshprep_cli import console
+
+    said = []
+    monkeypatch.setattr(console.typer, "echo", said.append)
+    rows = [("x", "1", "20"), ("y", "3", "3")]
+    console.show_table("", ("", "a", "b"), rows, bold={(0, 2)})
+    assert said[1:] == ["x  1  \x1b[1m20\x1b[0m", "y  3   3"]

@@ -54,6 +54,10 @@ def test_one_plan_before_and_after(plans):
     (table,) = [t for t in found.tables() if t.title.startswith("loop ")]
     assert table.header == ("", "before: input order", "after: blocks")
     assert (0, 2) in table.best
+    labels = [row[0] for row in table.rows]
+    assert (labels.index("reuse factor"), 2) in table.changed
+    assert not {(labels.index("accesses"), j) for j in range(3)} & table.changed
+    assert not {cell for cell in table.changed if cell[1] != 2}
     assert (0, 1) not in table.best
     assert found.lines()[-1] == "* the best of the row"
 
@@ -77,7 +81,8 @@ def test_notebooks_get_html(plans):
     assert "good&lt;.plan.h5" in text
     assert "good<" not in text
     assert text.count("<table>") == text.count("</table>") == 3
-    assert "<td><b>" in text
+    assert '<td class="changed"><b>' in text
+    assert text.count('class="changed"') == text.count(" &rarr; ")
 
 
 def test_plans_without_predictions_are_shown(plans):
