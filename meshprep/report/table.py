@@ -61,7 +61,7 @@ class Table:
 
 
 def figure(value: float | int | str | None) -> str:
-    """A figure for reading: thousands apart, two decimals or digits, ``-`` where there is none."""
+    """A figure for reading: thousands apart, few digits, ``-`` where there is none."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -70,4 +70,4 @@ def figure(value: float | int | str | None) -> str:
         return f"{value:,}"
     if 0 < abs(value) < 0.1:
         return f"{value:.2g}"
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.2f}"
