@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.distribution import histograms, warp_efficiency
@@ -36,6 +36,7 @@ def _blocks(draw):
     return sizes, draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))
 
 
+@settings(deadline=None)
 @given(_blocks())
 def test_lanes_counted_one_by_one(blocks):
     sizes, colours = blocks
@@ -58,6 +59,7 @@ def test_warps_of_nothing():
     assert warp_efficiency(_variant([], [])) == {"computing": None, "increments": None}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 500), st.integers(1, 500)), min_size=1, max_size=60))
 def test_every_block_is_in_its_bin(pairs):
     sizes, loads = zip(*pairs, strict=True)

@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -38,6 +38,7 @@ def decode(data):
     return np.column_stack([rgb, alpha])[index], depth
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 256).flatmap(
         lambda k: st.tuples(
