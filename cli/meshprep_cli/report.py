@@ -51,7 +51,8 @@ def run(
     files.check(plans)
     watch = console.Stopwatch()
     comparison = compare(plans, assumed)
-    with console.progress(quiet or not files.outputs) as report:
+    silent = quiet or not files.outputs
+    with console.progress(silent) as report, console.told_of_compilation(silent):
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, as_json=as_json, as_csv=as_csv)
     if written:
