@@ -1,11 +1,14 @@
 """Loops on arrays of a GPU, on a device that runs kernels under g++ with checks."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, PlanError
 from meshprep_runtime.cuda import DeviceFunction, program
@@ -84,8 +87,8 @@ def test_other_arrays_and_the_first_again(plan, device):
     first, second = arrays(plan, 1), arrays(plan, 2)
     one = uploaded(device, laid_out(first, LAYOUT))
     two = uploaded(device, laid_out(second, LAYOUT), GLOBALS)
-    for given in (one, two, one):
-        loop(**given)
+    for ours in (one, two, one):
+        loop(**ours)
     check(one, laid_out(expected(plan, expected(plan, first)), LAYOUT))
     check(two, laid_out(expected(plan, second), LAYOUT))
     assert device.loaded.count("meshprep_loop") == 1
@@ -127,6 +130,47 @@ def test_one_loop_on_two_streams(plan, device):
         for one in ours:
             check(one, laid_out(expected(plan, given), LAYOUT))
     assert not device.stream().waiting
+
+
+CALL = st.tuples(
+    st.integers(0, 2),  # Which set of arrays.
+    st.sets(st.sampled_from(GLOBALS)),  # Which globals are the host's.
+    st.booleans(),  # On the second stream.
+    st.integers(-3, 3),  # The constant.
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(calls=st.lists(CALL, min_size=1, max_size=8), graph=st.booleans())
+def test_any_order_of_calls(calls, graph, plan):
+    """Arrays, streams, constants and the place of globals change from call to call."""
+    device, other = EmulatedDevice(), Stream()
+    with use(device):
+        loop = loop_of(plan, graph=graph)
+        theirs = [arrays(plan, seed) for seed in range(3)]
+        here = [laid_out(given, LAYOUT) for given in theirs]
+        there = [uploaded(device, given) for given in here]
+        for i, leave, second, c in calls:
+            # Globals have two places; the one that is used gets what the other holds.
+            values = fetched({name: there[i][name] for name in GLOBALS})
+            ours = dict(there[i])
+            for name in GLOBALS:
+                now = np.array([c], "i4") if name == "c" else values[name]
+                there[i][name].set(now)
+                here[i][name][...] = now
+                if name in leave:
+                    ours[name] = here[i][name]
+            device.synchronize()
+            theirs[i] = expected(plan, theirs[i] | {"c": np.array([c], "i4")})
+            with device.on(other) if second else nullcontext():
+                loop(**ours)
+            # Arrays of the device are looked at on the stream that comes last.
+            with device.on(other if second else device.stream()):
+                for name in set(leave) - {"c"}:
+                    there[i][name].set(here[i][name])
+                device.synchronize()
+        for found, wanted in zip(there, theirs, strict=True):
+            check(found, laid_out(wanted, LAYOUT))
 
 
 def test_nothing_waits_for_the_device_without_need(plan, device):
