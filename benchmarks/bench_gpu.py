@@ -29,7 +29,7 @@ from gpu_cases import CASES, EXAMPLES, ORDERS, Case, expected, input_maps, mesh_
 from gpu_cases import values_of as values_of_plan
 
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
-from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, program, refusal
+from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, Program, program, refusal
 from meshprep_runtime.cuda.cubins import compiled
 from meshprep_runtime.cuda.device import Device, current, import_cupy, use
 from meshprep_runtime.cuda.emulated import EmulatedDevice
@@ -60,6 +60,17 @@ class Way:
         options: dict[str, Any] = {"strategy": self.strategy, "layout": self.layout}
         options |= {"variant": self.variant, "commit": self.commit, "graph": self.graph}
         return ParLoop(self.function(case), plan, **options)
+
+    def program(self, case: Case, plan: LoopPlan) -> Program:
+        """What the loop runs."""
+        return program(
+            self.function(case),
+            plan,
+            self.strategy,
+            layout=self.layout,
+            variant=self.variant,
+            commit=self.commit,
+        )
 
     def function(self, case: Case) -> Any:
         """The kernel, in Python or CUDA C."""
@@ -141,6 +152,7 @@ class Bench:
             "commit": way.commit if STRATEGIES[way.strategy].blocks else None,
             "block size": None if variant is None else variant.block_size,
             "layout": way.layout,
+            **self._code(way),
             "ms": 1e3 * best,
             "median ms": 1e3 * median,
             "useful GB/s": useful,
@@ -148,6 +160,15 @@ class Bench:
             "with maps": useful * (1 + map_share(plan)) / self.copy,
             "error": error,
         }
+
+    def _code(self, way: Way) -> dict[str, int | None]:
+        """What a thread and a block take."""
+        made = way.program(self.case, self.plans[way.order])
+        found: dict[str, int | None] = {"registers": None, "spilled": None}
+        if not isinstance(self.device, EmulatedDevice):
+            code = compiled(made, self.device.arch)
+            found = {"registers": code.registers, "spilled": code.spilled}
+        return {**found, "shared bytes": made.shared_bytes}
 
     def _there(self, name: str, values: np.ndarray, way: Way) -> np.ndarray:
         """Values in the numbering of the plan and the layout of the way."""
@@ -216,10 +237,7 @@ def precompile(case: Case, plans: dict[str, LoopPlan], asked: Sequence[Way], arc
     """Machine code of all ways, on all cores; what is known costs nothing."""
 
     def one(way: Way) -> None:
-        options: dict[str, Any] = {"layout": way.layout, "variant": way.variant}
-        made = program(
-            way.function(case), plans[way.order], way.strategy, commit=way.commit, **options
-        )
+        made = way.program(case, plans[way.order])
         for part in (made, *made.then):
             compiled(part, arch)
 
@@ -250,8 +268,6 @@ def run(device: Device, scale: float, minutes: float, chosen: str, emulated: boo
         # Time is shared out evenly among the kernels that are still to come.
         until = time.monotonic() + (end - time.monotonic()) / (len(cases) - i)
         asked = list(dict.fromkeys((few_ways if emulated else ways)(case, bench.plans)))
-        if not emulated:
-            precompile(case, bench.plans, asked, device.arch)
         for j, way in enumerate(asked):
             if time.monotonic() > until:
                 left.append(f"{case.loop}: {len(asked) - j} of {len(asked)}")
@@ -332,6 +348,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         device: Device = EmulatedDevice() if given.emulate else current()
     except MeshprepError as error:
         sys.exit(f"error: bench-gpu needs a GPU, or --emulate: {error}")
+    if not given.emulate:
+        # Not counted: it can be done beforehand, without a GPU.
+        prepare_all(given.scale, device.arch, given.loop)
     with use(device):
         rows = run(device, given.scale, given.minutes, given.loop, given.emulate)
     words = verdicts(rows)

@@ -1,5 +1,6 @@
 """The whole benchmark of the GPU at tiny sizes, on a device that runs kernels under g++."""
 
+import json
 import os
 import shutil
 import sys
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import MeshprepError
+from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+RUNTIME = Path(__file__).parents[1] / "runtime"
 SCALE = 0.0003
 
 
@@ -49,10 +52,45 @@ def test_every_kernel_and_peer(bench, capsys):
     assert all(" -          -            -              -          -" in row for row in rows)
 
 
+def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
+    """What `make bench-gpu` does, on a stand-in of CuPy: code, times, the table and its file."""
+    monkeypatch.syspath_prepend(str(RUNTIME))
+    import common
+    from fake_cupy import FakeCupy
+
+    cupy = FakeCupy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(device, "_known", {})
+    monkeypatch.setattr(gpu, "compiled", cupy.compiled)
+    monkeypatch.setattr(bench, "compiled", cupy.compiled)
+    monkeypatch.setattr(bench, "ways", bench.few_ways)
+    monkeypatch.setattr(bench, "COPY_BYTES", 2**16)
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    bench.main(["--scale", str(SCALE), "--loop", "res_calc"])
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == "res_calc: ready for sm_90"
+    assert "res_calc: " in told.out.splitlines()[-1]
+    found = json.loads((tmp_path / "gpu-fake-gpu.json").read_text())
+    assert found["gpu"]["device"] == "Fake GPU"
+    assert found["gpu"]["driver"] == 13000
+    assert [row["order"] for row in found["rows"]] == ["ours", "metis", "input"]
+    # The stand-in takes a millisecond for whatever is queued: a launch a block colour.
+    colours = bench.plan_file(bench.CASES[0], "ours", SCALE)["res_calc"].variant().n_block_colours
+    assert found["rows"][0]["ms"] == colours
+    assert all(row["registers"] == 32 and row["error"] < 1e-12 for row in found["rows"])
+
+
+def test_time_that_is_up(bench, capsys):
+    """What is left out is named."""
+    with use(EmulatedDevice()) as there:
+        assert bench.run(there, SCALE, 0.0, "res_calc", True) == []
+    assert capsys.readouterr().err == "left out, for 0 minutes were up: res_calc: 3 of 3\n"
+
+
 def test_a_wrong_sum_is_found(bench):
     case = next(c for c in bench.CASES if c.loop == "res_calc")
-    with use(EmulatedDevice()) as device:
-        made = bench.Bench(case, device, SCALE, 1.0)
+    with use(EmulatedDevice()) as there:
+        made = bench.Bench(case, there, SCALE, 1.0)
         way = next(bench.few_ways(case, made.plans))
         assert made.row(way)["error"] < 1e-12
         made.expected["res"][7, 2] += 1e-9 * made.expected["res scale"]

@@ -122,6 +122,8 @@ class FakeCupy:
         return SimpleNamespace(
             free=lambda pointer: None,
             getDevice=lambda: 0,
+            driverGetVersion=lambda: 13000,
+            runtimeGetVersion=lambda: 13000,
             getDeviceProperties=lambda number: {"name": b"Fake GPU"},
             deviceGetAttribute=attribute,
             cudaDevAttrMaxSharedMemoryPerBlockOptin=97,
