@@ -37,6 +37,7 @@ class Stream:
 
     def begin_capture(self):
         assert self.non_blocking, "the legacy stream cannot be recorded"
+        self.synchronize()
         self.recording = True
 
     def end_capture(self):
@@ -50,6 +51,7 @@ class Stream:
         return Event(self.queue)
 
     def wait_event(self, event):
+        assert not self.recording, "work that is not recorded"
         self.queue.add(lambda: event.queue.finish(event.until))
 
     def synchronize(self):

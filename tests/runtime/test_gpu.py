@@ -62,6 +62,29 @@ def test_on_a_stream_of_the_solver(cupy, plan):
     assert not cupy.streams[0].queue.added
 
 
+def test_a_graph_of_the_solver(cupy, plan):
+    """Loops that have run once on a stream may be recorded there, several in one graph."""
+    given = arrays(plan)
+    ours = {k: cupy.device.array(v) for k, v in laid_out(given, LAYOUT).items()} | {"c": 3}
+    first = ParLoop(BODY, plan, layout=LAYOUT, strategy="hierarchical")
+    second = ParLoop(BODY, plan, layout=LAYOUT, strategy="global-atomics", threads=32)
+    with Stream(cupy, non_blocking=True) as stream:
+        first(**ours)
+        second(**ours)
+        stream.begin_capture()
+        first(**ours)
+        second(**ours)
+        graph = stream.end_capture()
+        graph.launch()
+        stream.synchronize()
+    theirs = given | {"c": np.array([3], "i4")}
+    for _ in range(4):
+        theirs = expected(plan, theirs)
+    for name, value in laid_out(theirs, LAYOUT).items():
+        if name != "c":
+            np.testing.assert_array_equal(ours[name].get(), value, err_msg=name)
+
+
 def test_shared_memory_is_asked_for(cupy, plan, monkeypatch):
     need = program(BODY, plan, "hierarchical", layout=LAYOUT).shared_bytes
     monkeypatch.setattr(gpu, "USUAL_SHARED", need - 1)
