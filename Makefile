@@ -52,6 +52,7 @@ check-gpu: gpu
 # Needs a GPU, so that `make bench` leaves it out.
 bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu.py
+	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 
 BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu airfoil launch model registers report
 

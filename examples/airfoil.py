@@ -36,7 +36,11 @@ class Airfoil:
     """
 
     def __init__(
-        self, prepared: Prepared, strategy: str = "auto", device: Device | None = None
+        self,
+        prepared: Prepared,
+        strategy: str = "auto",
+        device: Device | None = None,
+        graph: bool = False,
     ) -> None:
         plan = prepared.plan
         n = plan.sizes["cells"]
@@ -60,6 +64,7 @@ class Airfoil:
                 plan[name],
                 strategy=strategy,
                 cuda=DeviceFunction(name, text),
+                graph=graph,
             )
             for name in LOOPS
         }

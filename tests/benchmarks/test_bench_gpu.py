@@ -80,6 +80,30 @@ def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert all(row["registers"] == 32 and row["error"] < 1e-12 for row in found["rows"])
 
 
+def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
+    """The residuals of the CPU, whether launched one by one or as graphs."""
+    import bench_gpu_airfoil
+    import common
+
+    monkeypatch.setattr(common, "RESULTS", tmp_path)
+    monkeypatch.setattr(bench_gpu_airfoil, "about_gpu", lambda found: {"device": found.name})
+    with use(EmulatedDevice()):
+        bench_gpu_airfoil.main(600, 3)
+    # What the CPU's loops give.
+    last = "5.24474e-03"
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"launches: 3 {last}",
+        f"graphs: 3 {last}",
+    ]
+    rows = json.loads((tmp_path / "gpu-airfoil-emulated.json").read_text())["rows"]
+    assert [(r["loop"], r["strategy"]) for r in rows[:3]] == [
+        ("save_soln", "global-atomics"),
+        ("adt_calc", "global-atomics"),
+        ("res_calc", "hierarchical"),
+    ]
+    assert len(rows) == 14
+
+
 def test_time_that_is_up(bench, capsys):
     """What is left out is named."""
     with use(EmulatedDevice()) as there:

@@ -1,0 +1,79 @@
+"""Airfoil whole on a GPU: the time of each loop by the device's clock, residuals beside OP2's.
+
+    python benchmarks/bench_gpu_airfoil.py [cells [iterations]]
+
+Launched one by one, then as a CUDA graph a loop. On 720,000 cells the residuals must be those that
+OP2's own program prints, to its six digits.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from bench_airfoil import LOOPS, OP2, Airfoil, prepared_airfoil
+from bench_gpu import about_gpu
+from common import report
+
+from meshprep.pipeline import Prepared
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.cuda.device import Device, current, use
+
+CELLS, ITERATIONS, BLOCK_SIZE = 720_000, 1000, 256
+
+
+def main(cells: int = CELLS, iterations: int = ITERATIONS) -> None:
+    """Print and save the table."""
+    try:
+        device = current()
+    except MeshprepError as error:
+        sys.exit(f"error: bench-gpu needs a GPU: {error}")
+    prepared = prepared_airfoil(cells, BLOCK_SIZE, "gpu")
+    rows, residuals = [], {}
+    with use(device):
+        for graph in (False, True):
+            name = "graphs" if graph else "launches"
+            found, residuals[name] = _run(prepared, device, iterations, graph)
+            rows += [{"as": name, **row} for row in found]
+    name = device.name.lower().replace(" ", "-")
+    report(f"gpu-airfoil-{name}", rows, gpu=about_gpu(device), residuals=residuals)
+    for name, values in residuals.items():
+        print(f"{name}: {', '.join(f'{i} {rms}' for i, rms in values.items())}")
+        if cells == CELLS and any(rms != OP2[i] for i, rms in values.items()):
+            sys.exit(f"error: residuals differ from OP2's: {OP2}")
+
+
+def _run(
+    prepared: Prepared, device: Device, iterations: int, graph: bool
+) -> tuple[list[dict[str, Any]], dict[int, str]]:
+    """A row for each loop and one for all, and the residuals where OP2 prints its own."""
+    flow = Airfoil(prepared, device=device, graph=graph)
+    steps = flow.steps(iterations)
+    # The first iteration compiles.
+    values = [next(steps)]
+    flow.seconds.update(dict.fromkeys(LOOPS, 0.0))
+    start = time.perf_counter()
+    values += list(steps)
+    wall = time.perf_counter() - start
+    counted = max(iterations - 1, 1)
+    calls = {name: counted * (1 if name == "save_soln" else 2) for name in LOOPS}
+    rows: list[dict[str, Any]] = [
+        {
+            "loop": name,
+            "strategy": flow.loops[name].on_gpu.strategy,
+            "us a call": 1e6 * flow.seconds[name] / calls[name],
+            "ms an iteration": 1e3 * flow.seconds[name] / counted,
+        }
+        for name in LOOPS
+    ]
+    for name, seconds in (("all", sum(flow.seconds.values())), ("all, wall clock", wall)):
+        rows.append({"loop": name, "strategy": None, "ms an iteration": 1e3 * seconds / counted})
+    at = [i for i in OP2 if i <= iterations] or [iterations]
+    assert np.isfinite(values).all()
+    return rows, {i: f"{values[i - 1]:.5e}" for i in at}
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:3]))
