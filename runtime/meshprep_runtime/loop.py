@@ -54,7 +54,7 @@ class ParLoop:
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
     fastmath : bool
-        Let the compiler reorder sums and assume that no value is inf or nan.
+        Let the compiler reorder sums and assume that no value is inf or nan; CPU.
     boundscheck : bool
         Check every index inside the kernel, for finding mistakes in it; slow, one thread, CPU.
     cuda : DeviceFunction or None
@@ -132,7 +132,7 @@ class ParLoop:
             kernel if cuda is None else cuda,
             plan,
             self._slots,
-            DeviceOptions(strategy, layout, variant, commit, threads, graph),
+            DeviceOptions(strategy, layout, variant, commit, threads, graph, boundscheck),
         )
 
     def _chooser(

@@ -391,6 +391,8 @@ def test_words_for_one_side_only(plan, device):
         loop_of(plan)(**laid_out(arrays(plan), LAYOUT))
     with pytest.raises(MeshprepError, match="strategy 'staged-gather' is for a GPU, but no argume"):
         ParLoop(sums, plan, strategy="staged-gather")(**arrays(plan))
+    with pytest.raises(MeshprepError, match="boundscheck is for a CPU: pass NumPy arrays, or run"):
+        loop_of(plan, boundscheck=True)(**ours)
     with pytest.raises(MeshprepError, match="cuda is a str, must be a DeviceFunction"):
         ParLoop(sums, plan, cuda=BODY.text)
     with pytest.raises(MeshprepError, match="commit 'now' is unknown: use colours, atomics"):

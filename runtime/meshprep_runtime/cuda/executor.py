@@ -27,6 +27,7 @@ class DeviceOptions:
     commit: str = "colours"
     threads: int = 256
     graph: bool = False
+    boundscheck: bool = False
 
 
 class DeviceExecutor:
@@ -86,6 +87,11 @@ class DeviceExecutor:
 
     def _made(self, device: Device, vectors: bool) -> Launcher:
         chosen, asked = self._chosen(device), self._options
+        if asked.boundscheck:
+            raise MeshprepError(
+                f"loop '{self._plan.loop.name}': boundscheck is for a CPU: pass NumPy arrays, or "
+                "run it under compute-sanitizer"
+            )
         made = program(
             self._function,
             self._plan,
