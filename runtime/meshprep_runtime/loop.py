@@ -170,7 +170,7 @@ class ParLoop:
             When an array does not fit; the message names the argument. Nothing has run then.
         """
         for value in arrays.values():
-            if on_device(value):
+            if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
                 return
         if self._executor is None or self._wanted not in (AUTO, *STRATEGIES):
