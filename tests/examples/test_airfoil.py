@@ -11,8 +11,11 @@ import pytest
 import airfoil
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
 from kernels import airfoil as kernels
+from meshprep_runtime import MissingPackageError
+from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice
+from meshprep_runtime.cuda.nvrtc import compile_program
 
 FREE = kernels.FREE_STREAM
 
@@ -141,6 +144,22 @@ def test_whole_on_a_device(device):
     assert all(seconds > 0 for seconds in ours.seconds.values())
     assert ours.loops["res_calc"].on_gpu.strategy == "hierarchical"
     assert ours.loops["adt_calc"].on_gpu.strategy == "global-atomics"
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_machine_code_without_spills(small, arch):
+    text = (airfoil.KERNELS / "airfoil.cu").read_text(encoding="utf-8")
+    for name in LOOPS:
+        strategy = "hierarchical" if name.endswith("res_calc") else "global-atomics"
+        made = program(DeviceFunction(name, text), small.plan[name], strategy)
+        try:
+            found = compile_program(made, arch)
+        except MissingPackageError as error:
+            if "MESHPREP_REQUIRE_C" in os.environ:
+                raise
+            pytest.skip(str(error))
+        assert found.spilled == 0
+        assert found.registers <= 64
 
 
 def test_without_a_gpu(monkeypatch):
