@@ -104,6 +104,11 @@ def test_marks_and_copies(cupy):
     into = np.zeros(5)
     there.read(second, into)
     assert into.tolist() == [1.5, 1.5, 1.5, 2.5, 2.5]
+    there.write(second, np.arange(10.0)[::2])
+    there.read(there.upload(np.arange(10.0)[::-2]), into)
+    assert into.tolist() == [9, 7, 5, 3, 1]
+    there.read(second, into)
+    assert into.tolist() == [0, 2, 4, 6, 8]
     assert there.array(into).get().tolist() == into.tolist()
 
 

@@ -49,6 +49,7 @@ class CupyDevice:
         return CupyKernel(driver, function, program)
 
     def upload(self, values: NDArray) -> CupyMemory:
+        values = np.ascontiguousarray(values)
         memory = self._allocated(values.nbytes)
         if values.nbytes:
             self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
@@ -64,6 +65,7 @@ class CupyDevice:
 
     def write(self, memory: Any, values: NDArray) -> None:
         # From memory that is not pinned the copy has read its source when it returns.
+        values = np.ascontiguousarray(values)
         self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
 
     def read(self, memory: Any, into: NDArray) -> None:
