@@ -147,7 +147,7 @@ def test_a_point_that_its_block_only_reads(slow):
 
 def test_a_place_to_gather_that_no_thread_has(plan):
     made = write(plan, "staged-gather")
-    caught(plan, changed(made, "gather4", put(0, 10**5)), OUTSIDE)
+    caught(plan, changed(made, "gather4", put(0, 65535)), OUTSIDE)
 
 
 def test_elements_of_two_colours_in_one_launch(plan):

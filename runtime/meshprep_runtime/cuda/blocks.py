@@ -216,11 +216,13 @@ def _commit(shape: Shape) -> Lines:
 def _sum(shape: Shape, i: int, s: int) -> Lines:
     """What the threads of the block left for one point."""
     dim, many = shape.slots[i].dim, adding(shape, i)
-    start = f"gather_offset{i}[from{s} + i]"
+    # Offsets count from the block's first place, and each block has one more of them than points.
     return [
         f"{shape.c_type(i)} t{i}[{dim}] = {{}};",
-        f"for (Index g = {start}; g < gather_offset{i}[from{s} + i + 1]; ++g) {{",
-        f"  const int left = gather{i}[g];",
+        f"const Index at{i} = from{s} + block + i;",
+        f"const int end{i} = gather_offset{i}[at{i} + 1];",
+        f"for (int g = gather_offset{i}[at{i}]; g < end{i}; ++g) {{",
+        f"  const int left = gather{i}[begin * {many} + g];",
         *(f"  t{i}[{k}] += h{i}[{k * many} * count + left];" for k in range(dim)),
         "}",
     ]

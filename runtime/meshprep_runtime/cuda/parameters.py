@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..bind import Slot
 from ..plan import Variant
-from .shape import C_TYPES, Shape
+from .shape import C_TYPES, MOST_THREADS, Shape
 
 Arrays = dict[str, NDArray]
 
@@ -137,21 +137,32 @@ def _roles(shape: Shape, v: Variant, s: int) -> NDArray[np.uint8]:
     return np.where(written, np.where(plain, 1, 2), 0).astype(np.uint8)
 
 
-def _incidences(shape: Shape, v: Variant, slot: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The local map transposed: which places of a block each staged point sums [G10 section 10]."""
+def _incidences(shape: Shape, v: Variant, slot: int) -> tuple[NDArray, NDArray]:
+    """The local map transposed: which places of a block each staged point sums [G10 section 10].
+
+    Each block has a place for every element and row that adds, and for its staged points and their
+    end an offset from its first place.
+    """
     staging = v.staging[shape.sets[shape.set_of(slot)]]
     count = np.diff(v.block_offset)
     start = np.repeat(staging.point_offset[:-1], count)
     thread = np.arange(start.size) - np.repeat(v.block_offset[:-1], count)
     points, places = [], []
-    for j, row in enumerate(r for r in shape.rows_to(slot) if r.adds):
+    adding = [r for r in shape.rows_to(slot) if r.adds]
+    for j, row in enumerate(adding):
         name = shape.loop.maps[int(str(row.table)[1:])]
         points.append(start + v.local[name][row.column])
         places.append(thread + j * np.repeat(count, count))
     point, place = np.concatenate(points), np.concatenate(places)
-    many = np.bincount(point, minlength=staging.points.size)
-    offset = np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
-    return offset, place[np.argsort(point, kind="stable")].astype(np.int32)
+    ends = np.cumsum(np.bincount(point, minlength=staging.points.size))
+    many = np.diff(staging.point_offset)
+    first = len(adding) * v.block_offset[:-1]
+    offset = np.zeros(staging.points.size + many.size, np.int64)
+    # Where the offset after each staged point lies.
+    after = np.arange(1, ends.size + 1) + np.repeat(np.arange(many.size), many)
+    offset[after] = ends - np.repeat(first, many)
+    kind = np.uint16 if len(adding) * MOST_THREADS <= np.iinfo(np.uint16).max else np.int32
+    return offset.astype(kind), place[np.argsort(point, kind="stable")].astype(kind)
 
 
 def _bytes(slot: Slot) -> int:

@@ -19,11 +19,10 @@ from ..structure import check_loop, check_variant
 from . import second_step, text
 from .element import PythonKernel
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
-from .shape import Shape
+from .shape import MOST_THREADS, Shape
 from .strategies import COMMITS, STRATEGIES, refusal
 
 WARP = 32
-MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)

@@ -100,11 +100,10 @@ def sum_arrays(shape: Shape, i: int) -> dict[str, NDArray]:
     points = np.concatenate(columns)
     n_points = shape.plan.sizes[str(shape.slots[i].rows)]
     count = np.bincount(points, minlength=n_points)
-    offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     # Half the bytes wherever they suffice.
     kind = np.int32 if points.size <= np.iinfo(np.int32).max else np.int64
     return {
-        "point_offset": offset,
+        "point_offset": np.concatenate([[0], np.cumsum(count)]).astype(kind),
         "place": np.argsort(points, kind="stable").astype(kind),
     }
 

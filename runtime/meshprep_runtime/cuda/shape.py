@@ -24,6 +24,7 @@ C_TYPES = {
     "u8": "unsigned long long",
 }
 
+MOST_THREADS = 1024
 # Values that CUDA moves at once.
 WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
 
