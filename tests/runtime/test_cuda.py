@@ -59,6 +59,20 @@ def test_layouts(layout, slow):
 
 
 @pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("threads", [1, 37])
+def test_any_number_of_threads(threads, slow):
+    """Reductions halve it again and again."""
+    plan = random_plan(slow, 90, 40, 16, 3)
+    made = program(BODY, plan, "global-atomics", threads=threads)
+    assert made.parts == -(-90 // threads)
+    given = arrays(plan, 1)
+    ours, theirs = laid_out(given, {}), expected(plan, given)
+    run_checked(made, **ours)
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+@pytest.mark.usefixtures("needs_gxx")
 def test_the_numbers_of_the_cpu_runtime(airfoil):
     """Doubles, two sets staged, several warps' worth of shared memory."""
 

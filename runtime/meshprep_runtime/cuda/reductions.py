@@ -31,7 +31,7 @@ def begin(shape: Shape) -> list[str]:
 
 
 def fold(shape: Shape) -> list[str]:
-    """The threads of a block join their values in shared memory, in a tree."""
+    """The threads of a block join their values in shared memory, the upper half with the lower."""
     lines = []
     for n, row in enumerate(shape.rows):
         if row.reduces:
@@ -68,10 +68,10 @@ MP_KERNEL({threads}) {name}(
     {mine}
   }}
   g[MP_THREAD] = mine;
-  for (int step = 1; step < MP_THREADS; step *= 2) {{
+  for (int many = MP_THREADS; many > 1; many = (many + 1) / 2) {{
     MP_BARRIER();
-    if (MP_THREAD % (2 * step) == 0 && MP_THREAD + step < MP_THREADS) {{
-      const {c_type} other = g[MP_THREAD + step];
+    if (MP_THREAD < many / 2) {{
+      const {c_type} other = g[MP_THREAD + (many + 1) / 2];
       {tree}
     }}
   }}
@@ -109,10 +109,10 @@ def _fold(shape: Shape, i: int, value: str, k: int) -> list[str]:
         "{",
         f"  MP_SHARED({c_type}, {g}, 0, MP_THREADS);",
         f"  {g}[MP_THREAD] = {value};",
-        "  for (int step = 1; step < MP_THREADS; step *= 2) {",
+        "  for (int many = MP_THREADS; many > 1; many = (many + 1) / 2) {",
         "    MP_BARRIER();",
-        "    if (MP_THREAD % (2 * step) == 0 && MP_THREAD + step < MP_THREADS) {",
-        f"      const {c_type} other = {g}[MP_THREAD + step];",
+        "    if (MP_THREAD < many / 2) {",
+        f"      const {c_type} other = {g}[MP_THREAD + (many + 1) / 2];",
         f"      {JOINS[shape.slots[i].access].format(g=g)}",
         "    }",
         "  }",
