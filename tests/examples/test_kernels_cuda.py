@@ -50,6 +50,12 @@ def large(prepared):
     return make
 
 
+@pytest.fixture(scope="module")
+def all_of_airfoil(prepared):
+    kind, options = KERNELS["airfoil"][1:]
+    return prepared("airfoil", kind, **options).plan
+
+
 def arrays(made):
     """From 1 to 2, or small."""
     rng = np.random.default_rng(3)
@@ -66,17 +72,24 @@ def in_python(kernel, plan, given):
         rows = []
         for arg in plan.loop.args:
             array = given[arg.name]
-            if arg.map is None:
+            if arg.is_global:
+                rows.append(array)
+            elif arg.map is None:
                 rows.append(array[e])
             else:
                 rows += [array[plan.maps[arg.map].table[e, k]] for k in arg.index]
         kernel(*rows)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_numbers_of_plain_python(strategy, case):
+@pytest.fixture
+def needs_gxx():
     if shutil.which("g++") is None and "MESHPREP_REQUIRE_C" not in os.environ:
         pytest.skip("no compiler 'g++' on this machine")
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_numbers_of_plain_python(strategy, case):
     kernel, plan = case
     made = program(kernel, plan, strategy, threads=64)
     ours = arrays(made)
@@ -92,6 +105,38 @@ def test_the_numbers_of_plain_python(strategy, case):
     assert changed == sum(slot.written for slot in made.slots)
 
 
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("kernel", ["save_soln", "adt_calc", "bres_calc", "update"])
+def test_the_other_loops_of_airfoil(kernel, all_of_airfoil):
+    """Helpers, a global array, a branch, a reduction, loops without maps."""
+    plan = all_of_airfoil[kernel]
+    made = program(getattr(airfoil, kernel), plan, "global-atomics", threads=64)
+    ours = arrays(made)
+    # Enough energy for a pressure; walls and the far field.
+    ours["q"][:, 3] += 5
+    if "bound" in ours:
+        ours["bound"][:, 0] = airfoil.WALL + np.arange(ours["bound"].size) % 2
+    before = {k: v.copy() for k, v in ours.items()}
+    theirs = {k: v.copy() for k, v in ours.items()}
+    run_checked(made, **ours)
+    in_python(getattr(airfoil, kernel), plan, theirs)
+    for slot in made.slots:
+        found, wanted = ours[slot.name], theirs[slot.name]
+        np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-13, err_msg=slot.name)
+        assert slot.written != np.array_equal(found, before[slot.name])
+    assert compiled(made).spilled == 0
+
+
+def compiled(made):
+    """Its machine code; skips where the packages for that are missing, except in CI."""
+    try:
+        return compile_program(made)
+    except MissingPackageError as error:
+        if "MESHPREP_REQUIRE_C" in os.environ:
+            raise
+        pytest.skip(str(error))
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_no_register_is_spilled(name, large):
     """Every strategy and commit; `make bench-registers` has older devices and SoA."""
@@ -100,12 +145,7 @@ def test_no_register_is_spilled(name, large):
     for strategy, commit in WAYS:
         made = program(kernel, plan, strategy, commit=commit, threads=512)
         for one in (made, *made.then):
-            try:
-                found = compile_program(one)
-            except MissingPackageError as error:
-                if "MESHPREP_REQUIRE_C" in os.environ:
-                    raise
-                pytest.skip(str(error))
+            found = compiled(one)
             assert 0 < found.registers <= 128
             if found.spilled:
                 spilled[strategy, commit, one.name] = found.spilled
