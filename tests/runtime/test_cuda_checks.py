@@ -174,7 +174,7 @@ def test_too_little_shared_memory(plan):
 @pytest.mark.parametrize(
     ("strategy", "old", "new", "checks"),
     [
-        ("hierarchical", f"  {BARRIER}  const bool", "  const bool", {RACE, UNSET}),
+        ("hierarchical", f"  }}\n  {BARRIER}  if (active)", "  }\n  if (active)", {RACE, UNSET}),
         ("hierarchical", f"    {BARRIER}  }}\n", "  }\n", {RACE}),
         ("shared-atomics", f"  {BARRIER}  for", "  for", {RACE}),
         ("staged-gather", f"  {BARRIER}", "", {RACE, UNSET}),
@@ -184,7 +184,7 @@ def test_too_little_shared_memory(plan):
             f"if (active) {{\n    {BARRIER}",
             {PARTED},
         ),
-        ("hierarchical", "= (double)0;", "= h4[0];", {UNSET}),
+        ("hierarchical", "+ i] = v4[0];", "+ i] = h4[0];", {UNSET}),
         ("global-atomics", "MP_ADD(s5, p1_0, r7[0])", "s5[p1_0] += r7[0]", {RACE}),
         ("hierarchical", "int begin4 = 0", "int begin4 = 4", {"misaligned shared memory"}),
     ],

@@ -153,8 +153,8 @@ def test_points_of_another_block_are_not_even_read(slow):
     theirs = expected(plan, ours)
     run_checked(made, **ours)
     assert np.array_equal(ours["v"], theirs["v"])
-    unguarded = "if (role0[from0 + i]) {\n      long long v1[2];"
-    assert unguarded in made.text
-    broken = made.text.replace(unguarded, unguarded.replace("role0[from0 + i]", "true"), 1)
+    guard = "if (is0 == 1) {"
+    assert guard in made.text
+    broken = made.text.replace(guard, "if (i < many0) {", 1)
     with pytest.raises(CheckError, match="race between blocks"):
         run_checked(replace(made, text=broken), **ours)

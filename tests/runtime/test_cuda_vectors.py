@@ -76,8 +76,8 @@ def test_what_is_moved_at_once(plan):
     made = program(body, plan)
     # d 2 x f8, x 2 x f4, u one by one, s 16 x u1, a 4 x i4, b 2 x f8, the global one by one.
     assert made.alignment == (16, 8, 8, 16, 16, 16, 8)
-    assert "MP_LOAD(2, v1 + 4, s1, p * 6 + 4);" in made.text
-    assert "MP_STORE(4, s4, p * 4 + 0, sum + 0);" in made.text
+    assert "MP_LOAD(2, v1 + 4, s1, q0 * 6 + 4);" in made.text
+    assert "MP_STORE(4, s4, p * 4 + 0, v4 + 0);" in made.text
     assert "MP_LOAD(16, r4 + 0, s3, e * 16 + 0);" in made.text
     soa = program(body, plan, layout="soa")
     assert soa.alignment == (8, 4, 8, 1, 4, 8, 8)

@@ -12,6 +12,7 @@ from .rows import (
     adding,
     call,
     declare,
+    find_local,
     find_points,
     from_global,
     in_global,
@@ -21,6 +22,7 @@ from .rows import (
     local_name,
     numbered,
     over_points,
+    point_name,
     store_direct,
     to_global,
     unique,
@@ -30,21 +32,33 @@ from .shape import Shape
 
 
 def in_blocks(shape: Shape) -> Lines:
-    """The whole body."""
+    """The whole body.
+
+    Where an element's values lie is asked for before its block stages, so that both are under way
+    at once; the values themselves would take too many registers.
+    """
     takes_turns = shape.strategy.adds == "colours" and bool(shape.committed)
     keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
     return [
         *_open(shape),
-        *_stage(shape),
         "const bool active = MP_THREAD < count;",
         *_element(shape),
         *declare(shape),
         *begin(shape),
         *(f"int {local_name(r)} = 0;" for r in unique(shape, shape.uses_local)),
-        *(["int colour = -1;"] if takes_turns else []),
+        *(f"Index {point_name(r)} = 0;" for r in unique(shape, shape.uses_map)),
+        *(
+            ["int colour = -1;", "const int colours = thread_colours[block];"]
+            if takes_turns
+            else []
+        ),
         "if (active) {",
         *([f"  colour = thread_colour[{shape.place}];"] if takes_turns else []),
-        *indent(_before(shape)),
+        *indent([*find_local(shape), *find_points(shape)]),
+        "}",
+        *_stage(shape),
+        "if (active) {",
+        *indent(_compute(shape)),
         "}",
         *(keep[shape.strategy.adds](shape) if shape.committed else []),
         *_commit(shape),
@@ -70,13 +84,11 @@ def _element(shape: Shape) -> Lines:
     return ["const Index place = begin + MP_THREAD;", "const Index e = active ? order[place] : 0;"]
 
 
-def _before(shape: Shape) -> Lines:
-    """What an element does before turns are taken: all, where it waits for no other one."""
-    if not shape.turned:
-        first = load(shape, lambda row: True)
-        return [*find_points(shape), *first, *call(shape), *store_direct(shape)]
+def _compute(shape: Shape) -> Lines:
+    """What an element does once its block has staged; elements that take turns wait for theirs."""
     waits = {f"s{i}" for i in shape.turned}
-    return [*find_points(shape), *load(shape, lambda row: row.array not in waits)]
+    first = load(shape, lambda row: row.array not in waits)
+    return first if waits else [*first, *call(shape), *store_direct(shape)]
 
 
 def _open_sets(shape: Shape) -> Lines:
@@ -106,39 +118,65 @@ def _open_shared(shape: Shape) -> Lines:
 
 
 def _stage(shape: Shape) -> Lines:
-    lines = []
-    for s in sorted({shape.set_of(i) for i in shape.staged}):
-        mine = [i for i in shape.staged if shape.set_of(i) == s]
-        point = [f"const Index p = points{s}[from{s} + i];"]
-        inside = [line for i in mine for line in _stage_slot(shape, i, s)]
-        zeros_only = all(i in shape.added for i in mine)
-        lines += [*over_points(s), *indent([*([] if zeros_only else point), *inside]), "}"]
-    return [*lines, "MP_BARRIER();"] if lines else []
+    """Values of the block's points, all sets in one loop: first their numbers, then loads."""
+    sets = sorted({shape.set_of(i) for i in shape.staged})
+    if not sets:
+        return []
+    most = f"many{sets[0]}"
+    for s in sets[1:]:
+        most = f"max(many{s}, {most})"
+    stages = [[line for s in sets for line in part(shape, s)] for part in (_numbers, _load, _keep)]
+    return [
+        f"const int most = {most};",
+        "for (int i = MP_THREAD; i < most; i += MP_THREADS) {",
+        *indent([line for stage in stages for line in stage]),
+        "}",
+        "MP_BARRIER();",
+    ]
 
 
-def _stage_slot(shape: Shape, i: int, s: int) -> Lines:
-    """One point's values of a dat."""
-    slot, c_type = shape.slots[i], shape.c_type(i)
-    ats = [in_shared(shape, i, k, "i") for k in range(slot.dim)]
-    if i in shape.added:
-        return [f"{at} = ({c_type})0;" for at in ats]
-    row = shape.rows_to(i)[0]
-    if shape.width(i) == 1:
-        lines = [f"{at} = s{i}[{in_global(shape, row, 'p', k)}];" for k, at in enumerate(ats)]
-    else:
-        lines = [
-            f"{c_type} v{i}[{slot.dim}];",
-            *from_global(shape, row, "p", f"v{i}"),
-            *(f"{at} = v{i}[{k}];" for k, at in enumerate(ats)),
-        ]
+def _mine(shape: Shape, s: int) -> list[int]:
+    return [i for i in shape.staged if shape.set_of(i) == s]
+
+
+def _has_role(shape: Shape, s: int) -> bool:
+    return shape.roles and any(i in shape.committed for i in _mine(shape, s))
+
+
+def _numbers(shape: Shape, s: int) -> Lines:
+    """A set's point, and whether the block writes it."""
+    lines = [f"Index q{s} = 0;", f"if (i < many{s}) q{s} = points{s}[from{s} + i];"]
+    if _has_role(shape, s):
+        lines += [f"int is{s} = 0;", f"if (i < many{s}) is{s} = role{s}[from{s} + i];"]
+    return lines
+
+
+def _load(shape: Shape, s: int) -> Lines:
+    """Its values: of what is added to, too, where no other block has a share in it."""
+    lines: Lines = []
+    free: Lines = []
+    own: Lines = []
+    for i in _mine(shape, s):
+        lines.append(f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}] = {{}};")
+        found = from_global(shape, shape.rows_to(i)[0], f"q{s}", f"v{i}")
+        (own if i in shape.committed and shape.roles else free).extend(found)
+    lines += [f"if (i < many{s}) {{", *indent(free), "}"] if free else []
     # What another block may be writing is left alone.
-    guarded = i in shape.turned and shape.roles
-    return [f"if (role{s}[from{s} + i]) {{", *indent(lines), "}"] if guarded else lines
+    lines += [f"if (is{s} == 1) {{", *indent(own), "}"] if own else []
+    return lines
+
+
+def _keep(shape: Shape, s: int) -> Lines:
+    kept = [
+        f"{in_shared(shape, i, k, 'i')} = v{i}[{k}];"
+        for i in _mine(shape, s)
+        for k in range(shape.slots[i].dim)
+    ]
+    return [f"if (i < many{s}) {{", *indent(kept), "}"]
 
 
 def _by_colour(shape: Shape) -> Lines:
     return [
-        "const int colours = thread_colours[block];",
         "MP_EXPECT(colour < colours);",
         "for (int c = 0; c < colours; ++c) {",
         "  if (colour == c) {",
@@ -229,8 +267,9 @@ def _sum(shape: Shape, i: int, s: int) -> Lines:
 
 
 def _commit_plainly(shape: Shape, i: int) -> Lines:
+    """What was staged holds the sum already; what was gathered has to be added."""
     row, values = shape.rows_to(i)[0], _values(shape, i)
-    if i in shape.added:
+    if i in shape.gathered:
         return add_to_global(shape, row, "p", values)
     listed = ", ".join(values)
     return [

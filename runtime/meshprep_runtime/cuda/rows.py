@@ -18,17 +18,20 @@ def declare(shape: Shape) -> Lines:
     ]
 
 
-def find_points(shape: Shape) -> Lines:
-    """Where an element's points lie: in the block's shared memory, or among all points."""
-    local = [
+def find_local(shape: Shape) -> Lines:
+    """Where an element's points lie in the block's shared memory."""
+    return [
         f"{local_name(r)} = local{number_of(r)}[{r.column} * size + {shape.place}];"
         for r in unique(shape, shape.uses_local)
     ]
-    mapped = [
-        f"const Index {point_name(r)} = {r.table}[{r.column} * size + {shape.place}];"
+
+
+def find_points(shape: Shape) -> Lines:
+    """Where an element's points lie among all points."""
+    return [
+        f"{point_name(r)} = {r.table}[{r.column} * size + {shape.place}];"
         for r in unique(shape, shape.uses_map)
     ]
-    return local + mapped
 
 
 def load(shape: Shape, wanted: Callable[[Row], bool]) -> Lines:

@@ -61,7 +61,7 @@ def _elements(shape: Shape) -> Lines:
         *begin(shape),
         "if (place < last) {",
         f"  const Index e = {'order[place]' if coloured else 'place'};",
-        *indent(find_points(shape)),
+        *indent([f"const Index {line}" for line in find_points(shape)]),
         *indent(load(shape, lambda row: True)),
         *indent(call(shape)),
         *indent(store_direct(shape)),
