@@ -80,6 +80,8 @@ class Carries:
     type_order : tuple of str
         The order in which types come back; empty where it is that of the file.
     node_values, cell_values : Values or None
+    one_namespace : bool
+        Values of nodes and of cells cannot have the same name.
     tag : str or None
         The name of the one group number that a cell has, where there is only one, without a name
         of its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
@@ -102,6 +104,7 @@ class Carries:
     type_order: tuple[str, ...] = ()
     node_values: Values | None = None
     cell_values: Values | None = None
+    one_namespace: bool = False
     tag: str | None = None
     node_tag: str | None = None
     tag_on: str = "all"

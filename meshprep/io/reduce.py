@@ -128,8 +128,13 @@ def _node_dats(job: _Job) -> list[Dat]:
 def _cell_dats(job: _Job) -> list[Dat]:
     """Dats of cells: one of each name on every set, filled where there is none."""
     found: dict[str, dict[str, Dat]] = {}
+    on_nodes = {d.name for d in job.mesh.dats if d.set == "nodes"}
+    taken = on_nodes if job.carries.one_namespace else set()
     for s in job.sets:
         for d in _values_of(job, s.name):
+            if d.name in taken:
+                job.lost.append(f"values '{d.name}' on '{s.name}' (nodes have values of that name)")
+                continue
             kept = _kept(job, d, job.carries.cell_values)
             if kept is not None:
                 found.setdefault(d.name, {})[s.name] = kept

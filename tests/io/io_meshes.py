@@ -95,6 +95,12 @@ def _floats(mesh: Mesh) -> tuple[list, list, list]:
     return dats, [], []
 
 
+def _one_name(mesh: Mesh) -> tuple[list, list, list]:
+    """Values of the same name on nodes and on cells."""
+    sets = ["nodes", *(s.name for s in mesh.cell_sets)]
+    return [Dat("v", name, np.arange(mesh.size(name)) + 0.5) for name in sets], [], []
+
+
 def _single(mesh: Mesh) -> tuple[list, list, list]:
     r = np.random.default_rng(4)
     dats = [Dat("p4", "nodes", r.random(mesh.size("nodes")).astype("f4"))]
@@ -192,6 +198,7 @@ def _lists(mesh: Mesh) -> tuple[list, list, list]:
 
 DECORATIONS = {
     "floats": _floats,
+    "one name": _one_name,
     "single": _single,
     "integers": _integers,
     "partial": _partial,

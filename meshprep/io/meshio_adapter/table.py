@@ -255,6 +255,7 @@ ENTRIES: tuple[Entry, ...] = (
             mixed=False,
             node_values=_TECPLOT_VALUES,
             cell_values=_TECPLOT_VALUES,
+            one_namespace=True,
             plane=True,
         ),
         mode="r",
