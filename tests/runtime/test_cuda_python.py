@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -217,6 +218,50 @@ def test_equal_kernels_are_compiled_once(plan, monkeypatch, compiled):
     assert len(element._kept) == 2
 
 
+def test_rows_are_loaded_at_once(slow, compiled):
+    """Two f8 and four f4 in one instruction, from memory that nothing writes."""
+    args = (
+        Arg("q", Access.READ, 4, "f8", "elements->points", (0,)),
+        Arg("x", Access.READ, 4, "f4", "elements->points", (1,)),
+        Arg("r", Access.WRITE, 2, "f8"),
+    )
+    near = np.arange(40).reshape(20, 2)
+    sizes = {"elements": 20, "points": 40}
+    plan = slow.plan(sizes, {"elements->points": near}, [Loop("l", "elements", args)], (8,))["l"]
+
+    def kernel(q, x, r):
+        r[0] = q[0] + q[1] + q[2] + q[3]
+        r[1] = x[0] + x[1] + x[2] + x[3]
+
+    compiled(program(kernel, plan, "global-atomics"))
+    found = ptx(program(kernel, plan, "global-atomics"))
+    assert found.count("ld.global.nc.v2.f64") == 2
+    assert found.count("ld.global.nc.v4.f32") == 1
+    assert found.count("st.global.v2.f64") == 1
+    # What is set and never read is not loaded first.
+    assert "ld.global.v2.f64" not in found
+    one_by_one = ptx(program(kernel, plan, "global-atomics", vectors=False))
+    assert ".v2.f64" not in one_by_one
+
+
+def test_what_spills_is_compiled_with_room(plan, compiled, monkeypatch):
+    made = program(calls_helper, plan, "global-atomics")
+    compiled(made)
+    real, calls, spills = nvrtc._compile, [], iter((16, 0, 16, 24))
+
+    def spilling(program, arch, *options):
+        calls.append(options)
+        return replace(real(program, arch, *options), spilled=next(spills))
+
+    monkeypatch.setattr(nvrtc, "_compile", spilling)
+    assert compile_program(made).spilled == 0
+    assert compile_program(made).spilled == 16
+    assert calls == [(), ("--define-macro=MP_ROOMY",)] * 2
+    # Only then the compiler is told of a single block.
+    assert ".minnctapersm" not in ptx(made)
+    assert ".minnctapersm 1" in ptx(made, "--define-macro=MP_ROOMY")
+
+
 def test_what_is_linked_must_fit(plan):
     """A broken part is one line, not the linker's log."""
     pytest.importorskip("cuda.bindings")
@@ -224,12 +269,13 @@ def test_what_is_linked_must_fit(plan):
         nvrtc._link((b"nothing",), "sm_90")
 
 
-def ptx(made, arch="sm_90"):
+def ptx(made, *options):
     """The joined parts one step before machine code."""
     from cuda.bindings import nvjitlink
 
-    virtual = arch.replace("sm_", "--gpu-architecture=compute_")
-    parts = (nvrtc._translate(made, "LTOIR", virtual, "-dlto")[0], made.kernel.ltoir(arch))
+    arch, virtual = "sm_90", "--gpu-architecture=compute_90"
+    text, _ = nvrtc._translate(made, "LTOIR", virtual, "-dlto", *options)
+    parts = (text, made.kernel.ltoir(arch))
     handle = nvjitlink.create(3, [f"-arch={arch}", "-lto", "-ptx"])
     for part in parts:
         nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, part, len(part), "part")
