@@ -7,9 +7,7 @@ generated. Iterations of both take turns in pieces, so that a slow spell of the 
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from common import report
+from common import c_library, report
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "examples"))
@@ -70,7 +68,7 @@ class InC:
             ),
             "update": ("cells", qold, q, res, adt, self.rms),
         }
-        library = _library()
+        library = c_library("airfoil.c")
         self.calls = {
             name: (getattr(library, name), full.sets[over].size, *arrays)
             for name, (over, *arrays) in given.items()
@@ -157,13 +155,6 @@ def _residual_rows(residuals: dict[str, list[float]], cells: int) -> list[dict[s
         }
         for i in at
     ]
-
-
-def _library() -> ctypes.CDLL:
-    folder = tempfile.mkdtemp()
-    words = ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", "loops.so"]
-    subprocess.run([*words, str(HERE / "airfoil.c"), "-lm"], cwd=folder, check=True)
-    return ctypes.CDLL(str(Path(folder) / "loops.so"))
 
 
 if __name__ == "__main__":

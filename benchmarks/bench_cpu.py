@@ -8,9 +8,7 @@ turns counts.
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from common import report, timed
+from common import c_library, report, timed
 
 from meshprep.generate import generate
 from meshprep.loops import read_requests
@@ -33,33 +31,6 @@ sys.path.append(str(EXAMPLES))
 from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
 
 TURNS = 80
-C_LOOP = r"""
-static double pressure(const double *q) {
-  return 0.4 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0]);
-}
-void res_calc(long n, const int *restrict nodes, const int *restrict cells,
-              const double *restrict x, const double *restrict q, const double *restrict adt,
-              double *restrict res) {
-  for (long e = 0; e < n; ++e) {
-    const long left = cells[2 * e], right = cells[2 * e + 1];
-    const double *x1 = x + 2L * nodes[2 * e + 1], *x2 = x + 2L * nodes[2 * e];
-    const double *q1 = q + 4 * left, *q2 = q + 4 * right;
-    double *r1 = res + 4 * left, *r2 = res + 4 * right, f;
-    const double dx = x1[0] - x2[0], dy = x1[1] - x2[1];
-    const double p1 = pressure(q1), p2 = pressure(q2);
-    const double v1 = (q1[1] * dy - q1[2] * dx) / q1[0], v2 = (q2[1] * dy - q2[2] * dx) / q2[0];
-    const double mu = 0.5 * 0.05 * (adt[left] + adt[right]);
-    f = 0.5 * (v1 * q1[0] + v2 * q2[0]) + mu * (q1[0] - q2[0]);
-    r1[0] += f; r2[0] -= f;
-    f = 0.5 * (v1 * q1[1] + p1 * dy + v2 * q2[1] + p2 * dy) + mu * (q1[1] - q2[1]);
-    r1[1] += f; r2[1] -= f;
-    f = 0.5 * (v1 * q1[2] - p1 * dx + v2 * q2[2] - p2 * dx) + mu * (q1[2] - q2[2]);
-    r1[2] += f; r2[2] -= f;
-    f = 0.5 * (v1 * (q1[3] + p1) + v2 * (q2[3] + p2)) + mu * (q1[3] - q2[3]);
-    r1[3] += f; r2[3] -= f;
-  }
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -132,11 +103,7 @@ def _case(order: str, plan: LoopPlan, strategy: str, threads: int, fastmath: boo
 
 
 def _c_loop(plan: LoopPlan) -> Callable[[], None]:
-    folder = Path(tempfile.mkdtemp())
-    (folder / "loop.c").write_text(C_LOOP)
-    words = ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", "loop.so", "loop.c"]
-    subprocess.run(words, cwd=folder, check=True)
-    function = ctypes.CDLL(str(folder / "loop.so")).res_calc
+    function = c_library("airfoil.c").res_calc
     a = _arrays(plan)
     used = [plan.maps[m].table for m in ("edges->nodes", "edges->cells")]
     used += [a[name] for name in ("x", "q", "adt", "res")]

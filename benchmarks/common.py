@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -78,6 +80,16 @@ def run_process(*words: object, env: dict[str, str] | None = None) -> tuple[floa
 def program() -> Path:
     """The ``meshprep`` program of this environment."""
     return Path(sys.executable).with_name("meshprep")
+
+
+def c_library(name: str) -> ctypes.CDLL:
+    """A C file of this folder, compiled for this machine: what loops are compared with."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "loops.so"
+        words = ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-o", str(library)]
+        subprocess.run([*words, str(Path(__file__).with_name(name)), "-lm"], check=True)
+        # It stays loaded when its file is gone.
+        return ctypes.CDLL(str(library))
 
 
 def machine() -> dict[str, Any]:
