@@ -54,7 +54,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 
-BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu airfoil launch model registers report
+BENCHES := start io topology order target colour pipeline partition growth tradeoff solvers cpu airfoil launch tune model registers report
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 
