@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import sys
 from dataclasses import replace
 
@@ -244,6 +245,33 @@ def test_rows_are_loaded_at_once(slow, compiled):
     assert ".v2.f64" not in one_by_one
 
 
+def test_four_values_are_added_by_one_instruction(slow, compiled):
+    """From sm_90 on, f4 only."""
+    args = (
+        Arg("a", Access.INC, 4, "f4", "elements->points", (0,)),
+        Arg("b", Access.INC, 6, "f4", "elements->points", (1,)),
+        Arg("c", Access.INC, 2, "f8", "elements->points", (1,)),
+    )
+    near = np.arange(40).reshape(20, 2)
+    sizes = {"elements": 20, "points": 40}
+    plan = slow.plan(sizes, {"elements->points": near}, [Loop("l", "elements", args)], (8,))["l"]
+
+    def kernel(a, b, c):
+        for k in range(2):
+            a[2 * k] += 1.0
+            b[3 * k] += 2.0
+            c[k] += 3.0
+
+    made = program(kernel, plan, "global-atomics")
+    assert compiled(made, "sm_80").spilled == compiled(made).spilled == 0
+    found, older = ptx(made), ptx(made, arch="sm_80")
+    counts = [found.count(f"red.global.add.{what}") for what in ("v4.f32", "v2.f32")]
+    assert counts == [1, 3]
+    assert "red.global.add.v" not in older
+    adds = re.findall(r"(?:atom|red)\.global\.add\.f32", older)
+    assert len(adds) == 10
+
+
 def test_what_spills_is_compiled_with_room(plan, compiled, monkeypatch):
     made = program(calls_helper, plan, "global-atomics")
     compiled(made)
@@ -269,11 +297,11 @@ def test_what_is_linked_must_fit(plan):
         nvrtc._link((b"nothing",), "sm_90")
 
 
-def ptx(made, *options):
+def ptx(made, *options, arch="sm_90"):
     """The joined parts one step before machine code."""
     from cuda.bindings import nvjitlink
 
-    arch, virtual = "sm_90", "--gpu-architecture=compute_90"
+    virtual = arch.replace("sm_", "--gpu-architecture=compute_")
     text, _ = nvrtc._translate(made, "LTOIR", virtual, "-dlto", *options)
     parts = (text, made.kernel.ltoir(arch))
     handle = nvjitlink.create(3, [f"-arch={arch}", "-lto", "-ptx"])

@@ -20,12 +20,15 @@ ROWS = Loop(
         Arg("a", Access.INC, 4, "i4", "elements->points", (0, 1)),
         Arg("b", Access.INC, 2, "f8", "elements->points", (1,)),
         Arg("c", Access.READ, 2, "f8", is_global=True),
+        Arg("g", Access.INC, 4, "f4", "elements->points", (1, 0)),
     ),
 )
 
 
-def body(d, x1, x0, u, s, a0, a1, b, c):
+def body(d, x1, x0, u, s, a0, a1, b, c, g1, g0):
     for k in range(4):
+        g1[k] += x0[k]
+        g0[k] -= s[k]
         a0[k] += int(x1[k + 2]) + s[4 * k]
         a1[k] -= int(x0[k])
         d[k] += u[0] * c[1]
@@ -54,6 +57,8 @@ def expected(plan, given):
     out = {k: v.copy() for k, v in given.items()}
     points = plan.maps["elements->points"].table
     x, u, c = (given[k] for k in "xuc")
+    np.add.at(out["g"], points[:, 1], x[points[:, 0], :4])
+    np.subtract.at(out["g"], points[:, 0], given["s"][:, :4].astype("f4"))
     np.add.at(out["a"], points[:, 0], (x[points[:, 1], 2:] + given["s"][:, ::4]).astype("i4"))
     np.subtract.at(out["a"], points[:, 1], x[points[:, 0], :4].astype("i4"))
     out["d"] += (u[points[:, 0], 0] * c[1])[:, None]
@@ -63,25 +68,33 @@ def expected(plan, given):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_same_sums(strategy, plan):
+@pytest.mark.parametrize(
+    ("strategy", "commit"),
+    [*((name, "colours") for name in STRATEGIES), ("hierarchical", "atomics")],
+)
+def test_the_same_sums(strategy, commit, plan):
     ours = arrays(plan)
     theirs = expected(plan, ours)
-    run_checked(program(body, plan, strategy, threads=32), **ours)
+    run_checked(program(body, plan, strategy, commit=commit, threads=32), **ours)
     for name, value in ours.items():
         np.testing.assert_array_equal(value, theirs[name], err_msg=name)
 
 
 def test_what_is_moved_at_once(plan):
     made = program(body, plan)
-    # d 2 x f8, x 2 x f4, u one by one, s 16 x u1, a 4 x i4, b 2 x f8, the global one by one.
-    assert made.alignment == (16, 8, 8, 16, 16, 16, 8)
+    # d 2 x f8, x 2 x f4, u one by one, s 16 x u1, a 4 x i4, b 2 x f8, the global one by one,
+    # g 4 x f4.
+    assert made.alignment == (16, 8, 8, 16, 16, 16, 8, 16)
     assert "MP_LOAD(2, v1 + 4, s1, q0 * 6 + 4);" in made.text
     assert "MP_STORE(4, s4, p * 4 + 0, v4 + 0);" in made.text
     assert "MP_LOAD(16, r4 + 0, s3, e * 16 + 0);" in made.text
     soa = program(body, plan, layout="soa")
-    assert soa.alignment == (8, 4, 8, 1, 4, 8, 8)
+    assert soa.alignment == (8, 4, 8, 1, 4, 8, 8, 4)
     assert "MP_LOAD(" not in soa.text
+    added = program(body, plan, "global-atomics")
+    assert "MP_ADD_ALL(4, s7, p0_1 * 4 + 0, r9 + 0);" in added.text
+    # Of other types CUDA adds one at a time.
+    assert "MP_ADD(s4, p0_0 * 4 + 3, r5[3]);" in added.text
     plain = program(body, plan, vectors=False)
     assert plain.alignment == soa.alignment
     assert "MP_LOAD(" not in plain.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .reductions import begin, fold
 from .rows import (
     Lines,
+    add_atomically,
     add_to_global,
     adding,
     call,
@@ -15,7 +16,6 @@ from .rows import (
     find_local,
     find_points,
     from_global,
-    in_global,
     in_shared,
     indent,
     load,
@@ -271,18 +271,16 @@ def _commit_plainly(shape: Shape, i: int) -> Lines:
     row, values = shape.rows_to(i)[0], _values(shape, i)
     if i in shape.gathered:
         return add_to_global(shape, row, "p", values)
-    listed = ", ".join(values)
-    return [
-        f"const {shape.c_type(i)} v{i}[{row.dim}] = {{{listed}}};",
-        *to_global(shape, row, "p", f"v{i}"),
-    ]
+    return [*_listed(shape, i), *to_global(shape, row, "p", f"v{i}")]
 
 
 def _commit_atomically(shape: Shape, i: int) -> Lines:
-    row = shape.rows_to(i)[0]
-    ats = [in_global(shape, row, "p", k) for k in range(row.dim)]
-    pairs = zip(ats, _values(shape, i), strict=True)
-    return [f"MP_ADD(s{i}, {at}, {value});" for at, value in pairs]
+    return [*_listed(shape, i), *add_atomically(shape, shape.rows_to(i)[0], "p", f"v{i}")]
+
+
+def _listed(shape: Shape, i: int) -> Lines:
+    values = _values(shape, i)
+    return [f"const {shape.c_type(i)} v{i}[{len(values)}] = {{{', '.join(values)}}};"]
 
 
 def _values(shape: Shape, i: int) -> list[str]:

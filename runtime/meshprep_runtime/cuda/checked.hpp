@@ -29,6 +29,7 @@ using std::min;
 #define MP_BARRIER() co_yield __LINE__
 #define MP_SHARED(T, name, begin, size) const mp::Shared<T> name(begin, size, #name)
 #define MP_ADD(array, index, value) (array).add(index, value)
+#define MP_ADD_ALL(n, array, index, values) mp::add_all<n>(array, index, values)
 #define MP_LOAD(n, into, array, index) mp::load<n>(into, array, index)
 #define MP_STORE(n, array, index, from) mp::store<n>(array, index, from)
 #define MP_EXPECT(condition) \
@@ -147,6 +148,13 @@ static void store(const Array& array, Index index, const T* from) {
   array.check(index);
   if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
   for (int k = 0; k < N; ++k) array[index + k] = from[k];
+}
+
+template <int N, class T, class Array>
+static void add_all(const Array& array, Index index, const T* values) {
+  array.check(index);
+  if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
+  for (int k = 0; k < N; ++k) array.add(index + k, values[k]);
 }
 
 struct Arena {

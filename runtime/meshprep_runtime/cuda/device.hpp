@@ -16,6 +16,7 @@ typedef long long Index;
 #define MP_BARRIER() __syncthreads()
 #define MP_SHARED(T, name, begin, size) T* const name = reinterpret_cast<T*>(mp_shared + (begin))
 #define MP_ADD(array, index, value) mp_add(&(array)[index], value)
+#define MP_ADD_ALL(n, array, index, values) mp_add_all<n>((array) + (index), values)
 #define MP_LOAD(n, into, array, index) mp_load<n>(into, (array) + (index))
 #define MP_STORE(n, array, index, from) mp_store<n>((array) + (index), from)
 #define MP_EXPECT(condition)
@@ -51,3 +52,25 @@ __device__ __forceinline__ void mp_store(T* to, const T* from) {
   for (int k = 0; k < N; ++k) given.at[k] = from[k];
   *reinterpret_cast<mp_pack<T, N>*>(to) = given;
 }
+
+template <int N, class T>
+__device__ __forceinline__ void mp_add_all(T* at, const T* values) {
+#pragma unroll
+  for (int k = 0; k < N; ++k) mp_add(at + k, values[k]);
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+template <>
+__device__ __forceinline__ void mp_add_all<2, float>(float* at, const float* values) {
+  asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(at)),
+               "f"(values[0]), "f"(values[1])
+               : "memory");
+}
+
+template <>
+__device__ __forceinline__ void mp_add_all<4, float>(float* at, const float* values) {
+  asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(at)),
+               "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
+               : "memory");
+}
+#endif

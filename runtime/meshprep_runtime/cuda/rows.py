@@ -104,6 +104,17 @@ def add_to_global(shape: Shape, row: Row, point: str, values: Sequence[str]) -> 
     ]
 
 
+def add_atomically(shape: Shape, row: Row, point: str, values: str) -> Lines:
+    """An array of registers is added to a point that other threads add to, too."""
+    i = int(row.array[1:])
+    # CUDA adds several f4 at once, and one of anything else.
+    width = shape.width(i) if shape.c_type(i) == "float" else 1
+    ats = [(k, in_global(shape, row, point, k)) for k in range(0, row.dim, width)]
+    if width == 1:
+        return [f"MP_ADD({row.array}, {at}, {values}[{k}]);" for k, at in ats]
+    return [f"MP_ADD_ALL({width}, {row.array}, {at}, {values} + {k});" for k, at in ats]
+
+
 def in_global(shape: Shape, row: Row, point: str, k: int) -> str:
     """Where component ``k`` of a point lies in global memory."""
     if row.is_global:

@@ -13,11 +13,11 @@ from .parameters import Parameter
 from .reductions import begin, fold
 from .rows import (
     Lines,
+    add_atomically,
     add_to_global,
     call,
     declare,
     find_points,
-    in_global,
     indent,
     load,
     numbered,
@@ -84,7 +84,5 @@ def _store_mapped(shape: Shape) -> Lines:
         elif shape.strategy.adds == "apart":
             lines += leave(shape, n)
         else:
-            ats = [in_global(shape, row, point, k) for k in range(row.dim)]
-            pairs = zip(ats, values, strict=True)
-            lines += [f"MP_ADD({row.array}, {at}, {v});" for at, v in pairs]
+            lines += add_atomically(shape, row, point, f"r{n}")
     return lines
