@@ -54,7 +54,8 @@ class ParLoop:
     maps : mapping of map name to (n, arity) integers, optional
         The solver's own maps, to be sure that the plan drives the same mesh.
     fastmath : bool
-        Let the compiler reorder sums and assume that no value is inf or nan; CPU.
+        Let the compiler reorder sums and assume that no value is inf or nan; on a GPU also
+        approximate quotients, roots and functions of ``f4``.
     boundscheck : bool
         Check every index inside the kernel, for finding mistakes in it; slow, one thread, CPU.
     cuda : DeviceFunction or None
@@ -132,7 +133,7 @@ class ParLoop:
             kernel if cuda is None else cuda,
             plan,
             self._slots,
-            DeviceOptions(strategy, layout, variant, commit, threads, graph, boundscheck),
+            DeviceOptions(strategy, layout, variant, commit, threads, graph, boundscheck, fastmath),
         )
 
     def _chooser(

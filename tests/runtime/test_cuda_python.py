@@ -11,8 +11,10 @@ import pytest
 from cuda_loops import LAYOUT, arrays, expected, laid_out, random_plan
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, MissingPackageError, ParLoop
-from meshprep_runtime.cuda import element, nvrtc, program
+from meshprep_runtime.cuda import DeviceFunction, element, nvrtc, program
 from meshprep_runtime.cuda.checked import run_checked
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.emulated import EmulatedDevice
 from meshprep_runtime.cuda.nvrtc import compile_program
 
 FACTOR = 3.0
@@ -272,6 +274,34 @@ def test_four_values_are_added_by_one_instruction(slow, compiled):
     assert len(adds) == 10
 
 
+@pytest.mark.parametrize("in_c", [False, True])
+def test_fastmath_reaches_the_compilers(in_c, slow, compiled):
+    args = (Arg("w", Access.READ, 1, "f4"), Arg("v", Access.RW, 1, "f4"))
+    plan = slow.plan({"cells": 3}, {}, [Loop("l", "cells", args)], (2,))["l"]
+
+    def kernel(w, v):
+        v[0] = math.sqrt(w[0]) / v[0]
+
+    text = "__device__ void f(const float* w, float* v) { v[0] = sqrtf(w[0]) / v[0]; }"
+    function = DeviceFunction("f", text) if in_c else kernel
+    exact, fast = (program(function, plan, "global-atomics", fastmath=f) for f in (False, True))
+    assert compiled(exact).cubin != compiled(fast).cubin
+    found = [translated(made) if in_c else ptx(made) for made in (exact, fast)]
+    assert ["sqrt.rn.f32" in text for text in found] == [True, False]
+    assert ["sqrt.approx.ftz.f32" in text for text in found] == [False, True]
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("fastmath", [False, True])
+def test_a_loop_hands_fastmath_on(plan, fastmath, monkeypatch):
+    device = EmulatedDevice()
+    real, seen = device.load, []
+    monkeypatch.setattr(device, "load", lambda made: seen.append(made.fastmath) or real(made))
+    with use(device):
+        ParLoop(calls_helper, plan, fastmath=fastmath)(v=device.array(np.ones(3)))
+    assert seen == [fastmath]
+
+
 def test_what_spills_is_compiled_with_room(plan, compiled, monkeypatch):
     made = program(calls_helper, plan, "global-atomics")
     compiled(made)
@@ -297,6 +327,11 @@ def test_what_is_linked_must_fit(plan):
         nvrtc._link((b"nothing",), "sm_90")
 
 
+def translated(made):
+    """The text before machine code, where nothing is joined."""
+    return nvrtc._translate(made, "PTX", "--gpu-architecture=compute_90")[0].decode()
+
+
 def ptx(made, *options, arch="sm_90"):
     """The joined parts one step before machine code."""
     from cuda.bindings import nvjitlink
@@ -304,7 +339,9 @@ def ptx(made, *options, arch="sm_90"):
     virtual = arch.replace("sm_", "--gpu-architecture=compute_")
     text, _ = nvrtc._translate(made, "LTOIR", virtual, "-dlto", *options)
     parts = (text, made.kernel.ltoir(arch))
-    handle = nvjitlink.create(3, [f"-arch={arch}", "-lto", "-ptx"])
+    fast = nvrtc.FAST_LINK if made.fastmath else ()
+    words = [f"-arch={arch}", "-lto", "-ptx", *fast]
+    handle = nvjitlink.create(len(words), words)
     for part in parts:
         nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, part, len(part), "part")
     nvjitlink.complete(handle)

@@ -61,7 +61,7 @@ def _place(program: Program, arch: str) -> Path | None:
     content = None if kernel is None else stable(reach(kernel.function))
     if above is None or (kernel is not None and content is None):
         return None
-    parts = (program.cuda, arch, content, _versions())
+    parts = (program.cuda, arch, program.fastmath, content, _versions())
     name = hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
     return above.with_name("cubins") / f"{name}.cubin"
 

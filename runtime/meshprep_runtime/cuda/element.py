@@ -48,12 +48,15 @@ class PythonKernel:
     slots : tuple of Slot
     rows : tuple of Row
         One for each parameter.
+    fastmath : bool
+        On a device: sums in another order, roots and quotients of ``f4`` that are nearly right.
     """
 
     function: Callable[..., None]
     plan: LoopPlan
     slots: tuple[Slot, ...]
     rows: tuple[Row, ...]
+    fastmath: bool = False
 
     @property
     def name(self) -> str:
@@ -85,7 +88,9 @@ class PythonKernel:
         if not found:
             raise MeshprepError(f"architecture '{arch}' is unknown: use one such as sm_90")
         capability = (int(found[1]), int(found[2]))
-        made: bytes = self._once(("device", capability), lambda: self._on_device(capability))
+        made: bytes = self._once(
+            ("device", capability, self.fastmath), lambda: self._on_device(capability)
+        )
         return made
 
     def address(self) -> int:
@@ -135,7 +140,7 @@ class PythonKernel:
 
         def compile_one(function: Any, own: dict[str, Any], is_kernel: bool) -> Any:
             self._refuse_raising(function)
-            return cuda.jit(device=True, forceinline=True)(function)
+            return cuda.jit(device=True, forceinline=True, fastmath=self.fastmath)(function)
 
         with _device_of(capability):
             entry, types = self._entry(compile_one, _device_tools())
@@ -148,6 +153,7 @@ class PythonKernel:
                 output="ltoir",
                 cc=capability,
                 forceinline=True,
+                fastmath=self.fastmath,
             )
         return bytes(made)
 

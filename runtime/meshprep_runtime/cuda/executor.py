@@ -28,6 +28,7 @@ class DeviceOptions:
     threads: int = 256
     graph: bool = False
     boundscheck: bool = False
+    fastmath: bool = False
 
 
 class DeviceExecutor:
@@ -101,6 +102,7 @@ class DeviceExecutor:
             commit=chosen.commit,
             threads=asked.threads,
             vectors=vectors,
+            fastmath=asked.fastmath,
         )
         return Launcher(made, device, asked.graph)
 

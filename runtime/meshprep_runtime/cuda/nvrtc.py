@@ -20,6 +20,9 @@ from .program import Program
 
 OPTIONS = ("--std=c++17",)
 VERBOSE = "--ptxas-options=-v"
+# What "fastmath" is to NVRTC and to nvJitLink.
+FAST_TEXT = ("--use_fast_math",)
+FAST_LINK = ("-ftz=1", "-prec-div=0", "-prec-sqrt=0")
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ def _compile(program: Program, arch: str, *options: str) -> Compiled:
         kernel = program.kernel.ltoir(arch)
         virtual = arch.replace("sm_", "compute_")
         options = (f"--gpu-architecture={virtual}", "-dlto", *options)
-        cubin, log = _link((_translate(program, "LTOIR", *options)[0], kernel), arch)
+        cubin, log = _link(
+            (_translate(program, "LTOIR", *options)[0], kernel), arch, program.fastmath
+        )
     return Compiled(cubin, _sum(r"Used (\d+) registers", log), _sum(r"(\d+) bytes spill", log))
 
 
@@ -83,7 +88,8 @@ def _translate(program: Program, what: str, *options: str) -> tuple[bytes, str]:
     text = program.cuda.encode()
     _check(library, library.nvrtcCreateProgram(_at(handle), text, b"loop.cu", 0, None, None))
     try:
-        words = [o.encode() for o in (*options, *OPTIONS)]
+        fast = FAST_TEXT if program.fastmath else ()
+        words = [o.encode() for o in (*options, *OPTIONS, *fast)]
         listed = (ctypes.c_char_p * len(words))(*words)
         status = library.nvrtcCompileProgram(handle, len(words), listed)
         log = _bytes(library, handle, "ProgramLog").decode(errors="replace")
@@ -95,12 +101,12 @@ def _translate(program: Program, what: str, *options: str) -> tuple[bytes, str]:
         library.nvrtcDestroyProgram(_at(handle))
 
 
-def _link(parts: Sequence[bytes], arch: str) -> tuple[bytes, str]:
+def _link(parts: Sequence[bytes], arch: str, fastmath: bool = False) -> tuple[bytes, str]:
     """LTO-IR to machine code, and what the linker says of it."""
     # It came with numba-cuda, which has made one of the parts.
     from cuda.bindings import nvjitlink
 
-    options = [f"-arch={arch}", "-lto", "-Xptxas=-v", "-verbose"]
+    options = [f"-arch={arch}", "-lto", "-Xptxas=-v", "-verbose", *(FAST_LINK if fastmath else ())]
     handle = nvjitlink.create(len(options), options)
     try:
         for part in parts:

@@ -96,6 +96,8 @@ class Program:
         Arrays that the caller provides, with nothing in particular in them.
     then : tuple of Program
         What is launched after: on the same dats and scratch, with arrays of its own.
+    fastmath : bool
+        How it is to be compiled, see :func:`program`.
     """
 
     loop: Loop
@@ -113,6 +115,7 @@ class Program:
     alignment: tuple[int, ...] = ()
     scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
     then: tuple[Program, ...] = ()
+    fastmath: bool = False
 
     @property
     def parts(self) -> int:
@@ -140,6 +143,7 @@ def program(
     commit: str = "colours",
     threads: int = 256,
     vectors: bool = True,
+    fastmath: bool = False,
 ) -> Program:
     """Write the CUDA C of a loop.
 
@@ -169,6 +173,9 @@ def program(
     vectors : bool
         Move up to 16 bytes of an AoS row at once, where its size is a multiple of them; arrays
         must then begin at multiples of :attr:`Program.alignment`.
+    fastmath : bool
+        Let the compilers reorder sums, assume that no value is inf or nan, take tiny ``f4`` for
+        zero, and approximate quotients, roots and functions of ``f4``.
 
     Raises
     ------
@@ -187,7 +194,7 @@ def program(
         threads = -(-max(blocks.block_size, 1) // WARP) * WARP
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
-    element = _element(function, plan, wanted, rows)
+    element = _element(function, plan, wanted, rows, fastmath)
     shape = Shape(plan, wanted, rows, chosen, commit, element.name, threads, vectors)
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
@@ -207,6 +214,7 @@ def program(
         kernel=element if isinstance(element, PythonKernel) else None,
         alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
         scratch=second_step.scratch(shape),
+        fastmath=fastmath,
     )
     sums = shape.added if shape.strategy.adds == "apart" else ()
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
@@ -236,13 +244,14 @@ def _element(
     plan: LoopPlan,
     wanted: tuple[Slot, ...],
     rows: tuple[Row, ...],
+    fastmath: bool,
 ) -> DeviceFunction | PythonKernel:
     if isinstance(function, DeviceFunction):
         return function
     from ..loop import _check_parameters
 
     _check_parameters(function, plan)
-    return PythonKernel(function, plan, wanted, rows)
+    return PythonKernel(function, plan, wanted, rows, fastmath)
 
 
 def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tuple[Launch, ...]]:
