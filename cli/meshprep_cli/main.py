@@ -13,6 +13,7 @@ import typer
 from meshprep_runtime.errors import MeshprepError
 
 from . import apply, check, generate, info, loops, plan, reorder, report, restore, sweep, tune
+from .output import own_stdout
 from .stopping import stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"]
     try:
-        with stoppable():
+        with stoppable(), own_stdout():
             code = app(args=args, standalone_mode=False)
             sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.

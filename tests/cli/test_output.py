@@ -1,0 +1,57 @@
+"""Standard output holds results and nothing else, whatever libraries print."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+NOISY = """
+import ctypes, sys
+import meshprep.workflow
+from meshprep_cli.main import main
+real = meshprep.workflow.run
+def noisy(*words, **more):
+    libc = ctypes.CDLL(None)
+    libc.puts(b"a remark of a library")
+    libc.fflush(None)
+    return real(*words, **more)
+meshprep.workflow.run = noisy
+sys.exit(main())
+"""
+
+
+def start(*words, **more):
+    return subprocess.Popen(
+        [sys.executable, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def test_what_a_library_in_c_prints_goes_to_stderr(mesh_file):
+    process = start("-c", NOISY, "reorder", mesh_file, "--json", "-q")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0
+    assert json.loads(out)["written"]
+    assert err == "a remark of a library\n"
+
+
+@pytest.mark.parametrize("words", [("--help",), ("generate",)])
+def test_a_reader_that_goes_away(words):
+    process = start("-c", "from meshprep_cli.main import main; raise SystemExit(main())", *words)
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+
+
+def test_without_standard_error(mesh_file):
+    """As `2>&-` leaves it."""
+    run = "import os, sys; os.close(2); from meshprep_cli.main import main; sys.exit(main())"
+    process = start("-c", run, "info", mesh_file)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "cells" in out
