@@ -38,7 +38,8 @@ class ParLoop:
     strategy : str
         ``"sequential"``; ``"hierarchical"``: block colours one after the other, blocks of one
         colour in parallel [S19]; ``"auto"``: what ``meshprep tune`` found for this machine and
-        these layouts, else hierarchical where there are several threads and the loop has blocks.
+        these layouts, else hierarchical where there are several threads, and blocks that may run
+        at the same time.
         For comparison: ``"block-permute"``: the same, with the elements of a
         block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
         set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all

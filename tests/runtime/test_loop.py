@@ -383,6 +383,18 @@ def test_one_dat_through_two_maps(slow):
 # --- Strategies and variants ---
 
 
+def test_auto_leaves_blocks_that_all_wait_for_each_other(slow):
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("one thread")
+    args = (Arg("r", INC, 1, "f8", "edges->cells", (0, 1)),)
+    for size, expected in ((6, "sequential"), (2, "hierarchical")):
+        table = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]])
+        sizes = {"edges": 8, "cells": 9}
+        loop = Loop("sum", "edges", args)
+        plan = slow.plan(sizes, {"edges->cells": table}, [loop], (size,))["sum"]
+        assert ParLoop(lambda a, b: None, plan).strategy == expected
+
+
 def test_auto_follows_the_threads(airfoil):
     loop = ParLoop(res_calc, airfoil["res_calc"])
     before = numba.get_num_threads()

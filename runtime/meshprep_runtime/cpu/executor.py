@@ -149,8 +149,10 @@ class Executor:
 
 
 def choose_strategy(variant: Variant | None) -> str:
-    """Hierarchical where there are several threads and blocks to share among them."""
-    several = variant is not None and variant.n_blocks > 1 and import_numba().get_num_threads() > 1
+    """Hierarchical where there are several threads, and blocks that may run at the same time."""
+    # As many colours as blocks: each waits for the one before.
+    side_by_side = variant is not None and variant.n_blocks > variant.n_block_colours
+    several = side_by_side and import_numba().get_num_threads() > 1
     return "hierarchical" if several else "sequential"
 
 
