@@ -6,9 +6,12 @@ python examples/picture.py docs/reordered.png
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+
+from few_colours import few_colours
 
 mpl.use("Agg")
 
@@ -51,6 +54,8 @@ def main(path: str) -> None:
     )
     figure.tight_layout(rect=(0, 0.025, 1, 1))
     figure.savefig(path, dpi=90)
+    seen = (plt.imread(path)[..., :3] * 255).round().astype(np.int64)
+    Path(path).write_bytes(few_colours(seen))
 
 
 def _draw_blocks(axes: Axes, mesh: Mesh, block: np.ndarray) -> None:

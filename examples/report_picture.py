@@ -14,15 +14,14 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+from few_colours import few_colours
 from meshprep import Options, prepare
-from meshprep.draw import encode_png
 from meshprep.generate import generate
 from meshprep.report.compare import Comparison
 from meshprep.report.html import html_report
 from meshprep.report.placing import NamedMesh
 
 WINDOW = (1200, 3150)
-COLOURS = 64
 
 
 def main(target: str) -> None:
@@ -35,7 +34,7 @@ def main(target: str) -> None:
         source.write_text(page, encoding="utf-8")
         _photograph(source, shot, Path(folder, "home"))
         seen = (plt.imread(shot)[..., :3] * 255).round().astype(np.int64)
-    Path(target).write_bytes(_small(seen))
+    Path(target).write_bytes(few_colours(seen))
 
 
 def _photograph(source: Path, shot: Path, home: Path) -> None:
@@ -47,23 +46,6 @@ def _photograph(source: Path, shot: Path, home: Path) -> None:
     words += [f"--user-data-dir={home}", f"--window-size={WINDOW[0]},{WINDOW[1]}"]
     words += [f"--screenshot={shot}", source.as_uri()]
     subprocess.run(words, check=True, capture_output=True)
-
-
-def _small(seen: np.ndarray) -> bytes:
-    """A PNG of few colours: the commonest, and for the other pixels the nearest of them."""
-    packed = seen @ [65536, 256, 1]
-    values, inverse, count = np.unique(packed, return_inverse=True, return_counts=True)
-    rgb = np.stack([values >> 16, values >> 8 & 255, values & 255], axis=1)
-    kept: list[int] = []
-    for i in np.argsort(-count):
-        # a colour close to one that is kept would be wasted on the edges of letters
-        if not kept or np.abs(rgb[kept] - rgb[i]).sum(axis=1).min() > 18:
-            kept.append(int(i))
-        if len(kept) == COLOURS:
-            break
-    nearest = np.abs(rgb[:, None] - rgb[kept][None]).sum(axis=2).argmin(axis=1)
-    palette = np.column_stack([rgb[kept], np.full(len(kept), 255)]).astype(np.uint8)
-    return encode_png(nearest[inverse].reshape(seen.shape[:2]).astype(np.uint8), palette)
 
 
 if __name__ == "__main__":
