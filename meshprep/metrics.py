@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,8 @@ def variant_metrics(
         ``aos`` and ``soa``: the 128-byte ``lines`` and 32-byte ``sectors`` that the staged values
         of a block lie on (mean a block, total), with dats that start on a line.
         ``warp_efficiency`` and ``histograms``: see :mod:`~meshprep.distribution`.
-        ``useful_bytes`` of a call: all values of every dat of the loop, those that are read and
-        written twice [S19].
+        ``useful_bytes`` of a call: all values that the loop reaches of every dat, those that are
+        read and written twice [S19].
         ``traffic``: for either layout, the sectors that a call is predicted to have ``read`` and
         ``written`` when blocks stage everything, see :func:`~meshprep.traffic.traffic`.
 
@@ -129,8 +129,13 @@ def indirect_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str
 
 
 def useful_bytes(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> int:
-    """Bytes that no call can do without: sum(w_d S_d), w = 2 for data read and written [S19]."""
+    """Bytes that no call can do without: sum(w_d S_d), w = 2 for data read and written [S19].
+
+    Of a dat reached through maps the points that the loop reaches count: a loop over a boundary
+    leaves the others alone. O(n x arity).
+    """
     found: dict[tuple[str, str], tuple[int, bool, bool]] = {}
+    through: dict[tuple[str, str], frozenset[str | None]] = {}
     for arg in loop.args:
         if arg.is_global:
             continue
@@ -139,7 +144,22 @@ def useful_bytes(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int
         read |= arg.access is not Access.WRITE
         written |= arg.access is not Access.READ
         found[key] = (max(nbytes, arg.nbytes), read, written)
-    return sum(sizes[of] * size * (r + w) for (_, of), (size, r, w) in found.items())
+        through[key] = through.get(key, frozenset()) | {arg.map}
+    ways = {(of, names) for (_, of), names in through.items()}
+    reached = {way: _reached(way[1], maps, sizes[way[0]]) for way in ways}
+    return sum(
+        reached[key[1], through[key]] * size * (r + w) for key, (size, r, w) in found.items()
+    )
+
+
+def _reached(names: Iterable[str | None], maps: Mapping[str, SetMap], n_points: int) -> int:
+    """How many points some maps reach; all of them where one is reached without a map."""
+    if None in names:
+        return n_points
+    seen = np.zeros(n_points, bool)
+    for name in names:
+        seen[maps[str(name)].table] = True
+    return int(np.count_nonzero(seen))
 
 
 def _reuse_by_set(

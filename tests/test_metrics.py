@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.metrics import baseline, indirect_dats, measure, variant_metrics
+from meshprep.metrics import baseline, indirect_dats, measure, useful_bytes, variant_metrics
 from meshprep.staging import build_variant
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
@@ -142,3 +142,18 @@ def _empty_maps() -> dict[str, SetMap]:
         "edges->cells": SetMap("edges->cells", "edges", "cells", none),
         "edges->nodes": SetMap("edges->nodes", "edges", "nodes", none),
     }
+
+
+def test_useful_bytes_count_the_points_that_a_loop_reaches():
+    ends = SetMap("ends->cells", "ends", "cells", np.array([[4], [0], [4]]))
+    rest = SetMap("ends->far", "ends", "cells", np.array([[2], [2], [4]]))
+    args = (
+        Arg("q", Access.READ, 4, "f8", "ends->cells", (0,)),
+        Arg("q", Access.READ, 4, "f8", "ends->far", (0,)),
+        Arg("res", Access.INC, 4, "f8", "ends->cells", (0,)),
+        Arg("bound", Access.READ, 1, "i4"),
+    )
+    sizes = {"ends": 3, "cells": 1000}
+    found = useful_bytes(Loop("bres", "ends", args), {m.name: m for m in (ends, rest)}, sizes)
+    # q of cells 0, 2 and 4, res of 0 and 4 read and written, bound of every end
+    assert found == 3 * 32 + 2 * 2 * 32 + 3 * 4
