@@ -22,6 +22,8 @@ from .report.cost import Assumed, predicted_ms
 Progress = Callable[[float, int, str], None]
 # More plans than anybody reads; a mistyped range is refused before any work.
 MOST = 400
+# What a loop of loops.toml may ask for that a sweep varies.
+VARIED = ("block_size", "partition", "effort")
 
 
 @dataclass(frozen=True)
@@ -254,8 +256,7 @@ def _options(options: Options, way: Way) -> Options:
 
 def _free(spec: LoopSpec) -> LoopSpec:
     """The loop without wishes of its own for what the sweep varies."""
-    varied = ("block_size", "partition", "effort")
-    return replace(spec, options={k: v for k, v in spec.options.items() if k not in varied})
+    return replace(spec, options={k: v for k, v in spec.options.items() if k not in VARIED})
 
 
 def _cut(text: str) -> tuple[str, dict[str, Any]]:

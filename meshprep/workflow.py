@@ -159,6 +159,7 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         lambda done, n, name: progress(len(job.ways) + done, total, name),
         meshes=meshes,
         title=f"meshprep sweep: {len(swept.comparison.plans)} plans of {job.mesh.name}",
+        best=(swept.best.name, swept.criterion),
     )
     return swept
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import console, options
+
+if TYPE_CHECKING:
+    from meshprep.loops import LoopRequest
+    from meshprep.sweep import Way
 
 
 def run(
@@ -76,7 +82,10 @@ def run(
     console.show_comparison(swept.comparison, as_json=False, as_csv=as_csv, only=swept.best.name)
     if not as_csv:
         console.show(f"best by {swept.criterion}: {swept.best.name}")
-        console.show(f"to make it: {_command(mesh, swept.best, loop, loops)}")
+        given = {"--sets": sets, "--format": input_format, "--dimension": dimension}
+        given |= {"--target": None if target == "gpu" else target, "--seed": seed or None}
+        command = _command(mesh, swept.best, loop, loops, given)
+        console.show(f"to make it: {command}{_without(job.requests, loops)}")
     done = f"{len(swept.comparison.plans)} plans in {watch}"
     console.note(done if html is None else f"{done}, wrote {html}", quiet)
 
@@ -85,11 +94,28 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _command(mesh: Path, way: Any, loop: list[str] | None, loops: Path | None) -> str:
-    """What makes the best plan, and the mesh in its order."""
-    words = [f"meshprep reorder {mesh}"]
-    words += [f'--loop "{text}"' for text in loop or ()]
-    words += [f"--loops {loops}"] if loops else []
-    words += [f"--method {way.method} --partition {way.partitioner}"]
-    words += [f"--partition-option {name}={value}" for name, value in way.options.items()]
-    return " ".join([*words, f"--block-size {way.block_size}"])
+def _command(
+    mesh: Path,
+    way: Way,
+    loop: list[str] | None,
+    loops: Path | None,
+    given: Mapping[str, Any],
+) -> str:
+    """What makes the best plan, and the mesh in its order, as a shell takes it."""
+    words = ["meshprep", "reorder", str(mesh)]
+    asked = {"--loop": loop, "--loops": loops, **given}
+    asked |= {"--method": way.method, "--partition": way.partitioner}
+    asked |= {"--partition-option": [f"{name}={value}" for name, value in way.options.items()]}
+    asked |= {"--block-size": way.block_size}
+    for option, values in asked.items():
+        for value in values if isinstance(values, list) else [values]:
+            words += [option, str(value)] if value is not None else []
+    return shlex.join(words)
+
+
+def _without(requests: Sequence[LoopRequest], loops: Path | None) -> str:
+    """What must leave the file of loops first, since it goes before the command's options."""
+    from meshprep.sweep import VARIED
+
+    own = [word for word in VARIED if any(word in request.values for request in requests)]
+    return f" (with {' and '.join(own)} taken out of {loops})" if own else ""

@@ -16,7 +16,7 @@ ARROW = " -> "
 def before_after(title: str, figures: Sequence[Figure], column: Column) -> Table:
     header = ("", "before: input order", f"after: {column.after['partitioner']}")
     rows, best = [], set()
-    for i, row in enumerate(figures):
+    for i, row in enumerate(_telling(figures, [column])):
         sides = (column.before, column.after)
         values = [None if side is None else row.find(side) for side in sides]
         rows.append((row.label, *map(figure, values)))
@@ -29,11 +29,12 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     """A column a plan with ``before -> after``; the best is the best after."""
     header = [c.label for c in columns]
     rows, best = [], set()
-    for i, row in enumerate(figures):
+    alike = comparable(columns)
+    for i, row in enumerate(_telling(figures, columns)):
         after = [row.find(c.after) for c in columns]
         old = [None if c.before is None else row.find(c.before) for c in columns]
         rows.append((row.label, *(_arrow(*pair) for pair in zip(old, after, strict=True))))
-        best |= {(i, 1 + j) for j in best_of(after, row.better)}
+        best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
     title = f"loop {columns[0].loop}: before{ARROW}after"
     changed = frozenset(
         (i, j) for i, row in enumerate(rows) for j, text in enumerate(row) if ARROW in text
@@ -43,12 +44,14 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
 
 def line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     """A line a plan with what sets plans apart, after; the best of each column."""
-    chosen = [row for row in figures if row.short]
+    chosen = [row for row in _telling(figures, columns) if row.short]
+    alike = comparable(columns)
     values = [[row.find(c.after) for row in chosen] for c in columns]
     best = {
         (i, 1 + j)
         for j, row in enumerate(chosen)
         for i in best_of([line[j] for line in values], row.better)
+        if alike
     }
     rows = [(c.label, *map(figure, line)) for c, line in zip(columns, values, strict=True)]
     for before in _inputs(columns):
@@ -56,6 +59,22 @@ def line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
         rows.append((name, *(figure(row.find(before)) for row in chosen)))
     header = ("after", *(row.short for row in chosen))
     return Table(f"loop {columns[0].loop}", header, rows, frozenset(best))
+
+
+def comparable(columns: Sequence[Column]) -> bool:
+    """Whether the columns are of one loop over one mesh, so that one of them can be the best."""
+    return len({(c.after["accesses"], c.elements) for c in columns}) < 2
+
+
+def _telling(figures: Sequence[Figure], columns: Sequence[Column]) -> list[Figure]:
+    """The rows that say something: neither without any figure, nor zeros of a loop without maps."""
+    values = [side for c in columns for side in (c.before, c.after) if side is not None]
+    direct = all(c.after["reuse"] is None for c in columns)
+    return [
+        row
+        for row in figures
+        if not {row.find(v) for v in values} <= ({None, 0} if direct else {None})
+    ]
 
 
 def _inputs(columns: Sequence[Column]) -> list[Values]:
@@ -70,12 +89,16 @@ def _arrow(before: float | int | None, after: float | int | None) -> str:
 
 
 def seconds_table(names: Sequence[str], plans: Sequence[Plan], turned: bool) -> Table:
-    """What preparing cost; the best is the least in all. ``turned`` gives a line a plan."""
+    """What preparing cost; the best is the least in all, of plans of meshes of one size.
+
+    ``turned`` gives a line a plan.
+    """
     seconds = [p.metrics.get("seconds", {}) for p in plans]
     stages = list(dict.fromkeys(stage for one in seconds for stage in one))
     rows = [(stage, *(figure(one.get(stage)) for one in seconds)) for stage in stages]
     totals = [sum(one.values()) for one in seconds]
     rows.append(("all", *map(figure, totals)))
-    best = frozenset((len(rows) - 1, 1 + j) for j in best_of(totals, -1))
+    alike = all(plan.sizes == plans[0].sizes for plan in plans)
+    best = frozenset((len(rows) - 1, 1 + j) for j in best_of(totals, -1) if alike)
     table = Table("seconds of preparation", ("", *names), rows, best)
     return table.turned() if turned else table

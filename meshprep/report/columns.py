@@ -20,7 +20,7 @@ class Column:
     differ, else by the file. ``after`` also holds ``cost``: the seconds of preparation, the
     milliseconds that a call saves and the calls that repay. ``price`` is the same in words, and
     ``peer`` what METIS needs for the same, where a plan by METIS is compared too; ``tuned`` is what
-    was tuned.
+    was tuned. ``elements`` are those of the loop.
     """
 
     plan: str
@@ -32,6 +32,7 @@ class Column:
     peer: str = ""
     way: str = ""
     tuned: str = ""
+    elements: int = 0
 
     @property
     def label(self) -> str:
@@ -67,13 +68,15 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
     known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": cost.calls}
     for loop, variants in plan.metrics.get("loops", {}).items():
         old, new = assumed.measured.get(loop, (None, None))
-        told = tuned(plan[loop])
+        told, n = tuned(plan[loop]), plan.sizes[plan[loop].loop.over]
         for variant, sides in variants.items():
-            before = sides["before"] and {**sides["before"], "measured_ms": old}
             after = {**sides["after"], "measured_ms": new, "cost": known}
+            # nothing is predicted for the CPU, of the input order neither
+            target = {"target": after["target"]} if "target" in after else {}
+            before = sides["before"] and {**sides["before"], **target, "measured_ms": old}
             # what reaches nothing through a map has no price of its own
             price = repayment(cost, assumed) if after["reuse"] is not None else ""
-            yield Column(name, loop, variant, before, after, price, tuned=told)
+            yield Column(name, loop, variant, before, after, price, tuned=told, elements=n)
 
 
 def _method(plan: Plan) -> str:

@@ -14,7 +14,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
 from ..options import check_choice
-from .beside import before_after, line_by_line, seconds_table, side_by_side
+from .beside import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .columns import Column, columns_of
 from .cost import Assumed
 from .figures import FIGURES, Figure, best_of, device_figures
@@ -24,7 +24,7 @@ from .table import Table
 __all__ = ["Column", "Comparison", "compare", "plan_table"]
 
 LEGEND, LEGEND_COLUMNS = "* the best of the row", "* the best of the column"
-
+UNLIKE = "the plans are of different meshes, so that none is the best"
 
 # Plans beside each other beyond which a table has a line a plan instead of a column.
 MOST_COLUMNS = 6
@@ -43,6 +43,11 @@ class Comparison:
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
     assumed: Assumed = field(default_factory=Assumed)
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            if self.names.count(name) > 1:
+                raise MeshprepError(f"{name} is named twice: name every plan once")
 
     @property
     def rows(self) -> tuple[Figure, ...]:
@@ -104,7 +109,7 @@ class Comparison:
 
     def loop_tables(self, columns: Sequence[Column]) -> list[Table]:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
-        if len(self.plans) == 1:
+        if len(self.plans) == len(columns) == 1:
             return [before_after(self._heading(c), self.rows, c) for c in columns]
         if len(columns) > MOST_COLUMNS:
             return [line_by_line(columns, self.rows)]
@@ -132,7 +137,9 @@ class Comparison:
             for c in self.columns()
             if only in (None, c.plan)
         ]
-        many = any(len(group) > MOST_COLUMNS for group in self.by_loop())
+        groups = list(self.by_loop())
+        found += [f"loop {g[0].loop}: {UNLIKE}" for g in groups if not comparable(g)]
+        many = any(len(group) > MOST_COLUMNS for group in groups)
         return [*found, *([LEGEND_COLUMNS if many else LEGEND] if starred else [])]
 
     def by_loop(self) -> Iterator[list[Column]]:
@@ -181,9 +188,10 @@ def compare(
 
 
 def _records(columns: Sequence[Column], figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+    alike = comparable(columns)
     for row in figures:
         after = [row.find(c.after) for c in columns]
-        best = best_of(after, row.better)
+        best = best_of(after, row.better) if alike else []
         for j, (column, value) in enumerate(zip(columns, after, strict=True)):
             before = None if column.before is None else row.find(column.before)
             yield {

@@ -71,10 +71,12 @@ def write_files(
     *,
     meshes: Sequence[NamedMesh] = (),
     title: str = "",
+    best: tuple[str, str] | None = None,
 ) -> list[Path]:
     """Write what ``files`` names; all files appear together, or none.
 
-    ``meshes`` are at hand already; those of ``files.meshes`` are read. ``title`` is the page's.
+    ``meshes`` are at hand already; those of ``files.meshes`` are read. ``title`` is the page's,
+    ``best`` the name of the best plan and what it is best in, where there is one.
 
     Raises
     ------
@@ -87,16 +89,30 @@ def write_files(
     total = 1 + len(files.outputs)
     if files.meshes:
         progress(0, total, "reading meshes")
-    known = [*meshes, *read_meshes(files.meshes, comparison.plans)]
+    known = [*meshes, *_needed(read_meshes(files.meshes, comparison.plans), comparison.plans)]
     with together(files.outputs) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
         for done, (target, path) in enumerate(paths.items(), start=1):
             progress(done, total, f"writing {target.name}")
             try:
-                _write(target, path, comparison, files, known, title)
+                if target == files.html:
+                    page = html_report(comparison, known, title=title, best=best)
+                    path.write_text(page, encoding="utf-8")
+                else:
+                    _write(target, path, comparison, files, known)
             except MeshprepError as error:
                 raise MeshprepError(str(error).replace(str(path), str(target))) from None
     return files.outputs
+
+
+def _needed(meshes: Sequence[NamedMesh], plans: Sequence[Plan]) -> Sequence[NamedMesh]:
+    """The meshes, each of which must be some plan's."""
+    made_from = {content for p in plans for content in (p.source_hash, p.mesh_hash)}
+    for named in meshes:
+        if named.mesh.content_hash() not in made_from:
+            what = "the plan was" if len(plans) == 1 else "every plan was"
+            raise MeshprepError(f"{what} made from another mesh than {named.name}")
+    return meshes
 
 
 def _write(
@@ -105,11 +121,8 @@ def _write(
     comparison: Comparison,
     files: Files,
     meshes: Sequence[NamedMesh],
-    title: str,
 ) -> None:
-    if target == files.html:
-        path.write_text(html_report(comparison, meshes, title=title), encoding="utf-8")
-    elif target == files.png:
+    if target == files.png:
         path.write_bytes(_picture(*_first(comparison, files, meshes)))
     else:
         write_vtu(*_first(comparison, files, meshes), path)

@@ -53,7 +53,7 @@ def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]
     if not any("final" in x for x in found):
         return []
     header = [
-        f"{name} {x['method'] if x['applied'] else 'input'} {x['target']}" if "final" in x else name
+        " ".join([name, *_untold(name, x)]) if "final" in x else name
         for name, x in zip(names, found, strict=True)
     ]
     rows = [
@@ -61,6 +61,12 @@ def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]
         for label, target, key in FIGURES
     ]
     return [Table("order of the leading points", ("", *header), rows)]
+
+
+def _untold(name: str, found: Values) -> list[str]:
+    """Order and target, where the plan's name does not say them already."""
+    words = (found["method"] if found["applied"] else "input", found["target"])
+    return [word for word in words if word not in name.split()]
 
 
 def _candidates(candidates: Sequence[Values]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -69,5 +70,6 @@ def figure(value: float | int | str | None) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if 0 < abs(value) < 0.1:
-        return f"{value:.2g}"
+        # two digits, never with an exponent
+        return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.2f}"

@@ -8,10 +8,26 @@ from typing import Any
 from meshprep_runtime.plan import LoopPlan
 
 from .cost import Assumed, Cost
+from .table import figure
 
 Values = Mapping[str, Any]
 # A reuse factor that changes by less than this share has not changed.
 ALIKE = 0.02
+BETTER, SAME, WORSE = "better", "same", "worse"
+
+
+def outcome(before: Values | None, after: Values) -> str:
+    """What became of the reuse factor: ``better``, ``same`` or ``worse``.
+
+    Of a loop without maps, and of an input order that cannot be staged, ``same`` and ``better``.
+    """
+    new = after["reuse"]
+    if new is None or before is None:
+        return SAME if new is None else BETTER
+    old = before["reuse"]
+    if abs(new - old) <= ALIKE * old:
+        return SAME
+    return BETTER if new > old else WORSE
 
 
 def verdict(before: Values | None, after: Values) -> str:
@@ -29,9 +45,10 @@ def verdict(before: Values | None, after: Values) -> str:
     if before is None:
         return f"reuse {new:.2f}; blocks of the input order could not be staged at all"
     old = before["reuse"]
-    if abs(new - old) <= ALIKE * old:
+    found = outcome(before, after)
+    if found == SAME:
         return f"did not help: {_why(after)} (reuse {_change(old, new)})"
-    if new < old:
+    if found == WORSE:
         return f"made it worse: reuse {_change(old, new)}; keep the input order"
     parts = [f"reuse {_change(old, new)}", _fewer(before["loads"], after["loads"], "loads")]
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
@@ -41,7 +58,7 @@ def repayment(cost: Cost, assumed: Assumed) -> str:
     """What preparing cost and after how many calls it pays; empty where neither is known."""
     if not cost.seconds:
         return ""
-    cost_text = f"prepared in {cost.seconds:.1f} s"
+    cost_text = f"prepared in {_seconds(cost.seconds)}"
     if cost.saved is None:
         return f"{cost_text}; what a call saves was not measured and cannot be predicted"
     basis = (
@@ -59,8 +76,8 @@ def repayment(cost: Cost, assumed: Assumed) -> str:
 def against_metis(own: Values, metis: Values) -> str:
     """What METIS takes for the same loop and block size, and what it reaches."""
     took, ours = (v.get("partition", {}).get("seconds") for v in (metis, own))
-    seconds = "" if took is None else f"{took:.1f} s for "
-    beside = "" if ours is None or took is None else f" ({own['partitioner']}: {ours:.1f} s)"
+    seconds = "" if took is None else f"{_seconds(took)} for "
+    beside = "" if ours is None or took is None else f" ({own['partitioner']}: {_seconds(ours)})"
     return f"METIS needs {seconds}reuse {metis['reuse']:.2f}{beside}"
 
 
@@ -77,17 +94,26 @@ def tuned(plan: LoopPlan) -> str:
 
 
 def _why(after: Values) -> str:
+    if after.get("blocks") == 1:
+        return "one block holds the whole loop"
     if after["partitioner"] == "contiguous":
         return "blocks are runs of an order no better than the input's"
     return "the input order was already as good"
 
 
 def _traffic(before: Values, after: Values) -> list[str]:
-    """What is predicted of the layout that suits the plan; nothing in plans of older versions."""
-    if "traffic" not in before or "traffic" not in after:
+    """What is predicted of the layout that suits the plan.
+
+    Nothing in plans of older versions and for the CPU: transactions are those of a GPU's blocks.
+    """
+    if "traffic" not in before or "traffic" not in after or after.get("target") == "cpu":
         return []
     old, new = (min(sum(t.values()) for t in m["traffic"].values()) for m in (before, after))
-    return [f"{_fewer(old, new, 'memory transactions')} predicted"] if new < old else []
+    if new == old:
+        return []
+    if new > old:
+        return [f"but {_fewer(new, old, 'memory transactions', 'more')} predicted"]
+    return [f"{_fewer(old, new, 'memory transactions')} predicted"]
 
 
 def _price(before: Values, after: Values) -> list[str]:
@@ -95,15 +121,20 @@ def _price(before: Values, after: Values) -> list[str]:
     return [f"for thread colours {_change(old, new)}"] if new > (1 + ALIKE) * old else []
 
 
-def _fewer(old: float, new: float, what: str) -> str:
+def _fewer(large: float, small: float, what: str, how: str = "fewer") -> str:
     """``2.7 times fewer loads``, or ``8 % fewer`` where that says more."""
-    if old >= 1.5 * new:
-        return f"{old / new:.1f} times fewer {what}"
-    return f"{100 * (1 - new / old):.0f} % fewer {what}"
+    if large >= 1.5 * small:
+        return f"{large / small:.1f} times {'as many' if how == 'more' else how} {what}"
+    share = 1 - small / large if how == "fewer" else large / small - 1
+    return f"{100 * share:.0f} % {how} {what}" if share >= 0.005 else f"hardly {how} {what}"
 
 
 def _change(old: float, new: float) -> str:
     return f"{old:.2f} -> {new:.2f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if value >= 0.1 else f"{figure(value)} s"
 
 
 def _about(count: int) -> str:

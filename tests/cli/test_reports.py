@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 
 import pytest
@@ -98,14 +99,47 @@ def test_sweep_as_a_page(cli, mesh_file):
     assert cli("sweep", mesh_file, *SWEEP, "--html", page)[0] == 0
     text = page.read_text()
     assert "4 plans of wing.msh" in text
+    assert re.search(r"Best by predicted memory time: <b>gps (blocks|contiguous) s\d+</b>", text)
+    assert "<summary>3 more verdicts</summary>" in text
     assert len(re.findall(r'id="plan\d-edges-cells-s\d+-mesh-blocks"', text)) == 1
 
 
 def test_the_command_that_a_sweep_names_works(cli, mesh_file):
     out = cli("sweep", mesh_file, *SWEEP, "--loop", "cells->nodes")[1]
     (line,) = [x for x in out.splitlines() if x.startswith("to make it: ")]
-    words = [w.strip('"') for w in line.split()[4:]]
-    assert cli(*words, "-q")[0] == 0
+    assert cli(*shlex.split(line)[4:], "-q")[0] == 0
+
+
+ASKED = """
+[loop.res]
+over = "edges"
+block_size = 448
+args = [{ dat = "res", map = "edges->cells", index = [0, 1], access = "inc" }]
+"""
+
+
+def test_the_command_that_a_sweep_names_holds_what_was_asked(cli, mesh_file):
+    named = mesh_file.with_name("a <b> &\"' ü.msh")
+    mesh_file.rename(named)
+    loops = named.with_name("loops.toml")
+    loops.write_text(ASKED)
+    out = cli("sweep", named, *SWEEP, "--target", "cpu", "--seed", 3, "--loops", loops)[1]
+    (line,) = [x for x in out.splitlines() if x.startswith("to make it: ")]
+    assert line.endswith(f" (with block_size taken out of {loops})")
+    words = shlex.split(line.partition(" (with")[0])[3:]
+    assert words[:2] == ["meshprep", "reorder"]
+    assert words[2] == str(named)
+    pairs = dict(zip(words[3::2], words[4::2], strict=True))
+    assert (pairs["--target"], pairs["--seed"], pairs["--loops"]) == ("cpu", "3", str(loops))
+    assert cli(*words[1:], "-q")[0] == 0
+
+
+def test_a_mesh_of_no_plan_is_refused(cli, plan):
+    other, page = plan.with_name("other.msh"), plan.with_name("r.html")
+    assert cli("generate", "delaunay2d", "--cells", 90, "-o", other, "-q")[0] == 0
+    code, _, err = cli("report", plan, "--mesh", other, "--html", page, "-q")
+    assert (code, page.exists()) == (2, False)
+    assert f"the plan was made from another mesh than {other}" in err
 
 
 def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from meshprep import Options, prepare
+from meshprep import LoopRequest, Options, prepare
 from meshprep.generate import generate
-from meshprep.report import Table, compare, verdict
-from meshprep.report.figures import FIGURES, best_of
+from meshprep.report import Comparison, Table, compare, verdict
+from meshprep.report.figures import best_of
+from meshprep.report.table import figure
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -42,7 +43,7 @@ def test_two_plans_side_by_side(plans):
     before, after = good.before["reuse"], good.after["reuse"]
     assert after > 1.5 * before
     assert _cell(table, "reuse factor", 1) == f"{before:.2f} -> {after:.2f}"
-    labels = [figure.label for figure in FIGURES]
+    labels = [row[0] for row in table.rows]
     assert (labels.index("reuse factor"), 1) in table.best
     assert (labels.index("loads"), 1) in table.best
     assert not any(row == labels.index("accesses") for row, _ in table.best)
@@ -92,8 +93,9 @@ def test_plans_without_predictions_are_shown(plans):
         for side in sides.values():
             del side["traffic"]
     (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
-    assert _cell(table, "sectors read a call (AoS)", 2) == "-"
-    assert _cell(table, "predicted ms a call on H200", 2) == "-"
+    rows = [row[0] for row in table.rows]
+    assert not [row for row in rows if row.startswith(("sectors read a call", "predicted"))]
+    assert "reuse factor" in rows
     assert "was not measured and cannot be predicted" in one.columns()[0].verdict
     assert "transactions" not in one.columns()[0].verdict
 
@@ -101,6 +103,62 @@ def test_plans_without_predictions_are_shown(plans):
 def test_no_plan_is_refused():
     with pytest.raises(MeshprepError, match="name at least one plan"):
         compare([])
+
+
+def test_a_plan_named_twice_is_refused(plans):
+    with pytest.raises(MeshprepError, match=r"good<.plan.h5 is named twice"):
+        compare([plans["good"], plans["good"]])
+
+
+def test_plans_of_different_meshes_have_no_best(plans, tmp_path):
+    other = tmp_path / "other.plan.h5"
+    prepare(generate("delaunay2d", cells=900), ["edges->cells"]).plan.save(other)
+    found = compare([plans["good"], other])
+    assert not any(table.best for table in found.tables() if table.title != "order")
+    assert not any(record["best"] for record in found.figures())
+    assert found.lines()[-1].endswith("the plans are of different meshes, so that none is the best")
+
+
+def test_nothing_is_predicted_for_the_cpu():
+    mesh = generate("delaunay2d", cells=600)
+    plan = prepare(mesh, ["edges->cells"], Options(target="cpu", block_size=64)).plan
+    (column,) = Comparison(("cpu",), (plan,)).columns()
+    assert "transactions" not in column.verdict
+    (table,) = [t for t in Comparison(("cpu",), (plan,)).tables() if t.title.startswith("loop ")]
+    assert not [row for row in table.rows if row[0].startswith(("predicted", "occupancy"))]
+    assert not [row for row in table.rows if set(row[1:]) == {"-"}]
+
+
+def test_a_loop_without_maps_has_no_rows_of_zeros():
+    args = [{"dat": "q", "dim": 4, "access": "rw"}]
+    update = LoopRequest("update", {"over": "cells", "args": args}, "loop 'update'")
+    mesh = generate("delaunay2d", cells=200)
+    plan = prepare(mesh, ["edges->cells", update]).plan
+    (table,) = [t for t in Comparison(("",), (plan,)).tables() if t.title.startswith("loop update")]
+    labels = {row[0] for row in table.rows}
+    assert {"blocks", "useful MB a call"} <= labels
+    assert not {"accesses", "loads", "reuse factor", "128-byte lines a block (AoS)"} & labels
+
+
+def test_many_variants_of_one_plan_are_lines_of_one_table(plans):
+    one = compare([plans["good"]])
+    (variants,) = one.plans[0].metrics["loops"].values()
+    (sides,) = variants.values()
+    for size in (8, 16, 24, 32, 40, 48, 56):
+        variants[f"s{size}"] = {k: {**side, "block_size": size} for k, side in sides.items()}
+    (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
+    assert [row[0].split()[-1] for row in table.rows][:8] == list(variants)
+
+
+def test_small_figures_have_no_exponent():
+    assert [figure(x) for x in (6.3e-5, 2e-5, 0.0006, 0.099, 0.1, -3.5e-7)] == [
+        "0.000063",
+        "0.000020",
+        "0.00060",
+        "0.099",
+        "0.10",
+        "-0.00000035",
+    ]
 
 
 RUNS = "did not help: blocks are runs of an order no better than the input's (reuse 1.34 -> 1.34)"
@@ -138,6 +196,16 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks"):
             _side(1.34),
             _side(1.34, partitioner="contiguous"),
             RUNS,
+        ),
+        (
+            _side(2.0, sectors=100),
+            _side(3.6, sectors=107),
+            "reuse 2.00 -> 3.60; 1.8 times fewer loads; but 7 % more memory transactions predicted",
+        ),
+        (
+            _side(3.6),
+            _side(3.6) | {"blocks": 1},
+            "did not help: one block holds the whole loop (reuse 3.60 -> 3.60)",
         ),
         (_side(3.6), _side(2.0), "made it worse: reuse 3.60 -> 2.00; keep the input order"),
         (None, _side(2.0), "reuse 2.00; blocks of the input order could not be staged at all"),

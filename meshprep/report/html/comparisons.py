@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ...occupancy import THREADS_PER_BLOCK, WARP
-from ..compare import Column, Comparison
+from ..beside import comparable
+from ..compare import UNLIKE, Column, Comparison
 from ..cost import occupancy_share
 from . import charts
 from .charts import Series
@@ -22,9 +23,10 @@ def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> S
     loop = columns[0].loop
     known = [c for c in columns if c.after["reuse"] is not None]
     figures = [*_reuse(loop, known), _occupancy(comparison, loop, columns)]
-    intro = "Before and after; the better of the two stands out."
+    intro = "Before and after; the better of the two in colour, what changed bold."
     if len(columns) > 1:
-        intro = f"{len(columns)} plans or variants; the best of each figure stands out."
+        marked = "the best of each figure stands out" if comparable(columns) else UNLIKE
+        intro = f"{len(columns)} plans or variants; {marked}."
     beside = len(comparison.plans) == 1 and len(columns) == 1
     return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables, beside)
 

@@ -17,7 +17,7 @@ from ...draw.paint import Painted, by_group, by_number, count_shown
 from ..compare import Column
 from ..placing import BlockValues, NamedMesh, block_values, mesh_of, scene_of
 from . import charts
-from .parts import BEFORE_AFTER, Figure, Section, slug
+from .parts import BEFORE_AFTER, Figure, Section, count, slug
 from .svg import plain_axis
 
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
@@ -84,8 +84,9 @@ def section(subject: Subject, meshes: Sequence[NamedMesh], *, pictures: bool = T
     after = subject.column.after
     n = subject.plan.sizes[subject.loop.loop.over]
     intro = (
-        f"{n:,} {subject.loop.loop.over} in {after['blocks']:,} blocks of {after['block_size']:,} "
-        f"at most, cut by {after['partitioner']}; {after['block_colours']:,} block colours."
+        f"{n:,} {subject.loop.loop.over} in {count(after['blocks'], 'block')} of "
+        f"{after['block_size']:,} at most, cut by {after['partitioner']}; "
+        f"{count(after['block_colours'], 'block colour')}."
     )
     if n == 0:
         return Section(subject.id("section"), subject.label, f"{intro} There is nothing to show.")
@@ -121,7 +122,7 @@ def _launches(
     title = "Blocks of each block colour"
     body = ""
     if sizes:
-        alt = f"{title}: {len(sizes)} colours of {min(sizes):,} to {max(sizes):,} blocks"
+        alt = f"{title}: {count(len(sizes), 'colour')} of {min(sizes):,} to {max(sizes):,} blocks"
         body = charts.class_sizes(old, sizes, alt)
     text = "Blocks of one colour run at once, colours one after the other: few and even is good."
     missing = "The plan holds no sizes of block colours: make it anew with this meshprep."
@@ -133,7 +134,7 @@ def _spoken(bins: Mapping[str, Any]) -> str:
     if not places:
         return "no blocks"
     low, high = places[0] * width, places[-1] * width
-    return f"{sum(bins['blocks']):,} blocks from {low:.4g} to {high:.4g}"
+    return f"{count(sum(bins['blocks']), 'block')} from {low:.4g} to {high:.4g}"
 
 
 def _meshes(subject: Subject, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
@@ -176,10 +177,11 @@ def _by_input_block(subject: Subject, view: Picture, values: BlockValues) -> Fig
 
 
 def _by_block_colour(subject: Subject, view: Picture, values: BlockValues) -> Figure:
-    count = int(values.block_colour.max(initial=-1)) + 1
-    painted = by_number(view, values.block_colour, count, values.block)
+    colours = int(values.block_colour.max(initial=-1)) + 1
+    painted = by_number(view, values.block_colour, colours, values.block)
     title = f"Block colours on {VIEWS[view.name]}"
-    text = f"Blocks of one of the {count} colours write no common point, and run at the same time."
+    which = f"one of the {colours} colours" if colours > 1 else "the only colour"
+    text = f"Blocks of {which} write no common point, and run at the same time."
     return _mesh_figure(subject, f"{view.name}-block-colours", title, text, view, painted)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from ..compare import Column, Comparison
 from ..placing import NamedMesh
 from ..table import Table
+from ..verdict import outcome
 from . import comparisons, details
 from .details import Subject
-from .parts import Section
+from .parts import Section, count
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
 MOST_PICTURED, MOST_VERDICTS = 3, 6
@@ -26,6 +27,7 @@ def html_report(
     progress: Progress = lambda done, total, name: None,
     *,
     title: str = "",
+    best: tuple[str, str] | None = None,
 ) -> str:
     """The report as HTML that needs no other file and no network.
 
@@ -39,6 +41,8 @@ def html_report(
         Called with the loops done, their number and what comes next.
     title : str
         Of the page; without one it names the plans.
+    best : (str, str), optional
+        Name of the best plan and what it is best in: its verdicts alone stand in the open.
 
     O(elements + pixels) for each of the first three loops that have arrays; others get no pictures.
     """
@@ -59,7 +63,7 @@ def html_report(
     others = _scrolled([*comparison.order_tables(), comparison.seconds_table()])
     body = [
         _header(comparison, title, [*loops, *sections]),
-        _verdicts(_first_drawn(columns, subjects)),
+        _verdicts(_first_drawn(columns, subjects), best),
         *(s.html() for s in loops),
         _left_out(len(subjects)),
         *(s.html() for s in sections),
@@ -113,16 +117,24 @@ def _first_drawn(columns: Sequence[Column], subjects: Sequence[Subject]) -> list
     return sorted(columns, key=lambda column: column.plan not in drawn)
 
 
-def _verdicts(columns: Sequence[Column]) -> str:
-    cards = [_card(c) for c in columns]
-    first, rest = cards[:MOST_VERDICTS], cards[MOST_VERDICTS:]
+def _verdicts(columns: Sequence[Column], best: tuple[str, str] | None) -> str:
+    own = [c for c in columns if best and c.plan == best[0]]
+    shown = (own or columns)[:MOST_VERDICTS]
+    rest = [_card(c) for c in columns if c not in shown]
+    lead = (
+        f'<p class="lead">Best by {escape(best[1])}: <b>{escape(best[0])}</b>, of '
+        f"{count(len({c.plan for c in columns}), 'plan')}.</p>"
+        if best
+        else ""
+    )
     more = (
-        f"<details><summary>{len(rest)} more verdicts</summary>"
+        f"<details><summary>{count(len(rest), 'more verdict')}</summary>"
         f'<div class="verdicts">{"".join(rest)}</div></details>'
         if rest
         else ""
     )
-    return f'<div class="verdicts" id="verdicts">{"".join(first)}</div>{more}'
+    cards = "".join(_card(c) for c in shown)
+    return f'{lead}<div class="verdicts" id="verdicts">{cards}</div>{more}'
 
 
 def _card(column: Column) -> str:
@@ -136,15 +148,19 @@ def _card(column: Column) -> str:
         first, *rest = rest
     items = "".join(f"<li>{escape(text)}</li>" for text in rest)
     return (
-        f'<div class="verdict"><h3>{escape(_where(column))}</h3>'
+        f'<div class="verdict {outcome(column.before, after)}"><h3>{escape(_where(column))}</h3>'
         f'<div class="big">{was}{number}</div>'
         f"<p>{escape(first)}</p>{f'<ul>{items}</ul>' if items else ''}</div>"
     )
 
 
 def _where(column: Column) -> str:
+    """Plan, loop, partitioner and variant, none twice."""
+    how = f"{column.after['partitioner']} {column.variant}"
+    if column.plan.endswith(how):
+        return f"{column.plan}: {column.loop}"
     named = f"{column.plan}: " if column.plan else ""
-    return f"{named}{column.loop}, {column.after['partitioner']} {column.variant}"
+    return f"{named}{column.loop}, {how}"
 
 
 def _scrolled(tables: Sequence[Table]) -> str:

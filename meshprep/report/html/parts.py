@@ -90,6 +90,11 @@ def slug(*words: str) -> str:
     return "-".join(re.sub(r"[^A-Za-z0-9]+", "-", word).strip("-").lower() for word in words)
 
 
+def count(number: int, what: str) -> str:
+    """``1 block``, ``2,000 blocks``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def legend(series: Sequence[Series]) -> str:
     """The marks of series and their names, each once."""
     known = {one.name: one.style for one in series}
