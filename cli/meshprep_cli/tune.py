@@ -115,7 +115,9 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
     best = tuned.best
     rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
     how = f"timed on {tuned.machine}" if tuned.measured else f"predicted for {tuned.machine}"
-    header = ("strategy", "blocks", "SoA", "ms", "median", "spread", "runs", "times the best")
+    header = ("strategy", "blocks", "SoA", "ms", "times the best")
+    if tuned.measured:
+        header = (*header[:4], "median", "spread", "runs", *header[4:])
     console.show_table(f"loop {done.loop}, {how}", header, rows)
     if len(tuned.trials) > SHOWN:
         console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
@@ -130,17 +132,19 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
-    measured = trial.runs > 0
+    runs = (_ms(trial.median), f"{trial.spread:.0%}", str(trial.runs)) if trial.runs else ()
     return (
         _strategy(trial),
         trial.variant or "-",
         " ".join(trial.soa) or "-",
-        f"{1e3 * trial.seconds:.3f}",
-        f"{1e3 * trial.median:.3f}" if measured else "-",
-        f"{trial.spread:.0%}" if measured else "-",
-        str(trial.runs) if measured else "-",
+        _ms(trial.seconds),
+        *runs,
         f"{trial.seconds / best.seconds:.2f}",
     )
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.3f}" if seconds >= 1e-4 else f"{1e3 * seconds:.3g}"
 
 
 def _strategy(trial: Trial) -> str:

@@ -18,6 +18,8 @@ TURN, TILT = np.radians(-35.0), np.radians(28.0)
 # A cut beside the middle: structured meshes have faces in it.
 BESIDE = 1.7e-3
 TALLEST = 1.25
+# A plane mesh that is longer than so many times its other side is drawn stretched across.
+LONGEST = 12.0
 MARGIN = 0.01
 
 
@@ -38,6 +40,8 @@ class Picture:
         Limits of the picture, in the mesh's units.
     at : str
         Where a cut is, or how much of the mesh a part shows.
+    stretch : (float, float)
+        How many times longer than true a thin mesh is drawn to the right and up.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Picture:
     x: tuple[float, float]
     y: tuple[float, float]
     at: str = ""
+    stretch: tuple[float, float] = (1.0, 1.0)
 
 
 def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Picture]:
@@ -66,7 +71,7 @@ def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Pictu
     list of Picture
         The mesh and the part of it; the surface and a cut for cells in space.
 
-    O(cells + pixels).
+    Plane views of what is more than 12 times as long as wide are stretched. O(cells + pixels).
     """
     if scene.xyz.shape[1] == 3:
         seen = [_surface(scene, width)]
@@ -85,23 +90,28 @@ class _Frame:
     """From places in the mesh to pixels."""
 
     low: tuple[float, float]
-    scale: float
+    scale: tuple[float, float]
     width: int
     height: int
 
     def pixels(self, xy: NDArray[np.float64]) -> NDArray[np.float64]:
         out = np.empty((*xy.shape[:-1], 2))
-        out[..., 0] = (xy[..., 0] - self.low[0]) * self.scale
-        out[..., 1] = self.height - (xy[..., 1] - self.low[1]) * self.scale
+        out[..., 0] = (xy[..., 0] - self.low[0]) * self.scale[0]
+        out[..., 1] = self.height - (xy[..., 1] - self.low[1]) * self.scale[1]
         return out
 
     @property
     def x(self) -> tuple[float, float]:
-        return self.low[0], self.low[0] + self.width / self.scale
+        return self.low[0], self.low[0] + self.width / self.scale[0]
 
     @property
     def y(self) -> tuple[float, float]:
-        return self.low[1], self.low[1] + self.height / self.scale
+        return self.low[1], self.low[1] + self.height / self.scale[1]
+
+    @property
+    def stretch(self) -> tuple[float, float]:
+        least = min(self.scale)
+        return self.scale[0] / least, self.scale[1] / least
 
     def blank(self) -> NDArray[np.int32]:
         return np.full((self.height, self.width), OUTSIDE, np.int32)
@@ -110,9 +120,8 @@ class _Frame:
 def _limits(xy: NDArray[np.float64]) -> NDArray[np.float64]:
     """Low and high corner, a little outside."""
     low, high = xy.min(axis=0), xy.max(axis=0)
-    size = np.maximum(high - low, np.max(high - low) * 0.05)
-    if not np.any(size):
-        size = np.ones_like(size)
+    size = high - low
+    size = np.where(size > 0, size, np.max(size) * 0.05 or 1.0)
     return np.array([low - MARGIN * size, high + MARGIN * size])
 
 
@@ -125,13 +134,16 @@ def _middle(xy: NDArray[np.float64], share: float) -> NDArray[np.float64]:
 
 def _frame(box: NDArray[np.float64], width: int) -> _Frame:
     size = box[1] - box[0]
-    if size[1] > TALLEST * size[0]:
-        size = np.array([size[1] / TALLEST, size[1]])
+    stretch = np.maximum(1.0, np.max(size) / LONGEST / size)
+    drawn = size * stretch
+    if drawn[1] > TALLEST * drawn[0]:
+        drawn = np.array([drawn[1] / TALLEST, drawn[1]])
         middle = (box[0] + box[1]) / 2
-        box = np.array([middle - size / 2, middle + size / 2])
-    scale = width / size[0]
-    height = max(1, round(size[1] * scale))
-    return _Frame((float(box[0, 0]), float(box[0, 1])), float(scale), width, height)
+        box = np.array([middle - drawn / stretch / 2, middle + drawn / stretch / 2])
+    scale = width / drawn[0] * stretch
+    height = max(1, round(drawn[1] * width / drawn[0]))
+    low = float(box[0, 0]), float(box[0, 1])
+    return _Frame(low, (float(scale[0]), float(scale[1])), width, height)
 
 
 def _flat(scene: Scene, box: NDArray[np.float64], width: int, name: str, at: str = "") -> Picture:
@@ -144,7 +156,8 @@ def _flat(scene: Scene, box: NDArray[np.float64], width: int, name: str, at: str
             fill_cells(xy, cells.corners, own, 1, 0, out)
             continue
         fill_cells(xy, cells.corners, cells.owner, scene.kind, first, out)
-    return Picture(name, out, np.zeros(out.shape, np.uint8), ("x", "y"), frame.x, frame.y, at)
+    blank = np.zeros(out.shape, np.uint8)
+    return Picture(name, out, blank, ("x", "y"), frame.x, frame.y, at, frame.stretch)
 
 
 def _surface(scene: Scene, width: int) -> Picture:
@@ -189,4 +202,5 @@ def _cut(scene: Scene, width: int) -> Picture:
     fill_triangles(np.ascontiguousarray(frame.pixels(corners[..., others])), owner, out)
     axes = (AXES[others[0]], AXES[others[1]])
     blank = np.zeros(out.shape, np.uint8)
-    return Picture("cut", out, blank, axes, frame.x, frame.y, f"{AXES[axis]} = {value:.4g}")
+    at = f"{AXES[axis]} = {value:.4g}"
+    return Picture("cut", out, blank, axes, frame.x, frame.y, at, frame.stretch)

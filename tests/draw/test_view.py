@@ -255,3 +255,25 @@ def test_dots_of_a_map_before_and_after():
     assert ((moved > 0) == other).all()
     assert spy(table, 30, 10, 6).max() > 1
     assert CELLS == 0
+
+
+@pytest.mark.parametrize(("x", "y"), [(1.0, 1e-6), (1e-5, 1e3)])
+def test_thin_meshes_are_stretched_so_that_their_cells_are_seen(x, y):
+    mesh = generate("delaunay2d", cells=60, seed=3)
+    (square,) = draw_views(place(mesh, "cells"), 120)
+    assert square.stretch == (1.0, 1.0)
+    dats = [
+        Dat(d.name, d.set, d.values * np.array([x, y, 1.0])[: d.values.shape[1]])
+        if d.name == "coordinates"
+        else d
+        for d in mesh.dats
+    ]
+    thin = Mesh(mesh.sets.values(), mesh.maps.values(), dats)
+    (picture,) = draw_views(place(thin, "cells"), 600)
+    assert max(picture.stretch) == pytest.approx(max(x, y) / min(x, y) / 12, rel=0.01)
+    assert count_shown(picture.element) > 50
+    xyz, table = thin.coordinates, thin.map("cells->nodes").table
+    centres, scale = _centres(picture), np.array([x, y, 1.0])[: xyz.shape[1]]
+    for row, column in _sample(picture, 150):
+        inside = [c for c, _ in _cell_at(xyz / scale, table, centres[row, column] / scale[:2])]
+        assert picture.element[row, column] in (inside or [OUTSIDE])

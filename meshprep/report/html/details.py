@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..compare import Column
 from ..placing import BlockValues, NamedMesh, block_values, mesh_of, scene_of
 from . import charts
 from .parts import BEFORE_AFTER, Figure, Section, count, slug
-from .svg import plain_axis
+from .svg import place_axis, plain_axis
 
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
 PART_BLOCKS, CROWDED = 60, 240
@@ -193,8 +193,11 @@ def _mesh_figure(
     alt = f"{title}. {caption}"
     png = painted.png()
     if view.axes:
-        right, up = (f"{axis} (units of the mesh)" for axis in view.axes)
-        x, y = plain_axis(right, *view.x), plain_axis(up, *view.y, ticks=5)
+        x, y = place_axis(view.axes[0], *view.x), place_axis(view.axes[1], *view.y, ticks=5)
+        if view.stretch[1] > 1:
+            # the picture is too low for the whole label
+            caption = f"{caption} Upwards: {y.label}."
+            y = replace(y, label=view.axes[1], ticks=y.ticks[:: max(1, len(y.ticks) // 2)])
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
@@ -212,8 +215,13 @@ def _about(subject: Subject, view: Picture) -> str:
         "part": f"A square about the middle, {view.at}. ",
         "cut": f"Cut at {view.at}. ",
     }.get(view.name, "")
+    thin = "".join(
+        f"{axis} is stretched {times:,.0f} times. "
+        for axis, times in zip(view.axes, view.stretch, strict=False)
+        if times > 1
+    )
     return (
-        f"{kind}Drawn at {width} x {height} pixels, each in the colour of the element at its "
+        f"{kind}{thin}Drawn at {width} x {height} pixels, each in the colour of the element at its "
         f"centre: {seen:,} of {subject.plan.sizes[over]:,} {over} are seen."
     )
 

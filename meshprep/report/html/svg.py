@@ -9,6 +9,8 @@ from html import escape
 
 # Room around the drawing for ticks and labels, in units of the view box.
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 18.0, 10.0, 42.0
+# Letters of a tick for which there is room beside a picture.
+LONGEST_TICK = 4
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,30 @@ def plain_axis(label: str, low: float, high: float, *, ticks: int = 4, unit: flo
     first, last = math.ceil(low / unit / step - 1e-9), math.floor(high / unit / step + 1e-9)
     places = [i * step for i in range(first, last + 1)]
     return Axis(label, low, high, [(p * unit, tick_text(p, step)) for p in places])
+
+
+def place_axis(name: str, low: float, high: float, *, ticks: int = 4) -> Axis:
+    """An axis of coordinates; long numbers are told from the first tick on, and in large units."""
+    own = plain_axis(f"{name} (units of the mesh)", low, high, ticks=ticks)
+    span = high - low
+    if _readable(own) or not span > 0:
+        return own
+    unit = 1.0 if 1e-2 <= span < 1e3 else 10.0 ** (3 * math.floor(math.log10(span) / 3))
+    start = 0.0
+    shifted = plain_axis("", low, high, ticks=ticks, unit=unit)
+    if not _readable(shifted):
+        start = own.ticks[0][0]
+        shifted = plain_axis("", low - start, high - start, ticks=ticks, unit=unit)
+    of = "units" if unit == 1 else f"{unit:,.0f} units" if 1 < unit < 1e7 else f"{unit:g} units"
+    origin = f" {'-' if start > 0 else '+'} {abs(start):,.15g}" if start else ""
+    moved = [(place + start, text) for place, text in shifted.ticks]
+    return Axis(f"{name}{origin} ({of} of the mesh)", low, high, moved)
+
+
+def _readable(axis: Axis) -> bool:
+    """Whether ticks are short enough, and no two alike."""
+    texts = [text for _, text in axis.ticks]
+    return len(set(texts)) == len(texts) and all(len(t.lstrip("-")) <= LONGEST_TICK for t in texts)
 
 
 def power_axis(label: str, values: Sequence[float]) -> Axis:
