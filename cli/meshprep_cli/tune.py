@@ -115,7 +115,7 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
     best = tuned.best
     rows = [_row(t, best) for t in tuned.trials[:SHOWN]]
     how = f"timed on {tuned.machine}" if tuned.measured else f"predicted for {tuned.machine}"
-    header = ("strategy", "blocks", "SoA", "ms", "times the best")
+    header: tuple[str, ...] = ("strategy", "blocks", "SoA", "ms", "times the best")
     if tuned.measured:
         header = (*header[:4], "median", "spread", "runs", *header[4:])
     console.show_table(f"loop {done.loop}, {how}", header, rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from meshprep_runtime.plan import Plan
 
-from .cost import Assumed, cost_of
+from .cost import Assumed, cost_of, two_digits
 from .figures import Values
 from .verdict import against_metis, repayment, tuned, verdict
 
@@ -65,7 +65,7 @@ def columns_of(plans: Mapping[str, Plan], assumed: Assumed) -> list[Column]:
 
 def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
     cost = cost_of(plan, assumed)
-    known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": cost.calls}
+    known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": two_digits(cost.calls)}
     for loop, variants in plan.metrics.get("loops", {}).items():
         old, new = assumed.measured.get(loop, (None, None))
         told, n = tuned(plan[loop]), plan.sizes[plan[loop].loop.over]

@@ -90,6 +90,14 @@ class Cost:
         return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e6)))
 
 
+def two_digits(count: int | None) -> int | None:
+    """A count to two digits: more would be claimed than known."""
+    if count is None:
+        return None
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return round(count / unit) * unit
+
+
 def predicted_ms(values: Values | None, assumed: Assumed) -> float | None:
     """Milliseconds of a call when memory alone counts, in the layout that moves less.
 

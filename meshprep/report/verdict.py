@@ -7,7 +7,7 @@ from typing import Any
 
 from meshprep_runtime.plan import LoopPlan
 
-from .cost import Assumed, Cost
+from .cost import Assumed, Cost, two_digits
 from .table import figure
 
 Values = Mapping[str, Any]
@@ -138,6 +138,4 @@ def _seconds(value: float) -> str:
 
 
 def _about(count: int) -> str:
-    """Two digits of a count: more would be claimed than known."""
-    unit = 10 ** max(0, len(str(count)) - 2)
-    return f"{'about ' if unit > 1 else ''}{round(count / unit) * unit:,}"
+    return f"{'about ' if count >= 100 else ''}{two_digits(count):,}"

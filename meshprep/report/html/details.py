@@ -57,11 +57,15 @@ VIEWS = {
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A variant of a loop of a plan, and its place on the page."""
+    """A variant of a loop of a plan, and its place on the page.
+
+    ``alone`` where the page is about one plan, which then needs no name.
+    """
 
     plan: Plan
     column: Column
     number: int
+    alone: bool = False
 
     def id(self, what: str) -> str:
         """An id of a figure, unique on the page."""
@@ -74,9 +78,9 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """The plan's file, loop and variant."""
-        named = f"{self.column.plan}: " if self.column.plan else ""
-        return f"{named}loop {self.column.loop}, {self.column.variant}"
+        """Loop and variant, after the plan's file where there are several."""
+        what = f"locks of loop {self.column.loop}, {self.column.variant}"
+        return f"B{what}" if self.alone or not self.column.plan else f"{self.column.plan}: b{what}"
 
 
 def section(subject: Subject, meshes: Sequence[NamedMesh], *, pictures: bool = True) -> Section:

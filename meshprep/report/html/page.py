@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -63,7 +64,7 @@ def html_report(
     others = _scrolled([*comparison.order_tables(), comparison.seconds_table()])
     body = [
         _header(comparison, title, [*loops, *sections]),
-        _verdicts(_first_drawn(columns, subjects), best),
+        _verdicts(_first_drawn(_nameless(columns), subjects), best),
         *(s.html() for s in loops),
         _left_out(len(subjects)),
         *(s.html() for s in sections),
@@ -85,7 +86,8 @@ def _subjects(comparison: Comparison, columns: Sequence[Column]) -> list[Subject
     found = []
     for number, (name, plan) in enumerate(zip(comparison.names, comparison.plans, strict=True)):
         own = [c for c in columns if c.plan == name and c.variant in plan[c.loop].variants]
-        found += [Subject(plan, column, number + 1) for column in own]
+        alone = len(comparison.plans) == 1
+        found += [Subject(plan, column, number + 1, alone) for column in own]
     return found
 
 
@@ -117,8 +119,14 @@ def _first_drawn(columns: Sequence[Column], subjects: Sequence[Subject]) -> list
     return sorted(columns, key=lambda column: column.plan not in drawn)
 
 
+def _nameless(columns: Sequence[Column]) -> list[Column]:
+    """Columns of one plan without its name, which is the title; those of several as they are."""
+    alone = len({c.plan for c in columns}) == 1
+    return [replace(c, plan="") if alone else c for c in columns]
+
+
 def _verdicts(columns: Sequence[Column], best: tuple[str, str] | None) -> str:
-    own = [c for c in columns if best and c.plan == best[0]]
+    own = [c for c in columns if best and c.plan in (best[0], "")]
     shown = (own or columns)[:MOST_VERDICTS]
     rest = [_card(c) for c in columns if c not in shown]
     lead = (
