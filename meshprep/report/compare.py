@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ class Comparison:
         return out.getvalue()
 
     def tables(self) -> list[Table]:
-        """One plan: before and after. Several: a column or a line each, a table a loop."""
+        """A table a loop: before and after, or a column or a line for each plan and variant."""
         loops = [table for group in self.by_loop() for table in self.loop_tables(group)]
         return [*self.order_tables(), *loops, self.seconds_table()]
 
@@ -111,6 +111,9 @@ class Comparison:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
         if len(self.plans) == len(columns) == 1:
             return [before_after(self._heading(c), self.rows, c) for c in columns]
+        if len(self.plans) == 1:
+            # the plan's name would be the same everywhere
+            columns = [replace(column, plan="") for column in columns]
         if len(columns) > MOST_COLUMNS:
             return [line_by_line(columns, self.rows)]
         return [side_by_side(columns, self.rows)]
