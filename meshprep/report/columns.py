@@ -20,7 +20,8 @@ class Column:
     differ, else by the file. ``after`` also holds ``cost``: the seconds of preparation, the
     milliseconds that a call saves and the calls that repay. ``price`` is the same in words, and
     ``peer`` what METIS needs for the same, where a plan by METIS is compared too; ``tuned`` is what
-    was tuned. ``elements`` are those of the loop.
+    was tuned. ``elements`` are those of the loop. Of
+    the variants of a plan's loop the default one is ``chosen``.
     """
 
     plan: str
@@ -33,6 +34,7 @@ class Column:
     way: str = ""
     tuned: str = ""
     elements: int = 0
+    chosen: bool = True
 
     @property
     def label(self) -> str:
@@ -69,6 +71,8 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
     for loop, variants in plan.metrics.get("loops", {}).items():
         old, new = assumed.measured.get(loop, (None, None))
         told, n = tuned(plan[loop]), plan.sizes[plan[loop].loop.over]
+        default = plan[loop].default
+        default = default if default in variants else next(iter(variants), default)
         for variant, sides in variants.items():
             after = {**sides["after"], "measured_ms": new, "cost": known}
             # nothing is predicted for the CPU, of the input order neither
@@ -76,7 +80,17 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
             before = sides["before"] and {**sides["before"], **target, "measured_ms": old}
             # what reaches nothing through a map has no price of its own
             price = repayment(cost, assumed) if after["reuse"] is not None else ""
-            yield Column(name, loop, variant, before, after, price, tuned=told, elements=n)
+            yield Column(
+                name,
+                loop,
+                variant,
+                before,
+                after,
+                price,
+                tuned=told,
+                elements=n,
+                chosen=variant == default,
+            )
 
 
 def _method(plan: Plan) -> str:

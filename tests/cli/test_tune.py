@@ -24,12 +24,12 @@ SHORT = ("--runs", 1, "--layouts", "aos", "--strategies", "sequential,hierarchic
 @pytest.fixture
 def plan(cli, mesh_file):
     assert cli("plan", mesh_file, "--loop", "edges->cells", "--block-size", 64, "-q")[0] == 0
-    mesh_file.with_name("kernels.py").write_text(KERNEL)
+    mesh_file.with_name("value_kernels.py").write_text(KERNEL)
     return mesh_file.with_name("wing.plan.h5")
 
 
 def test_it_writes_what_is_fastest_into_the_plan(cli, plan):
-    kernel = f"{plan.with_name('kernels.py')}:value"
+    kernel = f"{plan.with_name('value_kernels.py')}:value"
     words = ("--block-sizes", "32,128", *SHORT)
     code, out, err = cli("tune", plan, "--kernel", kernel, *words)
     assert (code, err) == (0, "")
@@ -57,7 +57,7 @@ def test_a_dry_run_leaves_the_plan(cli, plan):
 
 
 def test_values_of_the_user(cli, plan):
-    where = plan.with_name("kernels.py")
+    where = plan.with_name("value_kernels.py")
     words = ("--kernel", f"{where}:value", "--values")
     assert cli("tune", plan, *words, f"{where}:arrays", *SHORT)[0] == 0
     code, _, err = cli("tune", plan, *words, f"{where}:nothing", *SHORT)

@@ -13,6 +13,7 @@ from meshprep import LoopRequest, Options, prepare
 from meshprep.generate import generate
 from meshprep.report import Comparison, Table, compare, verdict
 from meshprep.report.figures import best_of
+from meshprep.report.html import html_report
 from meshprep.report.table import figure
 from meshprep_runtime.errors import MeshprepError
 
@@ -148,6 +149,8 @@ def test_many_variants_of_one_plan_are_lines_of_one_table(plans):
         variants[f"s{size}"] = {k: {**side, "block_size": size} for k, side in sides.items()}
     (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
     assert [row[0] for row in table.rows][:8] == [f"blocks {name}" for name in variants]
+    assert [c.variant for c in one.columns() if c.chosen] == ["s64"]
+    assert "<summary>7 more verdicts</summary>" in html_report(one)
 
 
 def test_small_figures_have_no_exponent():

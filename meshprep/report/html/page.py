@@ -127,7 +127,8 @@ def _nameless(columns: Sequence[Column]) -> list[Column]:
 
 def _verdicts(columns: Sequence[Column], best: tuple[str, str] | None) -> str:
     own = [c for c in columns if best and c.plan in (best[0], "")]
-    shown = (own or columns)[:MOST_VERDICTS]
+    # of a loop cut in several ways the way that a solver gets unless it asks for another
+    shown = (own or [c for c in columns if c.chosen])[:MOST_VERDICTS]
     rest = [_card(c) for c in columns if c not in shown]
     lead = (
         f'<p class="lead">Best by {escape(best[1])}: <b>{escape(best[0])}</b>, of '
