@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meshprep.report.html.charts import histogram
 from meshprep.report.html.svg import place_axis
 
 LABEL = re.compile(r"x( [-+] [\d,.e+-]+)? \((?:([\d,.e+-]+) )?units of the mesh\)")
@@ -47,3 +48,10 @@ def test_ticks_stand_where_they_say(low, span):
     assert 1 <= len(places) <= 12
     assert all(low - 1e-6 * span <= place <= low + span * (1 + 1e-6) for place in places)
     assert _told(axis) == pytest.approx(places, abs=0.01 * span)
+
+
+def test_blocks_are_counted_in_whole_numbers():
+    one = {"width": 0.01, "bins": [327], "blocks": [1]}
+    svg = histogram(one, one, "reuse", "a histogram")
+    upright = re.findall(r'class="tick end"[^>]*>([^<]*)<', svg)
+    assert upright == ["0", "1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -42,7 +42,7 @@ def histogram(before: Bins | None, after: Bins, label: str, alt: str) -> str:
     x = linear_axis(label, [min(places) - shift, max(places) + width - shift])
     if whole:
         x = _whole_axis(label, min(places), max(places))
-    y = linear_axis("blocks", [float(v) for c in counts.values() for v in c.values()], zero=True)
+    y = _count_axis("blocks", [v for c in counts.values() for v in c.values()])
     frame = Frame(x, y)
     body = "".join(_bars(frame, c, width, shift, kind) for kind, c in counts.items())
     return frame.svg(body, alt)
@@ -58,7 +58,7 @@ def class_sizes(before: Sequence[int] | None, after: Sequence[int], alt: str) ->
     ticks = linear_axis("", [0.0, most]).ticks
     whole = [(v, f"{v:,.0f}") for v, _ in ticks if v <= most and float(v).is_integer()]
     x = Axis("block colours, the largest first", 0.0, most, whole)
-    y = linear_axis("blocks", [float(v) for c in counts.values() for v in c.values()], zero=True)
+    y = _count_axis("blocks", [v for c in counts.values() for v in c.values()])
     frame = Frame(x, y)
     body = "".join(_bars(frame, c, 1.0, 0.0, kind) for kind, c in counts.items())
     return frame.svg(body, alt)
@@ -130,6 +130,13 @@ def key(style: int | None) -> str:
     kind = "before" if style is None else f"s{style % len(MARKS)}"
     mark = _mark(MARKS[(style or 0) % len(MARKS)], 7, 7)
     return f'<svg class="key" viewBox="0 0 14 14"><path class="mark {kind}" d="{mark}"/></svg>'
+
+
+def _count_axis(label: str, values: Sequence[int]) -> Axis:
+    """An axis from 0 with ticks at whole numbers alone."""
+    axis = linear_axis(label, [float(v) for v in values], zero=True)
+    whole = [(v, f"{v:,.0f}") for v, _ in axis.ticks if abs(v - round(v)) < 1e-9]
+    return replace(axis, ticks=whole)
 
 
 def _whole_axis(label: str, low: float, high: float) -> Axis:
