@@ -50,7 +50,7 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
     try:
         staged = []
         for path in paths:
-            folders.append(Path(tempfile.mkdtemp(prefix=".meshprep-", dir=path.parent)))
+            folders.append(_hidden_folder(path))
             staged.append(folders[-1] / path.name)
         yield staged
         # The folders go first: the file system lets nobody remove one while it replaces a file.
@@ -70,6 +70,16 @@ def together(paths: Sequence[Path]) -> Iterator[list[Path]]:
         for file in old:
             if file is not None:
                 Thread(target=os.close, args=(file,)).start()
+
+
+def _hidden_folder(path: Path) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=".meshprep-", dir=path.parent))
+    except OSError as error:
+        raise MeshprepError(
+            f"cannot write {path}: its folder takes no new files ({error.strerror}): "
+            "choose another, or change its permissions"
+        ) from error
 
 
 def _held(path: Path) -> int | None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import threading
 
@@ -75,3 +76,16 @@ def test_nothing_is_left_when_an_output_cannot_be_put_in_place(tmp_path):
         both()
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
     assert os.listdir(tmp_path / "b") == []
+
+
+def test_a_folder_that_takes_no_files_is_named(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("meshprep.io.outputs.tempfile.mkdtemp", refuse)
+    with (
+        pytest.raises(MeshprepError, match=r"cannot write .*a: its folder takes no new files"),
+        together([tmp_path / "a"]),
+    ):
+        pass
+    assert os.listdir(tmp_path) == []
