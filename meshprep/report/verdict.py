@@ -40,6 +40,8 @@ def verdict(before: Values | None, after: Values) -> str:
         order are too scattered to be staged at all.
     """
     new = after["reuse"]
+    if new is None and after.get("blocks") == 0:
+        return "there is nothing to do: the loop has no elements"
     if new is None:
         return "nothing is reached through a map: no order changes what this loop loads"
     if before is None:

@@ -213,6 +213,11 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks"):
         (_side(3.6), _side(2.0), "made it worse: reuse 3.60 -> 2.00; keep the input order"),
         (None, _side(2.0), "reuse 2.00; blocks of the input order could not be staged at all"),
         (
+            _side(None) | {"blocks": 0},
+            _side(None) | {"blocks": 0},
+            "there is nothing to do: the loop has no elements",
+        ),
+        (
             _side(None),
             _side(None),
             "nothing is reached through a map: no order changes what this loop loads",

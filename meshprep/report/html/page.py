@@ -149,7 +149,8 @@ def _verdicts(columns: Sequence[Column], best: tuple[str, str] | None) -> str:
 def _card(column: Column) -> str:
     before, after = column.before or {}, column.after
     old, new = before.get("reuse"), after["reuse"]
-    number = "no maps" if new is None else f"{new:.2f} <span>reuse</span>"
+    none = "no maps" if after["blocks"] else "no elements"
+    number = none if new is None else f"{new:.2f} <span>reuse</span>"
     was = "" if old is None else f"<span>{old:.2f} &rarr;</span> "
     first, *rest = column.verdict.split("; ")
     if None not in (old, new) and first == f"reuse {old:.2f} -> {new:.2f}":
