@@ -107,9 +107,14 @@ def _c_loop(plan: LoopPlan) -> Callable[[], None]:
     a = _arrays(plan)
     used = [plan.maps[m].table for m in ("edges->nodes", "edges->cells")]
     used += [a[name] for name in ("x", "q", "adt", "res")]
-    given = [ctypes.c_long(plan.sizes["edges"]), *(ctypes.c_void_p(u.ctypes.data) for u in used)]
-    _check(plan, lambda: function(*given), a)
-    return lambda: function(*given)
+    n = ctypes.c_long(plan.sizes["edges"])
+
+    def run() -> None:
+        # Addresses do not keep arrays alive; this function does.
+        function(n, *(ctypes.c_void_p(u.ctypes.data) for u in used))
+
+    _check(plan, run, a)
+    return run
 
 
 def _check(plan: LoopPlan, run: Callable[[], None], arrays: dict[str, np.ndarray]) -> None:
