@@ -60,8 +60,9 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     scope: dict[str, Any] = {} if kept is None else vars(kept)
     scope |= _names()
 
-    def compile_one(function: Any, own: dict[str, Any], is_kernel: bool) -> Any:
-        checked = {"boundscheck": request.boundscheck, "forceinline": is_kernel}
+    def compile_one(function: Any, own: dict[str, Any]) -> Any:
+        # A helper that is called costs more than it does: its rows travel as structures.
+        checked = {"boundscheck": request.boundscheck, "forceinline": True}
         return numba.jit(**(common | checked | own))(function)
 
     scope["kernel"] = fresh(request.kernel, compile_one, request.single)

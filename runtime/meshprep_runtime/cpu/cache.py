@@ -86,7 +86,7 @@ def _versions() -> tuple[str, ...]:
     import numpy as np
 
     here = Path(__file__).parent
-    own = [(here / f"{n}.py").read_bytes() for n in ("vectors", "threads")]
+    own = [(here / f"{n}.py").read_bytes() for n in ("build", "kernel", "vectors", "threads")]
     digests = [hashlib.sha256(content).hexdigest() for content in own]
     return (sys.version, np.__version__, numba.__version__, llvmlite.__version__, *digests)
 

@@ -46,7 +46,7 @@ def fresh(kernel: Callable[..., None], jit: Callable[..., Any], single: bool = F
     ----------
     kernel : function, or one compiled by numba
     jit : function
-        ``jit(function, options, is_kernel)`` returns the compiled function; ``options`` are those
+        ``jit(function, options)`` returns the compiled function; ``options`` are those
         of a function that the user has compiled, else empty.
     single : bool
         Take constants, in the code and reached from it, for ``f4``, as NumPy does beside ``f4``;
@@ -149,7 +149,7 @@ def _copy(value: Any, jit: Callable[..., Any], made: dict[int, Any], single: boo
     code = _single(function.__code__) if single else function.__code__
     twin = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
     # Noted before its callees are copied, for functions that call themselves.
-    made[id(function)] = compiled = jit(twin, _options(value), not made)
+    made[id(function)] = compiled = jit(twin, _options(value))
     scope |= {n: _copy(v, jit, made, single) for n, v in _globals(function)}
     for cell, old in zip(cells, function.__closure__ or (), strict=True):
         cell.cell_contents = _copy(old.cell_contents, jit, made, single)

@@ -138,7 +138,7 @@ class PythonKernel:
     def _on_device(self, capability: tuple[int, int]) -> bytes:
         cuda = import_numba_cuda()
 
-        def compile_one(function: Any, own: dict[str, Any], is_kernel: bool) -> Any:
+        def compile_one(function: Any, own: dict[str, Any]) -> Any:
             self._refuse_raising(function)
             return cuda.jit(device=True, forceinline=True, fastmath=self.fastmath)(function)
 
@@ -161,7 +161,7 @@ class PythonKernel:
         numba = import_numba()
         options = {"error_model": "numpy"}
 
-        def compile_one(function: Any, own: dict[str, Any], is_kernel: bool) -> Any:
+        def compile_one(function: Any, own: dict[str, Any]) -> Any:
             self._refuse_raising(function)
             return numba.jit(**options | own)(function)
 
