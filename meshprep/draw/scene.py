@@ -142,7 +142,8 @@ def _shape(mesh: Mesh, name: str, columns: int) -> Shape:
     if columns in (3, 4) and xyz is not None and _plane(xyz, 2).shape[1] == 2:
         return SHAPES[{3: "triangle", 4: "quad"}[columns]]
     raise MeshprepError(
-        f"set '{name}' does not say of which type its cells are: they are not drawn"
+        f"set '{name}' does not say of which type its cells are, so they are not drawn: give the "
+        "mesh in a format that does, such as .msh or .vtu"
     )
 
 
