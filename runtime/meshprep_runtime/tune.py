@@ -29,6 +29,8 @@ from .tuned import Trial, Tuned
 Progress = Callable[[int, int, str], None]
 SAMPLE_SECONDS = 0.002
 FINALISTS = 3
+# More than one, so that a hiccup of the machine costs nobody the place.
+FIRST_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def tune(
     runs : int
         Runs of each candidate; the fastest counts.
     patience : float
-        A candidate that takes this many times the best so far in its first run gets no other.
+        A candidate that takes this many times the best so far in its first three runs gets no more.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
 
@@ -200,10 +202,10 @@ class _Race:
             done = len(self.times)
             self.progress(done, max(self.expected, done + 1), str(candidate))
             run = self._prepared(candidate)
-            first = run()
-            self.times[candidate] = [first]
-            if first <= self.patience * self.best()[1]:
-                self.times[candidate] += [run() for _ in range(self.runs - 1)]
+            first = min(self.runs, FIRST_RUNS)
+            self.times[candidate] = times = [run() for _ in range(first)]
+            if min(times) <= self.patience * self.best()[1]:
+                times += [run() for _ in range(self.runs - first)]
         return min(self.times[candidate])
 
     def finals(self) -> None:

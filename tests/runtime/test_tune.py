@@ -97,7 +97,16 @@ def test_what_is_clearly_slower_is_given_up(plan, scripted):
     found = tune(flux, plan, {}, place=HERE, runs=4, patience=1.5, layouts=["aos"])
     runs = {t.strategy: t.runs for t in found.trials if t.variant != "s4"}
     # The fastest three run again in the end.
-    assert runs == {"hierarchical": 8, "sequential": 8, "two-step": 1}
+    assert runs == {"hierarchical": 8, "sequential": 8, "two-step": 3}
+
+
+def test_a_hiccup_in_the_first_run_costs_nobody_the_place(plan, scripted):
+    hiccups = iter([50.0, 0.5])
+    scripted(lambda c: next(hiccups, 0.5) if c.strategy == "sequential" else 1.0)
+    asked = {"place": HERE, "runs": 4, "layouts": ["aos"]}
+    assert (
+        tune(flux, plan, {}, strategies=["hierarchical", "sequential"], **asked).best.seconds == 0.5
+    )
 
 
 def test_the_fastest_run_counts_and_the_spread_is_told(plan, scripted):
