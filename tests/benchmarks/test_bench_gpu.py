@@ -1,8 +1,6 @@
 """The whole benchmark of the GPU at tiny sizes, on a device that runs kernels under g++."""
 
 import json
-import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -25,11 +23,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def bench(folder, monkeypatch):
+def bench(folder, monkeypatch, needs_gxx):
     """The script as a module, with its plans in a folder of the tests."""
-    if shutil.which("g++") is None:
-        assert "MESHPREP_REQUIRE_C" not in os.environ, "no compiler 'g++'"
-        pytest.skip("no compiler 'g++' on this machine")
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import bench_gpu
 

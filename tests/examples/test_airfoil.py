@@ -1,7 +1,5 @@
 """Airfoil: against the same scheme in whole arrays, and what must hold for any scheme."""
 
-import os
-import shutil
 import sys
 from types import SimpleNamespace
 
@@ -11,11 +9,9 @@ import pytest
 import airfoil
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
 from kernels import airfoil as kernels
-from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice
-from meshprep_runtime.cuda.nvrtc import compile_program
 
 FREE = kernels.FREE_STREAM
 
@@ -113,11 +109,8 @@ def test_the_free_stream_stays_where_it_meets_no_wall(small):
 
 
 @pytest.fixture
-def device():
+def device(needs_gxx):
     """Runs CUDA C under g++, with checks."""
-    if shutil.which("g++") is None:
-        assert "MESHPREP_REQUIRE_C" not in os.environ, "no compiler 'g++'"
-        pytest.skip("no compiler 'g++' on this machine")
     with use(EmulatedDevice()) as made:
         yield made
 
@@ -147,17 +140,12 @@ def test_whole_on_a_device(device):
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
-def test_machine_code_without_spills(small, arch):
+def test_machine_code_without_spills(small, arch, compiled):
     text = (airfoil.KERNELS / "airfoil.cu").read_text(encoding="utf-8")
     for name in LOOPS:
         strategy = "hierarchical" if name.endswith("res_calc") else "global-atomics"
         made = program(DeviceFunction(name, text), small.plan[name], strategy)
-        try:
-            found = compile_program(made, arch)
-        except MissingPackageError as error:
-            if "MESHPREP_REQUIRE_C" in os.environ:
-                raise
-            pytest.skip(str(error))
+        found = compiled(made, arch)
         assert found.spilled == 0
         assert found.registers <= 64
 

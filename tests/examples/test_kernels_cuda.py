@@ -1,16 +1,11 @@
 """The five kernels, from Python, in the CUDA text of every strategy: numbers, and registers."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
-from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import STRATEGIES, program
 from meshprep_runtime.cuda.checked import run_checked
-from meshprep_runtime.cuda.nvrtc import compile_program
 
 KERNELS = {
     "airfoil": (airfoil.res_calc, "box", {"nx": 9, "ny": 7, "type": "quad"}),
@@ -78,12 +73,6 @@ def in_python(kernel, plan, given):
         kernel(*rows)
 
 
-@pytest.fixture
-def needs_gxx():
-    if shutil.which("g++") is None and "MESHPREP_REQUIRE_C" not in os.environ:
-        pytest.skip("no compiler 'g++' on this machine")
-
-
 @pytest.mark.usefixtures("needs_gxx")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_numbers_of_plain_python(strategy, case):
@@ -104,7 +93,7 @@ def test_the_numbers_of_plain_python(strategy, case):
 
 @pytest.mark.usefixtures("needs_gxx")
 @pytest.mark.parametrize("kernel", ["save_soln", "adt_calc", "bres_calc", "update"])
-def test_the_other_loops_of_airfoil(kernel, all_of_airfoil):
+def test_the_other_loops_of_airfoil(kernel, all_of_airfoil, compiled):
     """Helpers, a global array, a branch, a reduction, loops without maps."""
     plan = all_of_airfoil[kernel]
     made = program(getattr(airfoil, kernel), plan, "global-atomics", threads=64)
@@ -124,18 +113,8 @@ def test_the_other_loops_of_airfoil(kernel, all_of_airfoil):
     assert compiled(made).spilled == 0
 
 
-def compiled(made):
-    """Its machine code; skips where the packages for that are missing, except in CI."""
-    try:
-        return compile_program(made)
-    except MissingPackageError as error:
-        if "MESHPREP_REQUIRE_C" in os.environ:
-            raise
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize("name", KERNELS)
-def test_no_register_is_spilled(name, large):
+def test_no_register_is_spilled(name, large, compiled):
     """Every strategy; `make bench-registers` has older devices, all commits and SoA."""
     kernel, plan = large(name)
     spilled = {}

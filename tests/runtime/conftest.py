@@ -1,7 +1,5 @@
 """Plans made the slow and obvious way, one element at a time, for the tests of the runtime."""
 
-import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +10,8 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 # For the loops that tests of this folder share.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -176,9 +176,8 @@ def airfoil() -> Plan:
     return make_plan(grid.sizes, grid.tables, [RES_CALC], (8, 16))
 
 
-@pytest.fixture(scope="session")
-def needs_gxx() -> None:
-    """Skip where this machine has no g++, except in CI."""
-    if shutil.which("g++") is None:
-        assert "MESHPREP_REQUIRE_C" not in os.environ, "no compiler 'g++'"
-        pytest.skip("no compiler 'g++' on this machine")
+@pytest.fixture
+def device():
+    """What stands for a GPU, for all loops of a test."""
+    with use(EmulatedDevice()) as made:
+        yield made

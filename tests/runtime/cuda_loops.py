@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meshprep_runtime import Access, Arg, Loop
+from meshprep_runtime import Access, Arg, Loop, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
 
 SUMS = Loop(
@@ -22,6 +22,21 @@ SUMS = Loop(
     ),
 )
 LAYOUT = {"d": "soa", "x": "soa", "a": "soa"}
+
+
+def body(w, d, x2, x0, c, a0, a1, b, total, least, most):
+    d[0] += w[0]
+    d[1] = 2 * d[0]
+    for k in range(3):
+        a0[k] += (k + 1) * x2[0] * c[0]
+        a1[k] -= x0[1] + w[0]
+    b[0] += w[0] * c[0]
+    total[0] += w[0]
+    total[-1] -= 2
+    least[0] = min(least[0], x2[1] - w[0])
+    most[0] = max(most[0], w[0])
+
+
 BODY = DeviceFunction(
     "body",
     """\
@@ -85,3 +100,20 @@ def expected(plan, given):
 def laid_out(given, layout):
     """The arrays as a program with that layout takes them."""
     return {k: (v.T if layout.get(k) == "soa" else v).copy(order="C") for k, v in given.items()}
+
+
+def uploaded(device, given, leave=()):
+    return {k: v if k in leave else device.array(v) for k, v in given.items()}
+
+
+def fetched(given):
+    return {k: v if isinstance(v, np.ndarray) else v.get() for k, v in given.items()}
+
+
+def check(found, theirs):
+    for name, value in fetched(found).items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+def loop_of(plan, **options):
+    return ParLoop(BODY, plan, **{"strategy": "hierarchical", "layout": LAYOUT, **options})

@@ -1,28 +1,10 @@
 """The CUDA text of every strategy becomes machine code, without a GPU."""
 
-import os
-
 import pytest
 from cuda_loops import BODY, LAYOUT, random_plan
 
-from meshprep_runtime import MeshprepError, MissingPackageError
+from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
-from meshprep_runtime.cuda.nvrtc import compile_program
-
-
-@pytest.fixture(scope="module")
-def compiled():
-    """compile_program; skips where there is no NVRTC, except in CI."""
-
-    def call(made, arch="sm_90"):
-        try:
-            return compile_program(made, arch)
-        except MissingPackageError as error:
-            if "MESHPREP_REQUIRE_C" in os.environ:
-                raise
-            pytest.skip(str(error))
-
-    return call
 
 
 @pytest.mark.parametrize("commit", COMMITS)

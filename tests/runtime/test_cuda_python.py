@@ -1,14 +1,13 @@
 """Kernels in Python inside the CUDA text: what they compute, what is refused, what is linked."""
 
 import math
-import os
 import re
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_loops import LAYOUT, arrays, expected, laid_out, random_plan
+from cuda_loops import LAYOUT, arrays, body, expected, laid_out, random_plan
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, MissingPackageError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction, element, nvrtc, program
@@ -19,19 +18,6 @@ from meshprep_runtime.cuda.nvrtc import compile_program
 
 FACTOR = 3.0
 TABLE = np.array([2.0, 5.0])
-
-
-def body(w, d, x2, x0, c, a0, a1, b, total, least, most):
-    d[0] += w[0]
-    d[1] = 2 * d[0]
-    for k in range(3):
-        a0[k] += (k + 1) * x2[0] * c[0]
-        a1[k] -= x0[1] + w[0]
-    b[0] += w[0] * c[0]
-    total[0] += w[0]
-    total[-1] -= 2
-    least[0] = min(least[0], x2[1] - w[0])
-    most[0] = max(most[0], w[0])
 
 
 def helper(x):
@@ -66,21 +52,6 @@ def asserts(v):
 @pytest.fixture(scope="module")
 def plan(slow):
     return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))["l"]
-
-
-@pytest.fixture(scope="module")
-def compiled():
-    """compile_program; skips where its packages are missing, except in CI."""
-    return compile_or_skip
-
-
-def compile_or_skip(made, arch="sm_90"):
-    try:
-        return compile_program(made, arch)
-    except MissingPackageError as error:
-        if "MESHPREP_REQUIRE_C" in os.environ:
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -179,9 +150,9 @@ def test_what_does_not_compile_is_one_line(slow, compiled):
     wrong = r"changes an argument that loop 'l' only reads.*\(w\) alone"
     for kernel, words in ((changes_what_it_reads, wrong), (unknown, "'unknown' does not compile")):
         made = program(kernel, plan, "global-atomics")
-        for run in (lambda made=made: run_checked(made, w=np.ones(3), v=np.ones(3)), made_by(made)):
+        for run, given in ((run_checked, {"w": np.ones(3), "v": np.ones(3)}), (compiled, {})):
             with pytest.raises(MeshprepError, match=words) as found:
-                run()
+                run(made, **given)
             assert "\n" not in str(found.value)
 
     def floors(w, v):
@@ -193,10 +164,6 @@ def test_what_does_not_compile_is_one_line(slow, compiled):
         program(calls_helper, plan)
     with pytest.raises(MeshprepError, match="architecture 'volta' is unknown"):
         compiled(program(body, random_plan(slow, 9, 9, 4, 0)), "volta")
-
-
-def made_by(made):
-    return lambda: compile_or_skip(made)
 
 
 def test_missing_packages_are_named(plan, monkeypatch):

@@ -1,23 +1,29 @@
 """Loops on arrays of a GPU, on a device that runs kernels under g++ with checks."""
 
 from contextlib import nullcontext
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
+from cuda_loops import (
+    BODY,
+    LAYOUT,
+    arrays,
+    body,
+    check,
+    expected,
+    fetched,
+    laid_out,
+    loop_of,
+    random_plan,
+    uploaded,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, PlanError
-from meshprep_runtime.cuda import DeviceFunction, program
-from meshprep_runtime.cuda.arrays import DeviceBinder
-from meshprep_runtime.cuda.auto import choose, staged_bytes
+from meshprep_runtime import MeshprepError, ParLoop
+from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice, Stream
-from meshprep_runtime.cuda.launcher import Launcher
-from meshprep_runtime.tuned import Machine, Trial, Tuned
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 GLOBALS = ("c", "total", "least", "most")
@@ -27,29 +33,6 @@ GLOBALS = ("c", "total", "least", "most")
 def plan(slow):
     """Eleven blocks of 8 elements and one of 2; several block colours."""
     return random_plan(slow, 90, 60, 8, 5)
-
-
-@pytest.fixture
-def device():
-    with use(EmulatedDevice()) as made:
-        yield made
-
-
-def uploaded(device, given, leave=()):
-    return {k: v if k in leave else device.array(v) for k, v in given.items()}
-
-
-def fetched(given):
-    return {k: v if isinstance(v, np.ndarray) else v.get() for k, v in given.items()}
-
-
-def check(found, theirs):
-    for name, value in fetched(found).items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
-
-
-def loop_of(plan, **options):
-    return ParLoop(BODY, plan, **{"strategy": "hierarchical", "layout": LAYOUT, **options})
 
 
 @pytest.mark.parametrize("graph", [False, True])
@@ -195,19 +178,6 @@ def test_an_empty_set(slow, device):
 
 def test_one_function_for_both(plan, device):
     """NumPy arrays run the Python kernel, others the CUDA text; integers agree exactly."""
-
-    def body(w, d, x2, x0, c, a0, a1, b, total, least, most):
-        d[0] += w[0]
-        d[1] = 2 * d[0]
-        for k in range(3):
-            a0[k] += (k + 1) * x2[0] * c[0]
-            a1[k] -= x0[1] + w[0]
-        b[0] += w[0] * c[0]
-        total[0] += w[0]
-        total[1] -= 2
-        least[0] = min(least[0], x2[1] - w[0])
-        most[0] = max(most[0], w[0])
-
     loop = ParLoop(body, plan, strategy="hierarchical", layout=LAYOUT, cuda=BODY)
     given = laid_out(arrays(plan), LAYOUT)
     host, there = {k: v.copy() for k, v in given.items()}, uploaded(device, given)
@@ -236,246 +206,3 @@ def test_a_wrong_argument_is_no_address(plan, device):
     device.run([kernel.prepare(1, list(range(1, len(made.parameters) + 1)))])
     with pytest.raises(MeshprepError, match="block_order: 0x1 is no address of the device"):
         device.synchronize()
-
-
-# --- What is refused, by name ---
-
-
-def view(**told):
-    """A change of what an array tells of itself."""
-
-    def change(device, array):
-        array.told = told
-        return array
-
-    return change
-
-
-def on_host(device, array):
-    return array.get()
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("w", on_host, "'w' lies in the memory of the host, but others on a GPU: pass a CuPy arr"),
-        ("w", lambda device, array: [1], "'w' is a list, must be an array on the GPU"),
-        ("w", lambda device, array: 1.0, "'w' is a float, must be an array on the GPU"),
-        ("w", view(typestr="<f4"), "'w' has dtype float32, must be int32"),
-        ("w", view(shape=(45, 2)), "'w' has shape (45, 2), must be (90, 1) or (90,), one row an"),
-        ("x", view(shape=(60, 2)), "'x' has shape (60, 2), must be (2, 60), one column an element"),
-        ("x", view(strides=(4, 8)), "'x' is not contiguous: pass cupy.ascontiguousarray of it"),
-        ("d", view(mask=1), "'d' has a mask, which loops do not look at: pass it without"),
-        ("c", view(shape=(2,)), "'c' has shape (2,), must be (1,)"),
-        ("total", lambda device, array: 5, "'total' is a int, must be a NumPy array"),
-    ],
-)
-def test_what_does_not_fit(name, change, message, plan, device):
-    ours = uploaded(device, laid_out(arrays(plan), LAYOUT))
-    ours[name] = change(device, ours[name])
-    with pytest.raises(MeshprepError) as error:
-        loop_of(plan)(**ours)
-    assert str(error.value).startswith("loop 'sums': argument ")
-    assert message in str(error.value)
-    assert device.loaded == []
-
-
-def test_read_only_and_misplaced(plan, device):
-    ours = uploaded(device, laid_out(arrays(plan), LAYOUT))
-    loop = loop_of(plan)
-
-    def refused(name, message, **told):
-        before, ours[name].told = ours[name].told, told
-        with pytest.raises(MeshprepError, match=message):
-            loop(**ours)
-        ours[name].told = before
-
-    pointer = ours["a"].memory.pointer
-    refused("a", r"'a' is read-only, but the loop changes it \(inc\)", data=(pointer, True))
-    refused("a", "'a' is not contiguous", data=(pointer + 4, False))
-    host = np.zeros((3, 60))
-    refused("a", "'a' calls itself an array of CUDA but lies on no GPU", data=(host.ctypes.data, 0))
-    refused("b", "'a' and 'b' share memory and 'a' is written", data=(pointer + 8, False))
-    # Only read: it may be.
-    refused("x", "'a' and 'x' share memory and 'a' is written", data=(pointer + 1000, True))
-    assert not loop._gpu._launchers
-    loop(**ours)
-
-
-def test_arrays_that_lie_askew(plan, device):
-    """Pairs of i8 are moved in one piece of 16 bytes; an array that begins 8 bytes later is not."""
-    given = arrays(plan)
-    ours = uploaded(device, given)
-    aligned = ours["d"]
-    longer = device.array(np.concatenate([[0], given["d"].ravel()]))
-    ours["d"] = device.array(given["d"])
-    ours["d"].memory, ours["d"].told = longer.memory, {"data": (longer.memory.pointer + 8, False)}
-    loop = loop_of(plan, layout={})
-    loop(**ours)
-    theirs = expected(plan, given)
-    found = longer.get()
-    assert found[0] == 0
-    assert np.array_equal(found[1:].reshape(-1, 2), theirs["d"])
-    loop(**{**ours, "d": aligned})
-    theirs = expected(plan, theirs | {"d": given["d"]})
-    check({**ours, "d": aligned}, theirs)
-    assert device.loaded.count("meshprep_loop") == 2
-    launcher = Launcher(program(BODY, plan, layout={}), device)
-    bound = DeviceBinder(plan.loop, loop._slots)(ours, device)
-    with pytest.raises(MeshprepError, match="'d' does not begin at a multiple of 16 bytes, which"):
-        launcher(bound)
-
-
-def test_arrays_of_another_device(plan, device):
-    other = EmulatedDevice(number=1)
-    ours = uploaded(other, laid_out(arrays(plan), LAYOUT))
-    other_home = SimpleNamespace(home=other.home)
-    device.home = other_home.home
-    with pytest.raises(MeshprepError, match="'w' lies on GPU 1, but GPU 0 is the current one: cal"):
-        loop_of(plan)(**ours)
-
-
-def test_an_array_that_moves_is_seen_again(plan, device):
-    """Other libraries give an object new memory; what was bound before no longer holds."""
-    loop, given = loop_of(plan), arrays(plan)
-    ours = uploaded(device, laid_out(given, LAYOUT))
-    loop(**ours)
-    device.synchronize()
-    ours["w"].memory = device.array(2 * given["w"]).memory
-    loop(**ours)
-    theirs = expected(plan, {**expected(plan, given), "w": 2 * given["w"]})
-    check(ours, laid_out(theirs, LAYOUT))
-    ours["w"].told = {"typestr": "<f4"}
-    with pytest.raises(MeshprepError, match="'w' has dtype float32"):
-        loop(**ours)
-
-
-def test_dlpack_without_the_interface(plan, device):
-    given = arrays(plan)
-    ours = uploaded(device, laid_out(given, LAYOUT))
-    ours["w"] = SimpleNamespace(
-        __dlpack_device__=lambda: (2, 0), __dlpack__=lambda array=ours["w"]: array
-    )
-    loop_of(plan)(**ours)
-    check({k: v for k, v in ours.items() if k != "w"}, laid_out(expected(plan, given), LAYOUT))
-
-
-class Refusing:
-    """As a tensor of which gradients are wanted."""
-
-    def __dlpack_device__(self):
-        return (2, 0)
-
-    @property
-    def __cuda_array_interface__(self):
-        raise RuntimeError("use detach() first")
-
-
-def test_a_library_that_refuses(plan, device):
-    ours = uploaded(device, laid_out(arrays(plan), LAYOUT)) | {"w": Refusing()}
-    with pytest.raises(MeshprepError, match=r"'w' cannot be seen by CUDA: use detach\(\) first"):
-        loop_of(plan)(**ours)
-
-
-def test_words_for_one_side_only(plan, device):
-    ours = uploaded(device, laid_out(arrays(plan), LAYOUT))
-
-    def sums(w, d, x2, x0, c, a0, a1, b, total, least, most):
-        pass
-
-    with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, hierarchic"):
-        loop_of(plan, strategy="sequential")
-    with pytest.raises(MeshprepError, match="'sequential' is not for a GPU: use auto, h"):
-        ParLoop(sums, plan, strategy="sequential", layout=LAYOUT, cuda=BODY)(**ours)
-    with pytest.raises(MeshprepError, match="its kernel is in CUDA C, for a GPU, but no ar"):
-        loop_of(plan)(**laid_out(arrays(plan), LAYOUT))
-    with pytest.raises(MeshprepError, match="strategy 'staged-gather' is for a GPU, but no argume"):
-        ParLoop(sums, plan, strategy="staged-gather")(**arrays(plan))
-    with pytest.raises(MeshprepError, match="boundscheck is for a CPU: pass NumPy arrays, or run"):
-        loop_of(plan, boundscheck=True)(**ours)
-    with pytest.raises(MeshprepError, match="cuda is a str, must be a DeviceFunction"):
-        ParLoop(sums, plan, cuda=BODY.text)
-    with pytest.raises(MeshprepError, match="commit 'now' is unknown: use colours, atomics"):
-        loop_of(plan, commit="now")
-    with pytest.raises(MeshprepError, match="or on a GPU hierarchical-inc, "):
-        ParLoop(sums, plan, strategy="warp")
-
-
-# --- What "auto" takes ---
-
-
-def chosen(plan, layout=LAYOUT, most_shared=227 * 1024, **asked):
-    loop = ParLoop(BODY, plan, layout=layout)
-    return choose(plan, loop._slots, most_shared, **asked)
-
-
-def test_auto_stages_what_is_read_twice(slow, plan):
-    """Elements of `plan` share points with few others; those of the second all have the same."""
-    assert chosen(plan).strategy == "hierarchical-inc"
-    dense = random_plan(slow, 90, 8, 32, 5)
-    found = chosen(dense)
-    assert (found.strategy, found.variant, found.commit) == ("hierarchical", "s32", "colours")
-    need = program(BODY, dense, "hierarchical", layout=LAYOUT).shared_bytes
-    slots = loop_of(dense)._slots
-    assert staged_bytes(dense, slots, dense.variant()) == need
-    only = program(BODY, dense, "hierarchical-inc", layout=LAYOUT).shared_bytes
-    increments = staged_bytes(dense, slots, dense.variant(), reads=False)
-    # Reductions take eight bytes a thread, after the increments.
-    assert max(increments, 32 * 8) == only
-    assert chosen(dense, most_shared=need - 1).strategy == "hierarchical-inc"
-    assert chosen(dense, most_shared=increments - 1).strategy == "global-atomics"
-
-
-def test_auto_takes_blocks_for_a_gpu(slow):
-    plan = random_plan(slow, 90, 8, 32, 5)
-    (large,) = plan.variants.values()
-    cpu = replace(large, name="s4096", block_size=4096, target="cpu")
-    both = replace(plan, variants={"s4096": cpu, "s32": large}, default="s4096")
-    assert chosen(both).variant == "s32"
-    only = replace(plan, variants={"s4096": cpu}, default="s4096")
-    assert chosen(only) == chosen(replace(plan, variants={}, default=""))
-    assert chosen(only).strategy == "global-atomics"
-    assert chosen(both, strategy="global-colouring").variant is None
-
-
-def test_auto_takes_what_was_tuned_on_this_device(slow, device):
-    plan = random_plan(slow, 90, 8, 32, 5)
-    soa = tuple(LAYOUT)
-
-    def tuned(name, kernel, *best):
-        trials = (Trial(*best, soa, 1e-5, 1e-5, 0.0, 9),)
-        return Tuned(Machine("gpu", name), kernel, True, trials)
-
-    known = replace(
-        plan,
-        tuned=(
-            tuned("emulated", "body", "staged-gather", "s32"),
-            tuned("emulated", "other", "shared-atomics", "s32"),
-            tuned("another", "body", "global-atomics", ""),
-        ),
-    )
-    assert loop_of(known, strategy="auto").on_gpu.strategy == "staged-gather"
-    assert chosen(known, device="another", kernel="body").strategy == "global-atomics"
-    assert chosen(known, device="another", kernel="body").variant is None
-    assert chosen(known, device="unknown", kernel="body") == chosen(plan)
-    assert chosen(known, layout="aos", device="emulated") == chosen(plan, layout="aos")
-    foreign = replace(plan, tuned=(tuned("emulated", "", "warps", ""),))
-    with pytest.raises(PlanError, match="tuned for strategy 'warps', which is unknown here: name"):
-        chosen(foreign, device="emulated")
-
-
-def test_auto_without_writes_through_maps(slow, device):
-    args = (
-        Arg("x", Access.READ, 1, "f8", "elements->points", (0, 1)),
-        Arg("mean", Access.WRITE, 1, "f8"),
-    )
-    table = np.random.default_rng(0).integers(0, 20, (50, 2))
-    loop = Loop("mean", "elements", args)
-    plan = slow.plan({"elements": 50, "points": 20}, {"elements->points": table}, [loop])["mean"]
-    text = "__device__ void f(const double* a, const double* b, double* m) "
-    text += "{ m[0] = 0.5 * (a[0] + b[0]); }"
-    run = ParLoop(DeviceFunction("f", text), plan)
-    x, mean = device.array(np.arange(20.0)), device.array(np.zeros(50))
-    run(x=x, mean=mean)
-    assert np.array_equal(mean.get(), table.mean(axis=1))
-    assert run.on_gpu.strategy == "global-atomics"
