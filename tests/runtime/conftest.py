@@ -181,3 +181,10 @@ def device():
     """What stands for a GPU, for all loops of a test."""
     with use(EmulatedDevice()) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def flow():
+    rng = np.random.default_rng(7)
+    shapes = {"x": (35, 2), "q": (24, 4), "adt": (24,), "res": (24, 4)}
+    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}

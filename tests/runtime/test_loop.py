@@ -1,82 +1,19 @@
 """ParLoop against the same kernel called in a Python loop, element by element."""
 
 import math
-import os
-import subprocess
-import sys
-from dataclasses import replace
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from python_loops import INC, READ, RW, WRITE, check, edge_plan, reference, res_calc
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
+from meshprep_runtime import Access, Arg, Loop, ParLoop, Plan
 from meshprep_runtime.cpu import STRATEGIES
-from meshprep_runtime.cpu.colouring import colour_elements
 
 BOTH = pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
-READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
-
-
-def rows(array, dim):
-    return array.reshape(-1, dim)
-
-
-def reference(kernel, loop_plan, arrays):
-    """Call the kernel in plain Python for one element after the other."""
-    loop = loop_plan.loop
-    for e in range(loop_plan.sizes[loop.over]):
-        given_rows = []
-        for a in loop.args:
-            if a.is_global:
-                given_rows.append(arrays[a.name])
-            elif a.map is None:
-                given_rows.append(rows(arrays[a.name], a.dim)[e])
-            else:
-                points = loop_plan.maps[a.map].table[e]
-                given_rows += [rows(arrays[a.name], a.dim)[points[k]] for k in a.index]
-        kernel(*given_rows)
-
-
-def check(kernel, loop_plan, arrays, strategy, rtol=0.0):
-    """Run both ways on copies; returns what ParLoop made of the arrays."""
-    ours = {k: v.copy() for k, v in arrays.items()}
-    theirs = {k: v.copy() for k, v in arrays.items()}
-    ParLoop(kernel, loop_plan, strategy=strategy)(**ours)
-    reference(kernel, loop_plan, theirs)
-    for name, value in ours.items():
-        if rtol:
-            np.testing.assert_allclose(value, theirs[name], rtol=rtol, atol=rtol)
-        else:
-            np.testing.assert_array_equal(value, theirs[name])
-    return ours
-
-
-def edge_plan(slow, *args, n=(5, 4), block_size=6):
-    grid = slow.quads(*n)
-    return slow.plan(grid.sizes, grid.tables, [Loop("loop", "edges", args)], (block_size,))["loop"]
-
-
 # --- A real kernel, and what must hold for every one ---
-
-
-def res_calc(x1, x2, q1, q2, adt1, adt2, res1, res2):
-    dx = x1[0] - x2[0]
-    dy = x1[1] - x2[1]
-    mu = 0.05 * (adt1[0] + adt2[0])
-    for k in range(4):
-        f = 0.5 * (q1[k] * dy - q2[k] * dx) + mu * (q1[k] - q2[k])
-        res1[k] += f
-        res2[k] -= f
-
-
-@pytest.fixture(scope="module")
-def flow():
-    rng = np.random.default_rng(7)
-    shapes = {"x": (35, 2), "q": (24, 4), "adt": (24,), "res": (24, 4)}
-    return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
 
 
 @BOTH
@@ -380,74 +317,6 @@ def test_one_dat_through_two_maps(slow):
     assert ours["v"].tolist() == [22, 11, 11]
 
 
-# --- Strategies and variants ---
-
-
-def test_auto_leaves_blocks_that_all_wait_for_each_other(slow):
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.skip("one thread")
-    args = (Arg("r", INC, 1, "f8", "edges->cells", (0, 1)),)
-    for size, expected in ((6, "sequential"), (2, "hierarchical")):
-        table = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]])
-        sizes = {"edges": 8, "cells": 9}
-        loop = Loop("sum", "edges", args)
-        plan = slow.plan(sizes, {"edges->cells": table}, [loop], (size,))["sum"]
-        assert ParLoop(lambda a, b: None, plan).strategy == expected
-
-
-def test_auto_follows_the_threads(airfoil):
-    loop = ParLoop(res_calc, airfoil["res_calc"])
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    assert loop.strategy == "sequential"
-    numba.set_num_threads(before)
-    assert loop.strategy == ("hierarchical" if before > 1 else "sequential")
-    assert ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy == "sequential"
-
-
-def test_a_loop_without_blocks(airfoil, flow):
-    bare = replace(airfoil["res_calc"], variants={}, default="")
-    assert ParLoop(res_calc, bare).strategy == "sequential"
-    check(res_calc, bare, flow, "auto", rtol=1e-13)
-    with pytest.raises(MeshprepError, match="has no blocks in this plan"):
-        ParLoop(res_calc, bare, strategy="hierarchical")
-
-
-def test_blocks_for_a_cpu_are_preferred(airfoil):
-    variants = dict(airfoil["res_calc"].variants)
-    variants["s16"] = replace(variants["s16"], target="cpu")
-    plan = replace(airfoil["res_calc"], variants=variants)
-    assert ParLoop(res_calc, plan)._way.variant.name == "s16"
-    assert ParLoop(res_calc, plan, variant="s8")._way.variant.name == "s8"
-    assert ParLoop(res_calc, airfoil["res_calc"])._way.variant.name == "s8"
-
-
-def test_unknown_names(airfoil):
-    with pytest.raises(MeshprepError) as error:
-        ParLoop(res_calc, airfoil["res_calc"], strategy="warp")
-    assert str(error.value) == (
-        "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical, "
-        "global-colouring, two-step, block-permute, full-permute, or on a GPU hierarchical-inc, "
-        "shared-atomics, staged-gather, global-atomics"
-    )
-    with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
-        ParLoop(res_calc, airfoil["res_calc"], variant="s9")
-    with pytest.raises(MeshprepError, match="not a Plan: pass plan\\['NAME'\\]"):
-        ParLoop(res_calc, airfoil)
-
-
-def test_an_unsafe_plan_made_in_memory_is_refused(airfoil):
-    plan = airfoil["res_calc"]
-    table = plan.maps["edges->cells"].table.copy()
-    table[3, 1] = 24
-    maps = {**plan.maps, "edges->cells": replace(plan.maps["edges->cells"], table=table)}
-    with pytest.raises(PlanError, match="element 3, column 1 has index 24"):
-        ParLoop(res_calc, replace(plan, maps=maps))
-    variant = replace(plan.variant(), block_offset=plan.variant().block_offset + 1)
-    with pytest.raises(PlanError, match="block_offset does not go from 0 to 38"):
-        ParLoop(res_calc, replace(plan, variants={"s8": variant}))
-
-
 def test_nan_and_division_by_zero_are_numpys(slow):
     plan = edge_plan(slow, Arg("v", RW, 1, "f8"))
 
@@ -457,128 +326,6 @@ def test_nan_and_division_by_zero_are_numpys(slow):
     v = np.zeros(plan.sizes["edges"])
     ParLoop(inverse, plan, strategy="hierarchical")(v=v)
     assert (v == math.inf).all()
-
-
-# --- Processes and threads ---
-
-PRELUDE = """
-import os, sys, threading
-import numpy as np
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, Variant
-i4 = np.int32
-loop = Loop("l", "cells", (Arg("v", Access.INC, 1, "i8"),))
-variant = Variant("s10", 10, "cpu", "contiguous", False, np.arange(0, 1010, 10),
-    np.array([0, 100]), np.arange(100, dtype=i4), np.zeros(1000, "u1"), np.ones(100, i4), {}, {})
-plan = LoopPlan(loop, {"cells": 1000}, {}, {"s10": variant}, "s10")
-def one(v):
-    v[0] += 1
-run = ParLoop(one, plan, strategy="hierarchical")
-"""
-
-
-def in_a_process(code, **environment):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PRELUDE + code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=120,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
-@pytest.mark.parametrize("layer", ["default", "workqueue"])
-def test_calls_from_several_threads(layer):
-    code = """
-values = [np.zeros(1000, dtype=np.int64) for _ in range(4)]
-def work(v):
-    for _ in range(50):
-        run(v=v)
-threads = [threading.Thread(target=work, args=(v,)) for v in values]
-[t.start() for t in threads]
-[t.join() for t in threads]
-print({int(x) for v in values for x in v})
-"""
-    assert in_a_process(code, NUMBA_THREADING_LAYER=layer) == "{50}\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_is_told_not_killed():
-    code = """
-v = np.zeros(1000, dtype=np.int64)
-run(v=v)
-import numba
-if os.fork() == 0:
-    try:
-        run(v=v)
-        print("ran", set(v.tolist()), flush=True)
-    except MeshprepError as error:
-        print("spawn" in str(error), numba.threading_layer(), flush=True)
-    ParLoop(one, plan, strategy="sequential")(v=v)
-    os._exit(0)
-os.wait()
-"""
-    assert in_a_process(code) in ("True omp\n", "ran {2}\n")
-
-
-def test_numba_comes_with_the_first_call():
-    code = """
-assert "numba" not in sys.modules
-v = np.zeros(1000, dtype=np.int64)
-run(v=v)
-assert "numba" in sys.modules
-print(v.sum())
-"""
-    assert in_a_process(code) == "1000\n"
-
-
-def test_missing_numba():
-    code = """
-sys.modules["numba"] = None
-from meshprep_runtime import MissingPackageError
-try:
-    run(v=np.zeros(1000, dtype=np.int64))
-except MissingPackageError as error:
-    print(error)
-"""
-    assert in_a_process(code) == "running loops needs numba: pip install numba\n"
-
-
-def slow_colours(plan):
-    """First-fit with sets, one element after the other."""
-    seen, colours = {}, []
-    for e in range(plan.sizes[plan.loop.over]):
-        points = [
-            (plan.maps[name].to_set, int(plan.maps[name].table[e, k]))
-            for name, columns in plan.loop.conflict_columns.items()
-            for k in columns
-        ]
-        taken = set().union(*(seen.get(p, set()) for p in points)) if points else set()
-        colours.append(next(c for c in range(len(taken) + 1) if c not in taken))
-        for p in points:
-            seen.setdefault(p, set()).add(colours[-1])
-    return colours
-
-
-@pytest.mark.parametrize(("n", "m"), [(0, 3), (40, 6), (200, 2)])
-def test_colours_of_the_whole_set(slow, n, m):
-    """200 elements on 2 points: more than 64 colours."""
-    rng = np.random.default_rng(n)
-    args = (Arg("a", INC, 1, "f8", "cells->p", (0,)), Arg("b", INC, 1, "f8", "cells->p", (1,)))
-    tables = {"cells->p": rng.integers(0, m, (n, 2))}
-    plan = slow.plan({"cells": n, "p": m}, tables, [Loop("l", "cells", args)])["l"]
-    assert colour_elements(plan).tolist() == slow_colours(plan)
-
-
-def test_two_steps_only_sum(slow):
-    plan = edge_plan(slow, Arg("v", RW, 1, "f8", "edges->cells", (0,)))
-    with pytest.raises(MeshprepError) as error:
-        ParLoop(lambda v: None, plan, strategy="two-step")
-    assert str(error.value) == (
-        "loop 'loop': strategy 'two-step' cannot run it: argument 'v' is rw through a map, "
-        "and only sums wait"
-    )
 
 
 def test_constants_are_single_beside_single(slow):

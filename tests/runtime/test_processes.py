@@ -1,0 +1,90 @@
+"""Loops in several threads, after a fork, without numba."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PRELUDE = """
+import os, sys, threading
+import numpy as np
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, Variant
+i4 = np.int32
+loop = Loop("l", "cells", (Arg("v", Access.INC, 1, "i8"),))
+variant = Variant("s10", 10, "cpu", "contiguous", False, np.arange(0, 1010, 10),
+    np.array([0, 100]), np.arange(100, dtype=i4), np.zeros(1000, "u1"), np.ones(100, i4), {}, {})
+plan = LoopPlan(loop, {"cells": 1000}, {}, {"s10": variant}, "s10")
+def one(v):
+    v[0] += 1
+run = ParLoop(one, plan, strategy="hierarchical")
+"""
+
+
+def in_a_process(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PRELUDE + code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_calls_from_several_threads(layer):
+    code = """
+values = [np.zeros(1000, dtype=np.int64) for _ in range(4)]
+def work(v):
+    for _ in range(50):
+        run(v=v)
+threads = [threading.Thread(target=work, args=(v,)) for v in values]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print({int(x) for v in values for x in v})
+"""
+    assert in_a_process(code, NUMBA_THREADING_LAYER=layer) == "{50}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_is_told_not_killed():
+    code = """
+v = np.zeros(1000, dtype=np.int64)
+run(v=v)
+import numba
+if os.fork() == 0:
+    try:
+        run(v=v)
+        print("ran", set(v.tolist()), flush=True)
+    except MeshprepError as error:
+        print("spawn" in str(error), numba.threading_layer(), flush=True)
+    ParLoop(one, plan, strategy="sequential")(v=v)
+    os._exit(0)
+os.wait()
+"""
+    assert in_a_process(code) in ("True omp\n", "ran {2}\n")
+
+
+def test_numba_comes_with_the_first_call():
+    code = """
+assert "numba" not in sys.modules
+v = np.zeros(1000, dtype=np.int64)
+run(v=v)
+assert "numba" in sys.modules
+print(v.sum())
+"""
+    assert in_a_process(code) == "1000\n"
+
+
+def test_missing_numba():
+    code = """
+sys.modules["numba"] = None
+from meshprep_runtime import MissingPackageError
+try:
+    run(v=np.zeros(1000, dtype=np.int64))
+except MissingPackageError as error:
+    print(error)
+"""
+    assert in_a_process(code) == "running loops needs numba: pip install numba\n"

@@ -1,0 +1,112 @@
+"""Which strategy and blocks a loop runs, what it refuses, and colours of the whole set."""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from python_loops import INC, RW, check, edge_plan, res_calc
+
+from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
+from meshprep_runtime.cpu.colouring import colour_elements
+
+
+def test_auto_leaves_blocks_that_all_wait_for_each_other(slow):
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("one thread")
+    args = (Arg("r", INC, 1, "f8", "edges->cells", (0, 1)),)
+    for size, expected in ((6, "sequential"), (2, "hierarchical")):
+        table = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8]])
+        sizes = {"edges": 8, "cells": 9}
+        loop = Loop("sum", "edges", args)
+        plan = slow.plan(sizes, {"edges->cells": table}, [loop], (size,))["sum"]
+        assert ParLoop(lambda a, b: None, plan).strategy == expected
+
+
+def test_auto_follows_the_threads(airfoil):
+    loop = ParLoop(res_calc, airfoil["res_calc"])
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    assert loop.strategy == "sequential"
+    numba.set_num_threads(before)
+    assert loop.strategy == ("hierarchical" if before > 1 else "sequential")
+    assert ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy == "sequential"
+
+
+def test_a_loop_without_blocks(airfoil, flow):
+    bare = replace(airfoil["res_calc"], variants={}, default="")
+    assert ParLoop(res_calc, bare).strategy == "sequential"
+    check(res_calc, bare, flow, "auto", rtol=1e-13)
+    with pytest.raises(MeshprepError, match="has no blocks in this plan"):
+        ParLoop(res_calc, bare, strategy="hierarchical")
+
+
+def test_blocks_for_a_cpu_are_preferred(airfoil):
+    variants = dict(airfoil["res_calc"].variants)
+    variants["s16"] = replace(variants["s16"], target="cpu")
+    plan = replace(airfoil["res_calc"], variants=variants)
+    assert ParLoop(res_calc, plan)._way.variant.name == "s16"
+    assert ParLoop(res_calc, plan, variant="s8")._way.variant.name == "s8"
+    assert ParLoop(res_calc, airfoil["res_calc"])._way.variant.name == "s8"
+
+
+def test_unknown_names(airfoil):
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(res_calc, airfoil["res_calc"], strategy="warp")
+    assert str(error.value) == (
+        "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical, "
+        "global-colouring, two-step, block-permute, full-permute, or on a GPU hierarchical-inc, "
+        "shared-atomics, staged-gather, global-atomics"
+    )
+    with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
+        ParLoop(res_calc, airfoil["res_calc"], variant="s9")
+    with pytest.raises(MeshprepError, match="not a Plan: pass plan\\['NAME'\\]"):
+        ParLoop(res_calc, airfoil)
+
+
+def test_an_unsafe_plan_made_in_memory_is_refused(airfoil):
+    plan = airfoil["res_calc"]
+    table = plan.maps["edges->cells"].table.copy()
+    table[3, 1] = 24
+    maps = {**plan.maps, "edges->cells": replace(plan.maps["edges->cells"], table=table)}
+    with pytest.raises(PlanError, match="element 3, column 1 has index 24"):
+        ParLoop(res_calc, replace(plan, maps=maps))
+    variant = replace(plan.variant(), block_offset=plan.variant().block_offset + 1)
+    with pytest.raises(PlanError, match="block_offset does not go from 0 to 38"):
+        ParLoop(res_calc, replace(plan, variants={"s8": variant}))
+
+
+def slow_colours(plan):
+    """First-fit with sets, one element after the other."""
+    seen, colours = {}, []
+    for e in range(plan.sizes[plan.loop.over]):
+        points = [
+            (plan.maps[name].to_set, int(plan.maps[name].table[e, k]))
+            for name, columns in plan.loop.conflict_columns.items()
+            for k in columns
+        ]
+        taken = set().union(*(seen.get(p, set()) for p in points)) if points else set()
+        colours.append(next(c for c in range(len(taken) + 1) if c not in taken))
+        for p in points:
+            seen.setdefault(p, set()).add(colours[-1])
+    return colours
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (40, 6), (200, 2)])
+def test_colours_of_the_whole_set(slow, n, m):
+    """200 elements on 2 points: more than 64 colours."""
+    rng = np.random.default_rng(n)
+    args = (Arg("a", INC, 1, "f8", "cells->p", (0,)), Arg("b", INC, 1, "f8", "cells->p", (1,)))
+    tables = {"cells->p": rng.integers(0, m, (n, 2))}
+    plan = slow.plan({"cells": n, "p": m}, tables, [Loop("l", "cells", args)])["l"]
+    assert colour_elements(plan).tolist() == slow_colours(plan)
+
+
+def test_two_steps_only_sum(slow):
+    plan = edge_plan(slow, Arg("v", RW, 1, "f8", "edges->cells", (0,)))
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(lambda v: None, plan, strategy="two-step")
+    assert str(error.value) == (
+        "loop 'loop': strategy 'two-step' cannot run it: argument 'v' is rw through a map, "
+        "and only sums wait"
+    )
