@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import numpy as np
 from meshprep.io import write
 from meshprep.mesh import Mesh
 from meshprep.provenance import about
+from meshprep_runtime.tuned import processor
 
 RESULTS = Path(__file__).parent / "results"
 CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
@@ -94,13 +94,8 @@ def c_library(name: str) -> ctypes.CDLL:
 
 def machine() -> dict[str, Any]:
     """Processor, cores, memory and versions."""
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [x for x in info.read_text().splitlines() if x.startswith("model name")]
-        model = names[0].partition(":")[2].strip() if names else model
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(memory, 1)} | about()
+    return {"cpu": processor(), "cores": os.cpu_count(), "memory_gib": round(memory, 1)} | about()
 
 
 def report(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> None:

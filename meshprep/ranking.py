@@ -6,17 +6,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import product
 
-import numpy as np
-
-from meshprep_runtime.bind import AOS, SOA
+from meshprep_runtime.bind import AOS, SOA, slots
+from meshprep_runtime.cuda.auto import staged_bytes
 from meshprep_runtime.cuda.strategies import refusal
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import CONFLICTING
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.tuned import GPU, Machine, Trial, Tuned
 
 from .colour import colour_whole_set
-from .metrics import indirect_dats
 from .occupancy import DEVICES, THREADS_PER_BLOCK, occupancy
 from .options import check_choice
 from .staging import written_table
@@ -130,7 +127,8 @@ def _seconds(
     """A call's seconds; None where not even one block fits on a multiprocessor."""
     blocks = strategy not in WITHOUT_BLOCKS
     threads = variant.block_size if blocks else THREADS
-    shared = _shared_bytes(plan, variant, strategy) if blocks else 0
+    everything = strategy == "hierarchical"
+    shared = staged_bytes(plan, slots(plan), variant, reads=everything) if blocks else 0
     share = occupancy(device, threads, registers, shared).share
     if not share:
         return None
@@ -148,13 +146,3 @@ def _launches(plan: LoopPlan, strategy: str, variant: Variant) -> int:
     if strategy == "global-colouring":
         return colour_whole_set(*written_table(plan.loop, plan.maps, plan.sizes)).count
     return variant.n_block_colours
-
-
-def _shared_bytes(plan: LoopPlan, variant: Variant, strategy: str) -> int:
-    """Bytes that the largest block stages."""
-    written = {a.name for a in plan.loop.args if a.access in CONFLICTING}
-    total = np.zeros(variant.n_blocks, np.int64)
-    for (name, to_set), (dim, itemsize) in indirect_dats(plan.loop, plan.maps).items():
-        if strategy == "hierarchical" or name in written:
-            total += np.diff(variant.staging[to_set].point_offset) * (dim * itemsize)
-    return int(total.max(initial=0))

@@ -8,12 +8,9 @@ from functools import cache
 from .bind import Slot
 from .cpu import STRATEGIES, choose_strategy
 from .cpu.executor import Way, import_numba
-from .errors import PlanError
 from .plan import LoopPlan, Variant
 from .structure import check_variant
-from .tuned import CPU, Machine, Trial, choose, processor
-
-AUTO = "auto"
+from .tuned import AUTO, CPU, Machine, Trial, processor, tuned_for
 
 
 class Chooser:
@@ -61,14 +58,9 @@ class Chooser:
 
     def _choose(self, threads: int) -> Way:
         machine = Machine(CPU, _processor(), threads)
-        trial = choose(self.plan.tuned, machine, self.kernel, self.soa)
+        trial = tuned_for(self.plan, machine, self.kernel, self.soa, STRATEGIES)
         if trial is None or not self._allows(trial):
             return choose_strategy(self.variant), self.variant
-        if trial.strategy not in STRATEGIES:
-            raise PlanError(
-                f"loop '{self.plan.loop.name}': the plan was tuned for strategy "
-                f"'{trial.strategy}', which is unknown here: name one, or tune it again"
-            )
         if not trial.variant:
             return trial.strategy, self.variant
         variant = self.plan.variant(trial.variant)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .auto import AUTO, Chooser
+from .auto import Chooser
 from .bind import AOS, Binder, Layout, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, refusal
 from .cuda import COMMITS, Choice, DeviceExecutor, DeviceFunction, DeviceOptions, on_device
@@ -18,6 +18,7 @@ from .cuda import refusal as gpu_refusal
 from .errors import MeshprepError
 from .plan import LoopPlan, Variant
 from .structure import check_loop, check_variant
+from .tuned import AUTO
 
 GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 

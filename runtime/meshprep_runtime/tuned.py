@@ -7,11 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import PlanError
 
+if TYPE_CHECKING:
+    from .plan import LoopPlan
+
 CPU, GPU = "cpu", "gpu"
+# The strategy that stands for what was tuned, else a rule.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,19 @@ class Tuned:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
+
+
+def tuned_for(
+    plan: LoopPlan, machine: Machine, kernel: str, soa: Iterable[str], known: Iterable[str]
+) -> Trial | None:
+    """As :func:`choose`; raises PlanError for a strategy that is not ``known``."""
+    trial = choose(plan.tuned, machine, kernel, soa)
+    if trial is not None and trial.strategy not in known:
+        raise PlanError(
+            f"loop '{plan.loop.name}': the plan was tuned for strategy '{trial.strategy}', which "
+            "is unknown here: name one, or tune it again"
+        )
+    return trial
 
 
 def choose(

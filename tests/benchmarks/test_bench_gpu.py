@@ -103,7 +103,9 @@ def test_time_that_is_up(bench, capsys):
     """What is left out is named."""
     with use(EmulatedDevice()) as there:
         assert bench.run(there, SCALE, 0.0, "res_calc", True) == []
-    assert capsys.readouterr().err == "left out, for 0 minutes were up: res_calc: 3 of 3\n"
+    # Plans that are not there yet are made first, and told.
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1] == "left out, for 0 minutes were up: res_calc: 3 of 3"
 
 
 def test_a_wrong_sum_is_found(bench):

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..bind import Slot
-from ..errors import PlanError
 from ..loops import Access
 from ..plan import LoopPlan, Variant
-from ..tuned import GPU, Machine
-from ..tuned import choose as best_known
+from ..tuned import AUTO, GPU, Machine, tuned_for
 from .program import MOST_THREADS
 from .strategies import STRATEGIES, refusal
 
-AUTO = "auto"
 # Two such blocks fit a multiprocessor of every device since 2017, and one any device.
 MODEST_SHARED = 48 * 1024
 # Values read so often from shared memory that the barriers they cost are paid back.
@@ -89,14 +86,9 @@ def _tuned(
 ) -> Choice | None:
     """What was found best; None where nobody knows for these blocks."""
     soa = tuple(s.name for s in slots if s.soa)
-    trial = best_known(plan.tuned, Machine(GPU, device), kernel, soa)
+    trial = tuned_for(plan, Machine(GPU, device), kernel, soa, STRATEGIES)
     if trial is None or (variant is not None and trial.variant not in ("", variant)):
         return None
-    if trial.strategy not in STRATEGIES:
-        raise PlanError(
-            f"loop '{plan.loop.name}': the plan was tuned for strategy '{trial.strategy}', which "
-            "is unknown here: name one, or tune it again"
-        )
     return Choice(trial.strategy, trial.variant or None, trial.commit)
 
 

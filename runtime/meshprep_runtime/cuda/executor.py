@@ -9,8 +9,9 @@ from typing import Any
 from ..bind import Layout, Slot
 from ..errors import MeshprepError
 from ..plan import LoopPlan
+from ..tuned import AUTO
 from .arrays import DeviceBinder
-from .auto import AUTO, Choice, choose
+from .auto import Choice, choose
 from .device import Device, current
 from .launcher import Launcher
 from .program import DeviceFunction, program

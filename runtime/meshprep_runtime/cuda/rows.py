@@ -66,24 +66,25 @@ def store_direct(shape: Shape) -> Lines:
 
 def from_global(shape: Shape, row: Row, point: str, into: str) -> Lines:
     """The values of a point into an array of registers."""
-    width = shape.width(int(row.array[1:]))
-    if width == 1:
-        ats = [(k, in_global(shape, row, point, k)) for k in range(row.dim)]
-        return [f"{into}[{k}] = {row.array}[{at}];" for k, at in ats]
-    return [
-        f"MP_LOAD({width}, {into} + {k}, {row.array}, {in_global(shape, row, point, k)});"
-        for k in range(0, row.dim, width)
-    ]
+    one = "{values}[{k}] = {array}[{at}];"
+    return _moved(shape, row, point, into, one, "MP_LOAD({width}, {values} + {k}, {array}, {at});")
 
 
 def to_global(shape: Shape, row: Row, point: str, values: str) -> Lines:
     """The values of an array of registers to a point."""
+    one = "{array}[{at}] = {values}[{k}];"
+    many = "MP_STORE({width}, {array}, {at}, {values} + {k});"
+    return _moved(shape, row, point, values, one, many)
+
+
+def _moved(shape: Shape, row: Row, point: str, values: str, one: str, many: str) -> Lines:
+    """A line a value, or a line for as many as are moved at once."""
     width = shape.width(int(row.array[1:]))
-    if width == 1:
-        ats = [(k, in_global(shape, row, point, k)) for k in range(row.dim)]
-        return [f"{row.array}[{at}] = {values}[{k}];" for k, at in ats]
+    form = one if width == 1 else many
     return [
-        f"MP_STORE({width}, {row.array}, {in_global(shape, row, point, k)}, {values} + {k});"
+        form.format(
+            array=row.array, at=in_global(shape, row, point, k), values=values, k=k, width=width
+        )
         for k in range(0, row.dim, width)
     ]
 
