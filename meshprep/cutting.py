@@ -13,7 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import Variant
 
-from .colour import sort_by_colour
+from .colour import ThreadColours, colour_threads, sort_by_colour
 from .geometry import centroids
 from .incidence import stack
 from .loops import LoopSpec
@@ -22,19 +22,20 @@ from .numbering import Numbering
 from .options import Options
 from .partition import BlockProblem, Blocks, partition
 from .reorder import group_points, keep_parts
-from .staging import build_variant
+from .staging import build_variant, written_table
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """The blocks of one loop in the settled order of its from-set.
+    """The blocks of one loop in the final order of its from-set.
 
-    ``leads`` tells that this loop gave the set its order; ``notes`` are the partitioner's.
+    ``partitioner`` cut those elements that had no order before; ``thread_colours`` are there where
+    each block's elements were sorted by them; ``notes`` are the partitioner's.
     """
 
     block_offset: NDArray[np.int64]
     partitioner: str
-    leads: bool
+    thread_colours: ThreadColours | None
     notes: Mapping[str, Any]
 
 
@@ -49,7 +50,8 @@ def cut(
     ``progress`` is told the share of a long search that is done.
 
     For the GPU points are grouped by the blocks that use them; for the CPU blocks are runs of the
-    order that the loop streams through, and the points stay.
+    order that the loop streams through, and the points stay. Where a part of a union set has its
+    order already, the blocks of that part are runs of it.
 
     Raises
     ------
@@ -57,22 +59,23 @@ def cut(
         When a partitioner is asked for that would have to move a set that has its order already.
     """
     loop, asked = spec.loop, options.partition
-    leads = not numbering.is_settled(loop.over)
+    movable = numbering.movable(loop.over)
     own_wish = "partition" in spec.options or numbering.is_frozen(loop.over)
-    if not leads and own_wish and asked not in (None, "contiguous"):
+    if not movable and own_wish and asked not in (None, "contiguous"):
         raise MeshprepError(
             f"loop '{loop.name}': set '{loop.over}' has its order already, so its blocks can only "
             f"be contiguous, not '{asked}': leave the partitioner out, or name this loop first"
         )
-    name = options.partitioner if leads and (loop.maps or asked) else "contiguous"
-    wishes = options.partition_options if leads and loop.maps else {}
-    blocks = _partition(numbering, loop, name, options, wishes, progress)
-    if leads:
-        numbering.move(loop.over, blocks.new_to_old, settle=True)
+    name = options.partitioner if movable and (loop.maps or asked) else "contiguous"
+    blocks = _partition(numbering, loop, name, options, progress)
+    numbering.move(loop.over, blocks.new_to_old)
     # points that a loop streams through keep their band
     grouped = options.target == "gpu" or name != "contiguous"
     _settle_points(numbering, loop, blocks.block_offset if grouped else None)
-    return Cut(blocks.block_offset, name, leads, blocks.notes)
+    sorts = options.sort_by_colour and movable == numbering.leaves(loop.over)
+    colours = _sort_by_colour(numbering, loop, blocks.block_offset) if sorts else None
+    numbering.settle(loop.over)
+    return Cut(blocks.block_offset, name, colours, blocks.notes)
 
 
 def _partition(
@@ -80,14 +83,14 @@ def _partition(
     loop: Loop,
     name: str,
     options: Options,
-    wishes: Mapping[str, Any],
     progress: Callable[[float], None],
 ) -> Blocks:
     """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
-    mesh = numbering.mesh
+    mesh, movable = numbering.mesh, numbering.movable(loop.over)
+    wishes = options.partition_options if movable and loop.maps else {}
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in wishes)
     where = centroids(mesh, loop.over)
-    where = None if where is None else numbering.ordering(loop.over).apply(where)
+    where = None if where is None else numbering.present_ordering(loop.over).apply(where)
     base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
     notes: dict[str, Any] = {}
     for leaf in numbering.leaves(loop.over):
@@ -102,7 +105,7 @@ def _partition(
             written=written,
             progress=progress,
         )
-        blocks = partition(problem, name, wishes)
+        blocks = partition(problem, *((name, wishes) if leaf in movable else ("contiguous", {})))
         orders.append(blocks.new_to_old + np.int32(base))
         offsets.append(blocks.block_offset[1:] + base)
         notes |= {key: notes.get(key, 0) + value for key, value in blocks.notes.items()}
@@ -120,7 +123,7 @@ def _reached(
     mesh = numbering.mesh
     tables: dict[str, list[NDArray[np.int32]]] = {}
     for name in loop.maps:
-        m = numbering.map(name)
+        m = numbering.present_map(name)
         tables.setdefault(m.to_set, []).append(m.table)
     if not tables:
         return np.empty((mesh.size(loop.over), 0), np.int32), 0, None, None
@@ -140,40 +143,46 @@ def _reached(
 def _settle_points(
     numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64] | None
 ) -> None:
-    """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2]."""
-    mesh = numbering.mesh
+    """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2].
+
+    The elements of the loop itself, where it reaches these, stay as they were cut.
+    """
+    mesh, own = numbering.mesh, numbering.leaves(loop.over)
     for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
-        if numbering.is_settled(points):
-            continue
-        if block_offset is None:
-            numbering.settle(points)
-            continue
-        tables = [numbering.map(m).table for m in loop.maps if mesh.map(m).to_set == points]
-        order = group_points(np.hstack(tables), mesh.size(points), block_offset)
-        parts = [mesh.size(p) for p in numbering.leaves(points)]
-        numbering.move(points, keep_parts(order, parts), settle=True)
+        others = [leaf for leaf in numbering.movable(points) if leaf not in own]
+        if others and block_offset is not None:
+            into = [m for m in loop.maps if mesh.map(m).to_set == points]
+            tables = [numbering.present_map(m).table for m in into]
+            order = group_points(np.hstack(tables), mesh.size(points), block_offset)
+            parts = [mesh.size(p) for p in numbering.leaves(points)]
+            numbering.move(points, keep_parts(order, parts), only=others)
+        for leaf in others:
+            numbering.settle(leaf)
+
+
+def _sort_by_colour(
+    numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64]
+) -> ThreadColours:
+    """Sort the elements of each block by thread colour; returns the colours in the new order."""
+    mesh = numbering.mesh
+    sizes = {name: s.size for name, s in mesh.sets.items()}
+    maps = {name: numbering.present_map(name) for name in loop.maps}
+    colours = colour_threads(*written_table(loop, maps, sizes), block_offset)
+    order = sort_by_colour(colours.colour, block_offset)
+    numbering.move(loop.over, order)
+    return replace(colours, colour=colours.colour[order])
 
 
 def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Variant:
-    """Colour and stage a loop's blocks; sorts the leading loop's elements by colour if asked."""
+    """Colour and stage a loop's blocks; every set that it touches has its final order."""
     mesh = numbering.mesh
-    variant = build_variant(
+    return build_variant(
         loop,
         {m: numbering.map(m) for m in loop.maps},
         {name: s.size for name, s in mesh.sets.items()},
-        mesh.size(loop.over),
         cut.block_offset,
         block_size=options.block_elements,
         target=options.target,
         partitioner=cut.partitioner,
-    )
-    if not (options.sort_by_colour and cut.leads):
-        return variant
-    order = sort_by_colour(variant.thread_colour, variant.block_offset)
-    numbering.move(loop.over, order, settle=True)
-    return replace(
-        variant,
-        sorted_by_colour=True,
-        thread_colour=variant.thread_colour[order],
-        local={name: np.ascontiguousarray(t[:, order]) for name, t in variant.local.items()},
+        thread_colours=cut.thread_colours,
     )

@@ -61,7 +61,7 @@ def order_for_locality(
         if points in followers(mesh, known):
             continue
         leads.append(_lead(numbering, points, loop, options))
-        known |= {leaf: numbering.ordering(leaf) for leaf in numbering.leaves(points)}
+        known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
     numbering.follow(propagate(mesh, known, follow))
     return tuple(leads)
 
@@ -70,7 +70,7 @@ def _lead(numbering: Numbering, points: str, loop: Loop, options: Options) -> Le
     problem = _problem(numbering, loop, options)
     found = locality_order(problem, options.method, seconds=options.order_time)
     parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
-    numbering.move(points, keep_parts(found.ordering.new_to_old, parts), settle=False)
+    numbering.move(points, keep_parts(found.ordering.new_to_old, parts))
     values = {
         "set": points,
         "target": options.target,
@@ -100,7 +100,7 @@ def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> dict[str, A
 def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProblem:
     """The leading map in its present numbering, and what the loop moves for one of its points."""
     assert loop.leading_map is not None
-    leading = numbering.map(loop.leading_map)
+    leading = numbering.present_map(loop.leading_map)
     points, mesh = leading.to_set, numbering.mesh
     known = METHODS.get(options.method)
     needed = known is None or known.needs_coordinates
@@ -112,7 +112,7 @@ def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProb
         table=_with_itself(leading.table) if own else leading.table,
         rows_are_points=own,
         n_points=mesh.size(points),
-        coordinates=None if where is None else numbering.ordering(points).apply(where),
+        coordinates=None if where is None else numbering.present_ordering(points).apply(where),
         target=options.target,
         block_size=options.block_elements,
         point_bytes=sum(dim * size for (_, to), (dim, size) in dats.items() if to == points),

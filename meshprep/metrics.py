@@ -109,7 +109,6 @@ def baseline_variant(
         loop,
         maps,
         sizes,
-        n,
         np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n)),
         block_size=block_size,
         target="gpu",

@@ -19,7 +19,11 @@ from .mesh import Mesh, renumber_map
 
 
 class Numbering:
-    """An ordering for every set of a mesh, some of them settled.
+    """An ordering for every set of a mesh; what may still move, and what is final.
+
+    While orders are being found, ``present_ordering`` and ``present_map`` give them as they stand.
+    Whatever ends up in a plan is read through ``ordering`` and ``map``, which refuse sets that may
+    still move: staging lists or colours of an order that is not final cannot be made.
 
     Parameters
     ----------
@@ -46,16 +50,16 @@ class Numbering:
         self.mesh.size(name)
         return self.mesh.sets[name].parts or (name,)
 
-    def is_settled(self, name: str) -> bool:
-        """True when any part of the set must not move any more."""
-        return any(leaf in self._settled for leaf in self.leaves(name))
+    def movable(self, name: str) -> tuple[str, ...]:
+        """The parts of a set whose order is not final yet."""
+        return tuple(leaf for leaf in self.leaves(name) if leaf not in self._settled)
 
     def is_frozen(self, name: str) -> bool:
-        """True when the set keeps the order of the mesh."""
+        """True when the set, or a part of it, keeps the order of the mesh."""
         return any(leaf in self._frozen for leaf in self.leaves(name))
 
-    def ordering(self, name: str) -> Ordering:
-        """The present ordering of a set."""
+    def present_ordering(self, name: str) -> Ordering:
+        """The ordering of a set as it stands, final or not."""
         leaves = self.leaves(name)
         if leaves == (name,):
             return self._order[name]
@@ -65,33 +69,47 @@ class Numbering:
             base += self._order[leaf].size
         return Ordering.from_new_to_old(np.concatenate(pieces), name)
 
+    def present_map(self, name: str) -> SetMap:
+        """A map in the numbering as it stands, final or not."""
+        m = self.mesh.map(name)
+        return renumber_map(m, {s: self.present_ordering(s) for s in {m.from_set, m.to_set}})
+
+    def ordering(self, name: str) -> Ordering:
+        """The final ordering of a set; RuntimeError while a part of it may still move."""
+        movable = self.movable(name)
+        if movable:
+            raise RuntimeError(f"'{name}' is read while the order of '{movable[0]}' is not final")
+        return self.present_ordering(name)
+
+    def map(self, name: str) -> SetMap:
+        """A map in the final numbering; RuntimeError while one of its sets may still move."""
+        m = self.mesh.map(name)
+        return renumber_map(m, {s: self.ordering(s) for s in {m.from_set, m.to_set}})
+
     def all(self) -> dict[str, Ordering]:
-        """The present ordering of every set."""
+        """The final ordering of every set."""
         return {name: self.ordering(name) for name in self.mesh.sets}
 
     def settled(self) -> dict[str, Ordering]:
         """The orderings of the sets that must not move any more."""
         return {name: self._order[name] for name in self._order if name in self._settled}
 
-    def map(self, name: str) -> SetMap:
-        """A map in the present numbering."""
-        m = self.mesh.map(name)
-        return renumber_map(m, {s: self.ordering(s) for s in {m.from_set, m.to_set}})
-
-    def move(self, name: str, new_to_old: NDArray[np.int32], *, settle: bool) -> None:
-        """Reorder a set further, relative to its present order, and settle it if asked.
+    def move(
+        self, name: str, new_to_old: NDArray[np.int32], only: Iterable[str] | None = None
+    ) -> None:
+        """Reorder the parts of a set that may move, or ``only`` these, relative to their order now.
 
         The parts of a union set stay one after the other: the caller passes an order that keeps
-        them apart.
+        them apart. What it says of parts that are settled is left out.
         """
+        moved = set(self.movable(name) if only is None else only) - self._settled
         base = 0
         for leaf in self.leaves(name):
             n = self._order[leaf].size
-            piece = Ordering.from_new_to_old(new_to_old[base : base + n] - np.int32(base), leaf)
-            self._order[leaf] = self._order[leaf].then(piece)
+            if leaf in moved:
+                piece = Ordering.from_new_to_old(new_to_old[base : base + n] - np.int32(base), leaf)
+                self._order[leaf] = self._order[leaf].then(piece)
             base += n
-        if settle:
-            self.settle(name)
 
     def settle(self, name: str) -> None:
         """Forbid further moves of a set."""
@@ -104,3 +122,8 @@ class Numbering:
                 if order.size != self._order[name].size:
                     raise MeshprepError(f"the ordering of '{name}' has the wrong size")
                 self._order[name] = order
+
+    def finish(self, orderings: Mapping[str, Ordering]) -> None:
+        """Take over the orderings of the sets that are not settled, and settle every set."""
+        self.follow(orderings)
+        self._settled.update(self._order)

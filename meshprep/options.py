@@ -39,6 +39,8 @@ class Options:
     sort_by_colour : bool
         Sort the elements of each block by thread colour (leading loops only).
     seed : int
+    proof : bool
+        Prove the plan before it is given out.
     """
 
     method: str = "gps"
@@ -49,6 +51,7 @@ class Options:
     target: str = "gpu"
     sort_by_colour: bool = False
     seed: int = 0
+    proof: bool = True
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHOD_NAMES)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
+from meshprep_runtime.verify import refuse_wrong
 
 from . import metrics
 from .cutting import colour, cut
@@ -42,7 +43,15 @@ __all__ = [
     "prepare",
 ]
 
-STAGES = ("topology", "locality", "blocks and grouping", "colours and staging", "renumbering")
+STAGES = (
+    "topology",
+    "locality",
+    "blocks and grouping",
+    "renumbering",
+    "colours and staging",
+    "figures",
+    "proof",
+)
 Progress = Callable[[float, int, str], None]
 
 
@@ -81,6 +90,8 @@ def prepare(
     ------
     MeshprepError
         On unknown names and on loops that do not fit the mesh.
+    ProofError
+        When the plan is wrong, which is a fault of meshprep.
     """
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
@@ -135,32 +146,40 @@ def cut_and_colour(
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
-    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh.
+    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh. Blocks of every loop
+    come first, since they order the sets; what names elements by their new numbers comes after.
+
+    Raises
+    ------
+    ProofError
+        When the plan is wrong, which is a fault of meshprep.
     """
-    clock, numbering, full = (
-        _Clock(progress, ordered.seconds),
-        ordered.numbering.copy(),
-        ordered.full,
-    )
-    variants: dict[str, Variant] = {}
-    notes: dict[str, Mapping[str, Any]] = {}
-    # a loop without maps has no wish for the order of its set, and takes what the others leave
+    clock, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
+    cuts, notes = {}, {}
+    # a loop without maps does not decide the order of its set, and takes what the others leave
     for spec in sorted(ordered.specs, key=lambda s: not s.loop.maps):
-        own = options.for_loop(spec.options)
         start = time.perf_counter()
         with clock.stage("blocks and grouping"):
-            blocks = cut(numbering, spec, own, clock.within)
+            found = cut(numbering, spec, options.for_loop(spec.options), clock.within)
         seconds = round(time.perf_counter() - start, 4)
-        with clock.stage("colours and staging"):
-            variants[spec.loop.name] = colour(numbering, spec.loop, blocks, own)
-        notes[spec.loop.name] = {**blocks.notes, "seconds": seconds}
+        cuts[spec.loop.name] = found
+        notes[spec.loop.name] = {**found.notes, "seconds": seconds}
     with clock.stage("renumbering"):
         target = options.for_loop(ordered.specs[0].options).target
-        numbering.follow(propagate(full, numbering.settled(), FOLLOW[target]))
+        numbering.finish(propagate(ordered.full, numbering.settled(), FOLLOW[target]))
+    variants = {}
+    with clock.stage("colours and staging"):
+        for spec in ordered.specs:
+            own = options.for_loop(spec.options)
+            variants[spec.loop.name] = colour(numbering, spec.loop, cuts[spec.loop.name], own)
+    with clock.stage("figures"):
         locality = locality_metrics(numbering, ordered.leads)
         plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
-        measured = _measure(ordered, plan, locality, notes) | {"seconds": clock.seconds}
-    return replace(plan, metrics=measured)
+        measured = _measure(ordered, plan, locality, notes)
+    with clock.stage("proof"):
+        if options.proof:
+            refuse_wrong(plan, ordered.full.maps)
+    return replace(plan, metrics=measured | {"seconds": clock.seconds})
 
 
 class _Clock:

@@ -59,7 +59,6 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
         plan.loop,
         plan.maps,
         plan.sizes,
-        n,
         offset,
         block_size=block_size,
         target=target,

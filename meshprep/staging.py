@@ -19,7 +19,7 @@ from meshprep_runtime.plan import Staging, Variant
 
 from .blockwise import number_points
 from .colour.blocks import colour_blocks
-from .colour.threads import colour_threads
+from .colour.threads import ThreadColours, colour_threads
 from .incidence import stack
 
 STAGED_LIMIT = 65536
@@ -94,13 +94,12 @@ def build_variant(
     loop: Loop,
     maps: Mapping[str, SetMap],
     sizes: Mapping[str, int],
-    n_from: int,
     block_offset: NDArray[np.int64],
     *,
     block_size: int,
     target: str,
     partitioner: str,
-    sorted_by_colour: bool = False,
+    thread_colours: ThreadColours | None = None,
 ) -> Variant:
     """Colour and stage the blocks of a loop.
 
@@ -110,12 +109,12 @@ def build_variant(
     maps : mapping of map name to SetMap
         In the new numbering; at least those of the loop.
     sizes : mapping of set name to number of elements
-    n_from : int
-        Elements of the loop's set.
     block_offset : (n_blocks + 1,) int64
-        Rises from 0 to ``n_from``.
-    block_size, target, partitioner, sorted_by_colour
+        Rises from 0 to the size of the loop's set.
+    block_size, target, partitioner
         As :class:`~meshprep_runtime.plan.Variant` keeps them.
+    thread_colours : ThreadColours, optional
+        Colours by which the elements of each block are sorted already.
 
     Returns
     -------
@@ -127,8 +126,8 @@ def build_variant(
     MeshprepError
         When a block stages more than 65,536 points or needs more than 65,536 colours.
     """
-    table, n_points = written_table(loop, maps, {loop.over: n_from, **sizes})
-    threads = colour_threads(table, n_points, block_offset)
+    table, n_points = written_table(loop, maps, sizes)
+    threads = thread_colours or colour_threads(table, n_points, block_offset)
     blocks = colour_blocks(table, n_points, block_offset)
     staging: dict[str, Staging] = {}
     local: dict[str, NDArray[np.uint16]] = {}
@@ -141,7 +140,7 @@ def build_variant(
         block_size=block_size,
         target=target,
         partitioner=partitioner,
-        sorted_by_colour=sorted_by_colour,
+        sorted_by_colour=thread_colours is not None,
         block_offset=np.asarray(block_offset, dtype=np.int64),
         block_colour_offset=blocks.offset,
         block_order=blocks.order,

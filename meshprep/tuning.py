@@ -16,6 +16,7 @@ from meshprep_runtime.places import Place, this_cpu, this_gpu
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.tune import synthetic, tune
 from meshprep_runtime.tuned import Tuned, with_entry
+from meshprep_runtime.verify import refuse_wrong
 
 from .occupancy import DEVICES
 from .ranking import rank
@@ -65,6 +66,7 @@ def tune_plan(
     runs: int = 9,
     patience: float = 1.5,
     registers: int = 48,
+    proof: bool = True,
     progress: Progress = lambda done, total, what: None,
 ) -> Tuning:
     """Find the strategy, block size and layout with which a loop runs fastest.
@@ -88,6 +90,8 @@ def tune_plan(
         What to run the loop on, in the plan's numbering; None for made-up numbers.
     registers : int
         Of a thread, for the traffic model.
+    proof : bool
+        Prove the plan before it is given out.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
 
@@ -99,6 +103,8 @@ def tune_plan(
     ------
     MeshprepError
         For unknown names, a kernel that is missing, and loops that nothing can run.
+    ProofError
+        When the plan that came out is wrong, which is a fault of meshprep.
 
     Notes
     -----
@@ -132,7 +138,10 @@ def tune_plan(
             layouts=tuple(layouts),
             progress=progress,
         )
-    return Tuning(with_loop(plan, _kept(own, widened, tuned)), loop, tuned, notes)
+    made = with_loop(plan, _kept(own, widened, tuned))
+    if proof:
+        refuse_wrong(made)
+    return Tuning(made, loop, tuned, notes)
 
 
 def _place(device: str | Place) -> Place | None:

@@ -71,7 +71,7 @@ def test_each_dat_counts_once_a_set():
 
 def test_values_survive_json_and_name_the_variant():
     variant = build_variant(
-        *(LOOP, MAPS, SIZES, 5, np.array([0, 5])),
+        *(LOOP, MAPS, SIZES, np.array([0, 5])),
         block_size=8,
         target="cpu",
         partitioner="metis",

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.colour import ThreadColours
 from meshprep.staging import build_staging, build_variant, maps_by_set, written_table
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Access, Arg, Loop
@@ -110,7 +111,7 @@ def test_variant_of_a_small_loop():
     )
     sizes = {"edges": 4, "cells": 5, "nodes": 10}
     variant = build_variant(
-        *(loop, maps, sizes, 4, np.array([0, 2, 4])),
+        *(loop, maps, sizes, np.array([0, 2, 4])),
         block_size=2,
         target="gpu",
         partitioner="contiguous",
@@ -134,11 +135,11 @@ def test_a_loop_that_only_reads_has_one_colour_but_is_staged():
     maps = {"cells->nodes": _map("cells->nodes", [[0, 1, 2], [1, 2, 3]])}
     loop = Loop("area", "cells", (_arg("x", Access.READ, "cells->nodes", 0, 1, 2),))
     variant = build_variant(
-        *(loop, maps, {"cells": 2, "nodes": 4}, 2, np.array([0, 2])),
+        *(loop, maps, {"cells": 2, "nodes": 4}, np.array([0, 2])),
         block_size=2,
         target="cpu",
         partitioner="metis",
-        sorted_by_colour=True,
+        thread_colours=ThreadColours(np.zeros(2, "u1"), np.ones(1, "i4"), np.ones(1, "i4")),
     )
     assert variant.sorted_by_colour
     assert variant.thread_colour.tolist() == [0, 0]
@@ -150,7 +151,7 @@ def test_a_loop_that_only_reads_has_one_colour_but_is_staged():
 def test_a_direct_loop_stages_nothing():
     loop = Loop("save", "cells", (Arg("q", Access.READ), Arg("q_old", Access.WRITE)))
     variant = build_variant(
-        *(loop, {}, {"cells": 5}, 5, np.array([0, 3, 5])),
+        *(loop, {}, {"cells": 5}, np.array([0, 3, 5])),
         block_size=3,
         target="gpu",
         partitioner="contiguous",

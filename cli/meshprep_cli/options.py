@@ -91,6 +91,9 @@ Target = Annotated[
 SortByColour = Annotated[
     bool, typer.Option("--sort-by-colour", help="Sort each block's elements by thread colour.")
 ]
+NoProof = Annotated[
+    bool, typer.Option("--no-proof", help="Do not prove the plan before it is saved.")
+]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of whatever is random.")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
@@ -196,6 +199,7 @@ def pipeline_options(
     target: str,
     sort_by_colour: bool,
     seed: int,
+    no_proof: bool,
 ) -> Options:
     """The pipeline's options; raises MeshprepError for values it does not know."""
     from meshprep.options import Options
@@ -216,6 +220,7 @@ def pipeline_options(
         target=target,
         sort_by_colour=sort_by_colour,
         seed=seed,
+        proof=not no_proof,
     )
 
 

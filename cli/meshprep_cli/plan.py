@@ -22,6 +22,7 @@ def run(
     target: options.Target = "gpu",
     sort_by_colour: options.SortByColour = False,
     seed: options.Seed = 0,
+    no_proof: options.NoProof = False,
     input_format: options.Format = None,
     dimension: options.Dimension = None,
     threads: options.Threads = None,
@@ -46,6 +47,7 @@ def run(
         target=target,
         sort_by_colour=sort_by_colour,
         seed=seed,
+        no_proof=no_proof,
     )
     job = workflow.Job(
         mesh=mesh,

@@ -32,6 +32,7 @@ def run(
     target: options.Target = "gpu",
     sort_by_colour: options.SortByColour = False,
     seed: options.Seed = 0,
+    no_proof: options.NoProof = False,
     input_format: options.Format = None,
     output_format: Annotated[
         str | None, typer.Option("--to", help="Format to write, where its name does not tell.")
@@ -66,6 +67,7 @@ def run(
         target=target,
         sort_by_colour=sort_by_colour,
         seed=seed,
+        no_proof=no_proof,
     )
     job = workflow.Job(
         mesh=mesh,

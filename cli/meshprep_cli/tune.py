@@ -61,6 +61,7 @@ def run(
         int, typer.Option("--registers", min=1, help="Of a thread, for predictions.")
     ] = 48,
     threads: options.Threads = None,
+    no_proof: options.NoProof = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what is fastest; leave the plan as it is.")
     ] = False,
@@ -87,6 +88,7 @@ def run(
             values=_values(values, loaded[name]),
             runs=runs,
             registers=registers,
+            proof=not no_proof,
             progress=_by_strategy(progress),
         )
     if not dry_run:

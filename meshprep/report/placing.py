@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from ..draw import Scene, place
@@ -59,11 +58,8 @@ def mesh_of(plan: Plan, meshes: Sequence[NamedMesh]) -> NamedMesh:
         if content == plan.source_hash:
             return named
         if content == plan.mesh_hash:
-            back = {
-                name: Ordering.from_new_to_old(plan.ordering[name].old_to_new, name)
-                for name in named.mesh.sets
-                if name in plan.ordering
-            }
+            held = plan.ordering.keys() & named.mesh.sets.keys()
+            back = {name: plan.ordering[name].inverse for name in held}
             return NamedMesh(named.name, named.mesh.renumber(back))
     if not meshes:
         raise MeshprepError("a plan holds no coordinates: name its mesh with --mesh")

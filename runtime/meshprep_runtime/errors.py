@@ -14,3 +14,7 @@ class PlanError(MeshprepError):
 
 class MissingPackageError(MeshprepError):
     """An optional package is needed; the message names the command that installs it."""
+
+
+class ProofError(RuntimeError):
+    """A plan that meshprep made does not pass its proof: a fault of meshprep, not of the input."""

@@ -86,6 +86,11 @@ class Ordering:
         """New numbering back to old, along one axis: the inverse of :meth:`apply`."""
         return self._take(values, self.old_to_new, axis)
 
+    @property
+    def inverse(self) -> Ordering:
+        """The way back: what this one applies it restores."""
+        return Ordering(self.old_to_new, self.new_to_old)
+
     def then(self, second: Ordering) -> Ordering:
         """The ordering that applies this one first and ``second`` after it."""
         if second.size != self.size:

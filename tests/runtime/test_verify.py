@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Variant
-from meshprep_runtime.verify import compare_maps, compare_rows, verify
+from meshprep_runtime.errors import ProofError
+from meshprep_runtime.verify import compare_maps, refuse_wrong, verify
 
 # A line of 7 cells between 8 nodes, each cell adding to both of its nodes, in blocks of 3.
 LINE = Loop("line", "cells", (Arg("v", Access.INC, 1, "f8", "cells->nodes", (0, 1)),))
@@ -348,14 +349,19 @@ def test_random_plans_and_random_breaks(slow, made, data):
 # --- Against a mesh ---
 
 
-def test_compare_maps(line):
-    m = line.maps["cells->nodes"]
+def test_compare_maps_takes_the_numbering_of_the_input(line):
+    cells, nodes = line.ordering["cells"], line.ordering["nodes"]
+    table = nodes.new_to_old[TABLE][cells.old_to_new]
+    m = replace(line.maps["cells->nodes"], table=table)
     assert compare_maps(line, {"cells->nodes": m, "other": m}) == []
     assert compare_maps(line, {}) == ["map 'cells->nodes' of the plan is not in the mesh"]
-    assert compare_maps(line, {"cells->nodes": replace(m, table=at(TABLE, 5, 7))}) == [
+    # element 2 of the plan, whose second node is 3
+    wrong = np.array(table)
+    wrong[cells.new_to_old[2], 1] = nodes.new_to_old[7]
+    assert compare_maps(line, {"cells->nodes": replace(m, table=wrong)}) == [
         "map 'cells->nodes': element 2, column 1 is 3 in the plan, 7 in the mesh (1 differ)"
     ]
-    assert compare_maps(line, {"cells->nodes": replace(m, table=TABLE[1:])}) == [
+    assert compare_maps(line, {"cells->nodes": replace(m, table=table[1:])}) == [
         "map 'cells->nodes' has 7 rows of 2 in the plan, 6 of 2 in the mesh"
     ]
     assert compare_maps(line, {"cells->nodes": replace(m, to_set="x")}) == [
@@ -363,37 +369,9 @@ def test_compare_maps(line):
     ]
 
 
-def test_compare_rows_pairs_what_is_numbered_otherwise(airfoil):
-    rng = np.random.default_rng(3)
-    order = rng.permutation(38)
-    maps = {
-        name: replace(m, table=rng.permuted(m.table[order], axis=1))
-        for name, m in airfoil.maps.items()
-    }
-    assert compare_maps(airfoil, maps) != []
-    assert compare_rows(airfoil, maps) == []
-    # One map in another order than the other: every row is there, but not together.
-    mixed = {**maps, "edges->cells": airfoil.maps["edges->cells"]}
-    assert len(compare_rows(airfoil, mixed)) == 1
-    table = np.array(maps["edges->cells"].table)
-    table[7, 0] = (table[7, 0] + 1) % 24
-    wrong = {**maps, "edges->cells": replace(maps["edges->cells"], table=table)}
-    (line,) = compare_rows(airfoil, wrong)
-    assert line.startswith("set 'edges' is not the mesh's: first at element ")
-
-
-def test_compare_rows_follows_chains(slow):
-    """cells->faces->nodes: the faces are renumbered, and the cells name them by new numbers."""
-    faces = np.array([[0, 1], [1, 2], [0, 2], [2, 3], [1, 3]])
-    cells = np.array([[0, 1, 2], [1, 3, 4]])
-    sizes = {"cells": 2, "faces": 5, "nodes": 4}
-    plan = slow.plan(sizes, {"cells->faces": cells, "faces->nodes": faces}, [])
-    order = np.array([3, 0, 1, 2, 4])
-    inverse = np.argsort(order)
-    maps = {
-        "cells->faces": replace(plan.maps["cells->faces"], table=inverse[cells]),
-        "faces->nodes": replace(plan.maps["faces->nodes"], table=faces[order]),
-    }
-    assert compare_rows(plan, maps) == []
-    other = {**maps, "cells->faces": plan.maps["cells->faces"]}
-    assert compare_rows(plan, other) != []
+def test_a_wrong_plan_is_a_fault_of_meshprep(line):
+    refuse_wrong(line)
+    with pytest.raises(ProofError, match=r"wrong in 1 places: loop 'line'.* block 0 has 3 "):
+        refuse_wrong(with_variant(line, block_size=1))
+    with pytest.raises(ProofError, match="'cells->nodes' of the plan is not in the mesh"):
+        refuse_wrong(line, {})
