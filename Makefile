@@ -4,11 +4,14 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.meshprep-installed
 
-.PHONY: help demo test lint format env bench clean
+FUZZ ?=
+
+.PHONY: help demo test fuzz lint format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, run a loop from the plan, check it"
 	@echo "make test     run the tests"
+	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
 	@echo "make check-gpu, make bench-gpu    the same on a GPU (GPU=gpu12 for CUDA 12)"
@@ -28,6 +31,10 @@ demo: env
 
 test: env
 	$(BIN)/python -m pytest -n 2
+
+# FUZZ="--minutes 10", or --cases, --first (the first seed), --processes.
+fuzz: env
+	$(BIN)/python tests/campaign/fuzz.py $(FUZZ)
 
 lint: env
 	$(BIN)/ruff check .

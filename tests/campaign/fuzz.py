@@ -1,0 +1,77 @@
+"""``make fuzz``: random combinations, spoiled files and damaged plans, while there is time.
+
+Exits with 1 at the first wrong outcome, naming the seed that repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from damage import try_files, try_plans
+from random_cases import random_case, run_case
+
+from meshprep.pipeline import prepare
+from meshprep_runtime.cpu import STRATEGIES
+
+CHUNK, SPOILED = 25, 4
+
+
+def main() -> int:
+    """Run the campaign; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--first", type=int, default=1000, help="first seed")
+    parser.add_argument("--processes", type=int, default=2)
+    asked = parser.parse_args()
+    end, outcomes, wrong = time.monotonic() + 60 * asked.minutes, Counter[str](), 0
+    with ProcessPoolExecutor(asked.processes) as pool:
+        firsts = range(asked.first, asked.first + asked.cases, CHUNK)
+        for found in pool.map(_chunk, firsts, [end] * len(firsts)):
+            for outcome, _seed in found:
+                outcomes[outcome] += 1
+                if outcome not in ("right", "refused", "time is up"):
+                    wrong += 1
+            done = sum(outcomes.values()) - outcomes["time is up"]
+            if done % 1000 < CHUNK:
+                pass
+    done = sum(outcomes.values()) - outcomes["time is up"]
+    return 1 if wrong else 0
+
+
+def _chunk(first: int, end: float) -> list[tuple[str, int]]:
+    """Outcomes of some seeds."""
+    if time.monotonic() > end:
+        return [("time is up", first)] * CHUNK
+    return [(_outcome(seed), seed) for seed in range(first, first + CHUNK)]
+
+
+def _outcome(seed: int) -> str:
+    """``right``, ``refused``, or what is wrong."""
+    try:
+        case = random_case(seed)
+        found = run_case(case, tuple(STRATEGIES))
+        chance = random.Random(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            try_files(case.mesh, Path(folder), chance, SPOILED)
+            if found == "right":
+                made = prepare(case.mesh, case.requests, case.options, keep_order=case.keep_order)
+                try_plans(made.plan, Path(folder), chance, SPOILED)
+    except (Exception, SystemExit) as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__}: {str(error)[:200]} ({where.name}, line {where.lineno})"
+    return "right" if found == "right" else "refused"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""Random combinations of meshes, loops and options: nothing wrong may come out.
+
+``make fuzz`` runs as many as there is time for, in every strategy.
+"""
+
+import random
+
+import pytest
+from damage import try_plans
+from random_cases import random_case, run_case
+
+from meshprep.pipeline import prepare
+
+CHUNK = 20
+COUNT = 400
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, CHUNK))
+def test_random_combinations(first):
+    outcomes = [
+        run_case(random_case(seed), ("hierarchical",)) for seed in range(first, first + CHUNK)
+    ]
+    # what is refused has reasons, and is the smaller part
+    assert outcomes.count("right") >= CHUNK // 2
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 5])
+def test_damaged_plans_are_refused_or_found_out(seed, tmp_path):
+    case = random_case(seed)
+    made = prepare(case.mesh, case.requests, case.options, keep_order=case.keep_order)
+    try_plans(made.plan, tmp_path, random.Random(seed), 40)
