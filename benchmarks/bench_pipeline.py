@@ -11,6 +11,7 @@ import math
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pymetis
@@ -25,6 +26,7 @@ CASES = [
     ("delaunay3d", "faces->cells"),
     ("delaunay3d", "cells->nodes"),
 ]
+SEVERAL = ("quad->nodes", "triangle->nodes", "edges->cells")
 SIZE = 256
 CUTS = ("contiguous", "metis", "blocks")
 
@@ -33,26 +35,33 @@ def main() -> None:
     """Print and save the table."""
     rows = []
     for kind, loop in CASES:
-        path = mesh_file(kind, 1_000_000)
+        path = mesh_file(kind, cells=1_000_000)
         arrays = _array_bytes(path, loop) / 2**20
         _, peer_mb, out = run_process(sys.executable, __file__, "metis", path, loop)
         peer = {"METIS alone s": float(out), "METIS alone MB": peer_mb}
-        rows += [_case(path, loop, name, arrays) | peer for name in CUTS]
+        rows += [_case(path, [loop], name, arrays) | peer for name in CUTS]
+    path = mesh_file("mixed2d", nx=816, ny=816, shuffle=True)
+    arrays = sum(_array_bytes(path, loop) for loop in SEVERAL) / 2**20
+    rows.append(_case(path, SEVERAL, "blocks", arrays))
     report("pipeline", rows)
 
 
-def _case(path: Path, loop: str, partition: str, arrays: float) -> dict[str, object]:
+def _case(path: Path, loops: Sequence[str], partition: str, arrays: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
-        words = [program(), "reorder", path, "-q", "--json", "--loop", loop]
+        words = [program(), "reorder", path, "-q", "--json"]
+        words += [word for loop in loops for word in ("--loop", loop)]
         words += ["--partition", partition, "--block-size", SIZE]
         words += ["-o", Path(folder, "a.msh"), "--plan", Path(folder, "a.plan.h5")]
         seconds, peak, out = run_process(*words)
-    (figures,) = json.loads(out)["metrics"]["loops"][loop].values()
+    metrics = json.loads(out)["metrics"]
+    (figures,) = metrics["loops"][loops[0]].values()
     return {
         "mesh": path.stem,
-        "loop": loop,
+        "loops": ", ".join(loops),
         "partition": partition,
         "seconds": seconds,
+        "proof s": metrics["seconds"]["proof"],
+        "proof %": 100 * metrics["seconds"]["proof"] / seconds,
         "peak MB": peak,
         "bar MB": 300 + 12 * arrays,
         "reuse before": figures["before"]["reuse"],

@@ -23,8 +23,8 @@ def main() -> None:
     """Print and save the table."""
     cases = [
         (_grid(), "edges->cells", 448),
-        (mesh_file("delaunay2d", 1_000_000), "cells->nodes", 256),
-        (mesh_file("delaunay3d", 1_000_000), "faces->cells", 256),
+        (mesh_file("delaunay2d", cells=1_000_000), "cells->nodes", 256),
+        (mesh_file("delaunay3d", cells=1_000_000), "faces->cells", 256),
     ]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:

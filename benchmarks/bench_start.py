@@ -29,7 +29,7 @@ def main() -> None:
 
 def _second_run(peer: float) -> dict[str, object]:
     """Reorder a small mesh twice with a cache folder of its own."""
-    mesh = mesh_file("delaunay2d", 2000)
+    mesh = mesh_file("delaunay2d", cells=2000)
     with tempfile.TemporaryDirectory() as folder:
         env = {"NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
         words = (program(), "reorder", mesh, "-q", "--force", "-o", Path(folder) / "a.msh")

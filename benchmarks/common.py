@@ -42,17 +42,17 @@ def mesh_of(kind: str, cells: int) -> Mesh:
     """A generated mesh, kept as a binary Gmsh file so that later benchmarks start at once."""
     from meshprep.io import read
 
-    return read(mesh_file(kind, cells))
+    return read(mesh_file(kind, cells=cells))
 
 
-def mesh_file(kind: str, cells: int) -> Path:
+def mesh_file(kind: str, **options: object) -> Path:
     """The file of a generated mesh; Delaunay meshes are shuffled."""
     from meshprep.generate import generate
 
-    path = CACHE / f"{kind}-{cells}.msh"
+    path = CACHE / f"{'-'.join([kind, *map(str, options.values())])}.msh"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        write(generate(kind, cells=cells, seed=1), path)
+        write(generate(kind, seed=1, **options), path)
     return path
 
 
