@@ -1,8 +1,8 @@
 """Lines, rectangles and bricks of elements on structured meshes [S19 section 3.1.6].
 
 They bracket what a partitioner can do: a line has few thread colours and little reuse, a brick
-much of both. The structure is found (:mod:`lattice` from centroids, :mod:`walk` from the maps),
-so that the mesh may come in any order.
+much of both. The structure is found from centroids (:mod:`lattice`), so that the mesh may come in
+any order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from .lattice import Lattice, lattice_of_centroids
 from .options import Option
 from .problem import BlockProblem
 from .repair import repair
-from .walk import lattice_of_cells, lattice_of_pairs
 
 SHAPES = ("line", "rectangle", "brick")
 
@@ -42,14 +41,11 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     Parameters
     ----------
     problem : BlockProblem
-        In any order. Centroids on lines along the axes show the structure; else the map does,
-        for quads and hexahedra by nodes, and for edges and faces by their two cells or nodes.
-        Weights are not used.
+        In any order. Centroids on lines along the axes show the structure. Weights are not used.
     options : mapping
         Every name of :data:`OPTIONS`. ``line`` follows the longest axis, line after line, in full
         blocks; ``rectangle`` is one layer thick; ``brick`` is a rectangle in two dimensions.
-        Explicit sizes follow the axes of the coordinates, and where the map shows the structure,
-        the longest axis first.
+        Explicit sizes follow the axes of the coordinates.
 
     Returns
     -------
@@ -132,33 +128,13 @@ def _sizes(shape: str) -> tuple[int, ...] | None:
 def _lattice(problem: BlockProblem) -> Lattice:
     where = problem.coordinates
     found = None if where is None else lattice_of_centroids(where)
-    for columns in [] if found is not None else _maps(problem.table):
-        if columns.shape[1] == 2:
-            found = lattice_of_pairs(columns, problem.n_points)
-        elif columns.shape[1] in (4, 8):
-            found = lattice_of_cells(columns, problem.n_points)
-        if found is not None:
-            return _longest_first(found)
     if found is None:
         centroids = "there are no coordinates" if where is None else "centroids are on no lattice"
         raise MeshprepError(
-            f"partitioner 'structured' finds no structure in {problem.n} elements: {centroids}, "
-            "and no map of 2, 4 or 8 points a row forms one: choose another, such as blocks"
+            f"partitioner 'structured' finds no structure in {problem.n} elements: {centroids}: "
+            "choose another, such as blocks"
         )
     return found
-
-
-def _maps(table: NDArray[np.int32]) -> list[NDArray[np.int32]]:
-    """The columns of each map of the stack: those whose ranges of points overlap."""
-    low, high = table.min(axis=0), table.max(axis=0)
-    groups: list[list[int]] = []
-    top = -1
-    for column in np.argsort(low, kind="stable").tolist():
-        if low[column] > top:
-            groups.append([])
-        groups[-1].append(column)
-        top = max(top, int(high[column]))
-    return [np.ascontiguousarray(table[:, sorted(group)]) for group in groups]
 
 
 def _longest_first(lattice: Lattice) -> Lattice:

@@ -1,4 +1,4 @@
-"""Structure found in shuffled meshes, with and without coordinates, and cut along its axes."""
+"""Structure found in shuffled meshes by their coordinates, and cut along its axes."""
 
 import itertools
 import math
@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial import Delaunay
 
 from meshprep.partition import BlockProblem, loads, partition
 from meshprep.partition.lattice import lattice_of_centroids
 from meshprep.partition.structured import best_tile
-from meshprep.partition.walk import lattice_of_cells, lattice_of_pairs
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -42,21 +40,6 @@ def pairs(*extent):
 def shuffle(table, *others, seed=0):
     order = np.random.default_rng(seed).permutation(len(table))
     return [a[order] for a in (table, *others)]
-
-
-def turned(position):
-    """The positions with axes in every order and direction."""
-    position = position - position.min(axis=0)
-    for order in itertools.permutations(range(position.shape[1])):
-        for flips in itertools.product((False, True), repeat=len(order)):
-            same = position[:, order]
-            yield np.where(flips, same.max(axis=0) - same, same)
-
-
-def same_up_to_axes(position, expected):
-    """Whether swapping and turning axes makes the two positions one."""
-    expected = expected - expected.min(axis=0)
-    return any((way == expected).all() for way in turned(position))
 
 
 def reuse(table, n_points, blocks):
@@ -98,68 +81,6 @@ def test_scattered_and_repeated_centroids_are_no_lattice():
     assert lattice_of_centroids(np.zeros((9, 2))) is None
 
 
-@pytest.mark.parametrize("extent", [(5, 9), (2, 11), (2, 2), (4, 3, 6), (2, 2, 2), (2, 2, 7)])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_cells_are_placed_by_their_nodes_alone(extent, seed):
-    table, n_points, cell = grid(*extent)
-    table, cell = shuffle(table, cell, seed=seed)
-    found = lattice_of_cells(np.random.default_rng(seed).permuted(table, axis=1), n_points)
-    assert same_up_to_axes(found.position, cell)
-
-
-@pytest.mark.parametrize("extent", [(9,), (5, 9), (2, 11), (2, 2), (4, 3, 6), (2, 2, 2), (2, 5, 3)])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_facets_are_placed_by_their_cells_alone(extent, seed):
-    table, n_points, _ = pairs(*extent)
-    (table,) = shuffle(np.random.default_rng(seed).permuted(table, axis=1), seed=seed)
-    found = lattice_of_pairs(table, n_points)
-    cell = np.stack(np.unravel_index(np.arange(n_points), extent), axis=1)
-    assert found.per_site == len(extent)
-    assert any((way[table].min(axis=1) == found.position).all() for way in turned(cell))
-
-
-def test_parts_that_do_not_meet_have_positions_of_their_own():
-    one, n_one, cell = grid(5, 4)
-    two, n_two, other = grid(3, 8)
-    found = lattice_of_cells(np.concatenate([one, two + n_one]), n_one + n_two)
-    assert found.part.tolist() == [0] * 20 + [1] * 24
-    assert same_up_to_axes(found.position[:20], cell)
-    assert same_up_to_axes(found.position[20:], other)
-
-
-def test_a_ring_opens_along_a_straight_seam():
-    table, n_points, cell = grid(40, 6)
-    # The last column of nodes is the first.
-    found = lattice_of_cells(table % (40 * 7), n_points)
-    assert sorted((found.position.max(axis=0) + 1).tolist()) == [6, 40]
-    line = found.position[:, int(np.argmax(found.position.max(axis=0)))]
-    assert all(len(set(line[cell[:, 0] == i])) == 1 for i in range(40))
-
-
-def test_a_mesh_with_a_hole_keeps_its_lattice():
-    table, n_points, cell = grid(9, 9)
-    kept = ~((cell >= 3) & (cell <= 5)).all(axis=1)
-    assert same_up_to_axes(lattice_of_cells(table[kept], n_points).position, cell[kept])
-    ends, n_cells, _ = pairs(9, 9)
-    open_ends = kept[ends].all(axis=1)
-    found = lattice_of_pairs(ends[open_ends], n_cells)
-    at = turned(cell)
-    assert any((way[ends[open_ends]].min(axis=1) == found.position).all() for way in at)
-
-
-def test_meshes_without_structure_are_refused_by_the_walk():
-    points = np.random.default_rng(3).random((400, 2))
-    triangles = Delaunay(points)
-    sides = np.stack(
-        [np.repeat(np.arange(len(triangles.neighbors)), 3), triangles.neighbors.ravel()]
-    )
-    sides = sides[:, (sides[0] < sides[1])].T.astype(np.int32)
-    assert lattice_of_pairs(sides, len(triangles.neighbors)) is None
-    corner = np.random.default_rng(4).integers(0, 300, (300, 4)).astype(np.int32)
-    assert lattice_of_cells(corner, 300) is None
-    assert lattice_of_cells(np.zeros((50, 4), np.int32), 1) is None
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=3), st.integers(1, 40), st.booleans())
 def test_tiles_cut_no_more_than_any_others_do(extent, sites, layers):
@@ -186,7 +107,7 @@ def test_blocks_of_any_shape_are_boxes_within_the_cap(data, check_blocks):
     table, n_points, cell = grid(*extent)
     table, cell = shuffle(table, cell, seed=data.draw(st.integers(0, 9)))
     cap, shape = data.draw(st.integers(1, 60)), data.draw(st.sampled_from(["rectangle", "brick"]))
-    where = cell.astype(float) if data.draw(st.booleans()) else None
+    where = cell.astype(float)
     blocks = partition(
         BlockProblem(table, n_points, cap, coordinates=where), "structured", {"shape": shape}
     )
@@ -217,30 +138,20 @@ def test_explicit_sizes_follow_the_axes_of_the_coordinates():
         assert (np.ptp(cell[blocks.new_to_old[a:b]], axis=0) == [3, 2, 4]).all()
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_bricks_of_hexes_and_of_their_faces_reach_the_reuse_counted_by_hand(known):
+def test_bricks_of_hexes_and_of_their_faces_reach_the_reuse_counted_by_hand():
     table, n_points, cell = grid(16, 16, 16)
     table, cell = shuffle(table, cell)
-    where = cell.astype(float) if known else None
+    where = cell.astype(float)
     options = {"shape": "8x8x4"}
     blocks = partition(BlockProblem(table, n_points, 256, coordinates=where), "structured", options)
     assert reuse(table, n_points, blocks) == pytest.approx(8 * 256 / (9 * 9 * 5))
     table, n_points, twice = pairs(16, 16, 16)
     table, twice = shuffle(table, twice)
-    where = twice / 2 if known else None
+    where = twice / 2
     problem = BlockProblem(table, n_points, 192, coordinates=where)
     blocks = partition(problem, "structured", {"shape": "4x4x4"})
     # 64 brick interiors, and a layer of cells beyond each side of 4 but the last.
     assert loads(table[blocks.new_to_old], n_points, blocks.block_offset) == 64 * 64 + 3 * 48 * 16
-
-
-def test_a_stack_of_two_maps_is_read_by_either_of_them():
-    ends, n_cells, _ = pairs(12, 10)
-    triangle = np.arange(3 * len(ends)).reshape(-1, 3) % 50 + n_cells
-    table = np.hstack([ends, triangle]).astype(np.int32)
-    blocks = partition(BlockProblem(table, n_cells + 50, 40), "structured", {"shape": "4x5"})
-    assert blocks.n_blocks == 6
-    assert blocks.notes == {"parts": 1, "moved": 0}
 
 
 def test_more_elements_on_a_site_than_the_cap_are_moved_on(check_blocks):
@@ -273,27 +184,7 @@ def test_no_structure_says_what_is_missing_and_what_to_choose():
     with pytest.raises(MeshprepError, match=r"100 elements: there are no coord.*such as blocks"):
         partition(BlockProblem(table, 90, 10), "structured")
     where = random.random((100, 2))
-    with pytest.raises(MeshprepError, match=r"centroids are on no lattice, and no map of 2, 4 or"):
+    with pytest.raises(MeshprepError, match="centroids are on no lattice: choose"):
         partition(BlockProblem(table, 90, 10, coordinates=where), "structured")
     table[0, 0] = 5
     assert partition(BlockProblem(table[:9], 90, 10), "structured").n_blocks == 1
-
-
-def c_mesh(i, j):
-    """Quads in a C: 3 i by j, the first i columns below the last i, one line of nodes between."""
-    node = np.arange((j + 1) * (3 * i + 1)).reshape(j + 1, 3 * i + 1)
-    node[0, 2 * i :] = node[0, i::-1]
-    quads = [node[:-1, :-1], node[:-1, 1:], node[1:, 1:], node[1:, :-1]]
-    return np.stack([q.ravel() for q in quads], axis=1).astype(np.int32), node.size
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_c_mesh_is_cut_into_bricks_but_for_its_seam(seed, check_blocks):
-    table, n_points = c_mesh(30, 40)
-    (table,) = shuffle(table, seed=seed)
-    blocks = partition(BlockProblem(table, n_points, 64), "structured", {"shape": "8x8"})
-    check_blocks(blocks, len(table), 64)
-    # 64 quads of a square have 81 nodes.
-    assert 0.92 * 4 * 64 / 81 < reuse(table, n_points, blocks) <= 4 * 64 / 81
-    sizes = np.diff(blocks.block_offset)
-    assert np.count_nonzero(sizes == 64) > 0.6 * len(table) / 64
