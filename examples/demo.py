@@ -1,4 +1,4 @@
-"""The whole way once: generate a mesh, reorder it as a user would, and time a loop before and after.
+"""The whole way once: generate a mesh, reorder it as a user would, time a loop before and after.
 
     make demo
 
@@ -109,9 +109,9 @@ def run_loop(plan: Plan) -> int:
     same = "the same result" if right else f"ANOTHER RESULT (largest difference {error:.1e})"
     prepared = sum(plan.metrics["seconds"].values())
     print(
-        f"\nReport: {REPORT}\n"
-        f"The plan runs this loop {first / last:.1f} times as fast as the input order, with {same}; "
-        f"{prepared:.1f} s of preparation are repaid after {prepared / (first - last):,.0f} calls."
+        f"\nReport: {REPORT}\nThe plan runs this loop {first / last:.1f} times as fast as the input "
+        f"order, with {same}; {prepared:.1f} s of preparation are repaid after "
+        f"{prepared / (first - last):,.0f} calls."
     )
     return 0 if right else 1
 

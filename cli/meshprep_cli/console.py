@@ -107,18 +107,18 @@ def show_tables(tables: Iterable[Table]) -> None:
 
 
 def show_comparison(
-    comparison: Comparison, *, as_json: bool, as_csv: bool, only: str | None = None
+    comparison: Comparison, *, as_json: bool, as_csv: bool, full: bool, only: str | None = None
 ) -> None:
     """A comparison on stdout: tables and verdicts, or as a script wants it.
 
-    ``only`` names the plan whose verdict is shown; None for all.
+    ``full`` shows every figure; ``only`` names the plan whose verdict is shown, None for all.
     """
     if as_json:
         show_json(comparison.to_dict())
     elif as_csv:
         show(comparison.to_csv().rstrip("\n"))
     else:
-        show_tables(comparison.tables())
+        show_tables(comparison.tables(full))
         show("\n".join(comparison.lines(only)))
 
 

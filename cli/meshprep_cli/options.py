@@ -101,6 +101,7 @@ Threads = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Full = Annotated[bool, typer.Option("--full", help="Show every figure, not only those to act on.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stderr.")]
 PlanOutput = Annotated[
     Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")

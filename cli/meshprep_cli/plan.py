@@ -29,6 +29,7 @@ def run(
     force: options.Force = False,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
+    full: options.Full = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
@@ -60,4 +61,4 @@ def run(
         dimension=dimension,
         overwrite=force,
     )
-    finish(job, dry_run=dry_run, as_json=as_json, quiet=quiet)
+    finish(job, dry_run=dry_run, as_json=as_json, full=full, quiet=quiet)

@@ -48,6 +48,7 @@ def run(
     force: options.Force = False,
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
+    full: options.Full = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
@@ -83,10 +84,10 @@ def run(
         overwrite=force,
         ids=not no_ids,
     )
-    finish(job, dry_run=dry_run, as_json=as_json, quiet=quiet)
+    finish(job, dry_run=dry_run, as_json=as_json, full=full, quiet=quiet)
 
 
-def finish(job: Any, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
+def finish(job: Any, *, dry_run: bool, as_json: bool, full: bool, quiet: bool) -> None:
     """Run or describe a job, and print its table."""
     from meshprep import workflow
     from meshprep.report import plan_table
@@ -105,5 +106,5 @@ def finish(job: Any, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     if as_json:
         console.show_json(done.to_dict())
         return
-    console.show_tables(plan_table(done.plan))
+    console.show_tables(plan_table(done.plan, full=full))
     console.show(f"wrote {' and '.join(str(p) for p in done.written)} in {watch}")

@@ -36,6 +36,7 @@ def run(
     measured: options.Measured = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
+    full: options.Full = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -54,6 +55,6 @@ def run(
     silent = quiet or not files.outputs
     with console.progress(silent) as report, console.told_of_compilation(silent):
         written = write_files(comparison, files, report)
-    console.show_comparison(comparison, as_json=as_json, as_csv=as_csv)
+    console.show_comparison(comparison, as_json=as_json, as_csv=as_csv, full=full)
     if written:
         console.note(f"wrote {' and '.join(map(str, written))} in {watch}", quiet)

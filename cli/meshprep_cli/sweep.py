@@ -49,6 +49,7 @@ def run(
     threads: options.Threads = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
+    full: options.Full = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -80,7 +81,9 @@ def run(
     if as_json:
         console.show_json(swept.to_dict())
         return
-    console.show_comparison(swept.comparison, as_json=False, as_csv=as_csv, only=swept.best.name)
+    console.show_comparison(
+        swept.comparison, as_json=False, as_csv=as_csv, full=full, only=swept.best.name
+    )
     if not as_csv:
         console.show(f"best by {swept.criterion}: {swept.best.name}")
         given = {"--sets": sets, "--format": input_format, "--dimension": dimension}

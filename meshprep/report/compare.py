@@ -30,10 +30,11 @@ UNLIKE = "the plans are of different meshes, so that none is the best"
 MOST_COLUMNS = 6
 
 
-def plan_table(plan: Plan, assumed: Assumed | None = None) -> list[Table]:
-    """Before and after: the points' order, then every loop."""
+def plan_table(plan: Plan, assumed: Assumed | None = None, *, full: bool = False) -> list[Table]:
+    """Before and after: the points' order, then every loop; ``full`` for every figure."""
     one = Comparison(("",), (plan,), assumed or Assumed())
-    return [*one.order_tables(), *(t for group in one.by_loop() for t in one.loop_tables(group))]
+    loops = [t for group in one.by_loop() for t in one.loop_tables(group, full)]
+    return [*one.order_tables(full), *loops]
 
 
 @dataclass(frozen=True)
@@ -95,28 +96,32 @@ class Comparison:
         writer.writerows(self.figures())
         return out.getvalue()
 
-    def tables(self) -> list[Table]:
-        """A table a loop: before and after, or a column or a line for each plan and variant."""
-        loops = [table for group in self.by_loop() for table in self.loop_tables(group)]
-        return [*self.order_tables(), *loops, self.seconds_table()]
+    def tables(self, full: bool = True) -> list[Table]:
+        """A table a loop: before and after, or a column or a line for each plan and variant.
 
-    def order_tables(self) -> list[Table]:
+        Not ``full``: the figures that a user acts on alone.
+        """
+        loops = [table for group in self.by_loop() for table in self.loop_tables(group, full)]
+        return [*self.order_tables(full), *loops, *([self.seconds_table()] if full else [])]
+
+    def order_tables(self, full: bool = True) -> list[Table]:
         """The figures of the order of points."""
         if len(self.plans) == 1:
-            return [t for one in localities(self.plans[0]) for t in order_tables(one)]
-        found = order_comparison(self.names, self.plans)
+            return [t for one in localities(self.plans[0]) for t in order_tables(one, full)]
+        found = order_comparison(self.names, self.plans, full)
         return [t.turned() for t in found] if len(self.plans) > MOST_COLUMNS else found
 
-    def loop_tables(self, columns: Sequence[Column]) -> list[Table]:
+    def loop_tables(self, columns: Sequence[Column], full: bool = True) -> list[Table]:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
+        rows = [row for row in self.rows if full or row.brief]
         if len(self.plans) == len(columns) == 1:
-            return [before_after(self._heading(c), self.rows, c) for c in columns]
+            return [before_after(self._heading(c), rows, c) for c in columns]
         if len(self.plans) == 1:
             # the plan's name would be the same everywhere
             columns = [replace(column, plan="") for column in columns]
         if len(columns) > MOST_COLUMNS:
-            return [line_by_line(columns, self.rows)]
-        return [side_by_side(columns, self.rows)]
+            return [line_by_line(columns, rows)]
+        return [side_by_side(columns, rows)]
 
     def seconds_table(self) -> Table:
         """What preparing cost, stage by stage."""

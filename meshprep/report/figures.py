@@ -31,6 +31,7 @@ class Figure:
     find: Callable[[Values], float | int | None]
     better: int = 0
     short: str = ""
+    brief: bool = False
 
 
 def _inside(*keys: str) -> Callable[[Values], Any]:
@@ -54,34 +55,49 @@ def _useful(values: Values, milliseconds: float | None) -> float | None:
     return moved / milliseconds / 1e6 if milliseconds and moved is not None else None
 
 
+def _moved(values: Values) -> int | None:
+    """Sectors read and written."""
+    moved = _inside("traffic", "aos")(values)
+    return None if moved is None else moved["read"] + moved["written"]
+
+
 FIGURES = (
-    Figure("reuse factor", _inside("reuse"), +1, "reuse"),
+    Figure("reuse factor", _inside("reuse"), +1, "reuse", brief=True),
     Figure("accesses", _inside("accesses")),
-    Figure("loads", _inside("loads"), -1, "loads"),
+    Figure("loads", _inside("loads"), -1, "loads", brief=True),
     Figure("exclusive share of loads", _inside("exclusive_share"), +1),
-    Figure("blocks", _inside("blocks")),
+    Figure("blocks", _inside("blocks"), brief=True),
     Figure("blocks in several pieces", _inside("partition", "scattered")),
     Figure("elements a block, largest", _inside("block_elements", "max")),
     Figure("staged bytes a block, mean", _inside("staged_bytes", "mean")),
-    Figure("staged bytes a block, largest", _inside("staged_bytes", "max"), -1, "staged bytes"),
-    Figure("128-byte lines a block (AoS)", _inside("aos", "lines", "mean")),
+    Figure(
+        "staged bytes a block, largest",
+        _inside("staged_bytes", "max"),
+        -1,
+        "staged bytes",
+        brief=True,
+    ),
+    Figure("128-byte lines a block (AoS)", _inside("aos", "lines", "mean"), brief=True),
     Figure("128-byte lines a block (SoA)", _inside("soa", "lines", "mean")),
     Figure("32-byte sectors a block (AoS)", _inside("aos", "sectors", "mean")),
     Figure("32-byte sectors a block (SoA)", _inside("soa", "sectors", "mean")),
+    Figure("sectors moved a call (AoS)", _moved, -1, brief=True),
     Figure("sectors read a call (AoS)", _inside("traffic", "aos", "read"), -1),
     Figure("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
     Figure("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
     Figure("sectors written a call (SoA)", _inside("traffic", "soa", "written"), -1),
     Figure("thread colours, mean", _inside("thread_colours", "mean"), -1, "thread colours"),
     Figure("thread colours, bound", _inside("thread_colours", "bound_mean")),
-    Figure("thread colours, largest", _inside("thread_colours", "max"), -1),
-    Figure("block colours", _inside("block_colours"), -1, "block colours"),
+    Figure("thread colours, largest", _inside("thread_colours", "max"), -1, brief=True),
+    Figure("block colours", _inside("block_colours"), -1, "block colours", brief=True),
     Figure("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
     Figure("blocks in the largest colour", _inside("block_colour_blocks", "max")),
     Figure("warp efficiency, computing", _inside("warp_efficiency", "computing"), +1),
     Figure("warp efficiency, increments", _inside("warp_efficiency", "increments"), +1),
     Figure("useful MB a call", _megabytes),
-    Figure("seconds to cut the blocks", _inside("partition", "seconds"), -1, "s to cut"),
+    Figure(
+        "seconds to cut the blocks", _inside("partition", "seconds"), -1, "s to cut", brief=True
+    ),
 )
 
 
@@ -92,7 +108,7 @@ def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
     """
     on = f"on {assumed.device}"
     timed = (
-        Figure("measured ms a call", _inside("measured_ms"), -1, "measured ms"),
+        Figure("measured ms a call", _inside("measured_ms"), -1, "measured ms", brief=True),
         Figure("measured useful GB/s", lambda v: _useful(v, v.get("measured_ms")), +1),
     )
     return (
@@ -107,6 +123,7 @@ def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
             lambda values: predicted_ms(values, assumed),
             -1,
             "predicted ms",
+            brief=not assumed.measured,
         ),
         Figure(
             f"predicted useful GB/s {on}",
@@ -114,7 +131,7 @@ def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
             +1,
         ),
         *(timed if assumed.measured else ()),
-        Figure("calls that repay the preparation", _inside("cost", "calls"), -1),
+        Figure("calls that repay the preparation", _inside("cost", "calls"), -1, brief=True),
     )
 
 

@@ -18,6 +18,7 @@ FIGURES = (
     ("rms wavefront", "cpu", "rms_wavefront"),
     ("128-byte lines a loop", "gpu", "lines"),
 )
+_DECIDES = {"cpu": FIGURES[0], "gpu": FIGURES[3]}
 
 
 def localities(plan: Plan) -> list[dict[str, Any]]:
@@ -26,7 +27,7 @@ def localities(plan: Plan) -> list[dict[str, Any]]:
     return [first, *first.get("more", ())] if first else []
 
 
-def order_tables(locality: Values) -> list[Table]:
+def order_tables(locality: Values, full: bool = True) -> list[Table]:
     """The order of the leading points before and after; with several methods, each of them.
 
     The final figures (missing in plans of older versions) are those after points were grouped by
@@ -38,7 +39,7 @@ def order_tables(locality: Values) -> list[Table]:
     sides = ("before", "after", "final")
     rows = [
         (f"{label} ({target})", *(figure(locality.get(side, {}).get(name)) for side in sides))
-        for label, target, name in FIGURES
+        for label, target, name in _figures(locality, full)
     ]
     header = ("", "before: input order", f"after: {locality['method']}", "final: in the plan")
     tables = [Table(f"order of {locality['set']}: {how}", header, rows)]
@@ -47,7 +48,13 @@ def order_tables(locality: Values) -> list[Table]:
     return tables
 
 
-def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
+def _figures(locality: Values, full: bool) -> list[tuple[str, str, str]]:
+    """All of them, or the one that decides for the target of the order."""
+    target = locality.get("target", "gpu")
+    return [one for one in FIGURES if full or one == _DECIDES[target]]
+
+
+def order_comparison(names: Sequence[str], plans: Sequence[Plan], full: bool = True) -> list[Table]:
     """The final figures of several plans side by side; none where no plan has them."""
     found = [plan.metrics.get("locality") or {} for plan in plans]
     if not any("final" in x for x in found):
@@ -59,6 +66,7 @@ def order_comparison(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]
     rows = [
         (f"{label} ({target})", *(figure(x.get("final", {}).get(key)) for x in found))
         for label, target, key in FIGURES
+        if full or any((label, target, key) in _figures(x, False) for x in found if x)
     ]
     return [Table("order of the leading points", ("", *header), rows)]
 

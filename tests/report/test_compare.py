@@ -11,10 +11,11 @@ import pytest
 
 from meshprep import LoopRequest, Options, prepare
 from meshprep.generate import generate
-from meshprep.report import Comparison, Table, compare, verdict
+from meshprep.report import Assumed, Comparison, Table, compare, plan_table, verdict
 from meshprep.report.figures import best_of
 from meshprep.report.html import html_report
 from meshprep.report.table import figure
+from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -34,6 +35,18 @@ def plans(tmp_path_factory):
 def _cell(table, label, column):
     (row,) = [r for r in table.rows if r[0] == label]
     return row[column]
+
+
+@pytest.mark.parametrize("measured", [{}, {"edges->cells": (2.0, 1.0)}])
+def test_the_brief_tables_have_twelve_rows_at_most(plans, measured):
+    plan, assumed = Plan.load(plans["good"]), Assumed(measured=measured)
+    brief = [row[0] for table in plan_table(plan, assumed) for row in table.rows]
+    full = [row[0] for table in plan_table(plan, assumed, full=True) for row in table.rows]
+    assert len(brief) <= 12 < len(full)
+    assert set(brief) < set(full)
+    timed = "measured ms a call" if measured else "predicted ms a call on H200"
+    needed = {"reuse factor", "loads", "blocks", "block colours", "128-byte lines a loop (gpu)"}
+    assert needed | {timed, "calls that repay the preparation"} <= set(brief)
 
 
 def test_two_plans_side_by_side(plans):
