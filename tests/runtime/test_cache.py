@@ -30,9 +30,9 @@ print(v[0])
 """
 
 
-def run(folder, *words):
+def run(folder, *words, program=PROGRAM):
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
+        [sys.executable, "-c", program, *words],
         capture_output=True,
         text=True,
         env={**os.environ, "MESHPREP_CACHE_DIR": str(folder)},
@@ -58,7 +58,7 @@ def test_the_next_process_finds_it_and_changes_are_seen(tmp_path):
 
 
 def test_one_kernel_in_two_modules(tmp_path):
-    """What is on disk names the module that it was compiled from: the other cannot load it."""
+    """What is on disk must not need the module that it was compiled from."""
     head, tail = PROGRAM.split("v = np.ones(3)")
     for name in ("first", "second"):
         (tmp_path / f"{name}.py").write_text(head)
@@ -69,6 +69,36 @@ def test_one_kernel_in_two_modules(tmp_path):
         )
         assert (done.stderr, done.stdout) == ("", "3.0\n")
         (tmp_path / f"{name}.py").unlink()
+
+
+FROM_TEXT = """
+text = "def helper(x): return OFFSET * x\\ndef kernel(v): v[0] = helper(v[0]) + 1.0"
+scope = {"OFFSET": 2.0, **NAME}
+exec(text, scope)
+kernel = scope["kernel"]
+"""
+
+
+@pytest.mark.parametrize("name", ["{}", "{'__name__': 'no_such_module'}", "{'__name__': None}"])
+def test_kernels_without_a_file_or_a_module(tmp_path, name):
+    head, tail = PROGRAM.split("v = np.ones(3)")
+    program = f"{head}{FROM_TEXT.replace('NAME', name)}v = np.ones(3){tail}"
+    assert run(tmp_path, "2", "1", program=program) == 3.0
+    first = machine_code(tmp_path)
+    assert len(first) == 1
+    assert run(tmp_path, "2", "1", program=program) == 3.0
+    assert machine_code(tmp_path) == first
+
+
+@pytest.mark.parametrize("ending", ["nbc", "nbi"])
+def test_files_that_were_cut_off_are_made_anew(tmp_path, ending):
+    run(tmp_path, "2", "1")
+    (cut,) = tmp_path.rglob(f"*.{ending}")
+    size = cut.stat().st_size
+    os.truncate(cut, size // 2)
+    assert run(tmp_path, "2", "1") == 3.0
+    assert run(tmp_path, "2", "1") == 3.0
+    assert [p.stat().st_size for p in tmp_path.rglob(f"*.{ending}")] == [size]
 
 
 def test_processes_that_start_together(tmp_path):

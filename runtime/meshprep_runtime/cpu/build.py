@@ -44,8 +44,11 @@ def build(request: Request, arrays: Sequence[NDArray]) -> Callable[..., None]:
         kept = cache.module(_name(request, known, signature), request.text)
     try:
         return _compile(request, kept, signature)
-    except OSError:
-        # The folder went away, or is full.
+    except Exception as error:
+        if kept is None or isinstance(error, numba.errors.NumbaError):
+            raise
+        # What lies on disk is of no use: the folder went away, is full, or a file was cut off.
+        cache.forget(kept)
         return _compile(request, None, signature)
 
 
@@ -65,7 +68,8 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
         checked = {"boundscheck": request.boundscheck, "forceinline": True}
         return numba.jit(**(common | checked | own))(function)
 
-    scope["kernel"] = fresh(request.kernel, compile_one, request.single)
+    module = __name__ if kept is None else kept.__name__
+    scope["kernel"] = fresh(request.kernel, compile_one, request.single, module)
     file = "<meshprep loop>" if kept is None else kept.__file__
     exec(compile(request.text, file, "exec"), scope)
     if "elements" in scope:

@@ -58,6 +58,11 @@ def module(name: str, text: str) -> ModuleType | None:
     return made
 
 
+def forget(made: ModuleType) -> None:
+    """Remove what is kept for a module of :func:`module`: the next process makes it anew."""
+    shutil.rmtree(Path(str(made.__file__)).parent, ignore_errors=True)
+
+
 def forget_oldest() -> None:
     """Keep the cache small: the loops that were compiled longest ago go first."""
     place = folder()

@@ -39,7 +39,12 @@ def stable(key: Hashable) -> object | None:
         return None
 
 
-def fresh(kernel: Callable[..., None], jit: Callable[..., Any], single: bool = False) -> Any:
+def fresh(
+    kernel: Callable[..., None],
+    jit: Callable[..., Any],
+    single: bool = False,
+    module: str = __name__,
+) -> Any:
     """Compile a copy of the kernel and of the functions it reaches, with their present globals.
 
     Parameters
@@ -51,8 +56,11 @@ def fresh(kernel: Callable[..., None], jit: Callable[..., Any], single: bool = F
     single : bool
         Take constants, in the code and reached from it, for ``f4``, as NumPy does beside ``f4``;
         numba takes them for ``f8`` and would compute everything in ``f8``.
+    module : str
+        What the copies name as their module, which numba imports to load machine code from disk:
+        the kernel's own may be none (code from ``exec``), or be missing in the next process.
     """
-    return _copy(kernel, jit, {}, single)
+    return _copy(kernel, jit, {}, single, module)
 
 
 def takes_single(dtypes: Iterable[np.dtype]) -> bool:
@@ -92,9 +100,8 @@ def _describe_function(function: FunctionType, options: dict[str, Any], seen: se
     cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
     defaults = _describe(function.__defaults__, seen, ())
     settings = repr(sorted(options.items()))
-    # Compiled code on disk names the module, which must be there to load it.
-    where = (function.__module__, function.__code__, settings)
-    return ("function", *where, tuple(reached), tuple(cells), defaults)
+    own = (function.__code__, settings)
+    return ("function", *own, tuple(reached), tuple(cells), defaults)
 
 
 def _is_known(value: Any) -> bool:
@@ -138,21 +145,23 @@ class _Same:
         return id(self.value)
 
 
-def _copy(value: Any, jit: Callable[..., Any], made: dict[int, Any], single: bool) -> Any:
+def _copy(
+    value: Any, jit: Callable[..., Any], made: dict[int, Any], single: bool, module: str
+) -> Any:
     function = getattr(value, "py_func", value)
     if not isinstance(function, FunctionType) or _is_known(function):
         return np.float32(value) if single and type(value) is float else value
     if id(function) in made:
         return made[id(function)]
-    scope: dict[str, Any] = {"__name__": function.__module__}
+    scope: dict[str, Any] = {"__name__": module}
     cells = tuple(CellType() for _ in function.__closure__ or ())
     code = _single(function.__code__) if single else function.__code__
     twin = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
     # Noted before its callees are copied, for functions that call themselves.
     made[id(function)] = compiled = jit(twin, _options(value))
-    scope |= {n: _copy(v, jit, made, single) for n, v in _globals(function)}
+    scope |= {n: _copy(v, jit, made, single, module) for n, v in _globals(function)}
     for cell, old in zip(cells, function.__closure__ or (), strict=True):
-        cell.cell_contents = _copy(old.cell_contents, jit, made, single)
+        cell.cell_contents = _copy(old.cell_contents, jit, made, single, module)
     return compiled
 
 
