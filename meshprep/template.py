@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from meshprep_runtime.atomic import together
+
 from . import io
-from .io.outputs import check_targets, together
+from .io.outputs import check_targets
 from .loops import default_request
 from .mesh import Dat, Mesh
 from .topology import derivable
@@ -63,7 +65,7 @@ def template_of(
     made = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
     text = template(made, mesh.name)
     if output is not None:
-        with together([output]) as (staged,):
+        with together([output], overwrite=overwrite) as (staged,):
             staged.write_text(text, encoding="utf-8")
     return text
 

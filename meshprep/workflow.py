@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from meshprep_runtime.errors import MeshprepError, PlanError
+from meshprep_runtime.atomic import together
+from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.verify import compare_maps
 
 from . import io
 from .ids import with_original_ids
-from .io.outputs import check_targets, together
+from .io.outputs import check_targets
 from .io.registry import Format, find
 from .loops import LoopRequest, default_request
 from .mesh import Mesh
@@ -106,11 +107,11 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
     )
     progress(total - 1, total, "writing")
     notes = [*_found(mesh), *_notes(done.plan)]
-    with together(job.outputs) as staged:
+    with together(job.outputs, overwrite=job.overwrite) as staged:
         if job.output is not None:
             target = _target(job, mesh)
             new = with_original_ids(done.mesh, done.plan.ordering, target) if job.ids else done.mesh
-            lost = _write(new, staged[0], job.output, target.name, drop=job.drop)
+            lost = io.write(new, staged[0], format=target.name, drop=job.drop)
             notes += [f"dropped, as {job.output.name} cannot carry it: {what}" for what in lost]
         plan = _with_sets(done.plan, job, mesh)
         plan.save(staged[-1])
@@ -245,8 +246,8 @@ def generate(
     given = dict(values or {}) | ({} if cells is None else {"cells": cells})
     mesh = make(kind, **{"seed": seed} | given)
     io.refuse_losses(mesh, target, written_as)
-    with together([target]) as (staged,):
-        _write(mesh, staged, target)
+    with together([target], overwrite=overwrite) as (staged,):
+        io.write(mesh, staged)
     return {s.name: s.size for s in mesh.sets.values()}
 
 
@@ -290,16 +291,6 @@ def _target(job: Job, mesh: Mesh) -> Format:
         if same.write is not None:
             return same
     return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
-
-
-def _write(
-    mesh: Mesh, staged: Path, final: Path, format: str | None = None, *, drop: bool = False
-) -> list[str]:
-    """Write to a staged path; errors speak of the final one."""
-    try:
-        return io.write(mesh, staged, format=format, drop=drop)
-    except MeshprepError as error:
-        raise MeshprepError(str(error).replace(str(staged), str(final))) from None
 
 
 def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:

@@ -48,7 +48,7 @@ def move(
     plan : Plan
     source, target : Path
         ``.npy``, ``.npz``, ``.h5``, ``.csv`` or a mesh, by the ending of the source. The target
-        is written as it stands: the caller stages it (:mod:`meshprep.io.outputs`).
+        is written as it stands: the caller stages it (:mod:`meshprep_runtime.atomic`).
     restoring : bool
         From the plan's order back to that of the mesh that it was made from.
     declared : mapping of array to ``SET`` or ``FROM->TO``

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from meshprep_runtime.atomic import together
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
-from ..io.outputs import check_targets, together
+from ..io.outputs import check_targets
 from . import move
 from .mover import Moved
 
@@ -48,7 +49,7 @@ def move_files(
     targets = [output or f.with_name(f"{f.stem}-{ending}{f.suffix}") for f in files]
     check_targets(targets, overwrite=overwrite, inputs=[plan, *files])
     made = Plan.load(plan)
-    with together(targets) as staged:
+    with together(targets, overwrite=overwrite) as staged:
         moved = [
             move(made, source, place, restoring=restoring, declared=declared)
             for source, place in zip(files, staged, strict=True)

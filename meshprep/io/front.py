@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from meshprep_runtime.atomic import together
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
 from . import meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
-from .outputs import check_targets, together
+from .outputs import check_targets
 from .paths import check_input, reason
 from .registry import Format, find
 
@@ -111,7 +112,7 @@ def write(
     with _named(path):
         lost = losses(mesh, target, **options)
     check_targets([path], overwrite=overwrite)
-    with _named(path), together([path]) as (staged,):
+    with _named(path), together([path], overwrite=overwrite) as (staged,):
         _write(target, mesh, staged, options)
         if check:
             _prove(target, mesh, staged, partial=bool(lost))

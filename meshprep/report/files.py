@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from meshprep_runtime.atomic import together
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
 from ..draw import draw_views
 from ..draw.paint import Painted, by_group
-from ..io.outputs import check_targets, together
+from ..io.outputs import check_targets
 from .compare import Comparison
 from .html import html_report
 from .placing import NamedMesh, block_values, mesh_of, read_meshes, scene_of
@@ -90,18 +91,15 @@ def write_files(
     if files.meshes:
         progress(0, total, "reading meshes")
     known = [*meshes, *_needed(read_meshes(files.meshes, comparison.plans), comparison.plans)]
-    with together(files.outputs) as staged:
+    with together(files.outputs, overwrite=files.overwrite) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
         for done, (target, path) in enumerate(paths.items(), start=1):
             progress(done, total, f"writing {target.name}")
-            try:
-                if target == files.html:
-                    page = html_report(comparison, known, title=title, best=best)
-                    path.write_text(page, encoding="utf-8")
-                else:
-                    _write(target, path, comparison, files, known)
-            except MeshprepError as error:
-                raise MeshprepError(str(error).replace(str(path), str(target))) from None
+            if target == files.html:
+                page = html_report(comparison, known, title=title, best=best)
+                path.write_text(page, encoding="utf-8")
+            else:
+                _write(target, path, comparison, files, known)
     return files.outputs
 
 
