@@ -109,8 +109,8 @@ def run_loop(plan: Plan) -> int:
     same = "the same result" if right else f"ANOTHER RESULT (largest difference {error:.1e})"
     prepared = sum(plan.metrics["seconds"].values())
     print(
-        f"\nReport: {REPORT}\nThe plan runs this loop {first / last:.1f} times as fast as the input "
-        f"order, with {same}; {prepared:.1f} s of preparation are repaid after "
+        f"\nReport: {REPORT}\nThe plan runs this loop {first / last:.1f} times as fast as the "
+        f"input order, with {same}; {prepared:.1f} s of preparation are repaid after "
         f"{prepared / (first - last):,.0f} calls."
     )
     return 0 if right else 1

@@ -18,6 +18,7 @@ from meshprep_runtime.tune import synthetic, tune
 from meshprep_runtime.tuned import Tuned, with_entry
 from meshprep_runtime.verify import refuse_wrong
 
+from .measured import check_figures
 from .occupancy import DEVICES
 from .ranking import rank
 from .recutting import with_loop, with_sizes
@@ -102,7 +103,8 @@ def tune_plan(
     Raises
     ------
     MeshprepError
-        For unknown names, a kernel that is missing, and loops that nothing can run.
+        For unknown names, a kernel that is missing, loops that nothing can run, and a plan whose
+        figures are not those of a plan.
     ProofError
         When the plan that came out is wrong, which is a fault of meshprep.
 
@@ -110,6 +112,7 @@ def tune_plan(
     -----
     Blocks that are best in no layout are left out of the plan again, so that it stays small.
     """
+    check_figures(plan, "the plan to tune")
     place = _place(device)
     own = plan[loop]
     widened, notes = _with_sizes(own, block_sizes, "gpu" if place is None else place.machine.kind)

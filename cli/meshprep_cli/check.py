@@ -38,6 +38,6 @@ def run(
         console.show_json(result.to_dict())
     else:
         for finding in result.findings:
-            console.show(f"wrong: {finding}")
-        console.show(result.verdict)
+            console.show(console.one_line(f"wrong: {finding}"))
+        console.show(console.one_line(result.verdict))
     return 1 if result.findings else 0

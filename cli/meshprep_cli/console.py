@@ -18,6 +18,24 @@ if TYPE_CHECKING:
 
 Report = Callable[[float, int, str], None]
 
+# Letters of a cell of a table, of a word of a message, and of a message.
+LONGEST_CELL, LONGEST_WORD, LONGEST_MESSAGE = 120, 300, 3000
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many letters: of longer text the middle is left out."""
+    if len(text) <= most:
+        return text
+    left = f"...({len(text):,} letters)..."
+    head = (most - len(left) + 1) // 2
+    return f"{text[:head]}{left}{text[len(text) - (most - len(left) - head) :]}"
+
+
+def one_line(text: str) -> str:
+    """A message as one line, long names shortened."""
+    line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
+    return shortened(line, LONGEST_MESSAGE)
+
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Report]:
@@ -57,7 +75,7 @@ def _bar() -> Iterator[Report]:
 def note(text: str, quiet: bool = False) -> None:
     """One line on stderr."""
     if not quiet:
-        typer.echo(f"meshprep: {text}", err=True)
+        typer.echo(f"meshprep: {one_line(text)}", err=True)
 
 
 def show(text: str) -> None:
@@ -82,9 +100,10 @@ def show_table(
 
     ``bold`` are (row, column) of the cells that stand out on a terminal.
     """
+    header, *rows = ([shortened(text, LONGEST_CELL) for text in r] for r in (header, *rows))
     width = [max(len(r[i]) for r in (header, *rows)) for i in range(len(header))]
     if title:
-        typer.echo(typer.style(title, bold=True))
+        typer.echo(typer.style(shortened(title, LONGEST_WORD), bold=True))
     for number, row in enumerate((header, *rows), start=-1):
         cells = [
             text.ljust(w) if left or j == 0 else text.rjust(w)
@@ -119,7 +138,7 @@ def show_comparison(
         show(comparison.to_csv().rstrip("\n"))
     else:
         show_tables(comparison.tables(full))
-        show("\n".join(comparison.lines(only)))
+        show("\n".join(map(one_line, comparison.lines(only))))
 
 
 @contextmanager

@@ -12,7 +12,20 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import apply, check, generate, info, loops, plan, reorder, report, restore, sweep, tune
+from . import (
+    apply,
+    check,
+    console,
+    generate,
+    info,
+    loops,
+    plan,
+    reorder,
+    report,
+    restore,
+    sweep,
+    tune,
+)
 from .output import own_stdout
 from .stopping import stoppable
 
@@ -97,7 +110,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"meshprep: error: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
+    print(f"meshprep: error: {console.one_line(text)}", file=sys.stderr)  # noqa: T201
     return code
 
 

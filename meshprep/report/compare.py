@@ -13,6 +13,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
+from ..measured import check_figures
 from ..options import check_choice
 from .beside import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .columns import Column, columns_of
@@ -181,11 +182,13 @@ def compare(
     MeshprepError
         Where no plan is named, and where times were measured of a loop that no plan has.
     PlanError
-        For a file that is no plan, or a damaged one.
+        For a file that is no plan, or a damaged one, or whose figures are not those of a plan.
     """
     if not paths:
         raise MeshprepError("name at least one plan to report on")
     plans = tuple(Plan.load(path) for path in paths)
+    for path, plan in zip(paths, plans, strict=True):
+        check_figures(plan, str(path))
     short = [Path(path).name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
     assumed = assumed or Assumed()

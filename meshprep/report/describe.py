@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.plan import LoopPlan, Plan
 
+from ..measured import check_figures
 from ..mesh import Dat, Mesh, Tag
 from .table import Table, figure
 
@@ -49,7 +50,9 @@ def describe(
 ) -> Description:
     """Read a mesh or a plan (``*.plan.h5``) and say what is in it."""
     if path.name.lower().endswith(".plan.h5") and input_format is None:
-        return Description({"file": str(path)} | _plan(Plan.load(path)))
+        plan = Plan.load(path)
+        check_figures(plan, str(path))
+        return Description({"file": str(path)} | _plan(plan))
     from .. import io
 
     mesh = io.read(path, format=input_format, dimension=dimension, sets=declared or None)

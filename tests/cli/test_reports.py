@@ -7,10 +7,12 @@ import os
 import re
 import shlex
 import signal
+from dataclasses import replace
 
 import pytest
 
 from meshprep_cli.main import main
+from meshprep_runtime import Plan
 
 
 @pytest.fixture
@@ -171,3 +173,71 @@ def test_what_changed_is_bold_on_a_terminal_alone(monkeypatch):
     rows = [("x", "1", "20"), ("y", "3", "3")]
     console.show_table("", ("", "a", "b"), rows, bold={(0, 2)})
     assert said[1:] == ["x  1  \x1b[1m20\x1b[0m", "y  3   3"]
+
+
+def changed(plan, **documents):
+    """The plan with other figures, sealed as it should be."""
+    loaded = Plan.load(plan)
+    kept = {name: getattr(loaded, name) for name in ("metrics", "about", "options")}
+    replace(loaded, **{**kept, **documents}).save(plan, overwrite=True)
+
+
+def variant(plan, **figures):
+    """The metrics of the plan with other figures after."""
+    found = json.loads(json.dumps(Plan.load(plan).metrics))
+    sides = found["loops"]["edges->cells"]["s64"]
+    sides["after"] |= figures
+    return {"metrics": found}
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        (lambda p: {"metrics": {"loops": [1]}}, "metrics/loops is no JSON object"),
+        (lambda p: {"metrics": {"loops": {"edges->cells": {}}}}, "does not match the variants"),
+        (lambda p: {"metrics": {"seconds": {"all": "x"}}}, "metrics/seconds/all is no number"),
+        (lambda p: {"metrics": {"seconds": {"all": float("nan")}}}, "metrics/seconds/all is nan"),
+        (lambda p: {"metrics": {"locality": {"set": "cells"}}}, "locality/method is missing"),
+        (lambda p: {"about": {"creator": ["x"]}}, "about/creator is no printable text"),
+        (lambda p: {"about": {"creator": "\x1b[2J"}}, "about/creator is no printable text"),
+        (lambda p: {"options": {"partition_options": 3}}, "partition_options is no JSON object"),
+        (lambda p: variant(p, reuse="2.5"), "s64/after/reuse is no number"),
+        (lambda p: variant(p, reuse=None), "a reuse factor on one side only"),
+        (lambda p: variant(p, loads=0), "s64/after/loads is 0"),
+        (lambda p: variant(p, thread_colours=7), "s64/after/thread_colours is no JSON object"),
+        (lambda p: variant(p, traffic={"aos": {"read": 1}}), "traffic/aos/written is missing"),
+    ],
+)
+@pytest.mark.parametrize("command", ["report", "info"])
+def test_figures_of_another_shape_are_no_fault_of_ours(cli, plan, documents, said, command):
+    changed(plan, **documents(plan))
+    code, out, err = cli(command, plan)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "the plan's figures are not those of a plan" in err
+    assert said in err
+
+
+def test_figures_of_older_and_newer_plans_are_shown(cli, plan):
+    found = variant(plan, something_new=[1, {"x": "y"}])
+    del found["metrics"]["loops"]["edges->cells"]["s64"]["after"]["traffic"]
+    del found["metrics"]["locality"]
+    changed(plan, **found)
+    code, out, _ = cli("report", plan)
+    assert (code, "reuse factor" in out, "sectors read" in out) == (0, True, True)
+    changed(plan, metrics={"another": "tool"}, about={}, options={})
+    assert cli("report", plan)[0] == 0
+    assert cli("info", plan)[0] == 0
+
+
+def test_long_names_are_shortened(cli, plan):
+    changed(plan, about={"creator": "x" * 5000})
+    code, out, _ = cli("info", plan)
+    assert code == 0
+    assert max(map(len, out.splitlines())) < 200
+    assert "xxx...(5,000 letters)...xxx" in out
+    assert "x" * 5000 in cli("info", plan, "--json")[1]
+    code, _, err = cli("report", plan, "--png", plan.with_suffix(".png"), "--loop", "y" * 5000)
+    assert code == 2
+    _, _, err = cli("report", plan, "--measured", f"{'y' * 5000}=1:2")
+    assert "yyy...(5,002 letters)...yyy" in err
+    assert len(err) < 600
