@@ -104,3 +104,33 @@ def shape_of(cell_type: str) -> Shape:
             f"use {', '.join(SHAPES)} and their high-order kin"
         )
     return SHAPES[name]
+
+
+def node_count(cell_type: str) -> int:
+    """Nodes of a cell of this type; 0 for Lagrange cells, which are of any order."""
+    shape = shape_of(cell_type)
+    digits = cell_type.removeprefix(shape.name)
+    if cell_type.startswith("VTK_LAGRANGE_"):
+        return 0
+    return int(digits) if digits else shape.n_corners
+
+
+def check_node_count(which: str, cell_type: str, found: int) -> None:
+    """Raise MeshprepError unless a cell of this type can have that many nodes.
+
+    Parameters
+    ----------
+    which : str
+        The cell in words: ``"cell 3 of set 'cells'"``; the message begins with it.
+    cell_type : str
+    found : int
+        Nodes that the file gives the cell.
+    """
+    wanted = node_count(cell_type)
+    least = wanted or shape_of(cell_type).n_corners
+    if found == least or (not wanted and found > least):
+        return
+    raise MeshprepError(
+        f"{which} is of type '{cell_type}', which has {'' if wanted else 'at least '}{least} nodes, "
+        f"but has {found} in the file: correct its type or its nodes"
+    )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..cells import shape_of
+from ..cells import check_node_count, shape_of
 from ..mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
 
 
@@ -109,7 +109,7 @@ def assemble(
     found += _label_dat("nodes", node_label)
     for cell_type, group in by_type.items():
         name = names[cell_type]
-        table = _merge_tables(cell_type, group)
+        table = _merge_tables(name, cell_type, group)
         sets.append(ElementSet(name, len(table), cell_type))
         maps.append(SetMap(f"{name}->nodes", name, "nodes", table))
         found += _label_dat(name, _merge_labels(group))
@@ -137,14 +137,13 @@ def _union(sets: Sequence[ElementSet]) -> list[ElementSet]:
     return [ElementSet("cells", sum(s.size for s in top), parts=tuple(s.name for s in top))]
 
 
-def _merge_tables(cell_type: str, group: Sequence[Block]) -> NDArray[Any]:
-    widths = {b.nodes.shape[1] for b in group}
-    corners = shape_of(cell_type).n_corners
-    if len(widths) > 1 or min(widths) < corners:
-        raise MeshprepError(
-            f"cells of type '{cell_type}' have {' and '.join(map(str, sorted(widths)))} nodes: "
-            f"one number for all, at least {corners}"
-        )
+def _merge_tables(name: str, cell_type: str, group: Sequence[Block]) -> NDArray[Any]:
+    start = 0
+    for b in group:
+        check_node_count(f"cell {start + 1} of set '{name}'", cell_type, b.nodes.shape[1])
+        start += len(b.nodes)
+    if len({b.nodes.shape[1] for b in group}) > 1:
+        raise MeshprepError(f"cells of type '{cell_type}' are of several orders: use one for all")
     return group[0].nodes if len(group) == 1 else np.concatenate([b.nodes for b in group])
 
 

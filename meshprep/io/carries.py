@@ -22,6 +22,7 @@ GROUP_ARRAYS: dict[str, str] = {
             "avsucd:material",
             "obj:group_ids",
             "exodus:block",
+            "abaqus:type",
         )
     },
 }
@@ -85,6 +86,8 @@ class Carries:
     tag : str or None
         The name of the one group number that a cell has, where there is only one, without a name
         of its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
+    other_tags : bool
+        Groups of another name become ``tag`` where there are none of that name.
     node_tag : str or None
         The same for nodes.
     tag_on : str
@@ -106,6 +109,7 @@ class Carries:
     cell_values: Values | None = None
     one_namespace: bool = False
     tag: str | None = None
+    other_tags: bool = True
     node_tag: str | None = None
     tag_on: str = "all"
     group_names: bool = False

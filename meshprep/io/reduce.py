@@ -215,6 +215,8 @@ def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
     tags = [t for t in job.mesh.tags if t.set in sets and (t.group_id.size or t.names)]
     names = list(dict.fromkeys(t.name for t in tags))
     chosen = [_choose(names, able)] if able and names else []
+    if not job.carries.other_tags:
+        chosen = [n for n in chosen if n == able]
     if able == "*":
         values = job.carries.node_values if sets == ["nodes"] else job.carries.cell_values
         chosen = [n for n in names if values and re.fullmatch(values.name, array_of_group(n))]

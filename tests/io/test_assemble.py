@@ -56,7 +56,9 @@ def test_group_lists_of_several_blocks_are_joined():
     [
         ([], "there are no cells"),
         ([Block("vertex", np.array([[0]]))], "there are no cells"),
-        ([Block("triangle", np.array([[0, 1]]))], "at least 3"),
+        ([Block("triangle", np.array([[0, 1]]))], "has 3 nodes, but has 2"),
+        ([Block("hexahedron", np.zeros((1, 20), int))], "has 8 nodes, but has 20 in the file"),
+        ([Block("VTK_LAGRANGE_WEDGE", np.zeros((1, 5), int))], "has at least 6 nodes, but has 5"),
         ([Block("polygon", np.array([[0, 1, 2]]))], "'polygon' are not supported"),
         ([Block("line", np.array([[0, 9]]))], "has index 9, but set 'nodes' has 9"),
     ],

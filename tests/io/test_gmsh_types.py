@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from meshio._common import num_nodes_per_cell
 
-from meshprep.cells import shape_of
-from meshprep.io.gmsh.types import DIMS, NAME_OF, NODES, NUMBER_OF, TO_FILE, TO_MEMORY, node_count
+from meshprep.cells import node_count, shape_of
+from meshprep.io.gmsh.types import DIMS, NAME_OF, NODES, NUMBER_OF, TO_FILE, TO_MEMORY
 
 
 def test_all_types_that_meshio_names():
@@ -17,7 +17,8 @@ def test_all_types_that_meshio_names():
     assert all(DIMS[i] == shape_of(name).dim for i, name in NAME_OF.items())
 
 
-@pytest.mark.parametrize("cell_type", sorted(TO_MEMORY))
+# meshio leaves the nodes of wedge18 in Gmsh's order, also where it writes VTK.
+@pytest.mark.parametrize("cell_type", sorted({*TO_MEMORY} - {"wedge18"}))
 def test_order_as_meshio_has_it(cell_type):
     row = np.arange(node_count(cell_type))[None]
     assert theirs._gmsh_to_meshio_order(cell_type, row)[0].tolist() == TO_MEMORY[cell_type]

@@ -104,10 +104,24 @@ def test_other_sections_are_carried_and_their_nodes_renumbered(tmp_path):
         io.write(mesh, tmp_path / "b.vtu")
 
 
-def test_what_is_not_read_is_told(tmp_path):
-    mesh = read(SQUARE + "SEND_RECV= 1\n1 3 0\n", tmp_path)
-    with pytest.raises(MeshprepError, match=r"cannot carry SEND_RECV \(not read\)"):
-        io.write(mesh, tmp_path / "b.su2")
+@pytest.mark.parametrize("tag", ["MARKERTAG= ", "MARKERTAG=", "MARKER_TAG =", "marker_tag=\t"])
+def test_markers_are_told_as_su2_tells_them(tag, tmp_path):
+    mesh = read(SQUARE.replace("MARKER_TAG= inlet", f"{tag}inlet"), tmp_path)
+    assert dict(mesh.tag("su2:tag", "line").names) == {1: "lower wall", 3: "inlet"}
+
+
+HALOS = "MARKER_TAG= SEND_RECEIVE\nMARKER_ELEMS= 2\n{}= -1\n1 0 0\n1 3 0\n"
+
+
+@pytest.mark.parametrize("keyword", ["SEND_TO", "SEND_RECV"])
+def test_files_that_are_split_already_are_refused(keyword, tmp_path):
+    text = SQUARE.replace("NMARK= 3", "NMARK= 4") + HALOS.format(keyword)
+    with pytest.raises(MeshprepError) as caught:
+        read(text, tmp_path)
+    assert "split for parallel runs" in str(caught.value)
+    assert "use the mesh without halos" in str(caught.value)
+    with pytest.raises(MeshprepError, match="split for parallel runs"):
+        read(SQUARE + f"{keyword}= 1\n1 3 0\n", tmp_path)
 
 
 def test_the_order_of_cells_and_points_is_that_of_the_mesh(tmp_path):
@@ -131,10 +145,20 @@ BAD = {
     "'-4' is no count": SQUARE.replace("NELEM= 4", "NELEM= -4"),
     "NELEM= 5, but 4 cells follow": SQUARE.replace("NELEM= 4", "NELEM= 5"),
     "NPOIN= 6, but 15 numbers": SQUARE.replace("NPOIN= 5   5", "NPOIN= 6"),
+    "NPOIN: point 2 has 4 numbers, the first 3": SQUARE.replace("1 0 1\n1 1 2", "1 0 1 1\n1 2"),
     "do not stand in the order": SQUARE.replace("1 0 1\n", "1 0 9\n"),
     "something there is no number": SQUARE.replace("0.5 0.5 4", "0.5 half 4"),
     "cell type 7 is unknown": SQUARE.replace("5 1 2 4 1", "7 1 2 4 1"),
-    "too few or many nodes": SQUARE.replace("5 0 1 4 0", "5 0 1 4 0 7 8"),
+    "NELEM: cell 1 is of type 'triangle', which has 3 nodes, but has 6": SQUARE.replace(
+        "5 0 1 4 0", "5 0 1 4 0 7 8"
+    ),
+    # The nodes that one cell lacks stand with another, so that the numbers together are right.
+    "NELEM: cell 2 is of type 'triangle', which has 3 nodes, but has 2": SQUARE.replace(
+        "5 1 2 4 1\n5 2 3 4 2", "5 1 2\n5 2 3 4 2 4 1"
+    ),
+    "MARKER_ELEMS: cell 1 is of type 'line', which has 2 nodes, but has 4": SQUARE.replace(
+        "3 0 1\n", "3 0 1 4 2\n"
+    ),
     "has index 99": SQUARE.replace("5 0 1 4 0", "5 0 1 99 0"),
     "has index -1": SQUARE.replace("5 0 1 4 0", "5 0 -1 4 0"),
     "have the same nodes": SQUARE.replace("5 1 2 4 1", "5 1 0 4 1"),

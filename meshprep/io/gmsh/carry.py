@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells import shape_of
+from ...cells import node_count, shape_of
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from .info import (
     ATTRIBUTES,
@@ -22,7 +22,7 @@ from .info import (
     source,
     target,
 )
-from .types import NUMBER_OF, node_count
+from .types import NUMBER_OF
 
 INT_LIMIT = 2**31 - 1
 NUMBER_LIMIT = 10**18 - 1

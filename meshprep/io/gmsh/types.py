@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells import SHAPES, shape_of
+from ...cells import SHAPES, node_count, shape_of
 
 # Gmsh's number of each type; where the name ends in a number, that is how many nodes it has.
 NUMBER_OF: dict[str, int] = {
@@ -26,13 +26,6 @@ NUMBER_OF: dict[str, int] = {
     **{f"wedge{(p + 1) ** 2 * (p + 2) // 2}": 101 + p for p in range(5, 10)},
 }
 NAME_OF: dict[int, str] = {number: name for name, number in NUMBER_OF.items()}
-
-
-def node_count(cell_type: str) -> int:
-    """Nodes of a cell of this type."""
-    shape = shape_of(cell_type)
-    digits = cell_type.removeprefix(shape.name)
-    return int(digits) if digits else shape.n_corners
 
 
 def _table(of: str) -> NDArray[np.int64]:
@@ -62,6 +55,8 @@ _VTK_HEXAHEDRON_FACES = (
     *((0, 3, 4, 7), (1, 2, 5, 6), (0, 1, 4, 5)),
     *((2, 3, 6, 7), (0, 1, 2, 3), (4, 5, 6, 7)),
 )
+_WEDGE_FACES = ((0, 1, 3, 4), (0, 2, 3, 5), (1, 2, 4, 5))
+_VTK_WEDGE_FACES = ((0, 1, 3, 4), (1, 2, 4, 5), (0, 2, 3, 5))
 
 
 def _order(shape: str, edges: tuple[tuple[int, ...], ...]) -> list[int]:
@@ -72,6 +67,7 @@ def _order(shape: str, edges: tuple[tuple[int, ...], ...]) -> list[int]:
 
 
 _HEXAHEDRON20 = _order("hexahedron", _HEXAHEDRON)
+_WEDGE15 = _order("wedge", _WEDGE)
 TO_MEMORY: dict[str, list[int]] = {
     "tetra10": _order("tetra", _TETRA),
     "hexahedron20": _HEXAHEDRON20,
@@ -80,7 +76,8 @@ TO_MEMORY: dict[str, list[int]] = {
         *(20 + _HEXAHEDRON_FACES.index(f) for f in _VTK_HEXAHEDRON_FACES),
         26,
     ],
-    "wedge15": _order("wedge", _WEDGE),
+    "wedge15": _WEDGE15,
+    "wedge18": [*_WEDGE15, *(15 + _WEDGE_FACES.index(f) for f in _VTK_WEDGE_FACES)],
     "pyramid13": _order("pyramid", _PYRAMID),
 }
 """Column ``TO_MEMORY[t][i]`` of Gmsh is column ``i`` in memory; other types stand as in Gmsh."""

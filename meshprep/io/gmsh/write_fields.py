@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...cells import node_count
 from ...mesh import Dat, ElementSet, Tag
 from .carry import TEXT_LIMIT, Places
 from .emit import Sink
 from .info import INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
-from .types import TO_FILE, node_count
+from .types import TO_FILE
 
 # Gmsh knows scalars, vectors and tensors; what lies between is filled up with zeros.
 COMPONENTS = (1, 3, 9)

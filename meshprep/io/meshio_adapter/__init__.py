@@ -76,11 +76,11 @@ def _write(entry: Entry, mesh: Mesh, path: Path, **options: Any) -> None:
     kept = _reduced(entry, mesh)
     with guarded(f"format '{entry.name}' could not be written"):
         meshio = load()
-        from .readers import OWN
+        from .readers import WRITERS
 
         made = convert(kept, entry.carries, meshio)
-        if entry.name in OWN:
-            OWN[entry.name].write(str(path), made, **options)
+        if entry.name in WRITERS:
+            WRITERS[entry.name](str(path), made, **options)
         else:
             meshio.write(str(path), made, file_format=entry.name, **options)
 

@@ -14,18 +14,23 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError
 
 from ..paths import check_input
+from .sizes import check_sizes
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
-# The most that the compression in HDF5 and netCDF files can gain.
-_MOST_PACKED = 1040
-# Datasets of this many bytes may be unwritten; so may the dimensions of netCDF, never read.
-_HARMLESS = 65536
+_HDF5 = ("cgns", "exodus", "h5m", "hmf", "med")
 
 
 def check_before(name: str, path: Path) -> list[str]:
-    """Run the check of a format, where there is one."""
+    """Run the checks of a format, where there are some."""
+    # Imported here, since most files need no HDF5.
+    if name in _HDF5:
+        from .hdf5_checks import CHECKS
+
+        return CHECKS[name](path)
     check = _CHECKS.get(name)
-    return check(path) if check else []
+    unread = check(path) if check else []
+    check_sizes(name, path)
+    return unread
 
 
 def _vtk(path: Path) -> list[str]:
@@ -35,7 +40,11 @@ def _vtk(path: Path) -> list[str]:
         size = math.prod(int(n) for n in found.groups())
         if size > len(data):
             raise MeshprepError(f"declares a grid of {size} points in {len(data)} bytes")
-    return []
+    if re.search(rb"^(?:\S+[ \t]+\d+[ \t]+\d+|SCALARS[ \t]+\S+)[ \t]+bit\b", data, re.M | re.I):
+        raise MeshprepError("holds values of type bit, which are not read: write them as int")
+    # Times and the like, which stand before the points.
+    before = re.search(rb"^DATASET[ \t]+\S+[ \t]*\r?\nFIELD\b", data, re.M | re.I)
+    return ["fields of the whole mesh"] if before else []
 
 
 def _xdmf(path: Path) -> list[str]:
@@ -48,36 +57,10 @@ def _xdmf(path: Path) -> list[str]:
             check_input(beside)
         except MeshprepError as error:
             raise MeshprepError(f"its data file {name} {error}") from None
-        _hdf5(beside)
+        from .hdf5_checks import check_hdf5
+
+        check_hdf5(beside)
     return []
-
-
-def _hdf5(path: Path) -> list[str]:
-    """Refuse datasets that are larger than what is stored of them can give."""
-    import h5py
-
-    size = path.stat().st_size
-
-    def check(name: str, item: object) -> None:
-        count = int(item.attrs["NBR"]) if "NBR" in item.attrs else 0  # type: ignore[attr-defined]
-        if count > size:
-            raise MeshprepError(f"'{name}' declares {count} entries in a file of {size} bytes")
-        if isinstance(item, h5py.Dataset):
-            if item.is_virtual or item.external:
-                raise MeshprepError(f"the values of '{name}' are in other files: put them into one")
-            unwritten = item.nbytes <= _HARMLESS or "_Netcdf4Dimid" in item.attrs
-            if item.nbytes > _MOST_PACKED * item.id.get_storage_size() and not unwritten:
-                raise MeshprepError(f"'{name}' declares {item.nbytes} bytes that are not there")
-
-    with h5py.File(path, "r") as file:
-        file.visititems(check)
-    return []
-
-
-def _exodus(path: Path) -> list[str]:
-    import h5py
-
-    return _hdf5(path) if h5py.is_hdf5(path) else []
 
 
 def _ply(path: Path) -> list[str]:
@@ -90,6 +73,9 @@ def _ply(path: Path) -> list[str]:
                 f"declares {int(count)} times '{kind.decode()}' in {size} bytes: "
                 "the file is truncated or damaged"
             )
+    faces = header.partition(b"element face")[2]
+    if b"format binary" in header and len(re.findall(rb"^property", faces, re.M)) > 1:
+        raise MeshprepError("its faces have values, which binary files mix with nodes: use text")
     return []
 
 
@@ -124,13 +110,26 @@ def _abaqus(path: Path) -> list[str]:
 
 
 def _nastran(path: Path) -> list[str]:
-    data = path.read_bytes()
-    cards = re.findall(rb"^([A-Z][A-Z0-9]*)\*?(?=[ ,\t]|$)", data.partition(b"BEGIN BULK")[2], re.M)
-    return sorted({c.decode() for c in cards} - NASTRAN_READ)
+    bulk = path.read_bytes().partition(b"BEGIN BULK")[2]
+    found = re.findall(rb"^([A-Z][A-Z0-9]*\*?)(?=[ ,\t]|$)", bulk, re.M)
+    cards = {c.decode() for c in found}
+    large = sorted(c for c in cards if c.endswith("*") and c[:-1] in NASTRAN_READ - {"GRID"})
+    if large:
+        raise MeshprepError(f"has {large[0]} in large fields, which is not read: use small ones")
+    return sorted(cards - NASTRAN_READ - {"GRID*"})
 
 
 def _permas(path: Path) -> list[str]:
-    words = re.findall(rb"^\$(\w+)", path.read_bytes(), re.M)
+    from meshio.permas._permas import permas_to_meshio_type
+
+    data = path.read_bytes()
+    for word in re.findall(rb"^\$ELEMENT[ \t]+TYPE[ \t]*=[ \t]*(\w+)", data, re.M | re.I):
+        if permas_to_meshio_type.get(word.decode(), "")[-1:].isdecimal():
+            raise MeshprepError(
+                f"holds elements of type {word.decode()}, the order of whose nodes is not known "
+                "here: use elements of first order"
+            )
+    words = re.findall(rb"^\$(\w+)", data, re.M)
     return sorted({w.decode().upper() for w in words} & {"NSET", "ESET"})
 
 
@@ -166,11 +165,6 @@ def _tetgen(path: Path) -> list[str]:
 _CHECKS: dict[str, Callable[[Path], list[str]]] = {
     "vtk": _vtk,
     "xdmf": _xdmf,
-    "med": _hdf5,
-    "h5m": _hdf5,
-    "hmf": _hdf5,
-    "cgns": _hdf5,
-    "exodus": _exodus,
     "ply": _ply,
     "dolfin-xml": _dolfin,
     "medit": _medit,

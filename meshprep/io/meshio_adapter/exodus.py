@@ -1,7 +1,7 @@
-"""Reading Exodus II files with netCDF4.
+"""Reading Exodus II files with netCDF4; :mod:`exodus_write` writes them.
 
-meshio leaves out the numbers and names of blocks, node sets without names and side sets, and it
-gives values that only some blocks have to other blocks; so only writing is left to it.
+meshio leaves out the numbers and names of blocks, node sets without names and side sets, gives
+values that only some blocks have to other blocks, and takes nodes of second order for VTK's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 BLOCK = "exodus:block"
+# The name of a node set that has a number alone.
+NODE_SET = re.compile(r"node set ([1-9]\d*)")
+# Column ``i`` of a file is column ``TO_FILE[t][i]`` in memory, which has VTK's order.
+TO_FILE: dict[str, list[int]] = {
+    "wedge15": [*range(9), 12, 13, 14, 9, 10, 11],
+    "hexahedron20": [*range(12), *range(16, 20), *range(12, 16)],
+    "hexahedron27": [*range(12), *range(16, 20), *range(12, 16), 26, 24, 25, 20, 21, 22, 23],
+}
 
 
 def read(path: str) -> Any:
@@ -31,18 +39,23 @@ def read(path: str) -> Any:
         file.set_auto_mask(False)
         _check_sizes(file, Path(path).stat().st_size)
         keys = sorted((k for k in file.variables if re.fullmatch(r"connect\d+", k)), key=_index)
-        cells = [_block(file[k]) for k in keys]
         blocks = [_index(k) for k in keys]
+        ids = _ids(file, "eb_prop1", blocks)
+        cells = [_block(file[k], number) for k, number in zip(keys, ids, strict=True)]
+        sets = _node_sets(file)
         mesh = meshio.Mesh(
             _points(file),
             cells,
             point_data=_node_values(file),
-            cell_data=_cell_values(file, blocks, [len(c[1]) for c in cells]),
-            point_sets=_node_sets(file),
+            cell_data=_cell_values(file, blocks, ids, [len(c[1]) for c in cells]),
+            point_sets={name: nodes for name, (_, nodes) in sets.items()},
         )
+        mesh.set_numbers = {name: number for name, (number, _) in sets.items()}
         mesh.left_out = _left_out(file)
-        mesh.group_names = {BLOCK: _block_names(file, blocks)}
-        if _says_nothing(mesh, _ids(file, "eb_prop1", len(blocks))):
+        names = _names(file, "eb_names")
+        named = {i: names[b - 1] for i, b in zip(ids, blocks, strict=True) if b <= len(names)}
+        mesh.group_names = {BLOCK: {i: name for i, name in named.items() if name}}
+        if _says_nothing(mesh, ids):
             del mesh.cell_data[BLOCK]
     return mesh
 
@@ -77,10 +90,11 @@ def _points(file: Any) -> NDArray[np.float64]:
     return np.column_stack([file[f"coord{axis}"][:] for axis in "xyz"[:dim]]).astype(np.float64)
 
 
-def _block(variable: Any) -> tuple[str, NDArray]:
+def _block(variable: Any, number: int) -> tuple[str, NDArray]:
     nodes = np.asarray(variable[:]) - 1
-    kind = re.sub(r"\d+$", "", str(variable.elem_type).upper())
-    return _type(kind, nodes.shape[1]), nodes
+    cell_type = _type(str(variable.elem_type).upper(), nodes.shape[1], number)
+    back = np.argsort(TO_FILE.get(cell_type, range(nodes.shape[1])))
+    return cell_type, nodes[:, back]
 
 
 # Names of shapes, without the number of nodes that some files append.
@@ -102,13 +116,20 @@ _HIGHER = (
 )
 
 
-def _type(kind: str, nodes: int) -> str:
+def _type(name: str, nodes: int, block: int) -> str:
+    kind, digits = re.fullmatch(r"(.*?)(\d*)", name).groups()  # type: ignore[union-attr]
     shape = _SHAPES.get(kind, "")
+    if digits and shape and int(digits) != nodes:
+        raise MeshprepError(
+            f"the elements of block {block} are of type {name}, but have {nodes} nodes in the "
+            "file: correct their type or their nodes"
+        )
     if _LINEAR.get(shape) == nodes:
         return shape
     if f"{shape}{nodes}" not in _HIGHER:
         raise MeshprepError(
-            f"holds elements of type {kind} with {nodes} nodes, which are not supported"
+            f"the elements of block {block} are of type {name} with {nodes} nodes, which is not "
+            "supported: use other elements"
         )
     return f"{shape}{nodes}"
 
@@ -131,10 +152,9 @@ def _node_values(file: Any) -> dict[str, NDArray]:
 
 
 def _cell_values(
-    file: Any, blocks: Sequence[int], sizes: Sequence[int]
+    file: Any, blocks: Sequence[int], ids: Sequence[int], sizes: Sequence[int]
 ) -> dict[str, list[NDArray]]:
     """Numbers of the blocks, and values with NaN where a block has none."""
-    ids = _ids(file, "eb_prop1", len(blocks))
     out = {BLOCK: [np.full(n, ids[i]) for i, n in enumerate(sizes)]}
     for i, name in enumerate(_names(file, "name_elem_var"), 1):
         keys = [f"vals_elem_var{i}eb{b}" for b in blocks]
@@ -146,25 +166,23 @@ def _cell_values(
     return out
 
 
-def _ids(file: Any, key: str, count: int) -> list[int]:
-    """The numbers of blocks or sets; from 1 where the file gives none, or twice the same."""
+def _ids(file: Any, key: str, places: Sequence[int]) -> list[int]:
+    """The numbers of these blocks or sets; from 1 where the file gives none, or twice the same."""
     given = [int(i) for i in file[key][:]] if key in file.variables else []
-    right = len(given) == count and len(set(given)) == count and all(i > 0 for i in given)
-    return given if right else list(range(1, count + 1))
+    right = len(given) >= max(places, default=0) and len(set(given)) == len(given)
+    chosen = [given[p - 1] for p in places] if right else []
+    return chosen if right and all(i > 0 for i in chosen) else list(range(1, len(places) + 1))
 
 
-def _block_names(file: Any, blocks: Sequence[int]) -> dict[int, str]:
-    ids, names = _ids(file, "eb_prop1", len(blocks)), _names(file, "eb_names")
-    return {i: n for i, n in zip(ids, names, strict=False) if n}
-
-
-def _node_sets(file: Any) -> dict[str, NDArray]:
-    keys = sorted((k for k in file.variables if re.fullmatch(r"node_ns\d+", k)), key=_index)
-    names, ids = _names(file, "ns_names"), _ids(file, "ns_prop1", len(keys))
-    out = {}
-    for i, key in enumerate(keys):
-        name = names[i] if i < len(names) and names[i] else f"node set {ids[i]}"
-        out[name] = np.asarray(file[key][:]).astype(np.int64) - 1
+def _node_sets(file: Any) -> dict[str, tuple[int, NDArray]]:
+    """Number and nodes of each node set by its name."""
+    places = sorted(_index(k) for k in file.variables if re.fullmatch(r"node_ns\d+", k))
+    names, ids = _names(file, "ns_names"), _ids(file, "ns_prop1", places)
+    out: dict[str, tuple[int, NDArray]] = {}
+    for place, number in zip(places, ids, strict=True):
+        name = names[place - 1] if place <= len(names) else ""
+        name = f"node set {number}" if not name or name in out else name
+        out[name] = number, np.asarray(file[f"node_ns{place}"][:]).astype(np.int64) - 1
     return out
 
 
@@ -176,4 +194,5 @@ def _left_out(file: Any) -> list[str]:
     sides = sum(bool(re.fullmatch(r"elem_ss\d+", k)) for k in file.variables)
     if sides:
         out.append(f"{sides} side sets")
-    return out
+    others = {"attrib": "attributes of elements", "vals_glo_var": "global values"}
+    return out + [text for key, text in others.items() if any(key in k for k in file.variables)]

@@ -24,6 +24,8 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 
+from ...cells import node_count, shape_of
+
 # Reads at the end of a file before a reader is taken to be in an endless loop.
 _PATIENCE = 1000
 _findings: ContextVar[list[str] | None] = ContextVar("meshio_findings", default=None)
@@ -102,12 +104,18 @@ def opened(path: Path, mode: str) -> Iterator[Any]:
 def load() -> ModuleType:
     """Import meshio and give its modules the bounded NumPy and the collecting warnings.
 
-    Outside of :func:`guarded` both behave as before, except that a read past the end of a file
-    raises where it gave a short array.
+    Outside of :func:`guarded` meshio behaves as before, except that a read past the end of a file
+    raises where it gave a short array, and that it knows more types of cells and numbers.
     """
     import meshio
 
-    meshio._mesh.topological_dimension.update(_FORGOTTEN)
+    from . import vtk, xdmf
+
+    for cell_type in _FORGOTTEN:
+        meshio._mesh.topological_dimension[cell_type] = shape_of(cell_type).dim
+        meshio._common.num_nodes_per_cell[cell_type] = node_count(cell_type)
+    for module in (vtk, xdmf):
+        module.mend(lambda: _findings.get() is not None)
     bounded = _BoundedNumpy("numpy")
     for name, module in list(sys.modules.items()):
         if not name.startswith("meshio."):
@@ -121,8 +129,8 @@ def load() -> ModuleType:
     return meshio
 
 
-# Types that meshio reads and writes, but cannot make a block of.
-_FORGOTTEN = {"triangle7": 2, "pyramid13": 3, "wedge12": 3, "wedge15": 3, "hexahedron24": 3}
+# Types that meshio has in its tables of some formats, but cannot make a block of.
+_FORGOTTEN = ("triangle7", "pyramid13", "wedge12", "wedge15", "hexahedron24")
 _FROMFILE = {"medit", "off", "stl", "tetgen", "ugrid", "vtk", "xdmf"}
 
 

@@ -60,8 +60,8 @@ def _completed(mesh: Mesh, tags: Sequence[Tag], lists: Sequence[IndexList]) -> M
 
 
 def _own_names(tag: Tag) -> Tag:
-    """MED lists the names of all cells together: leave those of groups that this set has."""
-    if tag.name != "cell_tags":
+    """Some formats list the names of all cells together: leave those of groups this set has."""
+    if tag.name not in ("cell_tags", "exodus:block", "abaqus:type"):
         return tag
     have = set(tag.group_id.tolist())
     return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
@@ -74,9 +74,25 @@ def _block(source: Any, k: int) -> Block:
             f"holds cells of type '{block.type}', which are not supported: "
             "split them into triangles, tetrahedra or the like"
         )
+    nodes = np.asarray(block.data)
+    if nodes.ndim != 2:
+        raise MeshprepError(
+            f"gives cells of type '{block.type}' as numbers of shape {nodes.shape}: "
+            "write a row a cell"
+        )
     tags, data = {}, {}
     for name, blocks in source.cell_data.items():
+        if len(blocks) != len(source.cells):
+            raise MeshprepError(f"values '{name}' do not fit the blocks of cells")
+        if blocks[k] is None:
+            # MED gives values on some types of cells alone.
+            continue
         values = _plain(blocks[k])
+        if values.shape[:1] != nodes.shape[:1]:
+            raise MeshprepError(
+                f"values '{name}' are of shape {values.shape} on {len(nodes)} cells of type "
+                f"'{block.type}': the file is damaged"
+            )
         group = group_of_array(name)
         if group is not None and _is_group(values):
             ids = _ids(values, name)
@@ -86,7 +102,7 @@ def _block(source: Any, k: int) -> Block:
             data[name] = values
         else:
             data[f"data:{name}"] = values
-    return Block(_ALIAS.get(block.type, block.type), np.asarray(block.data), tags=tags, data=data)
+    return Block(_ALIAS.get(block.type, block.type), nodes, tags=tags, data=data)
 
 
 def _plain(values: Any) -> NDArray:
@@ -173,12 +189,14 @@ def _unplaced(source: Any) -> list[str]:
 
 
 def _point_sets(source: Any) -> list[IndexList]:
-    attrs = {"kind": "point_set"}
-    return [
-        IndexList(name, "nodes", np.asarray(index).reshape(-1).astype(np.int64), attrs)
-        for name, index in source.point_sets.items()
-        if len(index)
-    ]
+    numbers = getattr(source, "set_numbers", {})
+    out = []
+    for name, index in source.point_sets.items():
+        attrs = {"kind": "point_set"}
+        attrs |= {"number": numbers[name]} if name in numbers else {}
+        nodes = np.asarray(index).reshape(-1).astype(np.int64)
+        out += [IndexList(name, "nodes", nodes, attrs)] if nodes.size else []
+    return out
 
 
 def _cell_sets(source: Any, places: Sequence[Place]) -> list[IndexList]:

@@ -12,23 +12,28 @@ import numpy as np
 from ...cells import shape_of
 from ...mesh import IndexList, Mesh, Tag
 from ..reduce import with_tags
-from .exodus import BLOCK
+from .exodus_write import blocks
 
 # Names of groups that a format can write and read back; MED's are 80 bytes in a path of HDF5.
 _GROUP_NAMES = {
     "med": re.compile(r"[\x20-\x2e\x30-\x7e]{1,80}(?<! )"),
     "netgen": re.compile(r"(?!cd\d_)[\x21-\x22\x24-\x7e][\x21-\x7e]*"),
+    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
 }
 _LIST_NAMES = {
     "abaqus": re.compile(r"[\x21-\x7e]+"),
-    "exodus": re.compile(r"[\x21-\x7e]{1,32}"),
+    "exodus": re.compile(r"(?! )[\x20-\x7e]{1,32}(?<! )"),
 }
+
+
+# Formats that keep the names of groups that have cells.
+_USED_ALONE = ("med", "exodus")
 
 
 def own_losses(name: str, mesh: Mesh) -> list[str]:
     """What this format loses of a mesh that its capabilities let through."""
-    lost = _lost_blocks(mesh) if name == "exodus" else []
-    lost += _lost_unused(mesh) if name == "med" else []
+    lost = blocks(mesh)[1] if name == "exodus" else []
+    lost += _lost_unused(mesh) if name in _USED_ALONE else []
     lost += [f"the name '{group}' of a group" for group in sorted(_bad_group_names(name, mesh))]
     return lost + [f"the list '{i.name}' of '{i.set}'" for i in _bad_lists(name, mesh)]
 
@@ -36,8 +41,8 @@ def own_losses(name: str, mesh: Mesh) -> list[str]:
 def normal(name: str, mesh: Mesh) -> Mesh:
     """The mesh without what :func:`own_losses` tells of."""
     if name == "exodus":
-        mesh = with_tags(mesh, [t for t in mesh.tags if t.set == "nodes"])
-    if name == "med":
+        mesh = with_tags(mesh, [*(t for t in mesh.tags if t.set == "nodes"), *blocks(mesh)[0]])
+    if name in _USED_ALONE:
         mesh = with_tags(mesh, [_with_used_names(t) for t in mesh.tags])
     bad_names = _bad_group_names(name, mesh)
     bad_lists = {id(i) for i in _bad_lists(name, mesh)}
@@ -53,24 +58,7 @@ def normal(name: str, mesh: Mesh) -> Mesh:
     )
 
 
-def _blocks(mesh: Mesh) -> list[Tag]:
-    """A block a set, numbered in their order, which reading takes as no groups at all."""
-    return [
-        Tag.from_ids(BLOCK, s.name, np.full(s.size, i)) for i, s in enumerate(mesh.cell_sets, 1)
-    ]
-
-
-def _lost_blocks(mesh: Mesh) -> list[str]:
-    return [
-        f"the blocks '{t.name}' of '{t.set}': the file gets one block a type of cell"
-        for t in _blocks(mesh)
-        if (own := mesh.tag(BLOCK, t.set)) is not None
-        and not np.array_equal(own.first_ids(), t.first_ids())
-    ]
-
-
 def _with_used_names(tag: Tag) -> Tag:
-    """MED keeps the names of groups that have cells."""
     have = set(tag.group_id.tolist())
     named = {i: n for i, n in tag.names.items() if i in have}
     return tag if tag.set == "nodes" else replace(tag, names=named)
@@ -114,20 +102,22 @@ def _number_in_dimension(mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
 
 _BY_FAMILY: dict[str, Callable[[Mesh, Tag, int], tuple[int, ...]]] = {
     "med": _number,
+    "exodus": _number,
     "netgen": _number_in_dimension,
 }
 
 
 def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:
-    """Lists with names that do not fit, and sets that span several types or have two of a name."""
+    """Lists with names that do not fit, that two lists of a set have, or that have two forms."""
     pattern = _LIST_NAMES.get(name)
-    times = Counter((i.name.upper(), i.set == "nodes") for i in mesh.lists)
+    times = Counter((i.name.upper(), i.set) for i in mesh.lists)
+    forms: dict[tuple[str, bool], set[str]] = {}
     for i in mesh.lists:
-        fits = pattern is None or (pattern.fullmatch(i.name) and "," not in i.name)
-        if (
-            not fits
-            or "=" in i.name
-            or times[i.name.upper(), i.set == "nodes"] > 1
-            or not i.index.size
-        ):
+        forms.setdefault((i.name.upper(), i.set == "nodes"), set()).add(i.name)
+    for i in mesh.lists:
+        fits = pattern is None or (pattern.fullmatch(i.name) and not set(",=") & set(i.name))
+        alone = times[i.name.upper(), i.set] == 1
+        if not fits or not alone or not i.index.size:
+            yield i
+        elif len(forms[i.name.upper(), i.set == "nodes"]) > 1:
             yield i

@@ -35,6 +35,9 @@ def convert(mesh: Mesh, carries: Carries, module: Any) -> Any:
         cell_sets=_cell_sets(mesh, names),
     )
     _add_names(mesh, made)
+    # What meshio has no place for, for writers of our own.
+    made.group_names = {t.name: dict(t.names) for t in mesh.tags if t.names}
+    made.set_numbers = {i.name: i.attrs["number"] for i in mesh.lists if "number" in i.attrs}
     return made
 
 

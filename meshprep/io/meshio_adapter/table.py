@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..carries import Carries, Values
+from .exodus_write import CELL_TYPES as EXODUS_TYPES
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
 _FLAT = ("line", "triangle", "quad")
@@ -25,13 +26,21 @@ _VTK = (
     *(f"VTK_LAGRANGE_{s}" for s in ("CURVE", "TRIANGLE", "QUADRILATERAL", "TETRAHEDRON")),
     *(f"VTK_LAGRANGE_{s}" for s in ("HEXAHEDRON", "WEDGE", "PYRAMID")),
 )
-_WORD = r"[\x21-\x7e]+"
 _SIMPLE = r"[A-Za-z_][\w:.-]*"
 _XDMF_CAST = (
     *((name, "int64") for name in ("int8", "int16", "uint8", "uint16")),
     ("float32", "float64"),
 )
-_XDMF_VALUES = Values(cast=_XDMF_CAST)
+# The types of whole numbers that both VTK and meshio read.
+_VTK_CAST = (
+    *((name, "int64") for name in ("int8", "int16", "int32")),
+    *((name, "uint64") for name in ("uint8", "uint16", "uint32")),
+)
+_VTK_VALUES = Values(widths=(1, 3, 4, 6, 9), cast=_VTK_CAST)
+_EXODUS_VALUES = Values(
+    kinds="f", widths=(1,), name=r"[\x21-\x7e]{1,32}", cast=(("float32", "float64"),)
+)
+_XDMF_VALUES = Values(widths=(1, 2, 3, 6, 9), cast=_XDMF_CAST)
 _TECPLOT_VALUES = Values(
     kinds="f", widths=(1,), name=rf"(?![xyzXYZ]$){_SIMPLE}", cast=(("float32", "float64"),)
 )
@@ -128,8 +137,8 @@ ENTRIES: tuple[Entry, ...] = (
         (".vtk",),
         Carries(
             _VTK,
-            node_values=Values(widths=(1, 3, 4, 6, 9), name=_WORD),
-            cell_values=Values(widths=(1, 3, 4, 6, 9), name=_WORD),
+            node_values=_VTK_VALUES,
+            cell_values=_VTK_VALUES,
             tag="*",
             node_tag="*",
         ),
@@ -158,12 +167,11 @@ ENTRIES: tuple[Entry, ...] = (
         "exodus",
         (".e", ".exo", ".ex2"),
         Carries(
-            (
-                *("vertex", "line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9"),
-                *(*_SOLID, "tetra10", "hexahedron20", "hexahedron27"),
-            ),
-            node_values=Values(kinds="f", widths=(1,), name=r"[\x21-\x7e]{1,32}"),
+            EXODUS_TYPES,
+            node_values=_EXODUS_VALUES,
+            cell_values=_EXODUS_VALUES,
             tag="exodus:block",
+            group_names=True,
             lists=("point_set",),
             plane=True,
         ),
@@ -176,6 +184,9 @@ ENTRIES: tuple[Entry, ...] = (
                 *("line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9", "tetra"),
                 *("tetra10", "wedge", "wedge15", "hexahedron", "hexahedron20"),
             ),
+            tag="abaqus:type",
+            other_tags=False,
+            group_names=True,
             lists=("point_set", "cell_set"),
             plane=True,
         ),

@@ -1,16 +1,24 @@
-"""XDMF with its numbers as text: our own kernels read and write them, meshio does the rest."""
+"""XDMF with its numbers as text: our own kernels read and write them, meshio does the rest.
+
+But for cells of several types, where meshio takes the number of nodes of a point for its node.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import meshio
 import numpy as np
-from meshio.xdmf.common import xdmf_to_numpy_type
+from meshio.xdmf import main
+from meshio.xdmf.common import xdmf_idx_to_meshio_type, xdmf_to_numpy_type
 from meshio.xdmf.main import XdmfReader, XdmfWriter
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
+
+from ...cells import check_node_count, node_count
 from ..gmsh.tokens import (
     ASCII,
     DOUBLE_ROOM,
@@ -33,6 +41,35 @@ def read(path: str) -> meshio.Mesh:
 def write(path: str, mesh: meshio.Mesh, **options: Any) -> None:
     """Write an XDMF file as meshio does, numbers in as few digits as say them exactly."""
     _Writer(path, mesh, **options)
+
+
+def mend(active: Callable[[], bool]) -> None:
+    """Let meshio take apart cells of several types as XDMF has them while ``active``."""
+    original = main.translate_mixed_cells
+    main.translate_mixed_cells = lambda data: (_mixed if active() else original)(data)
+
+
+def _mixed(data: NDArray) -> list[meshio.CellBlock]:
+    """Blocks from (type, nodes) one after the other; points and lines say how many they have."""
+    words, at = data.reshape(-1).tolist(), 0
+    blocks: list[tuple[str, list[list[int]]]] = []
+    cells = 0
+    while at < len(words):
+        cells += 1
+        cell_type = xdmf_idx_to_meshio_type.get(words[at])
+        if cell_type is None:
+            raise MeshprepError(f"cell {cells} is of XDMF's type {words[at]}, which is not known")
+        at += 1
+        if cell_type in ("vertex", "line"):
+            check_node_count(f"cell {cells}", cell_type, words[at] if at < len(words) else 0)
+            at += 1
+        nodes = words[at : at + node_count(cell_type)]
+        check_node_count(f"cell {cells}", cell_type, len(nodes))
+        at += len(nodes)
+        if not blocks or blocks[-1][0] != cell_type:
+            blocks.append((cell_type, []))
+        blocks[-1][1].append(nodes)
+    return [meshio.CellBlock(cell_type, np.array(rows)) for cell_type, rows in blocks]
 
 
 class _Reader(XdmfReader):

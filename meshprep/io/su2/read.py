@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ...cells import check_node_count, node_count
 from ...mesh import IndexList, Mesh
 from ..assemble import Block, assemble
 from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
-_N_NODES = {3: 2, 5: 3, 9: 4, 10: 4, 12: 8, 13: 6, 14: 5}
 _TYPE = {number: name for name, number in VTK_NUMBER.items()}
 _KEYWORD = re.compile(rb"[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\r\n]*)")
 _KNOWN = {"NDIME", "NPOIN", "NELEM", "NMARK", "MARKER_TAG", "MARKER_ELEMS", "NZONE", "IZONE"}
+# SU2 goes by the places of these words, so that they come without a line, too.
+_SAME = {"MARKERTAG": "MARKER_TAG", "MARKERELEMS": "MARKER_ELEMS"}
+# Halos: which nodes are sent to another part of the mesh.
+_HALO = ("SEND_RECEIVE", "SEND_RECV", "SEND_TO")
 _DAMAGED = "the file is truncated or damaged"
 
 
@@ -46,6 +50,7 @@ def read(path: Path) -> Mesh:
         On several zones, counts that the file does not hold, unknown cell types and bad numbers.
     """
     sections = list(_sections(path.read_bytes()))
+    _refuse_halos(sections)
     zones = _value(sections, "NZONE", default=1)
     if zones > 1:
         raise MeshprepError(f"has {zones} zones: write one file a zone")
@@ -61,24 +66,29 @@ def read(path: Path) -> Mesh:
     return assemble(points, blocks, tag_names=tag_names, lists=lists, extras=extras)[0]
 
 
+def _refuse_halos(sections: Sequence[_Section]) -> None:
+    for s in sections:
+        if s.keyword in _HALO or (s.keyword == "MARKER_TAG" and s.value.upper() in _HALO):
+            raise MeshprepError(
+                f"{s.keyword}= {s.value}: files that are split for parallel runs already, or hold "
+                "the halos of periodic boundaries, are not supported: use the mesh without halos"
+            )
+
+
 def _others(sections: Sequence[_Section]) -> tuple[dict[str, Any], list[IndexList]]:
-    """What is not the mesh: as text where it names no nodes, as lists of nodes, or unread."""
+    """What is not the mesh: as text where it names no nodes, else as lists of nodes."""
     text: list[str] = []
     lists: list[IndexList] = []
-    unread = []
     for s in sections:
         if s.keyword in _KNOWN:
             continue
         if s.keyword == SURFACE_POINTS and s.value != "0":
             lists.append(_surface_points(s, len(lists) + 1))
             text.append(SURFACE_POINTS)
-        elif s.keyword == "SEND_RECV":
-            unread.append(s.keyword)
         else:
             body = s.body.decode("utf-8", "replace").rstrip()
             text.append(f"{s.keyword}= {s.value}{body}\n")
-    extras = {"unread": tuple(unread), SECTIONS: tuple(text)}
-    return {key: value for key, value in extras.items() if value}, lists
+    return ({SECTIONS: tuple(text)} if text else {}), lists
 
 
 def _surface_points(section: _Section, number: int) -> IndexList:
@@ -103,8 +113,9 @@ def _sections(data: bytes) -> Iterator[_Section]:
         raise MeshprepError("not a readable SU2 file: it has no lines KEYWORD= VALUE")
     ends = [m.start() for m in found[1:]] + [len(data)]
     for match, end in zip(found, ends, strict=True):
+        keyword = match[1].decode().upper()
         value = match[2].decode("utf-8", "replace").strip()
-        yield _Section(match[1].decode().upper(), value, data[match.end() : end])
+        yield _Section(_SAME.get(keyword, keyword), value, data[match.end() : end])
 
 
 def _keywords(data: bytes) -> Iterator[re.Match[bytes]]:
@@ -164,6 +175,11 @@ def _columns(section: _Section, size: int, count: int) -> int:
 def _read_points(section: _Section, dim: int) -> NDArray[np.float64]:
     values = _numbers(section, np.float64)
     count = _count(section)
+    words = _words_of_lines(section.body)
+    for row in np.flatnonzero(words != words[:1])[:1]:
+        raise MeshprepError(
+            f"NPOIN: point {row + 1} has {words[row]} numbers, the first {words[0]}: {_DAMAGED}"
+        )
     table = values.reshape(count, _columns(section, values.size, count))
     if not dim <= table.shape[1] <= dim + 2:
         raise MeshprepError(f"NPOIN: rows have {table.shape[1]} numbers for {dim} coordinates")
@@ -173,47 +189,40 @@ def _read_points(section: _Section, dim: int) -> NDArray[np.float64]:
 
 
 def _read_cells(section: _Section) -> list[tuple[str, NDArray[np.int64]]]:
-    """Tables by type, in the order of first appearance."""
+    """Tables by type, in the order of first appearance: a line holds a cell, perhaps its number."""
     count, values = _count(section), _numbers(section, np.int64)
     if count == 0:
         return []
-    if not values.size:
+    words = _words_of_lines(section.body)
+    if words.size != count:
         raise MeshprepError(
-            f"{section.keyword}= {count}, but no cells follow: the file is truncated"
+            f"{section.keyword}= {count}, but {words.size} cells follow: {_DAMAGED}"
         )
-    line = re.search(rb"\S[^\r\n]*", section.body)
-    extra = len(line[0].split() if line else b"") - 1 - _N_NODES.get(int(values[0]), -9)
-    if extra not in (0, 1):
-        raise MeshprepError(
-            f"{section.keyword}: a cell of type {values[0]} has too few or many nodes"
-        )
-    start = _row_starts(section, values, count, extra)
+    start = np.cumsum(words) - words
     types = values[start]
     out = []
     for number in dict.fromkeys(types[np.sort(np.unique(types, return_index=True)[1])].tolist()):
-        columns = np.arange(1, 1 + _N_NODES[number])
-        out.append((_TYPE[number], values[start[types == number][:, None] + columns]))
+        if number not in _TYPE:
+            raise MeshprepError(f"{section.keyword}: cell type {number} is unknown")
+        rows = np.flatnonzero(types == number)
+        n = node_count(_TYPE[number])
+        for row in rows[(words[rows] < n + 1) | (words[rows] > n + 2)][:1]:
+            check_node_count(f"{section.keyword}: cell {row + 1}", _TYPE[number], words[row] - 1)
+        out.append((_TYPE[number], values[start[rows][:, None] + np.arange(1, n + 1)]))
     return out
 
 
-def _row_starts(
-    section: _Section, values: NDArray[np.int64], count: int, extra: int
-) -> NDArray[np.int64]:
-    width = _N_NODES[int(values[0])] + 1 + extra
-    if values.size == count * width and (values[::width] == values[0]).all():
-        return np.arange(0, values.size, width)
-    # The widths depend on the types met, so walk; a lookup by type keeps it one jump a cell.
-    start, at, size, flat = [], 0, values.size, values.tolist()
-    while at < size:
-        if flat[at] not in _N_NODES:
-            raise MeshprepError(f"{section.keyword}: cell type {flat[at]} is unknown")
-        start.append(at)
-        at += _N_NODES[flat[at]] + 1 + extra
-    if len(start) != count or at != size:
-        raise MeshprepError(
-            f"{section.keyword}= {count}, but {len(start)} cells follow: {_DAMAGED}"
-        )
-    return np.asarray(start, dtype=np.int64)
+def _words_of_lines(body: bytes) -> NDArray[np.int64]:
+    """How many words stand in each line that has some. O(bytes)."""
+    data = np.frombuffer(body, dtype=np.uint8)
+    blank = data <= ord(" ")
+    first = ~blank
+    first[1:] &= blank[:-1]
+    ends = np.flatnonzero((data == ord("\n")) | (data == ord("\r")))
+    words = np.flatnonzero(first)
+    before = np.searchsorted(words, ends)
+    found = np.diff(before, prepend=0, append=words.size)
+    return found[found > 0]
 
 
 def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[Block]:

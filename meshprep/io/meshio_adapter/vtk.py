@@ -1,0 +1,149 @@
+"""Legacy VTK files through meshio, and what it takes for granted in them and in VTU files.
+
+meshio cuts the nodes of a cell by its type alone, knows few of the types of numbers that VTK
+writes, and takes names as they stand, where VTK writes a blank as ``%20``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote, unquote
+
+import meshio
+import numpy as np
+from meshio._vtk_common import vtk_to_meshio_type
+from meshio.vtk import _main, _vtk_42, _vtk_51
+from meshio.vtu import _vtu
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...cells import check_node_count, node_count
+
+# VTK's types of numbers; its identifiers go to the file as 32 bits.
+TYPES = {
+    **{"char": "int8", "signed_char": "int8", "unsigned_char": "uint8"},
+    **{"short": "int16", "unsigned_short": "uint16", "int": "int32", "unsigned_int": "uint32"},
+    **{"long": "int64", "unsigned_long": "uint64", "vtkidtype": "int32"},
+    **{"vtktypeint64": "int64", "vtktypeuint64": "uint64"},
+}
+# What VTK writes into names as it is.
+_PLAIN = "".join(chr(i) for i in range(33, 127) if chr(i) not in '"%')
+
+
+def read(file: Any) -> meshio.Mesh:
+    """Read a legacy VTK file as meshio does, with the names that VTK shows."""
+    mesh = _main.read_buffer(file)
+    for data in (mesh.point_data, mesh.cell_data):
+        named = {unquote(name): values for name, values in data.items()}
+        if len(named) < len(data):
+            raise MeshprepError("has several arrays of one name: rename them")
+        data.clear()
+        data.update(named)
+    return mesh
+
+
+def write(path: str, mesh: meshio.Mesh) -> None:
+    """Write a legacy VTK file as meshio does, with names that VTK reads as they are."""
+    point_data, cell_data = _quoted(mesh.point_data), _quoted(mesh.cell_data)
+    made = meshio.Mesh(mesh.points, mesh.cells, point_data=point_data, cell_data=cell_data)
+    _main.write(path, made)
+
+
+def _quoted(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {quote(name, safe=_PLAIN): values for name, values in data.items()}
+
+
+def mend(active: Callable[[], bool]) -> None:
+    """Let meshio read the types that VTK writes, and check the sizes of cells while ``active``."""
+    for module in (_vtk_42, _vtk_51):
+        module.vtk_to_numpy_dtype_name.update(TYPES)
+    _vtk_42.translate_cells = _checking(_vtk_42.translate_cells, _check_counted, active)
+    _vtk_51.vtk_cells_from_data = _checking(_vtk_51.vtk_cells_from_data, _check_offsets, active)
+    _vtu.vtk_cells_from_data = _checking(_vtu.vtk_cells_from_data, _check_offsets, active)
+
+
+def _checking(
+    original: Callable[..., Any], check: Callable[..., tuple], active: Callable[[], bool]
+) -> Callable[..., Any]:
+    def checked(*args: Any) -> Any:
+        return original(*check(*args)) if active() else original(*args)
+
+    return checked
+
+
+def _wanted() -> NDArray[np.int64]:
+    """Nodes of a cell by VTK's number; 0 where meshprep does not know it or it may have any."""
+    out = np.zeros(256, dtype=np.int64)
+    for number, name in vtk_to_meshio_type.items():
+        with suppress(MeshprepError):
+            out[number] = node_count(name)
+    return out
+
+
+_NODES = _wanted()
+
+
+def _nodes_of(types: NDArray) -> NDArray[np.int64]:
+    return _NODES[np.where((types >= 0) & (types < _NODES.size), types, 0)]
+
+
+def _check_offsets(
+    connectivity: NDArray, offsets: NDArray | None, types: NDArray, data: Mapping[str, NDArray]
+) -> tuple[Any, ...]:
+    """What meshio is to cut, where ``offsets`` fit the types of the cells. O(n)."""
+    if offsets is None:
+        # A structured grid, whose cells meshio makes with their sizes before them.
+        connectivity = connectivity.reshape(len(types), -1)[:, 1:]
+        offsets = np.arange(1, len(types) + 1) * connectivity.shape[1]
+        connectivity = connectivity.reshape(-1)
+    sizes = np.diff(offsets.astype(np.int64), prepend=0)
+    _check_data(len(types), data)
+    if len(sizes) == len(types):
+        _check_sizes(sizes, types)
+    if len(sizes) and offsets[-1] != len(connectivity):
+        raise MeshprepError(
+            f"its cells have {offsets[-1]} nodes together, but {len(connectivity)} are given: "
+            "the file is truncated or damaged"
+        )
+    return connectivity, offsets, types, data
+
+
+def _check_sizes(sizes: NDArray[np.int64], types: NDArray) -> None:
+    wanted = _nodes_of(types)
+    bad = np.flatnonzero(np.where(wanted > 0, sizes != wanted, sizes < 1))
+    if bad.size:
+        number = int(types[bad[0]])
+        name = vtk_to_meshio_type.get(number, str(number))
+        check_node_count(f"cell {bad[0] + 1}", name, int(sizes[bad[0]]))
+
+
+def _check_counted(
+    connectivity: NDArray, types: NDArray, data: Mapping[str, NDArray]
+) -> tuple[Any, ...]:
+    """The same where the number of its nodes stands before each cell; left alone where types are
+    not known. O(n)."""
+    wanted = _nodes_of(types)
+    _check_data(len(types), data)
+    if len(types) and wanted.all():
+        start = np.cumsum(wanted + 1) - (wanted + 1)
+        here = start < len(connectivity)
+        sizes = np.where(here, connectivity[np.where(here, start, 0)], wanted)
+        _check_sizes(sizes, types)
+        if wanted.sum() + len(wanted) != len(connectivity):
+            raise MeshprepError(
+                f"its {len(types)} cells take {wanted.sum() + len(wanted)} numbers, but "
+                f"{len(connectivity)} are given: the file is truncated or damaged"
+            )
+    return connectivity, types, data
+
+
+def _check_data(n: int, data: Mapping[str, NDArray]) -> None:
+    for name, values in data.items():
+        if len(values) != n:
+            raise MeshprepError(
+                f"values '{name}' are {len(values)}, but there are {n} cells: "
+                "the file is truncated or damaged"
+            )
