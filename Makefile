@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.meshprep-installed
+# Both distributions, from the working tree.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FUZZ ?=
 
@@ -19,11 +21,11 @@ help:
 
 env: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml runtime/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "meshprep needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e ./runtime -e '.[dev]'
 	@touch $(STAMP)
 
 demo: env
@@ -51,7 +53,7 @@ GPU ?= gpu
 .PHONY: gpu check-gpu bench-gpu
 
 gpu: env
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,$(GPU)]'
+	$(PIP) -e './runtime[$(GPU)]' -e '.[dev]'
 
 check-gpu: gpu
 	MESHPREP_GPU=required $(BIN)/python -m pytest -m gpu
@@ -69,7 +71,7 @@ bench: $(addprefix bench-,$(BENCHES))
 
 # The meshes of the partition benchmark come from a real mesher.
 gmsh: env
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	$(PIP) -e ./runtime -e '.[dev,bench]'
 
 bench-partition: gmsh
 

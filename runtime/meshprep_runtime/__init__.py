@@ -15,6 +15,8 @@ from .plan import LoopPlan, Plan, Staging, Variant
 if TYPE_CHECKING:
     from .loop import ParLoop
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Access",
     "Arg",

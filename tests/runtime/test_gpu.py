@@ -134,7 +134,7 @@ def test_errors_of_cuda_are_one_line(name, error, message, cupy, plan, monkeypat
 
 def test_without_cupy(monkeypatch, plan):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(MissingPackageError, match=r"needs CuPy: pip install 'meshprep\[gpu\]'"):
+    with pytest.raises(MissingPackageError, match=r"CuPy: pip install 'meshprep-runtime\[gpu\]'"):
         ParLoop(BODY, plan, layout=LAYOUT).on_gpu  # noqa: B018
 
 

@@ -87,4 +87,4 @@ try:
 except MissingPackageError as error:
     print(error)
 """
-    assert in_a_process(code) == "running loops needs numba: pip install numba\n"
+    assert in_a_process(code) == "running loops needs numba: pip install 'meshprep-runtime[cpu]'\n"

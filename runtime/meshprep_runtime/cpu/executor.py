@@ -161,7 +161,9 @@ def import_numba() -> Any:
     try:
         import numba
     except ModuleNotFoundError as error:
-        raise MissingPackageError("running loops needs numba: pip install numba") from error
+        raise MissingPackageError(
+            "running loops needs numba: pip install 'meshprep-runtime[cpu]'"
+        ) from error
     return numba
 
 

@@ -137,7 +137,7 @@ def import_cupy() -> Any:
         import cupy
     except ImportError as error:
         raise MissingPackageError(
-            "running loops on a GPU needs CuPy: pip install 'meshprep[gpu]' (CUDA 13) or "
-            "'meshprep[gpu12]' (CUDA 12)"
+            "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA 13) or "
+            "'meshprep-runtime[gpu12]' (CUDA 12)"
         ) from error
     return cupy

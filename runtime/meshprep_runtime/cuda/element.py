@@ -28,10 +28,6 @@ from .shape import C_TYPES
 
 NAME = "meshprep_element"
 MAX_KEPT = 256
-PACKAGES = (
-    "pip install 'numba-cuda==0.30.*' 'nvidia-cuda-nvrtc==13.0.*' 'nvidia-nvjitlink==13.0.*' "
-    "'nvidia-nvvm==13.0.*'"
-)
 
 _kept: dict[Hashable, Any] = {}
 _keeping = threading.Lock()
@@ -212,7 +208,7 @@ def import_numba_cuda() -> Any:
 def _missing(what: str) -> MissingPackageError:
     return MissingPackageError(
         f"compiling a Python kernel for a GPU needs numba-cuda and its libraries ({what}): "
-        f"{PACKAGES}"
+        "pip install 'meshprep-runtime[check]'"
     )
 
 

@@ -156,7 +156,7 @@ def _library() -> Any:
     found = [p for place in places for p in sorted(place.glob("*/lib/libnvrtc.so.*"))]
     if not found:
         raise MissingPackageError(
-            "compiling CUDA text needs NVRTC: pip install 'nvidia-cuda-nvrtc==13.0.*'"
+            "compiling CUDA text needs NVRTC: pip install 'meshprep-runtime[check]'"
         )
     # NVRTC looks for this one by name only; what is loaded already is found.
     for builtins in found[0].parent.glob("libnvrtc-builtins.so.*"):
