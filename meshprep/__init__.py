@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .io import read, write
     from .io.meshio_objects import from_meshio, to_meshio
+    from .io.networkx_objects import from_networkx, to_networkx
     from .io.skfem_objects import from_skfem, to_skfem
     from .loops import LoopRequest, read_requests
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
@@ -54,11 +55,13 @@ _HOME = {
     "Tag": "meshprep.mesh",
     "derive": "meshprep.topology",
     "from_meshio": "meshprep.io.meshio_objects",
+    "from_networkx": "meshprep.io.networkx_objects",
     "from_skfem": "meshprep.io.skfem_objects",
     "prepare": "meshprep.pipeline",
     "read": "meshprep.io",
     "read_requests": "meshprep.loops",
     "to_meshio": "meshprep.io.meshio_objects",
+    "to_networkx": "meshprep.io.networkx_objects",
     "to_skfem": "meshprep.io.skfem_objects",
     "write": "meshprep.io",
 }
@@ -83,11 +86,13 @@ __all__ = [
     "Tag",
     "derive",
     "from_meshio",
+    "from_networkx",
     "from_skfem",
     "prepare",
     "read",
     "read_requests",
     "to_meshio",
+    "to_networkx",
     "to_skfem",
     "write",
 ]

@@ -12,22 +12,27 @@ from .cells import shape_of
 from .mesh import Mesh
 from .threads import each, pieces
 
+# Sets whose coordinates a mesh holds.
+_PLACED = ("nodes", "vertices")
+
 
 def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
     """Mean of the corners of every element of a set, (n, d); None where the mesh cannot tell.
 
-    Nodes give their coordinates; other sets go through ``SET->nodes``, or through their map to a
-    set of cells; unions put their parts one after the other.
+    Nodes give their coordinates, and so do the vertices of a graph; other sets go through
+    ``SET->nodes``, or through their map to cells or vertices; unions put their parts one after the
+    other.
     """
+    if name in _PLACED:
+        own = mesh.dat("coordinates", name)
+        return None if own is None else own.values
     xyz = mesh.coordinates
-    if xyz is None or name == "nodes":
-        return xyz
     parts = mesh.sets[name].parts
     if parts:
         pieces = [centroids(mesh, p) for p in parts]
-        known = [p for p in pieces if p is not None]
-        return np.concatenate(known) if len(known) == len(pieces) else None
-    if f"{name}->nodes" in mesh.maps:
+        there = [p for p in pieces if p is not None]
+        return np.concatenate(there) if len(there) == len(pieces) else None
+    if xyz is not None and f"{name}->nodes" in mesh.maps:
         cell_type = mesh.sets[name].cell_type
         table = mesh.map(f"{name}->nodes").table
         corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
@@ -35,7 +40,8 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
     through = next((m for m in mesh.maps.values() if m.from_set == name), None)
     if through is None or through.to_set == name or through.to_set not in mesh.sets:
         return None
-    inner = centroids(mesh, through.to_set) if through.to_set in ("nodes", "cells") else None
+    known = through.to_set in (*_PLACED, "cells")
+    inner = centroids(mesh, through.to_set) if known else None
     return None if inner is None else _mean(inner, through.table)
 
 

@@ -22,6 +22,9 @@ from meshprep_runtime.ordering import Ordering
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 
+# The map that makes a mesh a graph.
+GRAPH_MAP = "edges->vertices"
+
 
 @dataclass(frozen=True)
 class ElementSet:
@@ -319,7 +322,8 @@ class Mesh:
 
         Coordinates are left out, since text formats may round them, and lower dimensions, since a
         format may not carry them. Meshes whose cells have no known types or no nodes (only sets and
-        maps) hash every map.
+        maps) hash every map; the edges of a graph count as a set of pairs, since its files keep
+        neither their order nor that of their ends.
         """
         digest = hashlib.blake2b(digest_size=16)
         typed = "cells" in self.sets and self.cell_sets
@@ -331,8 +335,15 @@ class Mesh:
             m = self.map(name)
             cell_type = self.sets[m.from_set].cell_type
             digest.update(f"{cell_type} {m.table.shape} {self.size(m.to_set)} ".encode())
-            digest.update(m.table.astype("<i4", copy=False).data)
+            table = _as_set(m.table) if name == GRAPH_MAP else m.table
+            digest.update(table.astype("<i4", copy=False).data)
         return digest.hexdigest()
+
+
+def _as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
+    rows = np.sort(table, axis=1)
+    return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
 
 
 def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from meshprep_runtime.atomic import together
-from meshprep_runtime.errors import PlanError
+from meshprep_runtime.errors import MeshprepError, PlanError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.verify import compare_maps
 
@@ -19,8 +21,9 @@ from . import io
 from .ids import with_original_ids
 from .io.outputs import check_targets
 from .io.registry import Format, find
+from .io.vectors import check_vector, write_vector
 from .loops import LoopRequest, default_request
-from .mesh import Mesh
+from .mesh import GRAPH_MAP, Mesh
 from .pipeline import STAGES, Options, plan_request_maps, prepare
 from .report.cost import Assumed
 from .report.files import Files, write_files
@@ -38,6 +41,9 @@ class Job:
 
     ``declared`` says what the datasets of a file are that does not say it
     (:mod:`meshprep.io.declared`); ``ids`` writes ``original_id`` into the mesh where it can be.
+    ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
+    it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
+    from 0 and in the order of the input.
     """
 
     mesh: Path
@@ -52,11 +58,18 @@ class Job:
     overwrite: bool = False
     declared: Mapping[str, str] = field(default_factory=dict)
     ids: bool = True
+    permutation: Path | None = None
+    blocks: Path | None = None
+
+    @property
+    def vectors(self) -> list[Path]:
+        """The files of numbers that the job writes."""
+        return [p for p in (self.permutation, self.blocks) if p is not None]
 
     @property
     def outputs(self) -> list[Path]:
         """The files the job writes."""
-        return [p for p in (self.output, self.plan) if p is not None]
+        return [p for p in (self.output, self.plan, *self.vectors) if p is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +120,16 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
     )
     progress(total - 1, total, "writing")
     notes = [*_found(mesh), *_notes(done.plan)]
-    with together(job.outputs, overwrite=job.overwrite) as staged:
+    with together(job.outputs, overwrite=job.overwrite) as temporary:
+        staged = dict(zip(job.outputs, temporary, strict=True))
         if job.output is not None:
             target = _target(job, mesh)
             new = with_original_ids(done.mesh, done.plan.ordering, target) if job.ids else done.mesh
-            lost = io.write(new, staged[0], format=target.name, drop=job.drop)
+            lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
             notes += [f"dropped, as {job.output.name} cannot carry it: {what}" for what in lost]
         plan = _with_sets(done.plan, job, mesh)
-        plan.save(staged[-1])
+        plan.save(staged[job.plan])
+        _write_vectors(plan, job, staged)
     return Done(plan, job.outputs, notes)
 
 
@@ -265,6 +280,8 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     """Refuse what can be refused before reading; then read."""
     find(io.FORMATS, job.mesh, job.input_format)
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
+    for path in job.vectors:
+        check_vector(path)
     if job.output is not None:
         find(io.FORMATS, job.output, job.output_format, writing=True)
     told("reading")
@@ -291,6 +308,24 @@ def _target(job: Job, mesh: Mesh) -> Format:
         if same.write is not None:
             return same
     return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
+
+
+def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
+    first = next(iter(plan.loops.values()))
+    if job.permutation is not None:
+        leading = first.loop.leading_map
+        if leading is None:
+            raise MeshprepError(
+                f"{job.permutation}: loop '{first.loop.name}' reaches no points through a map: "
+                "name another loop first"
+            )
+        order = plan.ordering[first.maps[leading].to_set]
+        write_vector(staged[job.permutation], order.old_to_new)
+    if job.blocks is not None:
+        sizes = np.diff(first.variant().block_offset)
+        block = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
+        order = plan.ordering[first.loop.over]
+        write_vector(staged[job.blocks], order.restore(block))
 
 
 def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
@@ -325,4 +360,3 @@ def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[s
             f"{plan_path}: made for another mesh than {mesh_path}: "
             "give the mesh it was made from, the reordered one, or make a new plan"
         )
-    return compare_maps(plan, derive(mesh, plan.maps).maps)

@@ -106,6 +106,10 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress on stder
 PlanOutput = Annotated[
     Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")
 ]
+BlocksOutput = Annotated[
+    Path | None,
+    typer.Option("--blocks", help="File for the block of each element (edge): .part .txt or .npy."),
+]
 
 Csv = Annotated[
     bool, typer.Option("--csv", help="Print one line a figure and plan, for spreadsheets.")

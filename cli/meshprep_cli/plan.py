@@ -9,6 +9,7 @@ from .reorder import finish
 def run(
     mesh: options.MeshFile,
     plan: options.PlanOutput = None,
+    blocks: options.BlocksOutput = None,
     loop: options.LoopTexts = None,
     loops: options.LoopsFile = None,
     sets: options.Sets = None,
@@ -60,5 +61,6 @@ def run(
         input_format=input_format,
         dimension=dimension,
         overwrite=force,
+        blocks=blocks,
     )
     finish(job, dry_run=dry_run, as_json=as_json, full=full, quiet=quiet)

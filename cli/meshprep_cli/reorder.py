@@ -17,6 +17,14 @@ def run(
         typer.Option("-o", "--output", help="Mesh to write; default: MESH-reordered."),
     ] = None,
     plan: options.PlanOutput = None,
+    permutation: Annotated[
+        Path | None,
+        typer.Option(
+            "--permutation",
+            help="File for the new number of each point (vertex): .perm .txt or .npy.",
+        ),
+    ] = None,
+    blocks: options.BlocksOutput = None,
     loop: options.LoopTexts = None,
     loops: options.LoopsFile = None,
     sets: options.Sets = None,
@@ -83,6 +91,8 @@ def run(
         drop=drop,
         overwrite=force,
         ids=not no_ids,
+        permutation=permutation,
+        blocks=blocks,
     )
     finish(job, dry_run=dry_run, as_json=as_json, full=full, quiet=quiet)
 

@@ -169,7 +169,7 @@ def _one_dat(text: str, a: Dat, b: Dat, n: int, digits: int) -> Iterator[str]:
 
 def _dense(d: Dat, n: int) -> NDArray:
     """Values of every element, NaN (0 for integers) where there is none; scalars in one row."""
-    values = d.values.reshape(len(d.values), -1) if d.values.ndim <= 2 else d.values
+    values = d.values[:, None] if d.values.ndim == 1 else d.values
     if d.index is None:
         return values
     out = np.full((n, *values.shape[1:]), np.nan if values.dtype.kind == "f" else 0, values.dtype)

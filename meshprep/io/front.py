@@ -15,13 +15,20 @@ from meshprep_runtime.atomic import together
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
-from . import meshio_adapter, op2, op2_grid, su2
+from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
 from .outputs import check_targets
 from .paths import check_input, reason
 from .registry import Format, find
 
-_ALL = (GMSH, su2.FORMAT, op2.FORMAT, *meshio_adapter.FORMATS.values(), op2_grid.FORMAT)
+_ALL = (
+    GMSH,
+    su2.FORMAT,
+    op2.FORMAT,
+    *meshio_adapter.FORMATS.values(),
+    op2_grid.FORMAT,
+    *graphs.FORMATS,
+)
 FORMATS: dict[str, Format] = {f.name: f for f in _ALL}
 # Whose extras are notes on their own kind of file or object.
 _NOTED = {*FORMATS, "skfem"}

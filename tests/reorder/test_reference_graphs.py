@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meshprep import io
 from meshprep.reorder import METHODS, LocalityProblem, envelope, figures, gps
 from meshprep_runtime import Ordering
 
@@ -21,10 +22,9 @@ pytestmark = pytest.mark.skipif(not ROWS, reason="the reference graphs are not a
 
 
 def read(path):
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("%")]
-    n = int(lines[0].split()[0])
-    pairs = [[int(i) - 1 for i in line.split()[:2]] for line in lines[1:]]
-    return graph(n, [p for p in pairs if p[0] != p[1]])
+    found = io.read(path)
+    pairs = found.map("edges->vertices").table
+    return graph(found.size("vertices"), pairs[pairs[:, 0] != pairs[:, 1]])
 
 
 def measured(row):

@@ -1,0 +1,68 @@
+"""What a graph is as a mesh, and what of a mesh is no graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import GRAPH_MAP, Dat, ElementSet, Mesh, SetMap
+
+VERTICES, EDGES = "vertices", "edges"
+# Numbers on vertices and edges: of an edge, the entry of the matrix.
+WEIGHT = "weight"
+# What it costs to send a vertex, in METIS's files.
+SIZE = "size"
+# Formats that keep notes; Matrix Market's tell whether (i, j) and (j, i) are one edge
+# ("symmetric", the default) or two ("general").
+MATRIX_MARKET, METIS = "matrix-market", "metis"
+SYMMETRIC = "symmetric"
+
+
+def graph_mesh(
+    n_vertices: int,
+    pairs: NDArray[np.integer],
+    dats: Iterable[Dat] = (),
+    extras: Mapping[str, Any] | None = None,
+) -> Mesh:
+    """The mesh of a graph: ``pairs`` is (n_edges, 2), the two ends of each edge from 0."""
+    sets = [ElementSet(VERTICES, n_vertices), ElementSet(EDGES, len(pairs))]
+    ends = SetMap(GRAPH_MAP, EDGES, VERTICES, np.asarray(pairs))
+    return Mesh(sets, [ends], dats, extras=extras or {})
+
+
+def pairs_of(mesh: Mesh) -> NDArray[np.int32]:
+    """The ends of each edge; raises MeshprepError where the mesh is no graph."""
+    found = mesh.maps.get(GRAPH_MAP)
+    if found is None or found.arity != 2:
+        raise MeshprepError(
+            f"a graph needs a map '{GRAPH_MAP}' of arity 2, and this mesh has none: "
+            "use another format"
+        )
+    return found.table
+
+
+def symmetry_of(mesh: Mesh) -> str:
+    """How an entry (j, i) follows from (i, j), in the words of Matrix Market."""
+    return str(mesh.extras.get(MATRIX_MARKET, {}).get("symmetry", SYMMETRIC))
+
+
+def other_losses(mesh: Mesh, refusal: Callable[[Dat], str | None]) -> list[str]:
+    """What of a mesh is no graph, in a few words each.
+
+    ``refusal`` says of values why the format cannot carry them: "" where it has no place at all,
+    None where it can.
+    """
+    pairs_of(mesh)
+    lost = [f"set '{s}'" for s in mesh.sets if s not in (VERTICES, EDGES)]
+    lost += [f"map '{m}'" for m in mesh.maps if m != GRAPH_MAP]
+    for d in mesh.dats:
+        why = refusal(d)
+        if why is not None:
+            lost.append(f"values '{d.name}' on '{d.set}'" + (f" ({why})" if why else ""))
+    lost += [f"groups '{t.name}' on '{t.set}'" for t in mesh.tags]
+    return lost + [f"index list '{i.name}'" for i in mesh.lists]

@@ -1,0 +1,151 @@
+"""Square sparse matrices in Matrix Market files: rows are vertices, stored entries edges.
+
+An entry (i, j) ties vertices i and j, so orders are found for the pattern of A + A^T. Entries keep
+their order, repeated and zero ones too; of a symmetric matrix the edges are its stored half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Dat, Mesh
+from ..meshio_adapter.harden import guarded
+from ..registry import Format
+from .common import (
+    EDGES,
+    MATRIX_MARKET,
+    SYMMETRIC,
+    WEIGHT,
+    graph_mesh,
+    other_losses,
+    pairs_of,
+    symmetry_of,
+)
+
+__all__ = ["FORMAT"]
+
+# The shortest line of an entry is "1 1" and its end.
+_LINE_BYTES = 4
+# The types that scipy reads; narrower ones are widened, which changes no value.
+_WIDE: Mapping[str, type] = {"i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
+
+
+def _read(path: Path) -> Mesh:
+    # Imported here, since scipy takes longer to import than a command to print its help.
+    from scipy.io import mminfo, mmread
+
+    # By path: with a file of Python's, scipy may end the process where it meets an error.
+    with guarded("not a readable Matrix Market file"):
+        rows, columns, count, form, field, symmetry = mminfo(path)
+        _check(rows, columns, count, form, path.stat().st_size)
+        found = mmread(path, spmatrix=False)
+    # What follows from the symmetry comes after the entries of the file.
+    pairs = np.column_stack([found.row[:count], found.col[:count]])
+    values = found.data[:count]
+    if values.dtype.kind in "fc" and np.isinf(values).any():
+        at = int(np.argmax(np.isinf(values)))
+        raise MeshprepError(f"entry {at + 1} is infinite or past the largest double: repair it")
+    # Without entries scipy writes "real", whatever the type.
+    dats = [Dat(WEIGHT, EDGES, values)] if count and field != "pattern" else []
+    notes = {"symmetry": symmetry, "comments": _comments(path)}
+    return graph_mesh(rows, pairs, dats, {MATRIX_MARKET: notes})
+
+
+def _comments(path: Path) -> tuple[str, ...]:
+    """The lines between the first one and the sizes, without their ``%``."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        file.readline()
+        lines = [line[1:].rstrip("\n") for line in takewhile(_is_comment, file)]
+    return tuple(lines) if any(lines) else ()
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith("%")
+
+
+def _check(rows: int, columns: int, count: int, form: str, size: int) -> None:
+    if form != "coordinate":
+        raise MeshprepError("holds a dense matrix, in which all are neighbours: give a sparse one")
+    if rows != columns:
+        raise MeshprepError(
+            f"the matrix has {rows} rows and {columns} columns: an order of its rows and columns "
+            "needs as many of the one as of the other"
+        )
+    if not rows:
+        raise MeshprepError("the matrix has no rows")
+    if count * _LINE_BYTES > size + 1:
+        raise MeshprepError(f"declares {count} entries, more than the file has room for")
+
+
+def _write(mesh: Mesh, path: Path) -> None:
+    from scipy.io import mmwrite
+    from scipy.sparse import coo_array
+
+    kept = _reduced(mesh)
+    row, column = pairs_of(kept).T
+    weight = kept.dat(WEIGHT, EDGES)
+    values = np.ones(len(row)) if weight is None else weight.values
+    n = kept.size("vertices")
+    # scipy gives every file this ending.
+    written = path.with_name(f"{path.name}.mtx")
+    with guarded("the Matrix Market file could not be written"):
+        mmwrite(
+            written,
+            coo_array((values, (row, column)), shape=(n, n)),
+            comment="\n".join(kept.extras[MATRIX_MARKET]["comments"]),
+            field="pattern" if weight is None else None,
+            symmetry=symmetry_of(kept),
+        )
+    written.replace(path)
+
+
+def _losses(mesh: Mesh, **_options: object) -> list[str]:
+    return other_losses(mesh, _refusal)
+
+
+def _refusal(d: Dat) -> str | None:
+    if (d.name, d.set) != (WEIGHT, EDGES):
+        return ""
+    if d.index is not None:
+        return "not every edge has one"
+    kind, one = d.values.dtype.kind, d.values[:1].size <= 1
+    if not one or kind not in _WIDE or d.values.dtype.itemsize > np.dtype(_WIDE[kind]).itemsize:
+        return "an entry is one number of at most 8 bytes, or a complex one of 16"
+    return None
+
+
+def _reduced(mesh: Mesh) -> Mesh:
+    """The mesh as reading gives it: of a symmetric matrix the lower half, in widened types."""
+    pairs, symmetry = pairs_of(mesh), symmetry_of(mesh)
+    dats = [_wide(d) for d in mesh.dats if len(pairs) and _refusal(d) is None]
+    if symmetry != "general":
+        above = pairs[:, 0] < pairs[:, 1]
+        pairs = np.where(above[:, None], pairs[:, ::-1], pairs)
+        dats = [replace(d, values=_mirrored(d.values, above, symmetry)) for d in dats]
+    comments = mesh.extras.get(MATRIX_MARKET, {}).get("comments", ())
+    notes = {"symmetry": symmetry, "comments": comments}
+    return graph_mesh(mesh.size("vertices"), pairs, dats, {MATRIX_MARKET: notes})
+
+
+def _wide(d: Dat) -> Dat:
+    return Dat(d.name, d.set, d.values.reshape(-1).astype(_WIDE[d.values.dtype.kind]))
+
+
+def _mirrored(values: NDArray[Any], above: NDArray[np.bool_], symmetry: str) -> NDArray[Any]:
+    """The entries (j, i) in place of those (i, j) above the diagonal."""
+    if symmetry == SYMMETRIC:
+        return values
+    other = -values if symmetry == "skew-symmetric" else values.conj()
+    return np.where(above, other, values)
+
+
+FORMAT = Format(MATRIX_MARKET, (".mtx",), _read, _write, _losses, reduce=_reduced, cells=False)

@@ -1,0 +1,253 @@
+"""networkx's graphs in and out: a graph to order, and the graphs that a loop sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError, MissingPackageError
+from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan import Plan, Variant
+
+from ..geometry import centroids
+from ..loops import LoopRequest, default_request, resolve, simple_request
+from ..mesh import Dat, Mesh
+from .graphs.common import EDGES, MATRIX_MARKET, VERTICES, graph_mesh
+
+__all__ = ["from_networkx", "to_networkx"]
+
+KINDS = ("points", "elements", "blocks")
+# Where networkx's layouts put the places of nodes.
+POSITION = "pos"
+
+
+def from_networkx(graph: Any) -> Mesh:
+    """The mesh of a graph: sets ``vertices`` and ``edges``, and the map ``edges->vertices``.
+
+    Parameters
+    ----------
+    graph : networkx.Graph, DiGraph, MultiGraph or MultiDiGraph
+        Vertex ``i`` is the ``i``-th node of ``list(graph)``, edge ``k`` the ``k``-th of
+        ``graph.edges()``; isolated nodes are vertices, too. It is not changed.
+
+    Returns
+    -------
+    Mesh
+        The node attribute ``pos`` gives the coordinates of the vertices, (n, 2) or (n, 3). Other
+        attributes of nodes and edges that hold numbers, or arrays of one shape, become dats of
+        their names, for those nodes and edges that have them; text and other objects stay in the
+        graph.
+
+    Raises
+    ------
+    MeshprepError
+        Where there are no nodes, or only some of them have a ``pos`` of two or three numbers.
+
+    Notes
+    -----
+    O(nodes + edges), in Python.
+    """
+    nodes = list(graph)
+    if not nodes:
+        raise MeshprepError("the graph has no nodes: there is nothing to order")
+    number = {node: i for i, node in enumerate(nodes)}
+    ends = [(number[u], number[v]) for u, v in graph.edges()]
+    pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
+    of_nodes = [graph.nodes[node] for node in nodes]
+    of_edges = [attributes for *_, attributes in graph.edges(data=True)]
+    dats = [*_coordinates(of_nodes), *_dats(VERTICES, of_nodes), *_dats(EDGES, of_edges)]
+    extras = {MATRIX_MARKET: {"symmetry": "general"}} if graph.is_directed() else {}
+    return graph_mesh(len(nodes), pairs, dats, extras)
+
+
+def _coordinates(attributes: Sequence[Mapping[str, Any]]) -> list[Dat]:
+    known = [a[POSITION] for a in attributes if POSITION in a]
+    if not known:
+        return []
+    values = _numbers(known)
+    if len(known) < len(attributes) or values is None or values.shape[1:] not in ((2,), (3,)):
+        raise MeshprepError(
+            f"'{POSITION}' must be two or three numbers at each of the {len(attributes)} nodes"
+        )
+    return [Dat("coordinates", VERTICES, values.astype(np.float64))]
+
+
+def _dats(on: str, attributes: Sequence[Mapping[str, Any]]) -> list[Dat]:
+    found = []
+    for name in dict.fromkeys(n for a in attributes for n in a if isinstance(n, str)):
+        index = [i for i, a in enumerate(attributes) if name in a]
+        values = _numbers([attributes[i][name] for i in index])
+        if values is not None and (on, name) != (VERTICES, POSITION):
+            whole = len(index) == len(attributes)
+            found.append(Dat(name, on, values, None if whole else np.array(index, np.int32)))
+    return found
+
+
+def _numbers(values: Sequence[Any]) -> NDArray[Any] | None:
+    """The values as one array, None where they are no numbers of one shape."""
+    try:
+        made = np.asarray(values)
+    except ValueError:
+        return None
+    return made if made.dtype.kind in "biufc" else None
+
+
+def to_networkx(
+    source: Mesh | Plan, kind: str = "points", loop: LoopRequest | str | None = None
+) -> Any:
+    """One of the graphs that a loop sees, as a ``networkx.Graph`` with nodes 0 to n - 1.
+
+    Parameters
+    ----------
+    source : Mesh or Plan
+        Nodes have the numbers of the mesh, or those of the plan.
+    kind : str
+        ``"points"``: the points of the loop's leading map, neighbours when one element has both:
+        what orders are found for. ``"elements"``: the elements of the loop, neighbours when they
+        write through maps to one point: what must not run at once. ``"blocks"``: the same of the
+        blocks of a plan.
+    loop : LoopRequest or str, optional
+        The name of a loop of the plan (None: its first). For a mesh a loop as :func:`prepare` takes
+        it (None: the mesh's default).
+
+    Returns
+    -------
+    networkx.Graph
+        An edge's ``weight`` is the number of elements that the two points share, or of points
+        that the two elements or blocks share. Points have ``pos`` where a mesh tells where they
+        are; a plan's elements have ``block`` and ``colour`` (of the thread, in its block), its
+        blocks ``elements`` (how many) and ``colour``.
+
+    Raises
+    ------
+    MeshprepError
+        On an unknown kind or loop, on a loop without maps, and for the blocks of a mesh.
+    MissingPackageError
+        Where networkx is not installed.
+
+    Notes
+    -----
+    The edges are found by a product of sparse matrices, O(sum over points of incidences squared).
+    """
+    networkx = _import()
+    if kind not in KINDS:
+        raise MeshprepError(f"a graph of '{kind}' is unknown: use {', '.join(KINDS)}")
+    view = _of_plan(source, loop) if isinstance(source, Plan) else _of_mesh(source, loop)
+    if view.loop.leading_map is None:
+        raise MeshprepError(f"loop '{view.loop.name}' uses no map: it has no graph")
+    graph = networkx.from_scipy_sparse_array(_shared(view, kind))
+    for name, values in _attributes(view, kind).items():
+        networkx.set_node_attributes(graph, dict(enumerate(values)), name)
+    return graph
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """A loop with its maps, and the mesh or the plan they are of."""
+
+    loop: Loop
+    maps: Mapping[str, SetMap]
+    sizes: Mapping[str, int]
+    mesh: Mesh | None = None
+    variant: Variant | None = None
+
+    @property
+    def leading(self) -> SetMap:
+        assert self.loop.leading_map is not None
+        return self.maps[self.loop.leading_map]
+
+
+def _of_plan(plan: Plan, loop: LoopRequest | str | None) -> _View:
+    name = next(iter(plan.loops)) if loop is None else str(getattr(loop, "name", loop))
+    found = plan[name]
+    return _View(found.loop, found.maps, found.sizes, variant=found.variant())
+
+
+def _of_mesh(mesh: Mesh, loop: LoopRequest | str | None) -> _View:
+    from ..topology import derive
+
+    asked = simple_request(loop) if isinstance(loop, str) else loop or default_request(mesh)
+    full = derive(mesh, asked.maps)
+    (spec,) = resolve([asked], full)
+    return _View(spec.loop, full.maps, {n: s.size for n, s in full.sets.items()}, mesh=full)
+
+
+def _shared(view: _View, kind: str) -> Any:
+    """How much each two points, elements or blocks share: a sparse matrix without a diagonal."""
+    if kind == "points":
+        touched = _touched(view.leading.table, view.sizes[view.leading.to_set]).T
+    else:
+        touched = _touched(*_written(view))
+    if kind == "blocks":
+        touched = _by_block(touched, view.variant)
+    shared = (touched @ touched.T).tocoo()
+    apart = shared.row != shared.col
+    ends = (shared.row[apart], shared.col[apart])
+    return type(shared)((shared.data[apart], ends), shared.shape)
+
+
+def _touched(table: NDArray[np.integer], n_points: int) -> Any:
+    """A sparse matrix: 1 where a row of the table names the point."""
+    from scipy.sparse import csr_array
+
+    n, arity = table.shape
+    rows = np.repeat(np.arange(n), arity)
+    made = csr_array((np.ones(table.size, np.int64), (rows, table.reshape(-1))), (n, n_points))
+    return made.minimum(1)
+
+
+def _written(view: _View) -> tuple[NDArray[np.int64], int]:
+    """What each element writes through maps, as points of the disjoint union of the to-sets."""
+    base: dict[str, int] = {}
+    total, tables = 0, [np.empty((view.sizes[view.loop.over], 0), np.int64)]
+    for name, columns in view.loop.conflict_columns.items():
+        m = view.maps[name]
+        if m.to_set not in base:
+            base[m.to_set] = total
+            total += view.sizes[m.to_set]
+        tables.append(m.table[:, columns].astype(np.int64) + base[m.to_set])
+    return np.hstack(tables), total
+
+
+def _by_block(touched: Any, variant: Variant | None) -> Any:
+    from scipy.sparse import csr_array
+
+    if variant is None:
+        raise MeshprepError("a mesh has no blocks: prepare it, and give the plan")
+    offset = variant.block_offset
+    n = touched.shape[0]
+    one = (np.ones(n, np.int64), np.arange(n), offset)
+    return (csr_array(one, (variant.n_blocks, n)) @ touched).minimum(1)
+
+
+def _attributes(view: _View, kind: str) -> dict[str, Any]:
+    """What is known of the nodes of a graph, by attribute."""
+    if kind == "points":
+        where = None if view.mesh is None else centroids(view.mesh, view.leading.to_set)
+        return {} if where is None else {POSITION: where}
+    variant = view.variant
+    if variant is None:
+        return {}
+    sizes = np.diff(variant.block_offset)
+    if kind == "elements":
+        block = np.repeat(np.arange(sizes.size), sizes)
+        return {"block": block.tolist(), "colour": variant.thread_colour.tolist()}
+    colour = np.empty(sizes.size, np.int64)
+    colours = np.arange(variant.n_block_colours)
+    colour[variant.block_order] = np.repeat(colours, np.diff(variant.block_colour_offset))
+    return {"elements": sizes.tolist(), "colour": colour.tolist()}
+
+
+def _import() -> Any:
+    try:
+        import networkx
+    except ImportError:
+        raise MissingPackageError(
+            "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
+        ) from None
+    return networkx
