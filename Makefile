@@ -8,13 +8,14 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FUZZ ?=
 
-.PHONY: help demo test fuzz lint format env bench clean
+.PHONY: help demo test fuzz lint docs format env bench clean
 
 help:
-	@echo "make demo     generate a mesh, reorder it, run a loop from the plan, check it"
+	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make lint     ruff, ruff format, mypy"
+	@echo "make docs     the pages in docs/ and the API as a site in build/site"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
 	@echo "make check-gpu, make bench-gpu    the same on a GPU (GPU=gpu12 for CUDA 12)"
 	@echo "make pictures the pictures in docs/"
@@ -42,6 +43,10 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: env
+	$(PIP) -e ./runtime -e '.[dev,docs]'
+	$(BIN)/mkdocs build --strict --quiet
 
 format: env
 	$(BIN)/ruff check --fix .

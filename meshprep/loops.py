@@ -26,7 +26,17 @@ _OPTIONS = {"block_size": int, "partition": str, "effort": str, "target": str}
 
 @dataclass(frozen=True)
 class LoopRequest:
-    """A loop as asked for, in the words of loops.toml; its maps need not exist yet."""
+    """A loop as asked for, in the words of loops.toml; its maps need not exist yet.
+
+    Parameters
+    ----------
+    name : str
+    values : mapping
+        ``over``, ``args`` and options (``block_size``, ``partition``, ``effort``, ``target``), as
+        in a table ``[loop.NAME]``.
+    where : str
+        Begins the message of an error.
+    """
 
     name: str
     values: Mapping[str, Any]
@@ -73,7 +83,16 @@ def default_request(mesh: Mesh) -> LoopRequest:
 
 
 def read_requests(path: str | Path) -> list[LoopRequest]:
-    """The loops of a loops.toml, in its order.
+    """The loops of a loops.toml.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    list of LoopRequest
+        In the order of the file: the first one leads.
 
     Raises
     ------

@@ -17,160 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, SetMap, read_only
+from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
+
+from .mesh_items import Dat, ElementSet, IndexList, Tag
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 
 # The map that makes a mesh a graph.
 GRAPH_MAP = "edges->vertices"
-
-
-@dataclass(frozen=True)
-class ElementSet:
-    """A set: a name and a size.
-
-    ``cell_type`` is the name of the cell type (``"tetra"``) where the set holds the cells of one
-    type; ``parts`` names the sets whose elements, one after the other, make this one (the cells
-    of a mixed mesh).
-    """
-
-    name: str
-    size: int
-    cell_type: str | None = None
-    parts: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.name or "->" in self.name or "/" in self.name:
-            raise MeshprepError(f"'{self.name}' is no name for a set: no '->', no '/', not empty")
-        if not 0 <= self.size <= INDEX_LIMIT:
-            raise MeshprepError(f"set '{self.name}' has size {self.size}, must be within 0..2^31-1")
-
-
-@dataclass(frozen=True, eq=False)
-class Dat:
-    """Values on a set: one row an element, ``(n, ...)``; any number or fixed-width text dtype.
-
-    ``attrs`` carries what a file format adds (time step, units); meshprep does not look inside.
-    ``index``, ascending and unique, names the elements that have a value; None means all of them.
-    """
-
-    name: str
-    set: str
-    values: NDArray
-    index: NDArray[np.int32] | None = None
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        values = np.asarray(self.values)
-        if values.ndim < 1 or values.dtype.kind == "O":
-            raise MeshprepError(
-                f"dat '{self.name}' on '{self.set}': values of shape {values.shape} and dtype "
-                f"{values.dtype}, must be numbers with one row an element"
-            )
-        object.__setattr__(self, "values", read_only(values))
-        if self.index is not None:
-            index = np.asarray(self.index, dtype=np.int32)
-            if index.shape != values.shape[:1] or (np.diff(index) <= 0).any():
-                raise MeshprepError(
-                    f"dat '{self.name}' on '{self.set}': index must be ascending, one a row"
-                )
-            object.__setattr__(self, "index", read_only(index))
-
-
-@dataclass(frozen=True, eq=False)
-class Tag:
-    """Group numbers on a set: every element is in none, one or several groups.
-
-    Parameters
-    ----------
-    name : str
-        ``"physical"``, ``"entity"``, or what the file calls it.
-    set : str
-    values : (n,) int32
-        Row of each element in ``groups``.
-    group_offset : (n_rows + 1,) int64
-    group_id : int64
-        Row ``r`` stands for the groups ``group_id[group_offset[r]:group_offset[r + 1]]``;
-        an empty row is for elements in no group.
-    names : mapping of group number to name
-    """
-
-    name: str
-    set: str
-    values: NDArray[np.int32]
-    group_offset: NDArray[np.int64]
-    group_id: NDArray[np.int64]
-    names: Mapping[int, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        where = f"tag '{self.name}' on '{self.set}'"
-        values = np.asarray(self.values, dtype=np.int32)
-        offset = np.asarray(self.group_offset, dtype=np.int64)
-        group_id = np.asarray(self.group_id, dtype=np.int64)
-        if offset.size < 1 or offset[0] != 0 or (np.diff(offset) < 0).any():
-            raise MeshprepError(f"{where}: group_offset must rise from 0")
-        if offset[-1] != group_id.size:
-            raise MeshprepError(f"{where}: group_offset must end at {group_id.size}")
-        if values.ndim != 1:
-            raise MeshprepError(f"{where}: values have shape {values.shape}, must be one a row")
-        if values.size and (values.min() < 0 or values.max() >= offset.size - 1):
-            raise MeshprepError(f"{where}: a value is outside its {offset.size - 1} groups")
-        object.__setattr__(self, "values", read_only(values))
-        object.__setattr__(self, "group_offset", read_only(offset))
-        object.__setattr__(self, "group_id", read_only(group_id))
-
-    @classmethod
-    def from_ids(
-        cls, name: str, set: str, ids: NDArray[np.integer], names: Mapping[int, str] | None = None
-    ) -> Tag:
-        """One group an element; 0 stands for none. O(n log n)."""
-        unique, values = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
-        held = unique != 0
-        offset = np.concatenate([[0], np.cumsum(held)])
-        rows = values.reshape(-1).astype(np.int32)
-        return cls(name, set, rows, offset, unique[held], dict(names or {}))
-
-    def groups(self, row: int) -> tuple[int, ...]:
-        """The group numbers that row ``row`` of the table stands for."""
-        start, stop = self.group_offset[row], self.group_offset[row + 1]
-        return tuple(int(i) for i in self.group_id[start:stop])
-
-    def first_ids(self) -> NDArray[np.int64]:
-        """The first group of every element, 0 where it has none."""
-        if self.group_id.size == 0:
-            return np.zeros(self.values.size, dtype=np.int64)
-        start = np.minimum(self.group_offset[:-1], self.group_id.size - 1)
-        first = np.where(np.diff(self.group_offset) > 0, self.group_id[start], 0)
-        return first[self.values]
-
-
-@dataclass(frozen=True, eq=False)
-class IndexList:
-    """Indices into a set whose rows keep their order: node sets, periodic pairs, ghost lists.
-
-    Parameters
-    ----------
-    name : str
-    set : str
-        The set the values point into.
-    index : (m,) or (m, k) int32
-    attrs : mapping
-        What the file format adds.
-    """
-
-    name: str
-    set: str
-    index: NDArray[np.int32]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        index = np.asarray(self.index)
-        if index.ndim not in (1, 2) or index.dtype.kind not in "iu":
-            raise MeshprepError(
-                f"index list '{self.name}' must be integers of shape (m,) or (m, k)"
-            )
-        object.__setattr__(self, "index", read_only(index.astype(np.int32, copy=False)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +48,18 @@ class Mesh:
     ------
     MeshprepError
         On repeated names, unknown sets, sizes that differ and indices out of range.
+
+    Examples
+    --------
+    Two edges between three cells, and the same with the cells in another order:
+
+    >>> import numpy as np
+    >>> from meshprep import ElementSet, Mesh, Ordering, SetMap
+    >>> edges = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2]]))
+    >>> mesh = Mesh([ElementSet("edges", 2), ElementSet("cells", 3)], [edges])
+    >>> order = Ordering.from_new_to_old(np.array([2, 1, 0]))
+    >>> mesh.renumber({"cells": order}).map("edges->cells").table.tolist()
+    [[2, 1], [1, 0]]
     """
 
     sets: Mapping[str, ElementSet]
@@ -253,24 +120,71 @@ class Mesh:
             raise MeshprepError(f"{what} points outside the {n} elements of set '{set_name}'")
 
     def size(self, name: str) -> int:
-        """Size of a set; raises MeshprepError that lists the sets there are."""
+        """Number of elements of a set.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        MeshprepError
+            Where there is no such set; the message lists those there are.
+        """
         if name not in self.sets:
             raise MeshprepError(f"there is no set '{name}': choose {', '.join(self.sets)}")
         return self.sets[name].size
 
     def map(self, name: str) -> SetMap:
-        """A map by name; raises MeshprepError that lists the maps there are."""
+        """A map by its name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        SetMap
+
+        Raises
+        ------
+        MeshprepError
+            Where there is no such map; the message lists those there are.
+        """
         if name not in self.maps:
             raise MeshprepError(f"there is no map '{name}': choose {', '.join(self.maps)}")
         return self.maps[name]
 
     def dat(self, name: str, set_name: str) -> Dat | None:
-        """The first dat of that name on that set, or None."""
+        """Values by name and set.
+
+        Parameters
+        ----------
+        name, set_name : str
+
+        Returns
+        -------
+        Dat or None
+            The first of that name on that set.
+        """
         found = (d for d in self.dats if d.name == name and d.set == set_name)
         return next(found, None)
 
     def tag(self, name: str, set_name: str) -> Tag | None:
-        """The tag of that name on that set, or None."""
+        """Groups by name and set.
+
+        Parameters
+        ----------
+        name, set_name : str
+
+        Returns
+        -------
+        Tag or None
+        """
         return next((t for t in self.tags if t.name == name and t.set == set_name), None)
 
     @property
@@ -285,7 +199,22 @@ class Mesh:
         return tuple(s for s in self.sets.values() if s.cell_type is not None)
 
     def cell_map(self, name: str) -> SetMap:
-        """The map from a set of cells to its nodes."""
+        """The map from a set of cells to its nodes.
+
+        Parameters
+        ----------
+        name : str
+            Of the set of cells.
+
+        Returns
+        -------
+        SetMap
+
+        Raises
+        ------
+        MeshprepError
+            Where there is none.
+        """
         return self.map(f"{name}->nodes")
 
     def with_(
@@ -296,7 +225,21 @@ class Mesh:
         dats: Iterable[Dat] = (),
         tags: Iterable[Tag] = (),
     ) -> Mesh:
-        """A mesh with these added; nothing is replaced (a repeated name is an error)."""
+        """The mesh with more in it; nothing is replaced.
+
+        Parameters
+        ----------
+        sets, maps, dats, tags : iterables of ElementSet, SetMap, Dat and Tag
+
+        Returns
+        -------
+        Mesh
+
+        Raises
+        ------
+        MeshprepError
+            As when a mesh is made: a repeated name is an error.
+        """
         return Mesh(
             (*self.sets.values(), *sets),
             (*self.maps.values(), *maps),
@@ -307,7 +250,18 @@ class Mesh:
         )
 
     def renumber(self, ordering: Mapping[str, Ordering]) -> Mesh:
-        """The same mesh with the elements of each named set in a new order. O(size)."""
+        """The same mesh with the elements of some sets in a new order.
+
+        Parameters
+        ----------
+        ordering : mapping of set name to Ordering
+            From the present numbering; other sets keep theirs.
+
+        Returns
+        -------
+        Mesh
+            Maps, dats, tags and index lists follow. O(size of the mesh).
+        """
         return Mesh(
             self.sets.values(),
             (renumber_map(m, ordering) for m in self.maps.values()),
@@ -320,6 +274,13 @@ class Mesh:
     def content_hash(self) -> str:
         """Digest of the cells of the highest dimension as numbered: their types and tables.
 
+        Returns
+        -------
+        str
+            32 hexadecimal digits (BLAKE2b). O(size of the tables).
+
+        Notes
+        -----
         Coordinates are left out, since text formats may round them, and lower dimensions, since a
         format may not carry them. Meshes whose cells have no known types or no nodes (only sets and
         maps) hash every map; the edges of a graph count as a set of pairs, since its files keep

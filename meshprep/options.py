@@ -39,8 +39,23 @@ class Options:
     sort_by_colour : bool
         Sort the elements of each block by thread colour (leading loops only).
     seed : int
+<<<<<<< HEAD
     proof : bool
         Prove the plan before it is given out.
+=======
+        Of whatever is random; the same seed gives the same plan.
+
+    Raises
+    ------
+    MeshprepError
+        On unknown names, a block size below 1 and a negative time.
+
+    Examples
+    --------
+    >>> from meshprep import Options
+    >>> Options(target="cpu").block_elements, Options(block_size=448).partitioner
+    (2048, 'blocks')
+>>>>>>> 91bacc9 (Pages of the API: every exported name and parameter described, built strictly with the other pages, examples run by the tests)
     """
 
     method: str = "gps"
@@ -74,11 +89,32 @@ class Options:
         return self.partition or {"gpu": "blocks", "cpu": "contiguous"}[self.target]
 
     def effective(self) -> dict[str, Any]:
-        """Every option with the value that was used, as JSON values."""
+        """Every option with the value that is used.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
         return asdict(self) | {"block_size": self.block_elements}
 
     def for_loop(self, own: Mapping[str, Any]) -> Options:
-        """These options with those that a loop's table gives put over them."""
+        """These options with those of one loop over them.
+
+        Parameters
+        ----------
+        own : mapping
+            What the loop's table gives: ``block_size``, ``partition``, ``effort``, ``target``.
+
+        Returns
+        -------
+        Options
+
+        Raises
+        ------
+        MeshprepError
+            For values that cannot be.
+        """
         own = dict(own)
         more = {"effort": own.pop("effort")} if "effort" in own else {}
         return replace(self, **own, partition_options={**self.partition_options, **more})

@@ -57,7 +57,15 @@ Progress = Callable[[float, int, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What comes out: the renumbered mesh as a file holds it, and the plan."""
+    """What comes out: the renumbered mesh as a file holds it, and the plan.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Without the sets that were derived for the loops.
+    plan : Plan
+        With these, and with the figures before and after under ``metrics``.
+    """
 
     mesh: Mesh
     plan: Plan
@@ -76,6 +84,7 @@ def prepare(
     Parameters
     ----------
     mesh : Mesh
+        It is not changed.
     loops : sequence of LoopRequest or str
         ``"faces->cells"`` stands for one increment; none at all for the default loop. The first
         loop with maps over a set decides the order of that set and of the sets it reaches.
@@ -86,12 +95,25 @@ def prepare(
         ``progress(done, total, name)`` is called before each stage with the stages done, and during
         a long one with fractions.
 
+    Returns
+    -------
+    Prepared
+        The renumbered mesh and the plan.
+
     Raises
     ------
     MeshprepError
         On unknown names and on loops that do not fit the mesh.
+<<<<<<< HEAD
     ProofError
         When the plan is wrong, which is a fault of meshprep.
+=======
+
+    Notes
+    -----
+    The method is that of [S19]: a locality order, blocks, points grouped by blocks, colours. About
+    linear in the entries of the maps; the first call on a machine compiles for minutes.
+>>>>>>> 91bacc9 (Pages of the API: every exported name and parameter described, built strictly with the other pages, examples run by the tests)
     """
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)

@@ -47,16 +47,27 @@ def read(
     ----------
     path : str or Path
     format : str, optional
-        A name of :data:`FORMATS`; without it the ending of the name tells.
+        The name of a format; without it the ending of the name tells.
     dimension : int, optional
-        Accepts a file of mixed dimensions, see :func:`meshprep.io.validate.validate`.
+        Accepts loose cells of a lower dimension than this; loops run over cells of this one.
     **options
-        Options of the format (:attr:`Format.read_options`); those that are None count for nothing.
+        Of the format, as ``sets`` of HDF5 files; those that are None count for nothing.
+
+    Returns
+    -------
+    Mesh
+        In the order of the file.
 
     Raises
     ------
     MeshprepError
         One line that begins with the path: whatever is wrong with it or with what it holds.
+    MissingPackageError
+        Where the format needs a package that is not installed.
+
+    Notes
+    -----
+    O(size of the file). Indices, coordinates and repeated cells are checked.
     """
     from .validate import validate
 
@@ -91,7 +102,7 @@ def write(
     mesh : Mesh
     path : str or Path
     format : str, optional
-        A name of :data:`FORMATS`; without it the ending of the name tells.
+        The name of a format; without it the ending of the name tells.
     overwrite : bool
         Replaces a file that exists.
     drop : bool
@@ -99,7 +110,7 @@ def write(
     check : bool
         Reads the file back and compares it with the mesh before it is put in place.
     **options
-        Options of the format (:attr:`Format.options`).
+        Of the format, as ``version`` and ``binary`` of Gmsh's.
 
     Returns
     -------

@@ -22,12 +22,16 @@ def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
     source : meshio.Mesh
         Points, cells, point and cell data, sets and field data; it is not changed.
     dimension : int, optional
-        Accepts cells of mixed dimensions, see :func:`meshprep.io.validate.validate`.
+        Accepts loose cells of a lower dimension than this; loops run over cells of this one.
+
+    Returns
+    -------
+    Mesh
 
     Raises
     ------
     MeshprepError
-        For cells that are not supported, and where :func:`meshprep.read` would refuse a file.
+        For cells that are not supported, and where ``read`` would refuse a file.
     """
     from .meshio_adapter.harden import guarded
     from .meshio_adapter.incoming import convert

@@ -51,6 +51,13 @@ def from_networkx(graph: Any) -> Mesh:
     Notes
     -----
     O(nodes + edges), in Python.
+
+    Examples
+    --------
+    >>> import networkx, meshprep
+    >>> mesh = meshprep.from_networkx(networkx.Graph([("a", "b"), ("b", "c")]))
+    >>> mesh.map("edges->vertices").table.tolist()
+    [[0, 1], [1, 2]]
     """
     nodes = list(graph)
     if not nodes:
@@ -112,8 +119,8 @@ def to_networkx(
         write through maps to one point: what must not run at once. ``"blocks"``: the same of the
         blocks of a plan.
     loop : LoopRequest or str, optional
-        The name of a loop of the plan (None: its first). For a mesh a loop as :func:`prepare` takes
-        it (None: the mesh's default).
+        The name of a loop of the plan (None: its first). For a mesh a loop as ``prepare`` takes it
+        (None: the mesh's default).
 
     Returns
     -------

@@ -40,10 +40,14 @@ def from_skfem(source: Any) -> Mesh:
     source : skfem.MeshLine, MeshTri, MeshQuad, MeshTet, MeshHex or MeshWedge1
         It is not changed. Boundaries, oriented ones too, and subdomains come along.
 
+    Returns
+    -------
+    Mesh
+
     Raises
     ------
     MeshprepError
-        For other classes of mesh, and where :func:`meshprep.read` would refuse a file.
+        For other classes of mesh, and where ``read`` would refuse a file.
     """
     from .validate import validate
 
@@ -89,7 +93,7 @@ def to_skfem(mesh: Mesh) -> Any:
     Parameters
     ----------
     mesh : Mesh
-        From :func:`from_skfem`, or from a file: groups of its cells become subdomains, those of
+        From ``from_skfem``, or from a file: groups of its cells become subdomains, those of
         lower cells boundaries, under their names (``physical:3`` where they have none).
 
     Returns

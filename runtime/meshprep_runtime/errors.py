@@ -4,7 +4,8 @@
 class MeshprepError(Exception):
     """Something a user can mend: the message says what is wrong, where, and what to do.
 
-    Messages are one line, without a trailing full stop, and name the file, line, set or element.
+    The base of every exception that meshprep raises. Messages are one line, without a trailing full
+    stop, and name the file, line, set or element.
     """
 
 

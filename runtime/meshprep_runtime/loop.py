@@ -45,7 +45,7 @@ class ParLoop:
         block by thread colour; ``"global-colouring"`` and ``"full-permute"``: colours of the whole
         set, with maps in the set's order or in that of the colours [R14]; ``"two-step"``: all
         elements at once into a temporary array, which a second step sums. On a GPU: those of
-        :func:`cuda.program`; ``"auto"`` goes by :func:`cuda.choose`. A name that only one of the
+        ``cuda.program``; ``"auto"`` goes by ``cuda.choose``. A name that only one of the
         two has is refused on arrays of the other.
     layout : str or mapping of dat name to str
         ``"aos"``: arrays of shape ``(n, dim)``; ``"soa"``: ``(dim, n)``. A mapping names the dats
@@ -155,7 +155,7 @@ class ParLoop:
     def strategy(self) -> str:
         """The strategy that a call runs; with ``"auto"`` it follows the number of threads.
 
-        On a GPU ``"auto"`` is what :attr:`on_gpu` says.
+        On a GPU ``"auto"`` is what ``on_gpu`` says.
         """
         return self._wanted if self._executor is None else self._way()[0]
 
@@ -166,6 +166,11 @@ class ParLoop:
 
     def __call__(self, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
+
+        Parameters
+        ----------
+        **arrays : NumPy or CuPy arrays
+            One for each dat and global of the loop, see the notes of the class.
 
         Raises
         ------

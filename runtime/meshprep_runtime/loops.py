@@ -12,7 +12,14 @@ from .errors import MeshprepError
 
 
 class Access(StrEnum):
-    """How a loop touches an argument. MIN and MAX are for global reductions only."""
+    """How a loop touches an argument.
+
+    Notes
+    -----
+    READ, WRITE (every component is set), RW (read and set) and INC (added to; the old value is not
+    read) are for dats and, but for WRITE and RW, for globals; MIN and MAX are reductions of
+    globals only [G12 section 2].
+    """
 
     READ = "read"
     WRITE = "write"
@@ -45,6 +52,12 @@ class Arg:
         The columns of the map that the kernel receives, each as one argument.
     is_global : bool
         A value of the whole loop: a constant (READ) or a reduction (INC, MIN, MAX).
+
+    Raises
+    ------
+    MeshprepError
+        For a dim below 1, a type that is no number, an access that does not go with a global or a
+        dat, and columns that are negative or repeated.
     """
 
     name: str
@@ -97,7 +110,13 @@ class Arg:
         return self.dim * np.dtype(self.dtype).itemsize
 
     def to_dict(self) -> dict[str, Any]:
-        """The argument as plain values, in the words of loops.toml."""
+        """The argument as plain values.
+
+        Returns
+        -------
+        dict
+            JSON values, in the words of loops.toml.
+        """
         out: dict[str, Any] = {"global" if self.is_global else "dat": self.name}
         if self.map is not None:
             out |= {"map": self.map, "index": list(self.index)}
@@ -106,7 +125,32 @@ class Arg:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop over one set; the result must not depend on the order of the elements."""
+    """A loop over one set; the result must not depend on the order of the elements.
+
+    Parameters
+    ----------
+    name : str
+    over : str
+        The set.
+    args : tuple of Arg
+        In the order in which the kernel takes them; one parameter a column of a map.
+
+    Raises
+    ------
+    MeshprepError
+        Without arguments, and for a map that does not start at ``over``.
+
+    Examples
+    --------
+    >>> from meshprep_runtime import Access, Arg, Loop
+    >>> q = Arg("q", Access.READ, 4, "f8", "edges->cells", (0, 1))
+    >>> res = Arg("res", Access.INC, 4, "f8", "edges->cells", (0, 1))
+    >>> loop = Loop("res_calc", "edges", (q, res))
+    >>> loop.maps, loop.leading_map
+    (('edges->cells',), 'edges->cells')
+    >>> loop.conflict_columns
+    {'edges->cells': (0, 1)}
+    """
 
     name: str
     over: str
@@ -143,7 +187,13 @@ class Loop:
         return written if written is not None else next(iter(self.maps), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """The loop as plain values, in the words of loops.toml."""
+        """The loop as plain values.
+
+        Returns
+        -------
+        dict
+            JSON values, in the words of loops.toml; without the name.
+        """
         return {"over": self.over, "args": [a.to_dict() for a in self.args]}
 
 

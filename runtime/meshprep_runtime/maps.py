@@ -23,8 +23,17 @@ class SetMap:
     from_set, to_set : str
         Names of the sets.
     table : (n_from, arity) int32
-        Indices into the to-set, C-contiguous. Other integer types are converted after a range
-        check; nothing wraps.
+        Indices into the to-set from 0, C-contiguous. Other integer types are converted after a
+        range check; nothing wraps.
+
+    Raises
+    ------
+    MeshprepError
+        For a table that is no two-dimensional array of whole numbers within 2^31-1.
+
+    Notes
+    -----
+    The table is shared where it is int32 already, and becomes read-only.
     """
 
     name: str
@@ -57,7 +66,22 @@ class SetMap:
         return int(self.table.shape[1])
 
     def check_range(self, n_to: int) -> None:
-        """Raise MeshprepError, naming the element, unless every index is in 0..n_to-1. O(n)."""
+        """Prove that every index is in the to-set.
+
+        Parameters
+        ----------
+        n_to : int
+            Number of elements of the to-set.
+
+        Raises
+        ------
+        MeshprepError
+            Naming the first element and column whose index is outside 0..n_to-1.
+
+        Notes
+        -----
+        O(n_from x arity).
+        """
         if not self.table.size:
             return
         low, high = int(self.table.min()), int(self.table.max())

@@ -22,7 +22,17 @@ class Ordering:
     new_to_old : (n,) int32
         ``new_to_old[i]`` is the old number of the element that is now number ``i``.
     old_to_new : (n,) int32
-        The inverse; computed by :meth:`from_new_to_old`.
+        The inverse; computed by ``from_new_to_old``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meshprep_runtime import Ordering
+    >>> order = Ordering.from_new_to_old(np.array([2, 0, 1]))
+    >>> order.apply(np.array([10.0, 11.0, 12.0]))
+    array([12., 10., 11.])
+    >>> order.restore(order.apply(np.array([10.0, 11.0, 12.0])))
+    array([10., 11., 12.])
     """
 
     new_to_old: NDArray[np.int32]
@@ -30,7 +40,28 @@ class Ordering:
 
     @classmethod
     def from_new_to_old(cls, new_to_old: NDArray[np.integer], name: str = "") -> Ordering:
-        """Build from one direction; raises MeshprepError unless it is a permutation. O(n)."""
+        """Build from one direction.
+
+        Parameters
+        ----------
+        new_to_old : (n,) integers
+            Copied where they are not int32.
+        name : str
+            Of the set, for the message of an error.
+
+        Returns
+        -------
+        Ordering
+
+        Raises
+        ------
+        MeshprepError
+            Where a number is outside 0..n-1 or stands twice.
+
+        Notes
+        -----
+        O(n).
+        """
         forward = np.ascontiguousarray(new_to_old, dtype=np.int32)
         n = forward.size
         where = f" of set '{name}'" if name else ""
@@ -47,7 +78,17 @@ class Ordering:
 
     @classmethod
     def identity(cls, n: int) -> Ordering:
-        """The ordering of ``n`` elements that moves nothing."""
+        """The ordering that moves nothing.
+
+        Parameters
+        ----------
+        n : int
+            Number of elements.
+
+        Returns
+        -------
+        Ordering
+        """
         return cls.from_new_to_old(np.arange(n, dtype=np.int32))
 
     @property
@@ -83,7 +124,24 @@ class Ordering:
         return self._take(values, self.new_to_old, axis)
 
     def restore(self, values: Any, axis: int = 0) -> Any:
-        """New numbering back to old, along one axis: the inverse of :meth:`apply`."""
+        """New numbering back to old, along one axis: the inverse of ``apply``.
+
+        Parameters
+        ----------
+        values : NumPy or CuPy array
+            Of any dtype and shape; ``axis`` runs over the set.
+        axis : int
+
+        Returns
+        -------
+        array
+            As of ``apply``.
+
+        Raises
+        ------
+        MeshprepError
+            When the axis is not as long as the set is large.
+        """
         return self._take(values, self.old_to_new, axis)
 
     @property
@@ -92,7 +150,23 @@ class Ordering:
         return Ordering(self.old_to_new, self.new_to_old)
 
     def then(self, second: Ordering) -> Ordering:
-        """The ordering that applies this one first and ``second`` after it."""
+        """One ordering after the other.
+
+        Parameters
+        ----------
+        second : Ordering
+            Of the elements as this one numbers them.
+
+        Returns
+        -------
+        Ordering
+            From this one's old numbering to the second one's new. O(n).
+
+        Raises
+        ------
+        MeshprepError
+            When they have not the same size.
+        """
         if second.size != self.size:
             raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
         return Ordering.from_new_to_old(self.new_to_old[second.new_to_old])

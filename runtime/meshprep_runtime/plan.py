@@ -96,7 +96,20 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class LoopPlan:
-    """A loop, the maps it runs through in the new numbering, its variants, and what was tuned."""
+    """A loop as a solver runs it: what ``ParLoop`` takes.
+
+    Parameters
+    ----------
+    loop : Loop
+    sizes : mapping of set name to number of elements
+    maps : mapping of map name to SetMap
+        Those that the loop uses, in the plan's numbering.
+    variants : mapping of variant name to Variant
+    default : str
+        The variant that is taken where none is named.
+    tuned : tuple of Tuned
+        What ``meshprep tune`` found, one entry a machine and layout.
+    """
 
     loop: Loop
     sizes: Mapping[str, int]
@@ -106,7 +119,22 @@ class LoopPlan:
     tuned: tuple[Tuned, ...] = ()
 
     def variant(self, name: str | None = None) -> Variant:
-        """The variant of that name (None: the default); raises PlanError that lists them."""
+        """One way to cut the loop into blocks.
+
+        Parameters
+        ----------
+        name : str, optional
+            None for the default.
+
+        Returns
+        -------
+        Variant
+
+        Raises
+        ------
+        PlanError
+            Where there is none of that name; the message lists those there are.
+        """
         wanted = self.default if name is None else name
         if wanted not in self.variants:
             raise PlanError(
@@ -135,6 +163,10 @@ class Plan:
     tags : mapping of set name to (mapping of tag name to (n,) int64)
         Group numbers in the new numbering, for sets that the input file does not have (boundary
         faces), so that a solver can set boundary conditions.
+
+    Notes
+    -----
+    ``plan["NAME"]`` is the ``LoopPlan`` of a loop.
     """
 
     sizes: Mapping[str, int]
@@ -155,19 +187,66 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
-        """Read a plan file; raises PlanError when it is damaged, foreign or of another version."""
+        """Read a plan file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Plan
+            Checked: the seal over all bytes, every shape and type, and every index that a loop
+            will use.
+
+        Raises
+        ------
+        PlanError
+            When the file is missing, damaged, no plan, or of a version that this one cannot read.
+        MissingPackageError
+            Where h5py is not installed.
+
+        Notes
+        -----
+        O(bytes of the file), which is read once.
+        """
         from .store import load
 
         return load(path)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the plan file atomically; raises PlanError when it exists and not ``overwrite``."""
+        """Write the plan file; it appears whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ``MESH.plan.h5``.
+        overwrite : bool
+            Replaces a file that exists.
+
+        Raises
+        ------
+        PlanError
+            When the file exists and ``overwrite`` is False, or cannot be written.
+        MissingPackageError
+            Where h5py is not installed.
+        """
         from .store import save
 
         save(self, path, overwrite=overwrite)
 
     def verify(self) -> list[str]:
-        """Prove the plan; returns the findings, one line each, empty when it is right."""
+        """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.
+
+        Returns
+        -------
+        list of str
+            What is wrong, one line each; empty when the plan is right.
+
+        Notes
+        -----
+        Every element and index is looked at: O(elements x arity) for each variant, in NumPy.
+        """
         from .verify import verify
 
         return verify(self)

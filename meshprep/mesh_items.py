@@ -1,0 +1,232 @@
+"""What a mesh is made of beside its maps: sets, dats, tags and index lists, each frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import INDEX_LIMIT, read_only
+
+
+@dataclass(frozen=True)
+class ElementSet:
+    """A set: a name and a size.
+
+    Parameters
+    ----------
+    name : str
+        Not empty, without ``->`` and ``/``.
+    size : int
+        Number of elements, at most 2^31-1.
+    cell_type : str, optional
+        The name of the cell type (``"tetra"``) where the set holds the cells of one type.
+    parts : tuple of str
+        The sets whose elements, one after the other, make this one (the cells of a mixed mesh).
+
+    Raises
+    ------
+    MeshprepError
+        For a name or a size that cannot be.
+    """
+
+    name: str
+    size: int
+    cell_type: str | None = None
+    parts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name or "->" in self.name or "/" in self.name:
+            raise MeshprepError(f"'{self.name}' is no name for a set: no '->', no '/', not empty")
+        if not 0 <= self.size <= INDEX_LIMIT:
+            raise MeshprepError(f"set '{self.name}' has size {self.size}, must be within 0..2^31-1")
+
+
+@dataclass(frozen=True, eq=False)
+class Dat:
+    """Values on a set.
+
+    Parameters
+    ----------
+    name : str
+    set : str
+    values : (n, ...) array
+        One row an element, of any type of numbers or text of fixed width, in whatever units.
+    index : (n,) int32, optional
+        The elements that have a value, ascending; None for all of them.
+    attrs : mapping
+        What a file format adds (time step, units); meshprep does not look inside.
+
+    Raises
+    ------
+    MeshprepError
+        For values without rows, Python objects, and an index that does not ascend.
+    """
+
+    name: str
+    set: str
+    values: NDArray
+    index: NDArray[np.int32] | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values)
+        if values.ndim < 1 or values.dtype.kind == "O":
+            raise MeshprepError(
+                f"dat '{self.name}' on '{self.set}': values of shape {values.shape} and dtype "
+                f"{values.dtype}, must be numbers with one row an element"
+            )
+        object.__setattr__(self, "values", read_only(values))
+        if self.index is not None:
+            index = np.asarray(self.index, dtype=np.int32)
+            if index.shape != values.shape[:1] or (np.diff(index) <= 0).any():
+                raise MeshprepError(
+                    f"dat '{self.name}' on '{self.set}': index must be ascending, one a row"
+                )
+            object.__setattr__(self, "index", read_only(index))
+
+
+@dataclass(frozen=True, eq=False)
+class Tag:
+    """Group numbers on a set: every element is in none, one or several groups.
+
+    Parameters
+    ----------
+    name : str
+        ``"physical"``, ``"entity"``, or what the file calls it.
+    set : str
+    values : (n,) int32
+        Row of each element in ``groups``.
+    group_offset : (n_rows + 1,) int64
+    group_id : int64
+        Row ``r`` stands for the groups ``group_id[group_offset[r]:group_offset[r + 1]]``;
+        an empty row is for elements in no group.
+    names : mapping of group number to name
+
+    Raises
+    ------
+    MeshprepError
+        Where offsets and values do not fit each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meshprep import Tag
+    >>> tag = Tag.from_ids("physical", "cells", np.array([7, 0, 7]), {7: "wall"})
+    >>> tag.first_ids().tolist()
+    [7, 0, 7]
+    """
+
+    name: str
+    set: str
+    values: NDArray[np.int32]
+    group_offset: NDArray[np.int64]
+    group_id: NDArray[np.int64]
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        where = f"tag '{self.name}' on '{self.set}'"
+        values = np.asarray(self.values, dtype=np.int32)
+        offset = np.asarray(self.group_offset, dtype=np.int64)
+        group_id = np.asarray(self.group_id, dtype=np.int64)
+        if offset.size < 1 or offset[0] != 0 or (np.diff(offset) < 0).any():
+            raise MeshprepError(f"{where}: group_offset must rise from 0")
+        if offset[-1] != group_id.size:
+            raise MeshprepError(f"{where}: group_offset must end at {group_id.size}")
+        if values.ndim != 1:
+            raise MeshprepError(f"{where}: values have shape {values.shape}, must be one a row")
+        if values.size and (values.min() < 0 or values.max() >= offset.size - 1):
+            raise MeshprepError(f"{where}: a value is outside its {offset.size - 1} groups")
+        object.__setattr__(self, "values", read_only(values))
+        object.__setattr__(self, "group_offset", read_only(offset))
+        object.__setattr__(self, "group_id", read_only(group_id))
+
+    @classmethod
+    def from_ids(
+        cls, name: str, set: str, ids: NDArray[np.integer], names: Mapping[int, str] | None = None
+    ) -> Tag:
+        """The tag of elements that are in one group each, or in none.
+
+        Parameters
+        ----------
+        name, set : str
+        ids : (n,) integers
+            The group of every element; 0 stands for none.
+        names : mapping of group number to name, optional
+
+        Returns
+        -------
+        Tag
+            O(n log n).
+        """
+        unique, values = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
+        held = unique != 0
+        offset = np.concatenate([[0], np.cumsum(held)])
+        rows = values.reshape(-1).astype(np.int32)
+        return cls(name, set, rows, offset, unique[held], dict(names or {}))
+
+    def groups(self, row: int) -> tuple[int, ...]:
+        """The groups that a row of the table stands for.
+
+        Parameters
+        ----------
+        row : int
+            A value of ``values``.
+
+        Returns
+        -------
+        tuple of int
+        """
+        start, stop = self.group_offset[row], self.group_offset[row + 1]
+        return tuple(int(i) for i in self.group_id[start:stop])
+
+    def first_ids(self) -> NDArray[np.int64]:
+        """The first group of every element.
+
+        Returns
+        -------
+        (n,) int64
+            0 where an element is in no group.
+        """
+        if self.group_id.size == 0:
+            return np.zeros(self.values.size, dtype=np.int64)
+        start = np.minimum(self.group_offset[:-1], self.group_id.size - 1)
+        first = np.where(np.diff(self.group_offset) > 0, self.group_id[start], 0)
+        return first[self.values]
+
+
+@dataclass(frozen=True, eq=False)
+class IndexList:
+    """Indices into a set whose rows keep their order: node sets, periodic pairs, ghost lists.
+
+    Parameters
+    ----------
+    name : str
+    set : str
+        The set the values point into.
+    index : (m,) or (m, k) int32
+    attrs : mapping
+        What the file format adds.
+
+    Raises
+    ------
+    MeshprepError
+        For an index of another shape, or that is no whole numbers.
+    """
+
+    name: str
+    set: str
+    index: NDArray[np.int32]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        index = np.asarray(self.index)
+        if index.ndim not in (1, 2) or index.dtype.kind not in "iu":
+            raise MeshprepError(
+                f"index list '{self.name}' must be integers of shape (m,) or (m, k)"
+            )
+        object.__setattr__(self, "index", read_only(index.astype(np.int32, copy=False)))

@@ -1,0 +1,95 @@
+"""The public API: every name on its page, every parameter described, every example run."""
+
+from __future__ import annotations
+
+import doctest
+import enum
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import meshprep
+import meshprep_runtime
+
+PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+SECTION = re.compile(r"^(\w[\w ]*)\n-+$", re.MULTILINE)
+
+
+def exported():
+    """Every exported object once, under the package it is documented in."""
+    names = dict.fromkeys(meshprep.__all__, "meshprep")
+    names |= dict.fromkeys(meshprep_runtime.__all__, "meshprep_runtime")
+    return {
+        f"{home}.{name}": getattr(importlib.import_module(home), name)
+        for name, home in names.items()
+    }
+
+
+API = exported()
+
+
+def callables():
+    """Functions, classes and their public methods, by name."""
+    out = {}
+    for name, thing in API.items():
+        if inspect.isfunction(thing) or not issubclass(thing, (enum.Enum, Exception)):
+            out[name] = thing
+        if inspect.isclass(thing):
+            for key, member in vars(thing).items():
+                inner = getattr(member, "__func__", member)
+                if inspect.isfunction(inner) and not key.startswith("_"):
+                    out[f"{name}.{key}"] = inner
+    return out
+
+
+CALLABLES = callables()
+
+
+def sections(text):
+    """The numpydoc sections of a docstring, by title."""
+    parts = SECTION.split(text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def described(text):
+    """The names under ``Parameters``; ``a, b : int`` describes two."""
+    lines = re.findall(r"^(\S[^:\n]*?)(?: :.*)?$", text, re.MULTILINE)
+    return {name.strip(" *") for line in lines for name in line.split(",")}
+
+
+def test_the_page_has_every_name():
+    assert sorted(re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE)) == sorted(API)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_every_parameter_is_described(name):
+    thing = CALLABLES[name]
+    found = sections(inspect.getdoc(thing) or "")
+    signature = inspect.signature(thing)
+    taken = set(signature.parameters) - {"self", "cls"}
+    assert described(found.get("Parameters", "")) >= taken
+    if inspect.isfunction(thing) and signature.return_annotation not in ("None", None):
+        assert "Returns" in found
+
+
+def test_what_describes_nothing_is_found():
+    text = (
+        "A line.\n\nParameters\n----------\na, b : int\n*more\n    c : no\n\nReturns\n-------\nint"
+    )
+    assert described(sections(text)["Parameters"]) == {"a", "b", "more"}
+    assert set(sections(text)) == {"Parameters", "Returns"}
+
+
+@pytest.mark.parametrize("module", sorted({thing.__module__ for thing in API.values()}))
+def test_examples_say_what_happens(module):
+    failed, _ = doctest.testmod(importlib.import_module(module))
+    assert failed == 0
+
+
+def test_there_are_examples():
+    finder = doctest.DocTestFinder()
+    modules = {importlib.import_module(thing.__module__) for thing in API.values()}
+    assert sum(len(t.examples) for m in modules for t in finder.find(m)) >= 20
