@@ -39,11 +39,9 @@ class Options:
     sort_by_colour : bool
         Sort the elements of each block by thread colour (leading loops only).
     seed : int
-<<<<<<< HEAD
+        Of whatever is random; the same seed gives the same plan.
     proof : bool
         Prove the plan before it is given out.
-=======
-        Of whatever is random; the same seed gives the same plan.
 
     Raises
     ------
@@ -55,7 +53,6 @@ class Options:
     >>> from meshprep import Options
     >>> Options(target="cpu").block_elements, Options(block_size=448).partitioner
     (2048, 'blocks')
->>>>>>> 91bacc9 (Pages of the API: every exported name and parameter described, built strictly with the other pages, examples run by the tests)
     """
 
     method: str = "gps"

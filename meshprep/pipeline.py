@@ -104,16 +104,13 @@ def prepare(
     ------
     MeshprepError
         On unknown names and on loops that do not fit the mesh.
-<<<<<<< HEAD
     ProofError
         When the plan is wrong, which is a fault of meshprep.
-=======
 
     Notes
     -----
     The method is that of [S19]: a locality order, blocks, points grouped by blocks, colours. About
     linear in the entries of the maps; the first call on a machine compiles for minutes.
->>>>>>> 91bacc9 (Pages of the API: every exported name and parameter described, built strictly with the other pages, examples run by the tests)
     """
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)

@@ -360,3 +360,4 @@ def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[s
             f"{plan_path}: made for another mesh than {mesh_path}: "
             "give the mesh it was made from, the reordered one, or make a new plan"
         )
+    return compare_maps(plan, derive(mesh, plan.maps).maps)
