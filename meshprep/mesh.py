@@ -296,12 +296,12 @@ class Mesh:
             m = self.map(name)
             cell_type = self.sets[m.from_set].cell_type
             digest.update(f"{cell_type} {m.table.shape} {self.size(m.to_set)} ".encode())
-            table = _as_set(m.table) if name == GRAPH_MAP else m.table
+            table = rows_as_set(m.table) if name == GRAPH_MAP else m.table
             digest.update(table.astype("<i4", copy=False).data)
         return digest.hexdigest()
 
 
-def _as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
+def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
     """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
     rows = np.sort(table, axis=1)
     return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])

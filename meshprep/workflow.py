@@ -23,7 +23,7 @@ from .io.outputs import check_targets
 from .io.registry import Format, find
 from .io.vectors import check_vector, write_vector
 from .loops import LoopRequest, default_request
-from .mesh import GRAPH_MAP, Mesh
+from .mesh import GRAPH_MAP, Mesh, rows_as_set
 from .pipeline import STAGES, Options, plan_request_maps, prepare
 from .report.cost import Assumed
 from .report.files import Files, write_files
@@ -360,4 +360,10 @@ def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[s
             f"{plan_path}: made for another mesh than {mesh_path}: "
             "give the mesh it was made from, the reordered one, or make a new plan"
         )
+    if GRAPH_MAP in plan.maps:
+        # files of graphs keep neither the order of the edges nor that of their ends
+        own, edges = plan.maps[GRAPH_MAP], mesh.map(GRAPH_MAP)
+        back = plan.ordering[own.to_set].new_to_old[own.table]
+        same = np.array_equal(rows_as_set(back), rows_as_set(edges.table))
+        return [] if same else [f"map '{GRAPH_MAP}' has other edges in the plan than in the mesh"]
     return compare_maps(plan, derive(mesh, plan.maps).maps)
