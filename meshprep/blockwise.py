@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from .kernels import helper
 
 # 2^64 divided by the golden ratio: spreads consecutive numbers over a power of two.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True)
+@helper
 def _find(slot: NDArray[np.int32], points: NDArray[np.int32], point: int) -> np.int64:
     """Where the open hash ``slot`` keeps the position of ``point`` in ``points``, or would."""
     mask = slot.size - 1
@@ -20,7 +21,7 @@ def _find(slot: NDArray[np.int32], points: NDArray[np.int32], point: int) -> np.
     return at
 
 
-@njit(cache=True)
+@helper
 def number_points(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The distinct points of a block in the order of first touch, and its rows in these numbers.
 
@@ -57,7 +58,7 @@ def number_points(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
     return points[:count], local
 
 
-@njit(cache=True)
+@helper
 def elements_of_points(
     local: NDArray[np.int32], n_points: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -89,7 +90,7 @@ def elements_of_points(
     return offset, element
 
 
-@njit(cache=True)
+@helper
 def most_on_a_point(offset: NDArray[np.int32]) -> int:
     """The largest number of elements on one point: no block has fewer thread colours."""
     most = 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.plan import Variant
+
+from .kernels import kernel
 
 WARP = 32
 REUSE_STEP = 0.01
@@ -67,7 +68,7 @@ def _counted(bins: NDArray[np.integer], width: float = 1) -> dict[str, Any]:
     return {"width": width, "bins": found.tolist(), "blocks": blocks.tolist()}
 
 
-@njit(cache=True)
+@kernel
 def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[np.integer]) -> tuple[int, int]:
     """Warps, and the thread colours of every warp summed."""
     warps, rounds = 0, 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
 from .cells import shape_of
+from .kernels import kernel
 from .mesh import Mesh
 from .threads import each, pieces
 
@@ -52,7 +52,7 @@ def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.floa
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_means(
     xyz: NDArray[np.float64],
     table: NDArray[np.int32],

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, prange
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT
+
+from .kernels import kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ def _two_steps(first: Csr, second: Csr) -> Csr:
     return Csr(offset, index)
 
 
-@njit(cache=True)
+@kernel
 def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     n, arity = table.shape
     offset = np.zeros(n_to + 1, np.int64)
@@ -111,7 +113,7 @@ def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], 
     return offset, index
 
 
-@njit(cache=True, parallel=True)
+@kernel
 def _count_two_steps(
     offset1: NDArray[np.int64],
     index1: NDArray[np.int32],
@@ -137,7 +139,7 @@ def _count_two_steps(
     return count
 
 
-@njit(cache=True, parallel=True)
+@kernel
 def _fill_two_steps(
     offset1: NDArray[np.int64],
     index1: NDArray[np.int32],

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
@@ -15,6 +14,7 @@ from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from . import metrics
+from .kernels import kernel
 from .staging import StagingError, build_variant
 
 # Blocks filled less than this on average are no blocks of that size any more.
@@ -141,7 +141,7 @@ def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.i
     return np.append(start + step * size // np.repeat(parts, parts), offset[-1])
 
 
-@njit(cache=True)
+@kernel
 def _joined(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
     """Which offsets stay when consecutive blocks are joined as long as they fit together."""
     kept = np.empty(offset.size, np.int64)

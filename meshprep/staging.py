@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
@@ -21,6 +21,7 @@ from .blockwise import number_points
 from .colour.blocks import colour_blocks
 from .colour.threads import ThreadColours, colour_threads
 from .incidence import stack
+from .kernels import kernel
 
 STAGED_LIMIT = 65536
 
@@ -163,7 +164,7 @@ def _beside(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))
 
 
-@njit(cache=True, parallel=True)
+@kernel
 def _count_points(table: NDArray[np.int32], block_offset: NDArray[np.int64]) -> NDArray[np.int64]:
     loads = np.zeros(block_offset.size - 1, np.int64)
     for b in prange(block_offset.size - 1):
@@ -172,7 +173,7 @@ def _count_points(table: NDArray[np.int32], block_offset: NDArray[np.int64]) -> 
     return loads
 
 
-@njit(cache=True, parallel=True)
+@kernel
 def _fill_points(
     table: NDArray[np.int32],
     block_offset: NDArray[np.int64],
@@ -192,7 +193,7 @@ def _fill_points(
                 local[j, block_offset[b] + e] = place[first_touch[e, j]]
 
 
-@njit(cache=True)
+@kernel
 def _exclusive(points: NDArray[np.int32], n_to: int) -> NDArray[np.bool_]:
     """True where a point is in one block's list only."""
     blocks = np.zeros(n_to, np.uint8)

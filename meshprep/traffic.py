@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
@@ -21,6 +20,7 @@ from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import Variant
 
 from .colour.whole_set import colour_whole_set
+from .kernels import kernel
 from .options import check_choice
 from .staging import written_table
 
@@ -321,7 +321,7 @@ def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
     return int((past - first)[offset[1:] > offset[:-1]].sum())
 
 
-@njit(cache=True)
+@kernel
 def aligned_units(
     points: NDArray[np.int32], point_offset: NDArray[np.int64], width: int, nbytes: int
 ) -> NDArray[np.int64]:
@@ -341,7 +341,7 @@ def aligned_units(
     return count
 
 
-@njit(cache=True)
+@kernel
 def _grouped_sectors(
     columns: NDArray[np.integer],
     rows: NDArray[np.int32],

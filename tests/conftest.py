@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from meshprep.kernels import folder
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda.nvrtc import compile_program
 
@@ -13,9 +14,16 @@ IN_CI = "MESHPREP_REQUIRE_C"
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """Compiled loops of these tests go into a folder of their own, fresh in every run."""
+    """Compiled loops of these tests go into a folder of their own, fresh in every run.
+
+    meshprep's own kernels stay where they are.
+    """
+    own, kept = tmp_path_factory.mktemp("cache"), folder()
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        (own / "kernels").symlink_to(kept)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MESHPREP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("MESHPREP_CACHE_DIR", str(own))
         yield
 
 

@@ -6,16 +6,16 @@ A colour with a handful of blocks leaves a device idle for a whole launch.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .bits import FULL, ONE, WORD, bit, lowest
 from .conflicts import Conflicts, neighbours
 
 PASSES = 10
 
 
-@njit(cache=True)
+@kernel
 def first_fit_blocks(
     conflicts: Conflicts, order: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], int, NDArray[np.uint64]]:
@@ -44,7 +44,7 @@ def first_fit_blocks(
     return colour, n_colours, crowded
 
 
-@njit(cache=True)
+@kernel
 def balance(
     conflicts: Conflicts, colour: NDArray[np.int32], n_colours: int, crowded: NDArray[np.uint64]
 ) -> None:
@@ -79,7 +79,7 @@ def balance(
             break
 
 
-@njit(cache=True)
+@helper
 def _taken(
     conflicts: Conflicts,
     b: int,
@@ -102,14 +102,14 @@ def _taken(
             taken[colour[other] // WORD] |= bit(colour[other] % WORD)
 
 
-@njit(cache=True)
+@helper
 def _flip(conflicts: Conflicts, b: int, colour: int, crowded: NDArray[np.uint64]) -> None:
     for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
         if conflicts.point[i] < 0:
             crowded[-1 - conflicts.point[i], colour // WORD] ^= bit(colour % WORD)
 
 
-@njit(cache=True)
+@helper
 def _least_used(taken: NDArray[np.uint64], size: NDArray[np.int64]) -> int:
     best = -1
     for w in range((size.size + WORD - 1) // WORD):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ..kernels import helper
 
 WORD = 64
 ONE = np.uint64(1)
@@ -15,19 +16,19 @@ PLACE = np.empty(WORD, np.uint8)
 PLACE[[(0x03F79D71B4CB0A89 << n) % 2**64 >> 58 for n in range(WORD)]] = np.arange(WORD)
 
 
-@njit(cache=True)
+@helper
 def bit(colour: int) -> np.uint64:
     """The word with only the bit of ``colour``, 0..63."""
     return ONE << np.uint64(colour)
 
 
-@njit(cache=True)
+@helper
 def first_colours(count: int) -> np.uint64:
     """The word with the lowest ``count`` bits, 1..64."""
     return FULL >> np.uint64(WORD - count)
 
 
-@njit(cache=True)
+@helper
 def lowest(word: np.uint64) -> int:
     """The number of the lowest bit set; ``word`` is not 0."""
     alone = word & (~word + ONE)

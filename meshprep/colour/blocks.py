@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..kernels import helper, kernel
 from .balance import balance, first_fit_blocks
 from .conflicts import Conflicts, block_conflicts, neighbours
 
@@ -86,7 +86,7 @@ def _order(conflicts: Conflicts) -> NDArray[np.int32]:
     return order
 
 
-@njit(cache=True)
+@kernel
 def _degrees(conflicts: Conflicts) -> NDArray[np.int32]:
     n = conflicts.point_offset.size - 1
     seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
@@ -96,7 +96,7 @@ def _degrees(conflicts: Conflicts) -> NDArray[np.int32]:
     return degree
 
 
-@njit(cache=True)
+@kernel
 def _peel(
     conflicts: Conflicts,
     degree: NDArray[np.int32],
@@ -120,7 +120,7 @@ def _peel(
                 _one_less(other, by_degree, place, first, degree)
 
 
-@njit(cache=True)
+@helper
 def _one_less(
     b: int,
     by_degree: NDArray[np.int32],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .bits import ONE, WORD, bit, lowest
 
 # A point shared by more blocks is heavy: walking its pairs would cost their number squared.
@@ -59,7 +59,7 @@ def block_conflicts(
     return Conflicts(point_offset, point, offset, block, int(chosen.size), n_words, meets)
 
 
-@njit(cache=True)
+@helper
 def neighbours(c: Conflicts, b: int, seen: NDArray[np.int32], found: NDArray[np.int32]) -> int:
     """Write the blocks that ``b`` meets on light points, each once, to ``found``; returns how many.
 
@@ -87,7 +87,7 @@ def neighbours(c: Conflicts, b: int, seen: NDArray[np.int32], found: NDArray[np.
     return n
 
 
-@njit(cache=True)
+@kernel
 def _fill_rows(
     offset: NDArray[np.int64], block: NDArray[np.int32], heavy: int, meets: NDArray[np.uint64]
 ) -> None:
@@ -112,7 +112,7 @@ def _fill_rows(
                     word &= word - ONE
 
 
-@njit(cache=True)
+@kernel
 def _shared_points(
     table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], int, NDArray[np.int32]]:
@@ -136,7 +136,7 @@ def _shared_points(
     return last, n_shared, count[:n_shared].copy()
 
 
-@njit(cache=True)
+@kernel
 def _incidences(
     table: NDArray[np.int32],
     number: NDArray[np.int32],

@@ -9,13 +9,13 @@ n / 64 rounds, but not n / 64 visits to every element.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .bits import FULL, WORD, bit, lowest
 
 
-@njit(cache=True)
+@kernel
 def first_fit(
     table: NDArray[np.int32],
     n_points: int,
@@ -47,7 +47,7 @@ def first_fit(
         _queues(table, used, waiting[:n_waiting].copy(), colour, base)
 
 
-@njit(cache=True)
+@helper
 def _place(
     table: NDArray[np.int32], used: NDArray[np.uint64], colour: NDArray[np.int32], e: int, base: int
 ) -> bool:
@@ -63,7 +63,7 @@ def _place(
     return True
 
 
-@njit(cache=True)
+@helper
 def _blocker(table: NDArray[np.int32], used: NDArray[np.uint64], e: int) -> int:
     for j in range(table.shape[1]):
         if used[table[e, j]] == FULL:
@@ -71,7 +71,7 @@ def _blocker(table: NDArray[np.int32], used: NDArray[np.uint64], e: int) -> int:
     return table[e, 0]
 
 
-@njit(cache=True)
+@helper
 def _queues(
     table: NDArray[np.int32],
     used: NDArray[np.uint64],
@@ -110,7 +110,7 @@ def _queues(
                 used[table[e, j]] = 0
 
 
-@njit(cache=True)
+@helper
 def _enqueue(
     table: NDArray[np.int32],
     used: NDArray[np.uint64],

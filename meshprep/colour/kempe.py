@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper
 from .bits import bit, first_colours, lowest
 
 # Chain elements visited per element of the block, at most; 15 suffice on every mesh tried.
@@ -35,7 +35,7 @@ class Chains(NamedTuple):
     clock: NDArray[np.int64]  # number of searches; elements visited
 
 
-@njit(cache=True)
+@helper
 def repair(
     local: NDArray[np.int32],
     offset: NDArray[np.int32],
@@ -64,7 +64,7 @@ def repair(
     return close_gaps(colour)
 
 
-@njit(cache=True)
+@helper
 def close_gaps(colour: NDArray[np.int32]) -> int:
     """Renumber the colours, keeping their order, so that each is in use; returns the count."""
     number = np.zeros(colour.max() + 1, np.int32)
@@ -79,19 +79,19 @@ def close_gaps(colour: NDArray[np.int32]) -> int:
     return count
 
 
-@njit(cache=True)
+@helper
 def _put(s: Chains, e: int) -> None:
     for j in range(s.local.shape[1]):
         s.used[s.local[e, j]] |= bit(s.colour[e])
 
 
-@njit(cache=True)
+@helper
 def _take(s: Chains, e: int) -> None:
     for j in range(s.local.shape[1]):
         s.used[s.local[e, j]] &= ~bit(s.colour[e])
 
 
-@njit(cache=True)
+@helper
 def _lower_colour(s: Chains, e: int, palette: int) -> int:
     wanted = first_colours(palette)
     taken = np.uint64(0)
@@ -109,7 +109,7 @@ def _lower_colour(s: Chains, e: int, palette: int) -> int:
     return lowest(~(taken | wanted))
 
 
-@njit(cache=True)
+@helper
 def _neighbours(s: Chains, e: int, a: int) -> int:
     """Gather the neighbours of ``e`` of colour ``a`` at the front of the chain."""
     s.clock[0] += 1
@@ -121,7 +121,7 @@ def _neighbours(s: Chains, e: int, a: int) -> int:
     return n
 
 
-@njit(cache=True)
+@helper
 def _append(s: Chains, p: int, colour: int, n: int) -> int:
     for q in range(s.offset[p], s.offset[p + 1]):
         f = s.element[q]
@@ -132,7 +132,7 @@ def _append(s: Chains, p: int, colour: int, n: int) -> int:
     return n
 
 
-@njit(cache=True)
+@helper
 def _free_by_swaps(s: Chains, e: int, n: int, a: int, palette: int) -> bool:
     """Try to turn the first ``n`` of the chain, all of colour ``a``, into another colour."""
     for b in range(palette):
@@ -147,7 +147,7 @@ def _free_by_swaps(s: Chains, e: int, n: int, a: int, palette: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@helper
 def _grow(s: Chains, e: int, n: int, a: int, b: int) -> int:
     """Complete the chain of colours ``a`` and ``b``; 0 when it gives a neighbour of ``e`` a."""
     s.clock[0] += 1
@@ -169,7 +169,7 @@ def _grow(s: Chains, e: int, n: int, a: int, b: int) -> int:
     return n
 
 
-@njit(cache=True)
+@helper
 def _any_near(s: Chains, e: int, start: int, stop: int) -> bool:
     for i in range(start, stop):
         for j in range(s.local.shape[1]):
@@ -178,7 +178,7 @@ def _any_near(s: Chains, e: int, start: int, stop: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@helper
 def _swap(s: Chains, length: int, a: int, b: int) -> None:
     for i in range(length):
         _take(s, s.chain[i])

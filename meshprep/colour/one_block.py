@@ -7,10 +7,10 @@ may run it. A step that no block needs is never compiled.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..blockwise import elements_of_points, most_on_a_point, number_points
+from ..kernels import helper, kernel
 from .greedy import first_fit
 from .kempe import repair
 from .saturation import saturate
@@ -22,7 +22,7 @@ RESTARTS = 12
 GOLDEN = 0.6180339887498949
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_fit_blocks(
     blocks: NDArray[np.int64],
     table: NDArray[np.int32],
@@ -46,7 +46,7 @@ def first_fit_blocks(
         _store(b, best, block_offset, colour, count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_blocks(
     blocks: NDArray[np.int64],
     table: NDArray[np.int32],
@@ -74,7 +74,7 @@ def search_blocks(
                 _store(b, other, block_offset, colour, count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recolour_blocks(
     blocks: NDArray[np.int64],
     table: NDArray[np.int32],
@@ -94,7 +94,7 @@ def recolour_blocks(
             _store(b, best, block_offset, colour, count)
 
 
-@njit(cache=True)
+@helper
 def _store(
     b: int,
     found: NDArray[np.int32],
@@ -106,13 +106,13 @@ def _store(
     count[b] = found.max() + 1
 
 
-@njit(cache=True)
+@helper
 def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """The colouring with fewer colours, where ``other`` is complete."""
     return other if other.min() >= 0 and other.max() < best.max() else best
 
 
-@njit(cache=True)
+@helper
 def _as_stored(m: int) -> NDArray[np.int32]:
     order = np.empty(m, np.int32)
     for e in range(m):
@@ -120,7 +120,7 @@ def _as_stored(m: int) -> NDArray[np.int32]:
     return order
 
 
-@njit(cache=True)
+@helper
 def _crowded_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
     """The elements by the number of elements on their points, most first, else as stored."""
     m = local.shape[0]

@@ -7,16 +7,16 @@ by saturation does not depend on how the block is stored.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper
 from .bits import ONE, WORD, bit, first_colours, lowest
 
 # Bits of a counter of votes: an element has at most 64 neighbours a column.
 COUNTER = 16
 
 
-@njit(cache=True)
+@helper
 def saturate(
     local: NDArray[np.int32],
     offset: NDArray[np.int32],
@@ -80,7 +80,7 @@ def saturate(
     return colour
 
 
-@njit(cache=True)
+@helper
 def _one_queue(m: int, start: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     following = np.empty(m + WORD + 1, np.int32)
     previous = np.empty(m + WORD + 1, np.int32)
@@ -97,7 +97,7 @@ def _one_queue(m: int, start: int) -> tuple[NDArray[np.int32], NDArray[np.int32]
     return following, previous
 
 
-@njit(cache=True)
+@helper
 def _move_to_back(
     following: NDArray[np.int32], previous: NDArray[np.int32], f: int, sentinel: int
 ) -> None:
@@ -110,7 +110,7 @@ def _move_to_back(
     previous[sentinel] = f
 
 
-@njit(cache=True)
+@helper
 def _elect(
     local: NDArray[np.int32],
     offset: NDArray[np.int32],

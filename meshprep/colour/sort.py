@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import kernel
 
 
 def sort_by_colour(
@@ -27,7 +28,7 @@ def sort_by_colour(
     return _sort(np.ascontiguousarray(colour), block_offset)
 
 
-@njit(cache=True)
+@kernel
 def _sort(
     colour: NDArray[np.unsignedinteger], block_offset: NDArray[np.int64]
 ) -> NDArray[np.int32]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
 from ..blockwise import elements_of_points, most_on_a_point, number_points
+from ..kernels import kernel
 from ..threads import each
 from .bits import WORD
 from .one_block import first_fit_blocks, recolour_blocks, search_blocks
@@ -114,7 +115,7 @@ def _each(kernel: Callable[..., None], blocks: NDArray[np.int64], *arrays: NDArr
         each(kernel, [(chunk, *arrays) for chunk in chunks])
 
 
-@njit(cache=True)
+@kernel
 def _bounds(
     table: NDArray[np.int32], block_offset: NDArray[np.int64], bound: NDArray[np.int32]
 ) -> None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..blockwise import elements_of_points
+from ..kernels import helper
 
 
 class Graph(NamedTuple):
@@ -31,7 +31,7 @@ class Graph(NamedTuple):
     path: NDArray[np.int32]
 
 
-@njit(cache=True)
+@helper
 def recolour_edges(local: NDArray[np.int32], colour: NDArray[np.int32], palette: int) -> None:
     """Give every element of a colour from ``palette`` on a colour below it.
 
@@ -56,7 +56,7 @@ def recolour_edges(local: NDArray[np.int32], colour: NDArray[np.int32], palette:
                 colour[e] = kept
 
 
-@njit(cache=True)
+@helper
 def multiplicity(local: NDArray[np.int32], n_points: int) -> int:
     """The largest number of a block's elements on the same two points. O(m)."""
     ends = local.copy()
@@ -77,7 +77,7 @@ def multiplicity(local: NDArray[np.int32], n_points: int) -> int:
     return max(most, 1)
 
 
-@njit(cache=True)
+@helper
 def _graph(local: NDArray[np.int32], colour: NDArray[np.int32]) -> Graph:
     ends = local.copy()
     n_vertices = ends.max() + 1
@@ -92,7 +92,7 @@ def _graph(local: NDArray[np.int32], colour: NDArray[np.int32]) -> Graph:
     return Graph(ends, offset, edge, colour, in_fan, fan, path)
 
 
-@njit(cache=True)
+@helper
 def _insert(g: Graph, e: int, palette: int) -> bool:
     """Colour ``e`` by a fan around its first end; False where the fan does not suffice."""
     x = g.ends[e, 0]
@@ -124,7 +124,7 @@ def _insert(g: Graph, e: int, palette: int) -> bool:
     return False
 
 
-@njit(cache=True)
+@helper
 def _append(g: Graph, f: int, x: int, passed_by: int, e: int, n: int) -> int:
     """Add the other end of ``f`` to the fan of ``e``, unless it is there; returns its length."""
     v = g.ends[f, 0] + g.ends[f, 1] - x
@@ -137,7 +137,7 @@ def _append(g: Graph, f: int, x: int, passed_by: int, e: int, n: int) -> int:
     return n + 1
 
 
-@njit(cache=True)
+@helper
 def _rotate(g: Graph, i: int, colour: int) -> None:
     """Colour the edge at place ``i`` of the fan; each passes its old colour on, down to e."""
     while i >= 0:
@@ -146,7 +146,7 @@ def _rotate(g: Graph, i: int, colour: int) -> None:
         i = g.fan[2, i]
 
 
-@njit(cache=True)
+@helper
 def _swap_and_rotate(g: Graph, x: int, first: int, second: int, c: int, free: int) -> None:
     """Two places of the fan lack colour ``c``: make one of them lack ``free``, as x does."""
     place = first
@@ -160,7 +160,7 @@ def _swap_and_rotate(g: Graph, x: int, first: int, second: int, c: int, free: in
     _rotate(g, place, free)
 
 
-@njit(cache=True)
+@helper
 def _trace(g: Graph, v: int, colour: int, other: int) -> tuple[int, int]:
     """The path from ``v`` of edges of the two colours in turn: its length and its last vertex."""
     length = 0
@@ -174,7 +174,7 @@ def _trace(g: Graph, v: int, colour: int, other: int) -> tuple[int, int]:
     return length, v
 
 
-@njit(cache=True)
+@helper
 def _edge_of(g: Graph, v: int, colour: int) -> int:
     for f in g.edge[g.offset[v] : g.offset[v + 1]]:
         if g.colour[f] == colour:

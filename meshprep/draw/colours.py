@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .raster import NO_ELEMENT, OUTSIDE
 
 # Paul Tol, "Colour schemes", scheme "light" (pale fills that stay apart for the colour-blind).
@@ -58,7 +58,7 @@ def _beside(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
     return low.astype(np.int64) << 32 | high.astype(np.int64)
 
 
-@njit(cache=True)
+@kernel
 def _greedy(
     offset: NDArray[np.int64], neighbour: NDArray[np.int64], n_colours: int
 ) -> NDArray[np.uint8]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import helper, kernel
 
 # Pixels outside the mesh, and of the mesh's elements that a loop does not run over.
 OUTSIDE, NO_ELEMENT = -1, -2
 CELLS, FACETS, NODES = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _span(low: float, high: float, size: int) -> tuple[int, int]:
     """The pixels whose centres may lie between two places, as a range."""
     # places far outside would not fit an integer
@@ -20,7 +21,7 @@ def _span(low: float, high: float, size: int) -> tuple[int, int]:
     return first, past
 
 
-@njit(cache=True, nogil=True)
+@helper
 def fill_triangle(
     out: NDArray[np.int32],
     x: NDArray[np.float64],
@@ -44,7 +45,7 @@ def fill_triangle(
                 out[row, column] = value
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_cells(
     xy: NDArray[np.float64],
     corners: NDArray[np.int32],
@@ -93,7 +94,7 @@ def fill_cells(
                 fill_triangle(out, x, y, b)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_triangles(
     corners: NDArray[np.float64], owner: NDArray[np.int32], out: NDArray[np.int32]
 ) -> None:
@@ -102,7 +103,7 @@ def fill_triangles(
         fill_triangle(out, corners[i, :, 0].copy(), corners[i, :, 1].copy(), owner[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_nearest(
     corners: NDArray[np.float64],
     owner: NDArray[np.int32],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import kernel
 
 LEVELS = 4
 
@@ -52,7 +53,7 @@ def spy(
     return np.where(count > 0, np.minimum(step, LEVELS), 0).astype(np.uint8)
 
 
-@njit(cache=True)
+@kernel
 def _count(
     table: NDArray[np.int32],
     n_points: int,

@@ -9,9 +9,9 @@ walked through at the speed of the memory.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from ..threads import each, pieces
 
 # Bits for each cell, so that about one in 64 finds its own set by another.
@@ -61,7 +61,7 @@ def _suspects(hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
     return _collect(hashes, bits, coarse)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash_rows(
     table: NDArray[np.int32], start: int, stop: int, hashes: NDArray[np.uint32]
 ) -> tuple[np.int64, np.int64]:
@@ -81,7 +81,7 @@ def _hash_rows(
     return np.int64(-1), np.int64(-1)
 
 
-@njit(cache=True)
+@kernel
 def _mark(
     hashes: NDArray[np.uint32], bits: int, fine: NDArray[np.uint64], coarse: NDArray[np.uint64]
 ) -> None:
@@ -98,7 +98,7 @@ def _mark(
             fine[np.uint64(hashes[i]) >> shift >> six] = old | bit
 
 
-@njit(cache=True)
+@kernel
 def _collect(
     hashes: NDArray[np.uint32], bits: int, coarse: NDArray[np.uint64]
 ) -> NDArray[np.int64]:
@@ -113,7 +113,7 @@ def _collect(
     return rows[:n].copy()
 
 
-@njit(cache=True)
+@kernel
 def _find_duplicate(table: NDArray[np.int32], bits: int) -> tuple[int, int]:
     # Open addressing on a sum of mixed node numbers, which does not depend on their order.
     n, k = table.shape
@@ -135,7 +135,7 @@ def _find_duplicate(table: NDArray[np.int32], bits: int) -> tuple[int, int]:
     return -1, -1
 
 
-@njit(cache=True)
+@helper
 def _mix(x: np.uint64) -> np.uint64:
     # Steele, Lea, Flood, Fast splittable pseudorandom number generators, 2014: the finaliser.
     x += np.uint64(0x9E3779B97F4A7C15)
@@ -144,7 +144,7 @@ def _mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True)
+@helper
 def _same_nodes(table: NDArray[np.int32], first: int, second: int) -> bool:
     # Nodes inside a cell are distinct by now, so that one inclusion is enough.
     k = table.shape[1]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
 from ..cells import shape_of
+from ..kernels import kernel
 from ..mesh import ElementSet, Mesh
 from ..topology import unattached
 from .duplicates import first_duplicate, hash_cells
@@ -97,7 +97,7 @@ def _check_attached(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> No
     )
 
 
-@njit(cache=True)
+@kernel
 def _first_not_finite(points: NDArray[np.float64]) -> int:
     n, dim = points.shape
     for i in range(n):

@@ -12,9 +12,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, inlined
 from .connectivity import Connectivity, move, neighbours
 from .crowding import Crowding, colours_changed, count_move
 from .pull import Middles, find_middles, pass_on, pulled
@@ -66,7 +66,7 @@ class Now(NamedTuple):
     colour: float
 
 
-@njit(cache=True)
+@helper
 def allowances() -> NDArray[np.float64]:
     """Quantiles of the exponential distribution, to draw what a move may cost."""
     quantile = np.empty(ALLOWANCES)
@@ -75,7 +75,7 @@ def allowances() -> NDArray[np.float64]:
     return quantile
 
 
-@njit(cache=True)
+@helper
 def anneal(
     state: Connectivity,
     middles: Middles,
@@ -138,7 +138,7 @@ def anneal(
     return gained
 
 
-@njit(cache=True)
+@helper
 def _sweep(
     state: Connectivity,
     middles: Middles,
@@ -193,7 +193,7 @@ def _sweep(
     return random, gained, moved
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _shared_and_inner(state: Connectivity, element: int) -> tuple[int, int]:
     """Weight of an element's points at a boundary, and of the others; (-1, 0) where none is."""
     shared, inner, found = 0, 0, False
@@ -208,7 +208,7 @@ def _shared_and_inner(state: Connectivity, element: int) -> tuple[int, int]:
     return (shared, inner) if found else (-1, 0)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _choose(
     state: Connectivity, middles: Middles, crowding: Crowding, element: int, now: Now
 ) -> tuple[int, int, float]:

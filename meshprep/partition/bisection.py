@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..kernels import helper, kernel
 from ..threads import each
 
 # Elements of a part that are looked at to find its widest direction.
@@ -85,7 +85,7 @@ def bisect(
     return part
 
 
-@njit(cache=True)
+@kernel
 def point_positions(
     table: NDArray[np.int32], n_points: int, coordinates: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -112,7 +112,7 @@ class Subtree(NamedTuple):
     parts: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cut(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -153,7 +153,7 @@ def _cut(
     return left
 
 
-@njit(cache=True)
+@helper
 def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np.float64]) -> float:
     total = 0.0
     for a in range(direction.size):
@@ -161,7 +161,7 @@ def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np
     return total
 
 
-@njit(cache=True)
+@helper
 def _widest(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -189,7 +189,7 @@ def _widest(
     return best
 
 
-@njit(cache=True)
+@helper
 def _element_width(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -230,7 +230,7 @@ def _element_width(
     return lower
 
 
-@njit(cache=True)
+@helper
 def _along_lines(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -271,7 +271,7 @@ def _along_lines(
     return frame
 
 
-@njit(cache=True)
+@helper
 def _spread(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -286,7 +286,7 @@ def _spread(
     return total
 
 
-@njit(cache=True)
+@helper
 def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve ``lower.T @ out = direction``: a direction among equal widths, among the real ones."""
     d = direction.size
@@ -299,7 +299,7 @@ def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> ND
     return out
 
 
-@njit(cache=True)
+@helper
 def select(
     key: NDArray[np.floating], order: NDArray[np.int32], low: int, high: int, middle: int
 ) -> None:

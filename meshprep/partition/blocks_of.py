@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ def blocks_of(
     return Blocks(new_to_old, block_offset, dict(notes or {}))
 
 
-@njit(cache=True)
+@kernel
 def _sort_by_block(
     block: NDArray[np.int32], n_blocks: int, keep_numbers: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -103,7 +104,7 @@ def _sort_by_block(
     return new_to_old, offset
 
 
-@njit(cache=True)
+@kernel
 def sort_by(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Offsets and members of each key, ascending. O(n + n_keys)."""
     offset = np.zeros(n_keys + 1, np.int64)

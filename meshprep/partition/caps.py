@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..kernels import kernel
 from .blocks_of import sort_by
 from .connectivity import connect
 from .shift import gather, new_members
@@ -57,7 +57,7 @@ def split_for_bytes(
         n_blocks = _halve(geometry.table, geometry.weight, block, n_blocks, staged > limit)
 
 
-@njit(cache=True)
+@kernel
 def staged_bytes(
     table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.int64]:
@@ -75,7 +75,7 @@ def staged_bytes(
     return total
 
 
-@njit(cache=True)
+@kernel
 def _bytes_of_elements(table: NDArray[np.int32], weight: NDArray[np.int32]) -> NDArray[np.int64]:
     total = np.zeros(table.shape[0], np.int64)
     for i in range(table.shape[0]):
@@ -85,7 +85,7 @@ def _bytes_of_elements(table: NDArray[np.int32], weight: NDArray[np.int32]) -> N
     return total
 
 
-@njit(cache=True)
+@kernel
 def _halve(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .blocks_of import sort_by
 
 
@@ -37,7 +37,7 @@ def scattered_blocks(
     return int((_count_pieces(table, n_points, new_to_old, block_offset) > 1).sum())
 
 
-@njit(cache=True)
+@kernel
 def count_pieces(
     table: NDArray[np.int32], n_points: int, block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.int64]:
@@ -46,7 +46,7 @@ def count_pieces(
     return _count_pieces(table, n_points, member, offset)
 
 
-@njit(cache=True)
+@kernel
 def _count_pieces(
     table: NDArray[np.int32],
     n_points: int,
@@ -76,7 +76,7 @@ def _count_pieces(
     return pieces
 
 
-@njit(cache=True)
+@helper
 def _root(parent: NDArray[np.int32], k: int) -> int:
     while parent[k] != k:
         parent[k] = parent[parent[k]]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import helper, inlined, kernel
 
 # More neighbouring blocks than this are not looked at: only elements of hubs have them.
 MAX_CANDIDATES = 24
@@ -42,7 +43,7 @@ def distinct_rows(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return _mark_repeats(table) if repeats else table
 
 
-@njit(cache=True)
+@kernel
 def _count_repeats(table: NDArray[np.int32]) -> int:
     count = 0
     for i in range(table.shape[0]):
@@ -54,7 +55,7 @@ def _count_repeats(table: NDArray[np.int32]) -> int:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _mark_repeats(table: NDArray[np.int32]) -> NDArray[np.int32]:
     out = table.copy()
     for i in range(table.shape[0]):
@@ -66,7 +67,7 @@ def _mark_repeats(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return out
 
 
-@njit(cache=True)
+@helper
 def connect(
     table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
 ) -> Connectivity:
@@ -101,7 +102,7 @@ def connect(
     return state
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _enter(state: Connectivity, point: int, block: int) -> None:
     start = state.slot_offset[point]
     end = start + state.used[point]
@@ -114,7 +115,7 @@ def _enter(state: Connectivity, point: int, block: int) -> None:
     state.used[point] += 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _leave(state: Connectivity, point: int, block: int) -> None:
     start = state.slot_offset[point]
     s = start
@@ -128,7 +129,7 @@ def _leave(state: Connectivity, point: int, block: int) -> None:
         state.used[point] -= 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def move(state: Connectivity, element: int, target: int) -> None:
     """Give an element to another block. O(arity * blocks at its points)."""
     home = state.block[element]
@@ -143,7 +144,7 @@ def move(state: Connectivity, element: int, target: int) -> None:
     state.size[target] += 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
     """Find the other blocks at an element's points.
 
@@ -177,7 +178,7 @@ def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
     return found, freed, total
 
 
-@njit(cache=True)
+@helper
 def best_target(state: Connectivity, element: int, cap: int, only: int) -> tuple[int, int]:
     """The neighbouring block with room that gains most, -1 when there is none; and the gain.
 
@@ -200,7 +201,7 @@ def best_target(state: Connectivity, element: int, cap: int, only: int) -> tuple
     return target, gain
 
 
-@njit(cache=True)
+@helper
 def weighted_loads(state: Connectivity) -> int:
     """The objective as the counts have it: the weight of every (point, block) pair."""
     total = 0

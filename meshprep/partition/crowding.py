@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, inlined, kernel
 from .blocks_of import sort_by
 from .connectivity import Connectivity
 
@@ -32,7 +32,7 @@ class Crowding(NamedTuple):
     per_point: float
 
 
-@njit(cache=True)
+@helper
 def crowding_of(
     state: Connectivity, written: NDArray[np.bool_], cap: int, counted: bool
 ) -> Crowding:
@@ -52,7 +52,7 @@ def crowding_of(
     return crowding
 
 
-@njit(cache=True, inline="always")
+@inlined
 def count_move(crowding: Crowding, state: Connectivity, element: int, target: int) -> None:
     """Keep the levels; called before the element moves. O(arity * blocks at its points)."""
     home = state.block[element]
@@ -72,7 +72,7 @@ def count_move(crowding: Crowding, state: Connectivity, element: int, target: in
         crowding.most[home] -= 1
 
 
-@njit(cache=True, inline="always")
+@inlined
 def colours_changed(crowding: Crowding, state: Connectivity, element: int, target: int) -> float:
     """By how much the colours of both blocks would rise. O(arity * blocks at its points)."""
     home = state.block[element]
@@ -92,7 +92,7 @@ def colours_changed(crowding: Crowding, state: Connectivity, element: int, targe
     return change + 1.0 if risen and top < LEVELS else change
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _count(state: Connectivity, point: int, block: int) -> int:
     start = state.slot_offset[point]
     for s in range(start, start + state.used[point]):
@@ -101,7 +101,7 @@ def _count(state: Connectivity, point: int, block: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@kernel
 def colour_bounds(
     table: NDArray[np.int32], written: NDArray[np.bool_], block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.int32]:

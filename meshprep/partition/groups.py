@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..kernels import helper, kernel
 from ..threads import each
 from .anneal import Schedule, anneal
 from .blocks_of import sort_by
@@ -169,7 +170,7 @@ def unit_of(weight: NDArray[np.int32]) -> float:
     return float(used.mean()) if used.size else 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _refine_group(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],
@@ -196,7 +197,7 @@ def _refine_group(
     return gained
 
 
-@njit(cache=True)
+@helper
 def _extract(
     table: NDArray[np.int32],
     inside: NDArray[np.int32],
@@ -234,7 +235,7 @@ def _extract(
     return rows, points[:count].copy()
 
 
-@njit(cache=True)
+@helper
 def _refine_one(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
@@ -261,7 +262,7 @@ def _refine_one(
     return gained + before - weighted_loads(connect(rows, weight, block, n_blocks))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reunite_group(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .blocks_of import sort_by
 
 
@@ -32,7 +32,7 @@ def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int6
     return int(_loads(table, n_points, block_offset))
 
 
-@njit(cache=True)
+@kernel
 def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]) -> int:
     seen = np.full(n_points, -1, np.int64)
     count = 0
@@ -45,7 +45,7 @@ def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int
     return count
 
 
-@njit(cache=True)
+@kernel
 def weighted_loads_of(
     table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
 ) -> int:

@@ -8,10 +8,11 @@ embedding: Harel and Koren, Graph Drawing 2002).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
 from ..incidence import transpose
+from ..kernels import helper, kernel
 
 PIVOTS = 10
 DIMENSIONS = 3
@@ -64,7 +65,7 @@ def _principal(distance: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(vectors[:, ::-1][:, :DIMENSIONS], dtype=np.float32)
 
 
-@njit(cache=True)
+@kernel
 def _sums(distance: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of the columns and of their products: of whole numbers, so in any order the same."""
     width = distance.shape[1]
@@ -80,7 +81,7 @@ def _sums(distance: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[n
     return total, square
 
 
-@njit(cache=True, parallel=True)
+@kernel
 def _project(distance: NDArray[np.float32], frame: NDArray[np.float32]) -> NDArray[np.float32]:
     out = np.zeros((distance.shape[0], frame.shape[1]), np.float32)
     for i in prange(distance.shape[0]):
@@ -90,7 +91,7 @@ def _project(distance: NDArray[np.float32], frame: NDArray[np.float32]) -> NDArr
     return out
 
 
-@njit(cache=True)
+@kernel
 def _distances(
     table: NDArray[np.int32],
     offset: NDArray[np.int64],
@@ -131,7 +132,7 @@ def _distances(
     return distance, shift
 
 
-@njit(cache=True)
+@helper
 def _breadth_first(
     table: NDArray[np.int32],
     offset: NDArray[np.int64],
@@ -164,7 +165,7 @@ def _breadth_first(
     return end
 
 
-@njit(cache=True, parallel=True)
+@kernel
 def _smooth(
     table: NDArray[np.int32],
     offset: NDArray[np.int64],

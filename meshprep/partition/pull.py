@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import helper, inlined, kernel
 
 LEAST_WIDTH = 1e-100
 # Where elements widen, the middle of a block lies towards its narrow ones. With this share of its
@@ -78,7 +79,7 @@ def places_of(
     return Places(coordinates, metric)
 
 
-@njit(cache=True)
+@kernel
 def _moments(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
@@ -106,7 +107,7 @@ def _moments(
     return moment
 
 
-@njit(cache=True)
+@helper
 def find_middles(middles: Middles, block: NDArray[np.int32], size: NDArray[np.int64]) -> None:
     """Write down the mean place of the elements of each block. O(n d)."""
     middle = middles.middle
@@ -119,7 +120,7 @@ def find_middles(middles: Middles, block: NDArray[np.int32], size: NDArray[np.in
             middle[b, a] /= max(1, size[b])
 
 
-@njit(cache=True, inline="always")
+@inlined
 def pass_on(
     middles: Middles, size: NDArray[np.int64], element: int, home: int, target: int
 ) -> None:
@@ -130,7 +131,7 @@ def pass_on(
         middles.middle[target, a] += (x - middles.middle[target, a]) / (size[target] + 1)
 
 
-@njit(cache=True, inline="always")
+@inlined
 def pulled(middles: Middles, element: int, home: int, target: int) -> float:
     """How much nearer the target's middle is, in squared radii of the two blocks. O(d^2)."""
     total = 0.0

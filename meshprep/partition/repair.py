@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .connectivity import Connectivity, connect, distinct_rows
 from .shift import Members, gather, move_along_chain, new_members, relocate, shed
 
@@ -73,7 +73,7 @@ def repair(
     return Repaired(block, limit, notes)
 
 
-@njit(cache=True)
+@kernel
 def mend(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
@@ -109,7 +109,7 @@ def mend(
     return moved, split, merged
 
 
-@njit(cache=True)
+@helper
 def _divide(
     state: Connectivity,
     members: Members,
@@ -138,7 +138,7 @@ def _divide(
     return moves
 
 
-@njit(cache=True)
+@helper
 def _next_block(state: Connectivity, cursor: NDArray[np.int64], which: int, below: int) -> int:
     """The next block with fewer than ``below`` elements, round from where the last one was."""
     n_blocks = state.size.size
@@ -150,7 +150,7 @@ def _next_block(state: Connectivity, cursor: NDArray[np.int64], which: int, belo
     return -1
 
 
-@njit(cache=True)
+@helper
 def _dissolve(
     state: Connectivity, members: Members, home: int, cap: int, journal: NDArray[np.int32]
 ) -> int:

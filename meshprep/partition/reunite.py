@@ -6,9 +6,9 @@ Where these are full, they pass elements on in turn (:func:`repair.mend`), so th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper
 from .connected import count_pieces
 from .connectivity import Connectivity, best_target, connect
 from .repair import mend
@@ -18,7 +18,7 @@ from .shift import Members, gather, new_members, relocate
 ROUNDS = 4
 
 
-@njit(cache=True)
+@helper
 def reunite(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
@@ -49,7 +49,7 @@ def reunite(
     return found < first
 
 
-@njit(cache=True)
+@helper
 def _give_away(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
@@ -68,7 +68,7 @@ def _give_away(
         mend(rows, weight, block, n_blocks, cap)
 
 
-@njit(cache=True)
+@helper
 def _dissolve_pieces(
     state: Connectivity, members: Members, home: int, cap: int, elements: NDArray[np.int32]
 ) -> None:
@@ -101,7 +101,7 @@ def _dissolve_pieces(
             waiting = waiting[:left]
 
 
-@njit(cache=True)
+@helper
 def _starts_of_pieces(state: Connectivity, elements: NDArray[np.int32]) -> NDArray[np.int64]:
     """Where each piece of a gathered block starts: no point of it is among those before."""
     start = np.empty(elements.size + 1, np.int64)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import kernel
 from .anneal import PULL_ENDS, Schedule
 from .bisection import bisect
 from .connected import count_pieces
@@ -136,7 +136,7 @@ class Search:
         return bisect(no_points, nowhere, where, directions, n_groups)
 
 
-@njit(cache=True)
+@kernel
 def _middles(
     coordinates: NDArray[np.float64], block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.float64]:

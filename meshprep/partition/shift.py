@@ -6,9 +6,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper
 from .connectivity import Connectivity, best_target, move
 
 # A chain of blocks is looked for among this many, and points with more elements than this do not
@@ -31,7 +31,7 @@ class Members(NamedTuple):
     tick: NDArray[np.int64]
 
 
-@njit(cache=True)
+@helper
 def new_members(state: Connectivity) -> Members:
     """Link the elements of each block, ascending, and list those at each point. Linear."""
     n, n_blocks = state.block.size, state.size.size
@@ -59,7 +59,7 @@ def new_members(state: Connectivity) -> Members:
     return members
 
 
-@njit(cache=True)
+@helper
 def _link(members: Members, element: int, block: int) -> None:
     first = members.head[block]
     members.before[element] = -1
@@ -69,7 +69,7 @@ def _link(members: Members, element: int, block: int) -> None:
     members.head[block] = element
 
 
-@njit(cache=True)
+@helper
 def relocate(state: Connectivity, members: Members, element: int, target: int) -> None:
     """Move an element, and keep the lists. O(arity * blocks at its points)."""
     previous, following = members.before[element], members.after[element]
@@ -83,7 +83,7 @@ def relocate(state: Connectivity, members: Members, element: int, target: int) -
     move(state, element, target)
 
 
-@njit(cache=True)
+@helper
 def shed(
     state: Connectivity,
     members: Members,
@@ -123,7 +123,7 @@ def shed(
     return moved
 
 
-@njit(cache=True)
+@helper
 def _refresh(
     state: Connectivity,
     members: Members,
@@ -146,7 +146,7 @@ def _refresh(
                     heapq.heappush(heap, (np.int64(-gain), np.int64(k)))
 
 
-@njit(cache=True)
+@helper
 def move_along_chain(
     state: Connectivity, members: Members, home: int, cap: int, journal: NDArray[np.int32]
 ) -> tuple[int, int]:
@@ -168,7 +168,7 @@ def move_along_chain(
     return count, moves
 
 
-@njit(cache=True)
+@helper
 def _nearest_room(state: Connectivity, members: Members, home: int, cap: int) -> int:
     """Breadth-first over neighbouring blocks; ``parent`` leads back from the block returned."""
     queue = np.empty(REACH, np.int32)
@@ -201,7 +201,7 @@ def _nearest_room(state: Connectivity, members: Members, home: int, cap: int) ->
     return -1
 
 
-@njit(cache=True)
+@helper
 def gather(state: Connectivity, members: Members, home: int, out: NDArray[np.int32]) -> int:
     """Write a block's elements to ``out``, breadth-first from a far end: ranges are compact.
 
@@ -211,7 +211,7 @@ def gather(state: Connectivity, members: Members, home: int, out: NDArray[np.int
     return _breadth_first(state, members, home, out[count - 1], out)
 
 
-@njit(cache=True)
+@helper
 def _breadth_first(
     state: Connectivity, members: Members, home: int, root: int, out: NDArray[np.int32]
 ) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..incidence import Csr
+from ..kernels import kernel
 from .levels import components
 
 # Mean distance of neighbours past which a graph is renumbered breadth-first before the work: the
@@ -56,7 +56,7 @@ def _connected_first(new_to_old: NDArray[np.int32], offset: NDArray[np.int64]) -
     return np.concatenate([new_to_old[~alone], new_to_old[alone]]) if alone.any() else new_to_old
 
 
-@njit(cache=True)
+@kernel
 def _mean_gap(offset: NDArray, index: NDArray) -> float:
     """Mean distance of the neighbours of every 16th vertex."""
     total, count = 0.0, 0
@@ -67,7 +67,7 @@ def _mean_gap(offset: NDArray, index: NDArray) -> float:
     return total / max(count, 1)
 
 
-@njit(cache=True)
+@kernel
 def _renumbered(
     offset: NDArray, index: NDArray, order: NDArray, far: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:

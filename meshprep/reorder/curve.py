@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..kernels import helper, kernel
 from .problem import LocalityProblem
 from .radix import stable_argsort
 
@@ -74,7 +74,7 @@ def finite_coordinates(problem: LocalityProblem, method: str) -> NDArray[np.floa
     return where
 
 
-@njit(cache=True)
+@kernel
 def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int, turning: bool) -> NDArray:
     """Distance along the curve of the cell of each point."""
     n, dim = points.shape
@@ -90,7 +90,7 @@ def _keys(points: NDArray, half_low: NDArray, longest: float, bits: int, turning
     return keys
 
 
-@njit(cache=True)
+@helper
 def _turn(cell: NDArray, bits: int) -> int:
     """Turn a cell into the frame of Hilbert's curve, in place (Skilling's transposed form).
 
@@ -114,7 +114,7 @@ def _turn(cell: NDArray, bits: int) -> int:
     return turn
 
 
-@njit(cache=True)
+@helper
 def _interleaved(cell: NDArray, bits: int, turn: int) -> np.uint64:
     """The bits of the axes by turns, the highest first."""
     key = np.uint64(0)

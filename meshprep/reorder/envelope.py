@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..incidence import Csr
+from ..kernels import kernel
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _numbers(n: int, old_to_new: NDArray[np.int32] | None) -> NDArray[np.int32]:
     return np.arange(n, dtype=np.int32) if old_to_new is None else old_to_new
 
 
-@njit(cache=True)
+@kernel
 def _of_graph(offset: NDArray, index: NDArray, place: NDArray) -> tuple[int, int]:
     bandwidth, profile = 0, 0
     for i in range(offset.size - 1):
@@ -77,7 +77,7 @@ def _of_graph(offset: NDArray, index: NDArray, place: NDArray) -> tuple[int, int
     return bandwidth, profile
 
 
-@njit(cache=True)
+@kernel
 def _of_table(table: NDArray, place: NDArray) -> tuple[int, int]:
     smallest = np.arange(place.size).astype(np.int32)
     bandwidth, profile = 0, 0

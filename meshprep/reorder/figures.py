@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..kernels import kernel
 from ..threads import each
 from .envelope import envelope
 from .problem import LocalityProblem
@@ -73,7 +73,7 @@ def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = Non
     return Figures(spread.bandwidth, spread.profile, float(rms), int(lines))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rms_wavefront(table: NDArray, n_points: int) -> float:
     smallest = np.arange(n_points).astype(np.int32)
     for i in range(table.shape[0]):
@@ -92,7 +92,7 @@ def _rms_wavefront(table: NDArray, n_points: int) -> float:
     return np.sqrt(squares / max(1, n_points))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lines(table: NDArray, n_points: int, point_bytes: int, block_size: int) -> int:
     last = np.full(n_points * point_bytes // LINE_BYTES + 1, -1, np.int32)
     count = 0

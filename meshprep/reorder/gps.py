@@ -19,10 +19,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..incidence import Csr
+from ..kernels import helper, kernel
 from .by_component import by_component
 from .levels import lowest_degree, pseudo_diameter
 from .levels_merge import combine
@@ -61,7 +61,7 @@ def gps(graph: Csr) -> NDArray[np.int32]:
     return by_component(graph, partial(_gps, rounds=MAX_ROUNDS))
 
 
-@njit(cache=True)
+@kernel
 def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: int) -> NDArray:
     """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
@@ -86,14 +86,14 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
     return out[0]
 
 
-@njit(cache=True)
+@helper
 def _start(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
     """Where try ``t`` starts: at the lowest degree, as in [GPS76], then evenly spread."""
     vertices = np.arange(begin, end).astype(np.uint32)
     return lowest_degree(offset, vertices) if t == 1 else vertices[vertices.size * t // tries]
 
 
-@njit(cache=True)
+@helper
 def _try_start(
     offset: NDArray,
     index: NDArray,
@@ -133,7 +133,7 @@ def _try_start(
     return best
 
 
-@njit(cache=True)
+@helper
 def _turn(values: NDArray) -> None:
     """Reverse in place."""
     last = values.size - 1
@@ -141,7 +141,7 @@ def _turn(values: NDArray) -> None:
         values[i], values[last - i] = values[last - i], values[i]
 
 
-@njit(cache=True)
+@helper
 def _keep_better(cost: tuple[float, bool], best: float, out: NDArray) -> float:
     product, reverse = cost
     if product < best:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+
+from ..kernels import helper, kernel
 
 
 def group_points(
@@ -50,7 +51,7 @@ def group_points(
     return _sorted_by(*_classes(table, offset, count))
 
 
-@njit(cache=True)
+@kernel
 def _block_count(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
     """Number of distinct blocks of each point."""
     count = np.zeros(n_to, np.int32)
@@ -65,7 +66,7 @@ def _block_count(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:
     """The class of each point, and the ring of classes as :func:`_ring` makes it."""
     n_counts = count.max() + 1 if count.size else 1
@@ -100,7 +101,7 @@ def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDA
     return kind, ring
 
 
-@njit(cache=True)
+@helper
 def _ring(n: int, capacity: int) -> NDArray:
     """Classes 0..n-1 in a ring: row 0 holds the one before, row 1 the one behind.
 
@@ -114,20 +115,20 @@ def _ring(n: int, capacity: int) -> NDArray:
     return ring
 
 
-@njit(cache=True)
+@helper
 def _insert_before(ring: NDArray, new: int, old: int) -> None:
     before = ring[0, old]
     ring[0, new], ring[1, new] = before, old
     ring[1, before] = ring[0, old] = new
 
 
-@njit(cache=True)
+@helper
 def _remove(ring: NDArray, c: int) -> None:
     before, behind = ring[0, c], ring[1, c]
     ring[1, before], ring[0, behind] = behind, before
 
 
-@njit(cache=True)
+@kernel
 def _sorted_by(kind: NDArray, ring: NDArray) -> NDArray:
     """Points by the place of their class in the ring; counting sort, stable."""
     capacity = ring.shape[1] - 1

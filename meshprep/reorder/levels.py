@@ -7,11 +7,12 @@ arrays run over all vertices, so that a component costs no more than its own siz
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 
-@njit(cache=True)
+
+@helper
 def breadth_first(
     offset: NDArray, index: NDArray, root: int, level: NDArray, queue: NDArray, width_limit: int
 ) -> tuple[int, int, int, int]:
@@ -41,7 +42,7 @@ def breadth_first(
     return depth, width, begin, tail
 
 
-@njit(cache=True)
+@kernel
 def components(offset: NDArray, index: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     """Connected components in the order of their first vertices, each in breadth-first order.
 
@@ -65,7 +66,7 @@ def components(offset: NDArray, index: NDArray) -> tuple[NDArray, NDArray, NDArr
     return order, bound[: found + 1].copy(), far[:found].copy()
 
 
-@njit(cache=True)
+@helper
 def lowest_degree(offset: NDArray, vertices: NDArray) -> int:
     """The first vertex of lowest degree."""
     best = vertices[0]
@@ -75,7 +76,7 @@ def lowest_degree(offset: NDArray, vertices: NDArray) -> int:
     return best
 
 
-@njit(cache=True)
+@helper
 def candidates(offset: NDArray, last: NDArray, chosen: NDArray) -> int:
     """Fill ``chosen`` with the vertices of lowest degree in ``last``; returns how many. Linear."""
     count = 0
@@ -93,7 +94,7 @@ def candidates(offset: NDArray, last: NDArray, chosen: NDArray) -> int:
     return count
 
 
-@njit(cache=True)
+@helper
 def pseudo_diameter(
     offset: NDArray,
     index: NDArray,

@@ -7,13 +7,13 @@ a piece touches looked at.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper
 from .radix import counting_sort
 
 
-@njit(cache=True)
+@helper
 def combine(
     offset: NDArray,
     index: NDArray,
@@ -51,7 +51,7 @@ def combine(
     return moved
 
 
-@njit(cache=True)
+@helper
 def _pieces(
     offset: NDArray,
     index: NDArray,
@@ -84,7 +84,7 @@ def _pieces(
     return count
 
 
-@njit(cache=True)
+@helper
 def _largest_first(bound: NDArray, n: int) -> NDArray:
     """The pieces by falling size, stable."""
     count = bound.size - 1
@@ -94,7 +94,7 @@ def _largest_first(bound: NDArray, n: int) -> NDArray:
     return counting_sort(pieces, less, n + 1)[0]
 
 
-@njit(cache=True)
+@helper
 def _settle(
     piece: NDArray, level: NDArray, other: NDArray, size: NDArray, prefer_first: bool
 ) -> int:
@@ -112,7 +112,7 @@ def _settle(
     return piece.size if moves else 0
 
 
-@njit(cache=True)
+@helper
 def _widest(piece: NDArray, level: NDArray, size: NDArray) -> int:
     widest = 0
     for p in piece:

@@ -6,16 +6,16 @@ The third algorithm of [GPS76].
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, inlined
 from .radix import counting_sort
 
 # Up to this many vertices an insertion sort beats a counting sort.
 SHORT = 24
 
 
-@njit(cache=True)
+@helper
 def number(
     offset: NDArray,
     index: NDArray,
@@ -80,7 +80,7 @@ def number(
     return float(bandwidth) ** 3 * min(profile, reverse_profile), reverse_profile < profile
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _append(
     offset: NDArray, index: NDArray, p: int, depth: int, level: NDArray, out: NDArray, tail: int
 ) -> tuple[int, int]:
@@ -104,7 +104,7 @@ def _append(
     return end - tail, max(-1 - low, end - 1 if end > tail else -1)
 
 
-@njit(cache=True)
+@helper
 def _sort_by_degree(offset: NDArray, vertices: NDArray) -> None:
     """Stable sort in place. Linear in the vertices and their degrees together."""
     if vertices.size > SHORT:
@@ -127,7 +127,7 @@ def _sort_by_degree(offset: NDArray, vertices: NDArray) -> None:
         vertices[at] = p
 
 
-@njit(cache=True)
+@helper
 def _leftovers(
     offset: NDArray, begin: int, level: NDArray, depth: int, n: int
 ) -> tuple[NDArray, NDArray]:

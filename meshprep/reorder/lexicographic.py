@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .radix import stable_argsort
 
 # Up to this arity an insertion sort of a row is several times faster than the general one.
@@ -60,7 +60,7 @@ def order_by_ends(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return from_set_order(np.stack([table.min(axis=1), table.max(axis=1)], axis=1))
 
 
-@njit(cache=True)
+@kernel
 def _packed_rows(table: NDArray, bits: int, per_word: int, n_words: int) -> NDArray:
     n, arity = table.shape
     words = np.zeros((n, n_words), np.uint64)
@@ -75,7 +75,7 @@ def _packed_rows(table: NDArray, bits: int, per_word: int, n_words: int) -> NDAr
     return words
 
 
-@njit(cache=True)
+@helper
 def _sort_row(row: NDArray) -> None:
     if row.size > SHORT:
         row.sort()

@@ -7,13 +7,13 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
 
+from ..kernels import kernel
 from ..mesh import Mesh
 from .lexicographic import from_set_order
 
@@ -195,7 +195,7 @@ def _check(mesh: Mesh, known: Mapping[str, Ordering]) -> None:
                 )
 
 
-@njit(cache=True)
+@kernel
 def _first_touch(
     table: NDArray, new_to_old: NDArray, place: NDArray, order: NDArray, count: int
 ) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..kernels import helper, kernel
 
 DIGIT_BITS = 11
 N_DIGITS = -(-64 // DIGIT_BITS)
@@ -31,7 +32,7 @@ def stable_argsort(words: NDArray[np.uint64]) -> NDArray[np.int32]:
     return _argsort(np.ascontiguousarray(words))
 
 
-@njit(cache=True)
+@kernel
 def _argsort(words: NDArray) -> NDArray:
     n, n_words = words.shape
     order, new_order = np.arange(n).astype(np.int32), np.empty(n, np.int32)
@@ -49,7 +50,7 @@ def _argsort(words: NDArray) -> NDArray:
     return order
 
 
-@njit(cache=True)
+@helper
 def _digit_counts(key: NDArray) -> NDArray:
     count = np.zeros((N_DIGITS, 1 << DIGIT_BITS), np.int64)
     mask = np.uint64((1 << DIGIT_BITS) - 1)
@@ -59,7 +60,7 @@ def _digit_counts(key: NDArray) -> NDArray:
     return count
 
 
-@njit(cache=True)
+@helper
 def _pass(
     key: NDArray,
     order: NDArray,
@@ -80,7 +81,7 @@ def _pass(
         count[value] += 1
 
 
-@njit(cache=True)
+@helper
 def counting_sort(vertices: NDArray, key: NDArray, n_keys: int) -> tuple[NDArray, NDArray]:
     """Vertices by ascending key in 0..n_keys-1, stable; and where each key begins.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, inlined, kernel
 from .curve import finite_coordinates
 from .problem import LocalityProblem
 
@@ -33,7 +33,7 @@ def rcb(problem: LocalityProblem) -> NDArray[np.int32]:
     return _bisect(where) if where.shape[1] else np.arange(where.shape[0], dtype=np.int32)
 
 
-@njit(cache=True)
+@kernel
 def _bisect(where: NDArray) -> NDArray:
     n = where.shape[0]
     order, value = np.arange(n).astype(np.int32), np.empty(n)
@@ -57,7 +57,7 @@ def _bisect(where: NDArray) -> NDArray:
     return order
 
 
-@njit(cache=True)
+@helper
 def _longest(where: NDArray, points: NDArray) -> tuple[int, float]:
     """The axis along which points extend most, the first of equals, and how far (halved)."""
     axis, longest = 0, -1.0
@@ -71,7 +71,7 @@ def _longest(where: NDArray, points: NDArray) -> tuple[int, float]:
     return axis, longest
 
 
-@njit(cache=True)
+@helper
 def _select(value: NDArray, points: NDArray, middle: int) -> None:
     """Put the ``middle`` smallest first, equal values by number (Hoare's selection, in place)."""
     low, high = 0, value.size - 1
@@ -100,12 +100,12 @@ def _select(value: NDArray, points: NDArray, middle: int) -> None:
             return
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _less(value: NDArray, points: NDArray, i: int, j: int) -> bool:
     return value[i] < value[j] or (value[i] == value[j] and points[i] < points[j])
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _swap(value: NDArray, points: NDArray, i: int, j: int) -> None:
     value[i], value[j] = value[j], value[i]
     points[i], points[j] = points[j], points[i]

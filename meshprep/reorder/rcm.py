@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .by_component import by_component
 from .levels import breadth_first, lowest_degree
 from .levels_number import number
@@ -33,7 +33,7 @@ def rcm(problem: LocalityProblem) -> NDArray[np.int32]:
     return by_component(problem.graph, _rcm)
 
 
-@njit(cache=True)
+@kernel
 def _rcm(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArray:
     """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
@@ -53,7 +53,7 @@ def _rcm(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArr
     return out
 
 
-@njit(cache=True)
+@helper
 def _peripheral(
     offset: NDArray,
     index: NDArray,

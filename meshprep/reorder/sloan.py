@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, inlined, kernel
 from .by_component import by_component
 from .levels import pseudo_diameter
 from .problem import LocalityProblem
@@ -37,7 +37,7 @@ def sloan(problem: LocalityProblem) -> NDArray[np.int32]:
     return by_component(problem.graph, _sloan)
 
 
-@njit(cache=True)
+@kernel
 def _sloan(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArray:
     """The order of a graph whose components are the ranges between ``bound``."""
     n = offset.size - 1
@@ -58,7 +58,7 @@ def _sloan(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDA
     return out
 
 
-@njit(cache=True)
+@helper
 def _first_priorities(offset: NDArray, begin: int, end: int, priority: NDArray) -> None:
     """From distances to the other end; shifted, so that none is negative."""
     highest = 0
@@ -69,7 +69,7 @@ def _first_priorities(offset: NDArray, begin: int, end: int, priority: NDArray) 
         priority[p] = DISTANCE * priority[p] + GROWTH * (highest - degree)
 
 
-@njit(cache=True)
+@helper
 def _number(offset: NDArray, index: NDArray, start: int, front: tuple, out: NDArray) -> None:
     """Number one component from ``start``, always the vertex of highest priority next."""
     state, first = front[1], front[2]
@@ -94,7 +94,7 @@ def _number(offset: NDArray, index: NDArray, start: int, front: tuple, out: NDAr
                 top = max(top, _raise(index[m], front))
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _raise(p: int, front: tuple) -> int:
     """One neighbour less to come: raise the priority of a vertex, which enters the queue if new.
 
@@ -115,7 +115,7 @@ def _raise(p: int, front: tuple) -> int:
     return priority[p]
 
 
-@njit(cache=True, inline="always")
+@inlined
 def _leave(p: int, front: tuple) -> None:
     """Take a vertex out of the queue."""
     priority, _, first, behind, ahead = front

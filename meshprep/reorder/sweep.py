@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper
 
-@njit(cache=True)
+
+@helper
 def sweep(
     offset: NDArray, index: NDArray, order: NDArray, begin: int, sweeps: int, scratch: NDArray
 ) -> None:
@@ -48,7 +49,7 @@ def sweep(
                 _exchange(offset, index, order, place, low, i)
 
 
-@njit(cache=True)
+@helper
 def _change(
     offset: NDArray,
     index: NDArray,
@@ -79,7 +80,7 @@ def _change(
     return change + (1 if low[u] < i or meet else 0)
 
 
-@njit(cache=True)
+@helper
 def _exchange(
     offset: NDArray, index: NDArray, order: NDArray, place: NDArray, low: NDArray, i: int
 ) -> None:

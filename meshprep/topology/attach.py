@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ..cells import shape_of
+from ..kernels import helper, kernel
 from ..mesh import Mesh
 from .layout import layout_of, lower_sets
 from .match import first_slots
@@ -67,7 +67,7 @@ def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np
     return found
 
 
-@njit(cache=True)
+@kernel
 def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
     """The slots whose corners are all flagged, ascending."""
     near = np.empty(0, np.int32)
@@ -88,7 +88,7 @@ def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
     return near
 
 
-@njit(cache=True)
+@helper
 def _all_flagged(
     slots: Slots, part: int, cell: int, facet: int, flagged: NDArray[np.bool_]
 ) -> bool:

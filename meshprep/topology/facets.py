@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..kernels import kernel
 from .match import first_slots, number_in_place
 from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, part_of, slots_of
 
@@ -94,7 +94,7 @@ def check_manifold(facets: Facets, entity: str) -> None:
     )
 
 
-@njit(cache=True)
+@kernel
 def _count(number: NDArray[np.int32], n_facets: int) -> NDArray[np.uint8]:
     count = np.zeros(n_facets, np.uint8)
     for i in range(number.size):
@@ -103,7 +103,7 @@ def _count(number: NDArray[np.int32], n_facets: int) -> NDArray[np.uint8]:
     return count
 
 
-@njit(cache=True)
+@kernel
 def _rows(count: NDArray[np.uint8], cells: int) -> tuple[NDArray[np.int32], int]:
     row = np.full(count.size, -1, np.int32)
     found = 0
@@ -114,7 +114,7 @@ def _rows(count: NDArray[np.uint8], cells: int) -> tuple[NDArray[np.int32], int]
     return row, found
 
 
-@njit(cache=True)
+@kernel
 def _fill_cells(
     slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int, arity: int
 ) -> NDArray[np.int32]:
@@ -131,7 +131,7 @@ def _fill_cells(
     return table
 
 
-@njit(cache=True)
+@kernel
 def _fill_nodes(
     slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int
 ) -> NDArray[np.int32]:
@@ -148,7 +148,7 @@ def _fill_nodes(
     return table
 
 
-@njit(cache=True)
+@kernel
 def _fill_cell_facets(
     slots: Slots,
     number: NDArray[np.int32],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ..kernels import helper, kernel
 from .slots import Slots, corner, part_cells, part_of, read_corners
 
 
@@ -30,7 +30,7 @@ def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
     return _match(slots, offset, order)
 
 
-@njit(cache=True)
+@kernel
 def number_in_place(first: NDArray[np.int32]) -> int:
     """Turn first slots into numbers of facets, in order of first appearance; returns how many.
 
@@ -46,7 +46,7 @@ def number_in_place(first: NDArray[np.int32]) -> int:
     return found
 
 
-@njit(cache=True)
+@kernel
 def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Slots sorted by lowest corner node, ascending under one node, and where each node starts."""
     offset = np.zeros(n_nodes + 2, np.int64)
@@ -69,7 +69,7 @@ def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[NDArray[np.int64], NDAr
     return offset[:-1], order
 
 
-@njit(cache=True)
+@helper
 def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
     low = corner(slots, part, cell, facet, 0)
     for j in range(1, slots.local.shape[2]):
@@ -77,7 +77,7 @@ def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
     return low
 
 
-@njit(cache=True)
+@kernel
 def _match(slots: Slots, offset: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int32]:
     longest = 0
     for node in range(offset.size - 1):
@@ -90,7 +90,7 @@ def _match(slots: Slots, offset: NDArray[np.int64], order: NDArray[np.int32]) ->
     return first
 
 
-@njit(cache=True)
+@helper
 def _match_bucket(
     slots: Slots,
     bucket: NDArray[np.int32],
@@ -113,7 +113,7 @@ def _match_bucket(
         first[slot] = bucket[place[at]]
 
 
-@njit(cache=True)
+@helper
 def _table_size(n: int) -> int:
     size = 2
     while size < 2 * n:
@@ -121,7 +121,7 @@ def _table_size(n: int) -> int:
     return size
 
 
-@njit(cache=True)
+@helper
 def _sort(key: NDArray[np.int32]) -> None:
     for i in range(1, key.size):
         value = key[i]
@@ -132,7 +132,7 @@ def _sort(key: NDArray[np.int32]) -> None:
         key[j + 1] = value
 
 
-@njit(cache=True)
+@helper
 def _hash(key: NDArray[np.int32]) -> np.int64:
     """Multiply and fold: neighbouring node numbers must not make runs in the table."""
     h = np.uint64(0)
@@ -142,7 +142,7 @@ def _hash(key: NDArray[np.int32]) -> np.int64:
     return np.int64(h & np.uint64(0x7FFFFFFF))
 
 
-@njit(cache=True)
+@helper
 def _equal(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
     # The lowest node, in column 0, is the bucket's and the same in all.
     same = True

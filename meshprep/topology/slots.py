@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
+
+from ..kernels import helper, kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ def _flatten(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     return read_only(flat[0] if one else np.concatenate([np.empty(0, np.int32), *flat]))
 
 
-@njit(cache=True)
+@kernel
 def part_of(slots: Slots, slot: int) -> int:
     """The part that a slot belongs to."""
     part = 0
@@ -128,26 +129,26 @@ def part_of(slots: Slots, slot: int) -> int:
     return part
 
 
-@njit(cache=True)
+@helper
 def part_cells(slots: Slots, part: int) -> int:
     """Number of cells of a part. Loops over all slots go part, cell, local facet: no division."""
     return (slots.slot_start[part + 1] - slots.slot_start[part]) // slots.n_local[part]
 
 
-@njit(cache=True)
+@kernel
 def cell_of(slots: Slots, part: int, slot: int) -> int:
     """The cell, as numbered in ``cells``, that a slot of this part belongs to."""
     return slots.cell_start[part] + (slot - slots.slot_start[part]) // slots.n_local[part]
 
 
-@njit(cache=True)
+@helper
 def corner(slots: Slots, part: int, cell: int, facet: int, j: int) -> np.int32:
     """Corner ``j`` of a local facet of a cell, as numbered inside the part."""
     base = slots.flat_start[part] + cell * slots.width[part]
     return slots.flat[base + slots.local[part, facet, j]]
 
 
-@njit(cache=True)
+@helper
 def read_corners(slots: Slots, part: int, slot: int, out: NDArray[np.int32]) -> None:
     """Write the corner nodes of a slot of this part into ``out``, in the order of the shape."""
     within = slot - slots.slot_start[part]
@@ -156,7 +157,7 @@ def read_corners(slots: Slots, part: int, slot: int, out: NDArray[np.int32]) -> 
         out[j] = corner(slots, part, cell, within - cell * slots.n_local[part], j)
 
 
-@njit(cache=True)
+@kernel
 def corners_of(slots: Slots, chosen: NDArray[np.int32]) -> NDArray[np.int32]:
     """Corner nodes ``(n, arity)`` of the slots in ``chosen``. O(n)."""
     out = np.empty((chosen.size, slots.local.shape[2]), np.int32)

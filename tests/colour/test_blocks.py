@@ -11,6 +11,10 @@ from scipy.spatial import Delaunay
 
 from meshprep.colour import BlockColours, colour_blocks
 from meshprep.colour.conflicts import block_conflicts, neighbours
+from meshprep.kernels import from_python
+
+# Python cannot call helpers as they are.
+neighbours = from_python(neighbours)
 
 
 def _points_of_blocks(table: np.ndarray, block_offset: np.ndarray) -> list[set[int]]:

@@ -12,6 +12,17 @@ from meshprep.colour.bits import bit, first_colours, lowest
 from meshprep.colour.greedy import first_fit
 from meshprep.colour.kempe import close_gaps, repair
 from meshprep.colour.saturation import saturate
+from meshprep.kernels import from_python
+
+# Python cannot call helpers as they are.
+elements_of_points = from_python(elements_of_points)
+number_points = from_python(number_points)
+bit = from_python(bit)
+first_colours = from_python(first_colours)
+lowest = from_python(lowest)
+close_gaps = from_python(close_gaps)
+repair = from_python(repair)
+saturate = from_python(saturate)
 
 random_table = st.builds(
     lambda n, k, points, seed: np.random.default_rng(seed).integers(

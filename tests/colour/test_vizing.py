@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 
 from meshprep.colour import colour_threads
 from meshprep.colour.vizing import multiplicity, recolour_edges
+from meshprep.kernels import from_python
+
+# Python cannot call helpers as they are.
+multiplicity, recolour_edges = map(from_python, (multiplicity, recolour_edges))
 
 
 def _most_parallel(table: np.ndarray) -> int:

@@ -12,6 +12,10 @@ from meshprep.io.gmsh.merge2 import merge_copies
 from meshprep.io.gmsh.numbering import distinct, distinct_lists, distinct_pairs, make_lookup
 from meshprep.io.gmsh.raw import RawCells
 from meshprep.io.gmsh.tokens import ASCII, BIG, LITTLE, next_int, put_int, take_doubles, take_ints
+from meshprep.kernels import from_python
+
+# Python cannot call helpers as they are.
+parse_double, put_double, put_int = map(from_python, (parse_double, put_double, put_int))
 
 quick = settings(deadline=None, max_examples=200)
 decimals = st.builds(

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
+from meshprep.kernels import from_python
 from meshprep.partition.anneal import Schedule, allowances, anneal
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import connect, distinct_rows
@@ -13,6 +14,15 @@ from meshprep.partition.crowding import colour_bounds, crowding_of
 from meshprep.partition.groups import refine_groups
 from meshprep.partition.loads import weighted_loads_of
 from meshprep.partition.pull import Middles, Places, find_middles, pass_on, places_of, pulled
+
+# Python cannot call helpers as they are.
+allowances = from_python(allowances)
+anneal = from_python(anneal)
+connect = from_python(connect)
+crowding_of = from_python(crowding_of)
+find_middles = from_python(find_middles)
+pass_on = from_python(pass_on)
+pulled = from_python(pulled)
 
 ROUND = settings(deadline=None, max_examples=60)
 

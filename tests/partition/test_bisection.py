@@ -6,10 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
+from meshprep.kernels import from_python
 from meshprep.partition.bisection import bisect, point_positions, select
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.pivots import pivot_coordinates
 from meshprep.partition.start import Geometry, turned
+
+# Python cannot call helpers as they are.
+select = from_python(select)
 
 ROUND = settings(deadline=None, max_examples=60)
 

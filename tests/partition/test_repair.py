@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.kernels import from_python
 from meshprep.partition.connectivity import (
     best_target,
     connect,
@@ -12,6 +13,12 @@ from meshprep.partition.connectivity import (
     weighted_loads,
 )
 from meshprep.partition.repair import repair
+
+# Python cannot call helpers as they are.
+best_target = from_python(best_target)
+connect = from_python(connect)
+move = from_python(move)
+weighted_loads = from_python(weighted_loads)
 
 ROUND = settings(deadline=None, max_examples=80)
 

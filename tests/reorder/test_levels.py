@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.kernels import from_python
 from meshprep.reorder.levels import breadth_first, candidates, components, pseudo_diameter
 from meshprep.reorder.levels_merge import combine
 from meshprep.reorder.levels_number import number
 
 from .graphs import as_networkx, edges_of, graph, grid, neighbours, slow_envelope
+
+# Python cannot call helpers as they are.
+breadth_first = from_python(breadth_first)
+candidates = from_python(candidates)
+pseudo_diameter = from_python(pseudo_diameter)
+combine = from_python(combine)
+number = from_python(number)
 
 ROUNDS, MANY = 12, 5
 

@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.kernels import from_python
 from meshprep.reorder.sweep import sweep
 
 from .graphs import edges_of, graph, neighbours, slow_envelope
+
+# Python cannot call helpers as they are.
+sweep = from_python(sweep)
 
 
 def swept(g, order, sweeps):

@@ -9,8 +9,9 @@ numbers of 20 digits or more) it reports, for Python's ``float`` to decide.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ...kernels import helper
 
 LOWEST, HIGHEST = -342, 324
 U64 = np.uint64
@@ -42,7 +43,7 @@ _FOR_READING = _powers(((-27, -1),))
 _FOR_WRITING = _powers(((LOWEST, -1), (56, HIGHEST)))
 
 
-@njit(cache=True)
+@helper
 def _multiply(a: U64, b: U64) -> tuple[U64, U64]:
     """The 128-bit product as (high, low)."""
     a_low, a_high, b_low, b_high = a & _MASK32, a >> _U32, b & _MASK32, b >> _U32
@@ -52,7 +53,7 @@ def _multiply(a: U64, b: U64) -> tuple[U64, U64]:
     return high, (middle << _U32) | (low & _MASK32)
 
 
-@njit(cache=True)
+@helper
 def _leading_zeros(x: U64) -> int:
     n = 0
     for shift in (32, 16, 8, 4, 2, 1):
@@ -62,7 +63,7 @@ def _leading_zeros(x: U64) -> int:
     return n
 
 
-@njit(cache=True)
+@helper
 def nearest_bits(mantissa: U64, power: int) -> U64:
     """Bits of the double nearest to mantissa * 10^power, ties to even. O(1)."""
     if mantissa == _U0 or power < LOWEST:
@@ -95,7 +96,7 @@ def nearest_bits(mantissa: U64, power: int) -> U64:
     return (digits & ~_HIDDEN) | (U64(exponent) << U64(52))
 
 
-@njit(cache=True)
+@helper
 def _subnormal(digits: U64, exponent: int) -> U64:
     if 1 - exponent >= 64:
         return _U0
@@ -104,13 +105,13 @@ def _subnormal(digits: U64, exponent: int) -> U64:
     return (digits + (digits & _U1)) >> _U1
 
 
-@njit(cache=True)
+@helper
 def is_blank(char: int) -> bool:
     """Whether this byte separates numbers."""
     return char == 32 or 9 <= char <= 13
 
 
-@njit(cache=True)
+@helper
 def parse_double(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
     """Read the number that begins at ``pos``.
 
@@ -155,7 +156,7 @@ def parse_double(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
     return U64(bits | sign).view(np.float64), pos, hard
 
 
-@njit(cache=True)
+@helper
 def _parse_exponent(text: NDArray[np.uint8], pos: int) -> tuple[int, int]:
     n = text.size
     if pos >= n or (text[pos] != 101 and text[pos] != 69):
@@ -174,7 +175,7 @@ def _parse_exponent(text: NDArray[np.uint8], pos: int) -> tuple[int, int]:
     return pos, -value if negative else value
 
 
-@njit(cache=True)
+@helper
 def _parse_word(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
     """``nan`` and ``inf`` in any case, with a sign."""
     n = text.size
@@ -191,7 +192,7 @@ def _parse_word(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
     return 0.0, -1, False
 
 
-@njit(cache=True)
+@helper
 def _round_to_odd(power: int, c: U64) -> U64:
     x, _ = _multiply(_FOR_WRITING[power - LOWEST, 1], c)
     high, low = _multiply(_FOR_WRITING[power - LOWEST, 0], c)
@@ -201,7 +202,7 @@ def _round_to_odd(power: int, c: U64) -> U64:
     return high | U64(low > _U1)
 
 
-@njit(cache=True)
+@helper
 def shortest(bits: U64) -> tuple[U64, int]:
     """Digits and power of ten of the shortest decimal nearest to a finite double > 0. O(1)."""
     fraction = bits & (_HIDDEN - _U1)
@@ -231,7 +232,7 @@ def shortest(bits: U64) -> tuple[U64, int]:
     return s + U64(value > middle or (value == middle and s & _U1 == _U1)), k
 
 
-@njit(cache=True)
+@helper
 def put_digits(out: NDArray[np.uint8], pos: int, value: U64) -> int:
     """Write an unsigned whole number at ``pos``; returns the end. At most 20 bytes."""
     n, rest = 1, value
@@ -247,7 +248,7 @@ def put_digits(out: NDArray[np.uint8], pos: int, value: U64) -> int:
     return pos + n
 
 
-@njit(cache=True)
+@helper
 def put_double(out: NDArray[np.uint8], pos: int, value: float) -> int:
     """Write a double so that it reads back exactly; returns the end. At most 25 bytes."""
     bits = np.float64(value).view(np.uint64)
@@ -272,13 +273,13 @@ def put_double(out: NDArray[np.uint8], pos: int, value: float) -> int:
     return _put_decimal(out, pos, digits, power)
 
 
-@njit(cache=True)
+@helper
 def _put_word(out: NDArray[np.uint8], pos: int, a: int, b: int, c: int) -> int:
     out[pos], out[pos + 1], out[pos + 2] = a, b, c
     return pos + 3
 
 
-@njit(cache=True)
+@helper
 def _put_decimal(out: NDArray[np.uint8], pos: int, digits: U64, power: int) -> int:
     stop = put_digits(out, pos, digits)
     n = stop - pos
@@ -305,7 +306,7 @@ def _put_decimal(out: NDArray[np.uint8], pos: int, digits: U64, power: int) -> i
     return put_digits(out, stop, U64(abs(point - 1)))
 
 
-@njit(cache=True)
+@helper
 def _insert_point(out: NDArray[np.uint8], at: int, stop: int) -> int:
     for i in range(stop - 1, at - 1, -1):
         out[i + 1] = out[i]

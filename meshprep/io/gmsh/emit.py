@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import helper, kernel
 from .tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, put_float, put_int, put_rows
 
 # Bytes that one piece takes at most; in binary they are filled in the cache.
@@ -197,7 +197,7 @@ class Sink:
 _NO_TAGS = np.empty((1, 0), dtype=np.int64)
 
 
-@njit(cache=True)
+@kernel
 def _fill(
     out: NDArray[np.int64],
     label: NDArray[np.int64],
@@ -220,14 +220,14 @@ def _fill(
             out[i, behind + j] = node_label[np.uint64(nodes[i, j])]
 
 
-@njit(cache=True)
+@helper
 def _head(out: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64], count: int) -> int:
     for j in range(3):
         pos = put_int(out, pos, mode, 4, head[j], BLANK)
     return put_int(out, pos, mode, 8, count, BREAK)
 
 
-@njit(cache=True)
+@kernel
 def _nodes4(
     out: NDArray[np.uint8],
     mode: int,
@@ -263,7 +263,7 @@ def _nodes4(
     return pos
 
 
-@njit(cache=True)
+@kernel
 def _elements4(
     out: NDArray[np.uint8],
     mode: int,
@@ -289,7 +289,7 @@ def _elements4(
     return pos
 
 
-@njit(cache=True)
+@kernel
 def _elements2(
     out: NDArray[np.uint8],
     number: int,

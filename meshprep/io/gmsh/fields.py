@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import kernel
 from .raw import RawField
 from .scan import Cursor
 from .sections import decode, unquote
@@ -72,7 +72,7 @@ def _element_nodes(
     return rows[:, 0].copy(), values, rows[:, 1].copy()
 
 
-@njit(cache=True)
+@kernel
 def _scan_rows(
     data: NDArray[np.uint8], pos: int, mode: int, components: int, rows: NDArray[np.int64]
 ) -> tuple[int, int]:
@@ -102,7 +102,7 @@ def _scan_rows(
     return pos, total
 
 
-@njit(cache=True)
+@kernel
 def _fill_rows(
     data: NDArray[np.uint8],
     pos: int,

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
 from ...cells import shape_of
+from ...kernels import kernel
 from ...mesh import ElementSet, Mesh, SetMap, Tag
 from .carry import Places
 from .info import source
@@ -308,7 +308,7 @@ def _as_box(dim: int, box: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(box[: 3 if dim == 0 else 6].tolist())
 
 
-@njit(cache=True)
+@kernel
 def _grow(
     points: NDArray[np.float64],
     table: NDArray[np.int32],
@@ -325,7 +325,7 @@ def _grow(
                 b[3 + k] = max(b[3 + k], p[k])
 
 
-@njit(cache=True)
+@kernel
 def _find_sides(points: NDArray[np.float64], sides: NDArray[np.int32]) -> None:
     """The lowest and the highest node in every dimension."""
     for i in range(np.uint64(len(points))):
@@ -336,7 +336,7 @@ def _find_sides(points: NDArray[np.float64], sides: NDArray[np.int32]) -> None:
                 sides[1, k] = i
 
 
-@njit(cache=True)
+@kernel
 def _has_all(table: NDArray[np.int32], a: int, b: int, c: int, d: int, e: int, f: int) -> bool:
     """Whether all six are in the table; without a branch, so that it takes several at a time."""
     found = 0

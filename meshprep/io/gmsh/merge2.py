@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import helper, kernel
 from ..assemble import GroupTable
 from .numbering import distinct, distinct_pairs
 from .raw import RawCells
@@ -90,7 +90,7 @@ def _attach(
     return cell, from_lists(list(lists), place)
 
 
-@njit(cache=True)
+@kernel
 def _first_equal(nodes: NDArray[np.int32], home: NDArray[np.int32]) -> NDArray[np.int64]:
     """The first row with the same nodes in the same order and the same home. Expected O(n k)."""
     n, k = nodes.shape
@@ -113,7 +113,7 @@ def _first_equal(nodes: NDArray[np.int32], home: NDArray[np.int32]) -> NDArray[n
     return first
 
 
-@njit(cache=True)
+@helper
 def _equal(nodes: NDArray[np.int32], home: NDArray[np.int32], a: int, b: int) -> bool:
     same, j = home[a] == home[b], 0
     while same and j < nodes.shape[1]:

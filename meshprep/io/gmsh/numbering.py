@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ...kernels import helper, kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
     return Lookup(low, none32, keys, order, n), twice
 
 
-@njit(cache=True)
+@kernel
 def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
     i = 0
@@ -85,7 +86,7 @@ def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     return i == numbers.size
 
 
-@njit(cache=True)
+@kernel
 def _fill(numbers: NDArray[np.int64], low: int, table: NDArray[np.int32]) -> int:
     twice = -1
     for i in range(numbers.size):
@@ -96,7 +97,7 @@ def _fill(numbers: NDArray[np.int64], low: int, table: NDArray[np.int32]) -> int
     return twice
 
 
-@njit(cache=True)
+@helper
 def _search(number: int, keys: NDArray[np.int64], order: NDArray[np.int32]) -> int:
     low, high = 0, keys.size
     while low < high:
@@ -108,7 +109,7 @@ def _search(number: int, keys: NDArray[np.int64], order: NDArray[np.int32]) -> i
     return order[low] if low < keys.size and keys[low] == number else -1
 
 
-@njit(cache=True)
+@kernel
 def find_range(
     numbers: NDArray[np.int64],
     start: int,
@@ -187,7 +188,7 @@ def distinct(ids: NDArray[np.integer]) -> Distinct:
     return Distinct(unique.astype(np.int64), inverse.reshape(-1).astype(np.int32), start)
 
 
-@njit(cache=True)
+@kernel
 def _distinct(
     ids: NDArray[np.int64], low: int, first: NDArray[np.int64], place: NDArray[np.int32]
 ) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import helper, kernel
 from .numbering import find_range
 from .raw import FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
 from .scan import Cursor, nodes_before
@@ -86,7 +86,7 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int) -> None:
     raise cursor.error(texts[code], int(pos))
 
 
-@njit(cache=True)
+@helper
 def _head(
     data: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64]
 ) -> tuple[int, int, int, int]:
@@ -101,7 +101,7 @@ def _head(
     return head[0], head[2], head[1], pos
 
 
-@njit(cache=True)
+@helper
 def _n_parts(n_tags: int, third: int, legacy: bool) -> int:
     """How many partitions an element has, -1 where the third tag does not fit.
 
@@ -114,7 +114,7 @@ def _n_parts(n_tags: int, third: int, legacy: bool) -> int:
     return third if third == n_tags - 3 else -1
 
 
-@njit(cache=True)
+@kernel
 def _scan(
     data: NDArray[np.uint8],
     pos: int,
@@ -150,7 +150,7 @@ def _scan(
     return FINE, pos, 0, parts
 
 
-@njit(cache=True)
+@helper
 def _scan_rows(
     data: NDArray[np.uint8], pos: int, mode: int, count: int, n_tags: int, k: int, legacy: bool
 ) -> tuple[int, int]:
@@ -180,7 +180,7 @@ def _scan_rows(
     return pos, parts
 
 
-@njit(cache=True)
+@helper
 def _keep_tags(
     tags: NDArray[np.int64],
     legacy: bool,
@@ -202,7 +202,7 @@ def _keep_tags(
     return filled + columns[4, at]
 
 
-@njit(cache=True)
+@kernel
 def _fill(
     data: NDArray[np.uint8],
     pos: int,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import helper, kernel
 from ...threads import each, pieces
 from .numbering import find_range
 from .raw import (
@@ -97,7 +97,7 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
     raise cursor.error(f"{texts[code]}: repair the file or remesh", int(pos))
 
 
-@njit(cache=True)
+@helper
 def _block(data: NDArray[np.uint8], pos: int, mode: int, width: int, row: NDArray[np.int64]) -> int:
     """Read the four numbers at the head of a block."""
     for j in range(4):
@@ -107,7 +107,7 @@ def _block(data: NDArray[np.uint8], pos: int, mode: int, width: int, row: NDArra
     return pos
 
 
-@njit(cache=True)
+@kernel
 def _nodes(
     data: NDArray[np.uint8],
     pos: int,
@@ -148,7 +148,7 @@ def _nodes(
     return FINE, pos, 0, found
 
 
-@njit(cache=True)
+@helper
 def _node_block(
     data: NDArray[np.uint8],
     pos: int,
@@ -245,7 +245,7 @@ def _places(blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     return numbers, n_type, n_nodes, cell_start, node_start
 
 
-@njit(cache=True)
+@kernel
 def _scan_elements(
     data: NDArray[np.uint8],
     pos: int,
@@ -314,7 +314,7 @@ def _fill_quickly(
     return good
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_rows(
     data: NDArray[np.uint8],
     pos: int,
@@ -339,7 +339,7 @@ def _fill_rows(
     return good == 1
 
 
-@njit(cache=True)
+@kernel
 def _fill_elements(
     data: NDArray[np.uint8],
     pos: int,

@@ -7,9 +7,9 @@ means that there is no such number at ``p``. Nothing is read past the end of the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import helper, kernel
 from .decimal import is_blank, parse_double, put_digits, put_double
 
 ASCII, LITTLE, BIG = 0, 1, 2
@@ -18,7 +18,7 @@ BLANK, BREAK = 32, 10
 INT_ROOM, DOUBLE_ROOM = 21, 26
 
 
-@njit(cache=True)
+@kernel
 def skip_blank(data: NDArray[np.uint8], pos: int) -> int:
     """The first position at or behind ``pos`` that is not blank."""
     while pos < data.size and is_blank(data[np.uint64(pos)]):
@@ -26,7 +26,7 @@ def skip_blank(data: NDArray[np.uint8], pos: int) -> int:
     return pos
 
 
-@njit(cache=True)
+@helper
 def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
     """Behind ``count`` tokens of text, whatever they are."""
     for _ in range(count):
@@ -39,7 +39,7 @@ def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
     return pos
 
 
-@njit(cache=True)
+@kernel
 def next_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[int, int]:
     """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
     if mode != ASCII:
@@ -59,7 +59,7 @@ def next_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[
     return -value if negative else value, pos
 
 
-@njit(cache=True)
+@kernel
 def take_ints(
     data: NDArray[np.uint8], pos: int, mode: int, width: int, out: NDArray[np.int64], n: int
 ) -> int:
@@ -83,7 +83,7 @@ def take_ints(
     return pos
 
 
-@njit(cache=True)
+@kernel
 def take_doubles(
     data: NDArray[np.uint8],
     pos: int,
@@ -116,7 +116,7 @@ def take_doubles(
     return pos, found
 
 
-@njit(cache=True)
+@helper
 def find_token(data: NDArray[np.uint8], pos: int, mode: int, width: int, n: int) -> int:
     """Where the number after ``n`` others begins; the end of the file where these are not there."""
     if mode != ASCII:
@@ -125,7 +125,7 @@ def find_token(data: NDArray[np.uint8], pos: int, mode: int, width: int, n: int)
     return skip_blank(data, pos) if pos >= 0 else data.size
 
 
-@njit(cache=True)
+@helper
 def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[int, int]:
     if pos + width > data.size:
         return 0, -1 - data.size
@@ -134,7 +134,7 @@ def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tup
     return int(np.int64(take8(data, pos, mode))), pos + 8
 
 
-@njit(cache=True)
+@helper
 def _bytes4(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
     # Unsigned positions: numba tests signed ones for being negative, which costs 10 times as much.
     p = np.uint64(pos)
@@ -145,7 +145,7 @@ def _bytes4(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
     return d | c << np.uint64(8) | b << np.uint64(16) | a << np.uint64(24)
 
 
-@njit(cache=True)
+@helper
 def take8(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
     """Eight bytes as a number; they must be there."""
     a, b = _bytes4(data, pos, mode), _bytes4(data, pos + 4, mode)
@@ -154,7 +154,7 @@ def take8(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
     return b | a << np.uint64(32)
 
 
-@njit(cache=True)
+@helper
 def next_double(data: NDArray[np.uint8], pos: int, mode: int) -> tuple[float, int, bool]:
     """A double; the third value says that the text must be converted in another way."""
     if mode != ASCII:
@@ -166,7 +166,7 @@ def next_double(data: NDArray[np.uint8], pos: int, mode: int) -> tuple[float, in
     return value, stop if stop >= 0 else -1 - pos, hard
 
 
-@njit(cache=True)
+@kernel
 def take_rows(
     data: NDArray[np.uint8],
     pos: int,
@@ -198,7 +198,7 @@ def take_rows(
     return pos, found
 
 
-@njit(cache=True)
+@helper
 def put_int(out: NDArray[np.uint8], pos: int, mode: int, width: int, value: int, end: int) -> int:
     """Write a whole number and, in text, the byte ``end``."""
     if mode != ASCII:
@@ -211,7 +211,7 @@ def put_int(out: NDArray[np.uint8], pos: int, mode: int, width: int, value: int,
     return pos + 1
 
 
-@njit(cache=True)
+@helper
 def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -> int:
     p = np.uint64(pos)
     for _ in range(4):
@@ -227,7 +227,7 @@ def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -
     return pos + 8
 
 
-@njit(cache=True)
+@helper
 def put_float(out: NDArray[np.uint8], pos: int, mode: int, value: float, end: int) -> int:
     """Write a double and, in text, the byte ``end``."""
     if mode != ASCII:
@@ -237,7 +237,7 @@ def put_float(out: NDArray[np.uint8], pos: int, mode: int, value: float, end: in
     return pos + 1
 
 
-@njit(cache=True)
+@kernel
 def put_rows(out: NDArray[np.uint8], ints: NDArray[np.int64], values: NDArray[np.float64]) -> int:
     """Write rows of whole numbers followed by doubles as text; returns the number of bytes."""
     # Typed, so that the kernels below are compiled once.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import binascii
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ...kernels import kernel
 from ...threads import each, pieces
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -50,7 +50,7 @@ def decode(text: str, start: int, n: int) -> NDArray[np.uint8] | None:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _decode(
     source: NDArray[np.uint8],
     first: int,

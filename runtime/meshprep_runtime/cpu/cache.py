@@ -22,18 +22,27 @@ FOLDER = "MESHPREP_CACHE_DIR"
 MOST_KEPT = 400
 
 
-def folder() -> Path | None:
-    """Where compiled loops are kept; None when ``MESHPREP_CACHE_DIR`` is set to nothing."""
+def root() -> Path | None:
+    """Where machine code is kept; None when ``MESHPREP_CACHE_DIR`` is set to nothing.
+
+    That folder, or ``meshprep`` in ``NUMBA_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``.
+    """
     given = os.environ.get(FOLDER)
     if given is not None:
-        return Path(given) / "loops" if given else None
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "meshprep" / "loops"
+        return Path(given) if given else None
+    named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    return Path(named or Path.home() / ".cache") / "meshprep"
+
+
+def folder() -> Path | None:
+    """Where compiled loops are kept; None when nothing is."""
+    place = root()
+    return None if place is None else place / "loops"
 
 
 def name_of(parts: Sequence[object]) -> str:
     """The digest of what went into a loop, and of this runtime and its compiler."""
-    return hashlib.sha256(repr((_versions(), *parts)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((versions(), _own_code(), *parts)).encode()).hexdigest()[:32]
 
 
 def module(name: str, text: str) -> ModuleType | None:
@@ -47,7 +56,8 @@ def module(name: str, text: str) -> ModuleType | None:
     path = place / name / "loop.py"
     try:
         if not path.is_file():
-            _write(path, text)
+            write_whole(path, text.encode())
+            forget_oldest()
         if not os.access(path.parent, os.W_OK):
             return None
     except OSError:
@@ -74,26 +84,30 @@ def forget_oldest() -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Whole or not at all; two processes write the same."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{os.getpid()}.{id(text)}.tmp")
-    temporary.write_text(text, encoding="utf-8")
+    temporary = path.with_name(f".{os.getpid()}.{id(content)}.tmp")
+    temporary.write_bytes(content)
     os.replace(temporary, path)
-    forget_oldest()
 
 
 @cache
-def _versions() -> tuple[str, ...]:
-    """Python, the compiler, and the code of this runtime that ends up inside a loop."""
+def versions() -> tuple[str, ...]:
+    """Python and the compiler."""
     import llvmlite
     import numba
     import numpy as np
 
+    return (sys.version, np.__version__, numba.__version__, llvmlite.__version__)
+
+
+@cache
+def _own_code() -> tuple[str, ...]:
+    """The code of this runtime that ends up inside a loop."""
     here = Path(__file__).parent
     own = [(here / f"{n}.py").read_bytes() for n in ("build", "kernel", "vectors", "threads")]
-    digests = [hashlib.sha256(content).hexdigest() for content in own]
-    return (sys.version, np.__version__, numba.__version__, llvmlite.__version__, *digests)
+    return tuple(hashlib.sha256(content).hexdigest() for content in own)
 
 
 def describe_types(types: Sequence[Any]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-KNOWN_PACKAGES = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator"})
+KNOWN_PACKAGES = frozenset({"_heapq", "builtins", "cmath", "math", "numba", "numpy", "operator"})
 
 
 def reach(kernel: Callable[..., None]) -> Hashable:
@@ -84,6 +84,8 @@ def _describe(value: Any, seen: set[int], names: tuple[str, ...]) -> Hashable:
     if isinstance(value, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return ("array", value.dtype.str, value.shape, content)
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return ("named tuple", value.__module__, value.__qualname__, value._fields)
     if isinstance(value, tuple):
         return ("tuple", tuple(_describe(v, seen, names) for v in value))
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):

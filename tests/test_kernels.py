@@ -1,0 +1,142 @@
+"""Machine code on disk: found again by another process, and never when something has changed."""
+
+import os
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import meshprep
+from meshprep.kernels import KERNELS, digest, from_python, helper
+
+INNER = """
+from typing import NamedTuple
+from meshprep.kernels import helper
+
+STEP = 10
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+@helper
+def twice(value):
+    return 2 * value
+"""
+OUTER = """
+from inner import STEP, Pair, twice
+from meshprep.kernels import KERNELS, kernel
+
+@kernel
+def doubled(value):
+    return twice(value)
+
+@kernel
+def stepped(value):
+    return value + STEP
+
+@kernel
+def first_of(pair):
+    return pair.first
+
+print(doubled(4), stepped(4), first_of(Pair(first=4, second=5)))
+print(*(sum(k.stats.cache_misses.values()) for k in KERNELS))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The results of three kernels in a new process, and how many it compiled."""
+    (tmp_path / "inner.py").write_text(INNER)
+    (tmp_path / "outer.py").write_text(OUTER)
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
+
+    def go():
+        made = subprocess.run(
+            [sys.executable, tmp_path / "outer.py"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        results, compiled = made.stdout.splitlines()
+        return results, sum(int(c) for c in compiled.split())
+
+    return go
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Change a file, but not its size and times, by which numba would know it."""
+    before, text = path.stat(), path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("2 * value", "3 * value", "12 14 4"),
+        ("STEP = 10", "STEP = 20", "8 24 4"),
+        ("first: int\n    second: int", "second: int\n    first: int", "8 14 4"),
+    ],
+    ids=["helper", "constant", "fields"],
+)
+def test_an_edit_in_another_file_is_seen(run, tmp_path, old, new, expected):
+    assert run() == ("8 14 4", 3)
+    assert run() == ("8 14 4", 0)
+    edit(tmp_path / "inner.py", old, new)
+    assert run() == (expected, 1)
+    assert run() == (expected, 0)
+
+
+def test_damaged_machine_code_is_made_again(run, tmp_path):
+    run()
+    for path in (tmp_path / "kernels").iterdir():
+        path.write_bytes(path.read_bytes()[:100])
+    assert run() == ("8 14 4", 3)
+    assert run() == ("8 14 4", 0)
+
+
+def test_without_a_folder_everything_works(run, tmp_path, monkeypatch):
+    (tmp_path / "kernels").write_text("in the way")
+    assert run() == ("8 14 4", 3)
+
+
+def test_every_kernel_has_a_digest_of_its_own():
+    for module in pkgutil.walk_packages(meshprep.__path__, "meshprep."):
+        import_module(module.name)
+    ours = [k for k in KERNELS if k.py_func.__module__.startswith("meshprep.")]
+    assert len({digest(k) for k in ours}) == len(ours) > 100
+
+
+def test_a_helper_is_for_kernels():
+    @helper
+    def half(value):
+        return value // 2
+
+    with pytest.raises(TypeError, match="half is a helper: only kernels can call it"):
+        half(4)
+    assert from_python(half)(4) == 2
+    with pytest.raises(TypeError, match="half is a helper"):
+        half(4)
+
+
+def test_an_error_in_a_helper_arrives():
+    @helper
+    def share(value, parts):
+        return value // parts
+
+    assert from_python(share)(9, 3) == 3
+
+    def call(value, parts):
+        return share(value, parts)
+
+    outer = from_python(call)
+    assert outer(9, 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        outer(9, 0)
