@@ -90,6 +90,14 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Generated:
+    """A mesh that was generated and written: the sizes of its sets, and what was dropped."""
+
+    sizes: dict[str, int]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
 class Checked:
     """The outcome of a check: findings, empty when the plan is right, and a verdict in words."""
 
@@ -126,7 +134,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
             target = _target(job, mesh)
             new = with_original_ids(done.mesh, done.plan.ordering, target) if job.ids else done.mesh
             lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
-            notes += [f"dropped, as {job.output.name} cannot carry it: {what}" for what in lost]
+            notes += _dropped(lost, job.output)
         plan = _with_sets(done.plan, job, mesh)
         plan.save(staged[job.plan])
         _write_vectors(plan, job, staged)
@@ -251,19 +259,33 @@ def generate(
     cells: int | None = None,
     seed: int = 0,
     values: Mapping[str, str] | None = None,
+    format: str | None = None,
+    drop: bool = False,
     overwrite: bool = False,
-) -> dict[str, int]:
-    """Write a generated mesh; returns the sizes of its sets."""
+) -> Generated:
+    """Write a generated mesh.
+
+    A format for which the kind has a form of its own (OP2's, of its airfoil) goes before others
+    with the same ending.
+
+    Raises
+    ------
+    MeshprepError
+        For unknown kinds, options and formats, outputs that exist, and losses without ``drop``.
+    """
+    from .generate import GENERATORS
     from .generate import generate as make
 
-    written_as = find(io.FORMATS, target, None, writing=True)
+    forms = GENERATORS[kind].forms if kind in GENERATORS else {}
+    endings = {name: io.FORMATS[name].extensions for name in forms}
+    own = (name for name, ends in endings.items() if target.name.lower().endswith(ends))
+    written_as = find(io.FORMATS, target, format or next(own, None), writing=True)
     check_targets([target], overwrite=overwrite)
     given = dict(values or {}) | ({} if cells is None else {"cells": cells})
     mesh = make(kind, **{"seed": seed} | given)
-    io.refuse_losses(mesh, target, written_as)
-    with together([target], overwrite=overwrite) as (staged,):
-        io.write(mesh, staged)
-    return {s.name: s.size for s in mesh.sets.values()}
+    mesh = forms.get(written_as.name, lambda same: same)(mesh)
+    lost = io.write(mesh, target, format=written_as.name, drop=drop, overwrite=overwrite)
+    return Generated({s.name: s.size for s in mesh.sets.values()}, _dropped(lost, target))
 
 
 def kinds() -> list[tuple[str, str, str]]:
@@ -332,6 +354,10 @@ def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
     """The plan with what its input does not say by itself among the options in effect."""
     again = find(io.FORMATS, job.mesh, job.input_format).again
     return plan if again is None else replace(plan, options={**plan.options, **again(mesh)})
+
+
+def _dropped(lost: list[str], output: Path) -> list[str]:
+    return [f"dropped, as {output.name} cannot carry it: {what}" for what in lost]
 
 
 def _found(mesh: Mesh) -> list[str]:

@@ -26,6 +26,10 @@ def run(
     option: Annotated[
         list[str] | None, typer.Option("--option", help="NAME=VALUE of the kind. Repeatable.")
     ] = None,
+    output_format: Annotated[
+        str | None, typer.Option("--format", help="Format to write, where its name does not tell.")
+    ] = None,
+    drop: options.Drop = False,
     force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -44,8 +48,17 @@ def run(
     target = output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
     with console.told_of_compilation(quiet):
-        sizes = workflow.generate(
-            kind, target, cells=cells, seed=seed, values=pairs, overwrite=force
+        made = workflow.generate(
+            kind,
+            target,
+            cells=cells,
+            seed=seed,
+            values=pairs,
+            format=output_format,
+            drop=drop,
+            overwrite=force,
         )
-    told = ", ".join(f"{n} {name}" for name, n in sizes.items())
+    for text in made.notes:
+        console.note(text, quiet)
+    told = ", ".join(f"{n} {name}" for name, n in made.sizes.items())
     console.note(f"{target}: {told}, in {watch}", quiet)

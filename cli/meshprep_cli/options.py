@@ -99,6 +99,7 @@ Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; default: every core.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite outputs that exist.")]
+Drop = Annotated[bool, typer.Option("--drop", help="Accept what the output format cannot carry.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and stop.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Full = Annotated[bool, typer.Option("--full", help="Show every figure, not only those to act on.")]

@@ -46,9 +46,7 @@ def run(
         str | None, typer.Option("--to", help="Format to write, where its name does not tell.")
     ] = None,
     dimension: options.Dimension = None,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Accept what the output format cannot carry.")
-    ] = False,
+    drop: options.Drop = False,
     no_ids: Annotated[
         bool, typer.Option("--no-ids", help="Do not write original_id into the mesh.")
     ] = False,

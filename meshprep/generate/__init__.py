@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
@@ -12,17 +12,22 @@ from ..mesh import Mesh
 from .airfoil import airfoil
 from .box import box, mixed2d, mixed3d
 from .delaunay import delaunay2d, delaunay3d
+from .op2 import op2_grid, op2_hdf5
 
 __all__ = ["GENERATORS", "Generator", "generate"]
 
 
 @dataclass(frozen=True)
 class Generator:
-    """A family of meshes: its function, what the function takes with defaults, and a line."""
+    """A family of meshes: its function, what the function takes with defaults, and a line.
+
+    ``forms`` gives the mesh another form for a file format of that name.
+    """
 
     function: Callable[..., Mesh]
     options: Mapping[str, Any]
     description: str
+    forms: Mapping[str, Callable[[Mesh], Mesh]] = field(default_factory=dict)
 
 
 _RANDOM = {"shuffle": False, "seed": 0}
@@ -54,7 +59,8 @@ GENERATORS: dict[str, Generator] = {
     "airfoil": Generator(
         airfoil,
         {"cells": 720_000, "i": 0, "j": 0, **_RANDOM},
-        "quads around NACA0012, wall and farfield tagged: OP2's benchmark",
+        "quads around NACA0012, wall and farfield tagged: OP2's benchmark (.dat, .h5: its files)",
+        {"op2-grid": op2_grid, "op2": op2_hdf5},
     ),
 }
 

@@ -37,6 +37,31 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
     return out
 
 
+def declared(sets: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
+    """Declarations by name, or as a user types them: one text, or several.
+
+    Raises
+    ------
+    MeshprepError
+        For what is neither.
+    """
+    if sets is None:
+        return {}
+    if isinstance(sets, str):
+        return parse([sets])
+    if not isinstance(sets, Mapping):
+        texts = list(sets) if isinstance(sets, Iterable) else [sets]
+        if not all(isinstance(text, str) for text in texts):
+            raise MeshprepError(
+                f"sets is {sets!r}: give a dict of name to set, or texts such as 'p_q=cells'"
+            )
+        return parse(texts)
+    out: dict[str, str] = {}
+    for name, place in sets.items():
+        _add(out, str(name), str(place), "sets")
+    return out
+
+
 def from_toml(path: str | Path) -> dict[str, str]:
     """The table ``[sets]`` of a loops.toml; empty where it has none."""
     table, where = read_toml(path).get("sets", {}), f"{path}, table [sets]"

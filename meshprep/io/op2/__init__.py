@@ -7,21 +7,22 @@ from row counts and index ranges, and asks where that leaves a choice. What is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...mesh import Mesh
+from ..declared import declared
 from ..registry import Format
 from .place import declarations, losses, reduced
 
 __all__ = ["FORMAT"]
 
 
-def _read(path: Path, sets: Mapping[str, str] | None = None) -> Mesh:
+def _read(path: Path, sets: Mapping[str, str] | Iterable[str] | str | None = None) -> Mesh:
     # Imported here, since h5py is not needed to print a command's help.
     from .read import read
 
-    return read(path, sets or {})
+    return read(path, declared(sets))
 
 
 def _write(mesh: Mesh, path: Path) -> None:

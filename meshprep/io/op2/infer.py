@@ -63,7 +63,8 @@ def infer(
     maps = [f for f in found if f.kind == "map"]
     ranges = {m.path: range_of(m.path) for m in maps}
     base = _base(ranges, sizes, declared)
-    open_: dict[str, str] = {}
+    # What sets may be meant: one list, and for maps another behind it.
+    open_: dict[str, tuple[Sequence[str], ...]] = {}
     placed: dict[str, tuple[str, str]] = {}
     for m in maps:
         place = declared.get(m.path, "")
@@ -72,8 +73,8 @@ def infer(
         if not place:
             targets = _targets(m, ranges[m.path], base, sizes, source)
         if source is None or len(targets) != 1:
-            given = source or " or ".join(_of_size(sizes, m))
-            open_[m.path] = f"{given}->{' or '.join(targets)}"
+            sources = [source] if source else _of_size(sizes, m)
+            open_[m.path] = (sources, targets)
         else:
             placed[m.path] = (source, targets[0])
     dats: dict[str, str] = {}
@@ -83,10 +84,10 @@ def infer(
             continue
         at = _one(d, choices, sizes)
         if at is None:
-            open_[d.path] = " or ".join(choices)
+            open_[d.path] = (choices,)
         else:
             dats[d.path] = at
-    _refuse(open_)
+    _refuse(open_, sizes)
     return Places(placed, dats, base)
 
 
@@ -153,15 +154,20 @@ def _base(
     )
 
 
-def _refuse(choices: Mapping[str, str]) -> None:
+def _refuse(choices: Mapping[str, tuple[Sequence[str], ...]], sizes: Mapping[str, int]) -> None:
+    """Ask for what has several choices; which of them is right, nobody can know from the sizes."""
     if not choices:
         return
-    told = ", ".join(f"{path} ({choice})" for path, choice in choices.items())
-    words = []
-    for path, choice in choices.items():
-        parts = (part.partition(" or ")[0] for part in choice.split("->"))
-        words.append(f"{path}={'->'.join(parts)}")
+    told = ", ".join(
+        f"{path} ({'->'.join(' or '.join(names) for names in sets)})"
+        for path, sets in choices.items()
+    )
+    words = (
+        f"{path}={'->'.join(names[0] if len(names) == 1 else 'SET' for names in sets)}"
+        for path, sets in choices.items()
+    )
+    of_size = ", ".join(f"{name} {size}" for name, size in sizes.items())
     raise MeshprepError(
-        f"the file does not say which sets these belong to: {told}: "
-        f"declare it, for example --sets '{' '.join(words)}'"
+        f"the file does not say which sets these belong to: {told}; sizes are {of_size}: "
+        f"declare it as --sets '{' '.join(words)}', with the right name for each SET"
     )

@@ -16,6 +16,7 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
+from .fit import check_fit
 from .infer import Places, Range, infer
 from .notes import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Notes
 from .objects import Found, classify, load
@@ -50,6 +51,7 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     check_names(declared, [f.path for f in found], sizes)
     places = infer(found, sizes, declared, lambda path: index_range(file[path]))
     maps, map_paths = _maps(file, places)
+    check_fit({map_paths[m.name]: m for m in maps}, sizes, declared)
     dats, dat_paths = _dats(file, places, declared)
     if not maps:
         raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")

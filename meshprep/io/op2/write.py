@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,12 @@ def _describe(file: Any, path: str, old: Any, size: int, dim: int, kind: str) ->
     item, before = file[path], old.get(path)
     if before is not None and not {"size", "dim", "type"} & set(before.attrs):
         return
-    for name, number in (("size", size), ("dim", dim)):
+    describe(item, {"size": size, "dim": dim}, kind)
+
+
+def describe(item: Any, numbers: Mapping[str, int], kind: str) -> None:
+    """Give a dataset those attributes of OP2 that it has not: whole numbers, and its type."""
+    for name, number in numbers.items():
         if name not in item.attrs:
             item.attrs.create(name, np.array([number], dtype="<i4"))
     if "type" in item.attrs:
