@@ -14,7 +14,9 @@ from .io.registry import Format
 from .mesh import Dat, Mesh
 
 
-def with_original_ids(mesh: Mesh, ordering: Mapping[str, Ordering], target: Format) -> Mesh:
+def with_original_ids(
+    mesh: Mesh, ordering: Mapping[str, Ordering], target: Format
+) -> tuple[Mesh, list[str]]:
     """The mesh with the values ``original_id`` on nodes and cells, where the format carries them.
 
     Parameters
@@ -31,13 +33,21 @@ def with_original_ids(mesh: Mesh, ordering: Mapping[str, Ordering], target: Form
     -------
     Mesh
         Sets that have an ``original_id`` already keep it: it says the way back to the first file.
+    list of str
+        Where it was left out, since a reader that is usual for the format would fail on it.
     """
+    notes = []
     names = [s.name for s in mesh.sets.values() if s.size and not s.parts and s.name in ordering]
     cells = [n for n in names if n != "nodes"]
     for chosen in (["nodes"] if "nodes" in names else [], cells):
         missing = [n for n in chosen if mesh.dat(ORIGINAL_ID, n) is None]
-        mesh = _with(mesh, missing, ordering, target)
-    return mesh
+        fails = target.breaks(mesh, missing) if target.breaks else ""
+        if fails:
+            places = ", ".join(f"ordering/{n}/new_to_old" for n in missing)
+            notes.append(f"no original_id on cells, since {fails}: the plan has it, in {places}")
+        else:
+            mesh = _with(mesh, missing, ordering, target)
+    return mesh, notes
 
 
 def _with(

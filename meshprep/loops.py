@@ -82,6 +82,14 @@ def default_request(mesh: Mesh) -> LoopRequest:
     return simple_request({3: "faces->cells", 2: "edges->cells"}.get(dim, "cells->nodes"))
 
 
+def empty_loop(loop: Loop) -> str:
+    """In words, that this loop has no elements, and why."""
+    facet = {"faces": "a face", "edges": "an edge"}.get(loop.over)
+    shared = facet and f"{loop.over}->cells" in loop.maps
+    why = f"no two cells share {facet}" if shared else f"the set '{loop.over}' is empty"
+    return f"loop {loop.name} has no elements, as {why}"
+
+
 def read_requests(path: str | Path) -> list[LoopRequest]:
     """The loops of a loops.toml.
 

@@ -5,7 +5,7 @@ Reading, preparing and writing in one call each, all or nothing on disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from meshprep_runtime.atomic import together
 from meshprep_runtime.errors import MeshprepError, PlanError
-from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.verify import compare_maps
 
 from . import io
@@ -22,7 +22,7 @@ from .ids import with_original_ids
 from .io.outputs import check_targets
 from .io.registry import Format, find
 from .io.vectors import check_vector, write_vector
-from .loops import LoopRequest, default_request
+from .loops import LoopRequest, LoopSpec, default_request, empty_loop
 from .mesh import GRAPH_MAP, Mesh, rows_as_set
 from .pipeline import STAGES, Options, plan_request_maps, prepare
 from .report.cost import Assumed
@@ -126,13 +126,17 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
         keep_order=job.output is None,
         progress=lambda i, n, name: progress(i + 1, total, name),
     )
+    _check_default(job.requests, done.plan.loops.values(), done.plan.sizes)
     progress(total - 1, total, "writing")
     notes = [*_found(mesh), *_notes(done.plan)]
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         if job.output is not None:
             target = _target(job, mesh)
-            new = with_original_ids(done.mesh, done.plan.ordering, target) if job.ids else done.mesh
+            new = done.mesh
+            if job.ids:
+                new, left_out = with_original_ids(new, done.plan.ordering, target)
+                notes += left_out
             lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
             notes += _dropped(lost, job.output)
         plan = _with_sets(done.plan, job, mesh)
@@ -178,6 +182,8 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         assumed=job.assumed,
         progress=lambda done, n, name: progress(done + 1, total, name),
     )
+    first = swept.comparison.plans[0]
+    _check_default(job.requests, first.loops.values(), first.sizes)
     meshes = [NamedMesh(str(job.mesh), bare(mesh))]
     write_files(
         swept.comparison,
@@ -196,10 +202,12 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     progress(1, 2, "topology")
     requests = job.requests or (default_request(mesh),)
     full, specs = plan_request_maps(mesh, requests)
+    sizes = {s.name: s.size for s in full.sets.values()}
+    _check_default(job.requests, specs, sizes)
     loops = []
     for spec in specs:
         size = job.options.for_loop(spec.options).block_elements
-        n = full.size(spec.loop.over)
+        n = sizes[spec.loop.over]
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
     what = "keep the order of" if job.output is None else f"order by {job.options.method}"
     text = [f"read {job.mesh}: {', '.join(f'{s.size} {s.name}' for s in mesh.sets.values())}"]
@@ -208,6 +216,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         f"would cut loop {i['name']} ({i['elements']} elements) into blocks of {i['block_size']}"
         for i in loops
     ]
+    text += _empty(specs, sizes)
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
 
@@ -367,11 +376,33 @@ def _found(mesh: Mesh) -> list[str]:
 
 
 def _notes(plan: Plan) -> list[str]:
-    return [
+    return _empty(plan.loops.values(), plan.sizes) + [
         f"order {one['method']} of {one['set']} was not applied: {one['reason']}"
         for one in localities(plan)
         if not one["applied"]
     ]
+
+
+def _empty(loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]) -> list[str]:
+    return [
+        f"{empty_loop(one.loop)}: the plan does nothing for it"
+        for one in loops
+        if sizes[one.loop.over] == 0
+    ]
+
+
+def _check_default(
+    asked: Sequence[LoopRequest],
+    loops: Iterable[LoopSpec | LoopPlan],
+    sizes: Mapping[str, int],
+) -> None:
+    """Raise MeshprepError where nobody named a loop and the default one has no elements."""
+    for one in loops:
+        if not asked and sizes[one.loop.over] == 0:
+            raise MeshprepError(
+                f"the default {empty_loop(one.loop)}: name another loop, such as "
+                "--loop 'cells->nodes', or one that 'meshprep loops MESH' lists"
+            )
 
 
 def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:

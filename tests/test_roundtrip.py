@@ -25,8 +25,8 @@ KINDS = {
 # What a reordered file has that the file before had not, or otherwise.
 NEW = ("label", "original_id")
 # Formats that carry original_id, on nodes and on cells.
-WITH_IDS = dict.fromkeys(("vtu", "vtk", "xdmf", "med", "msh"), 2)
-WITH_IDS |= dict.fromkeys(("exo", "ply", "tec", "avs", "h5m", "hmf"), 1)
+WITH_IDS = dict.fromkeys(("vtu", "vtk", "xdmf", "med", "exo", "msh"), 2)
+WITH_IDS |= dict.fromkeys(("ply", "tec", "avs", "h5m", "hmf"), 1)
 
 
 def cells_of(mesh):
@@ -117,7 +117,9 @@ def test_gmsh(tmp_path, kind, options):
     assert not plan.ordering["nodes"].is_identity
     same_but_renumbered(before, after)
     order_on_disk(before, after, plan)
-    ids_on_disk(after, plan, "msh")
+    # meshio reads no values on cells of several types in MSH 2.2.
+    alone = options["version"] == "4.1" or len(after.cell_sets) == 1
+    ids_on_disk(after, plan, "msh" if alone else "ply")
     first = (tmp_path / "a-reordered.msh").read_bytes()[:30]
     assert (
         first[: first.index(b"\n", 13)]

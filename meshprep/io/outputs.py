@@ -10,15 +10,18 @@ from meshprep_runtime.errors import MeshprepError
 
 
 def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
-    """Raise MeshprepError unless every path can be written."""
-    seen: set[Path] = set()
+    """Raise MeshprepError unless every path can be written: said before any work is done."""
+    seen: set[str] = set()
+    # Path.resolve would raise for a link that leads to itself.
+    taken = {os.path.realpath(i) for i in inputs}
     for path in paths:
-        if path.resolve() in seen:
+        place = os.path.realpath(path)
+        if place in seen:
             raise MeshprepError(f"{path}: two outputs have this name: choose another")
-        seen.add(path.resolve())
+        seen.add(place)
         if path.is_dir():
             raise MeshprepError(f"{path}: is a directory: name a file")
-        if any(path.resolve() == i.resolve() for i in inputs):
+        if place in taken:
             raise MeshprepError(f"{path}: is the input itself: choose another name")
         if (path.exists() or path.is_symlink()) and not overwrite:
             raise MeshprepError(f"{path}: exists already: use --force to overwrite it")

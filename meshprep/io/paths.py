@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -20,6 +21,8 @@ def check_input(path: Path) -> None:
         what = "is a broken link" if path.is_symlink() else "does not exist"
         raise MeshprepError(f"{what}: check the name") from None
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise MeshprepError("is a link that leads to itself: check the name") from None
         raise MeshprepError(f"cannot be opened: {reason(error)}") from None
     if stat.S_ISDIR(mode.st_mode):
         raise MeshprepError("is a directory: name a file in it")

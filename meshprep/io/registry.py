@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ class Format:
     sniff : callable or None
         ``sniff(start) -> bool``: whether a file that begins with these bytes is of this format;
         for formats that share an ending with another.
+    breaks : callable or None
+        ``breaks(mesh, sets) -> str``: which usual reader of this format cannot read the file once
+        these sets have values of whole numbers more, in words; empty where all can.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Format:
     read_options: Mapping[str, Any] = field(default_factory=dict)
     again: Callable[[Mesh], dict[str, Any]] | None = None
     sniff: Callable[[bytes], bool] | None = None
+    breaks: Callable[[Mesh, Sequence[str]], str] | None = None
 
 
 def find(

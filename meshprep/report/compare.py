@@ -133,6 +133,8 @@ class Comparison:
         n = plan.sizes[plan[column.loop].loop.over]
         size = column.after["block_size"]
         what = f"loop {column.loop}, variant {column.variant}"
+        if n == 0:
+            return f"{what}: no elements, so that there is nothing to prepare"
         return f"{what}: {n:,} elements, blocks of {size} at most"
 
     def lines(self, only: str | None = None) -> list[str]:

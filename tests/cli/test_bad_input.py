@@ -181,3 +181,25 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, stop):
     assert "interrupted" in lines[-1]
     assert not any("Traceback" in line for line in lines)
     assert os.listdir(tmp_path) == ["big.msh"]
+
+
+def test_links_that_lead_to_themselves(capsys, tmp_path, mesh_file):
+    for name in ("loop.msh", "ring.plan.h5", "loop.toml"):
+        (tmp_path / name).symlink_to(tmp_path / name)
+    link, plan, toml = (tmp_path / n for n in ("loop.msh", "ring.plan.h5", "loop.toml"))
+    for command in ("reorder", "plan", "info", "loops", "sweep"):
+        assert "is a link that leads to itself" in fails(capsys, command, link)
+    assert "use --force" in fails(capsys, "reorder", mesh_file, "-o", link)
+    assert "use --force" in fails(capsys, "reorder", mesh_file, "--plan", plan)
+    for command in ("check", "report", "info"):
+        assert "symbolic links" in fails(capsys, command, plan)
+    assert "symbolic links" in fails(capsys, "reorder", mesh_file, "--loops", toml)
+    assert len(os.listdir(tmp_path)) == 4
+
+
+def test_a_link_to_itself_is_replaced_when_asked(tmp_path, mesh_file):
+    link = tmp_path / "loop.msh"
+    link.symlink_to(link)
+    assert main(["reorder", str(mesh_file), "-o", str(link), "--force", "-q"]) == 0
+    assert not link.is_symlink()
+    assert io.read(link).size("cells") == io.read(mesh_file).size("cells")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from meshprep import io
+from meshprep.io.assemble import Block, assemble
 from meshprep_runtime import Plan
 
 
@@ -147,3 +148,35 @@ def test_version_and_help(cli):
     code, out, _ = cli("--help")
     assert code == 0
     assert "reorder" in out
+
+
+@pytest.fixture
+def apart(tmp_path):
+    """Two tetrahedra that share no face."""
+    points = np.random.default_rng(0).random((8, 3))
+    mesh, _ = assemble(points, [Block("tetra", np.arange(8).reshape(2, 4))])
+    io.write(mesh, tmp_path / "apart.vtu")
+    return tmp_path / "apart.vtu"
+
+
+@pytest.mark.parametrize("command", ["reorder", "plan", "sweep"])
+def test_a_default_loop_without_elements_is_refused(cli, apart, command):
+    code, out, err = cli(command, apart, "-q")
+    assert (code, out) == (2, "")
+    assert "the default loop faces->cells has no elements, as no two cells share a face" in err
+    assert "name another loop, such as --loop 'cells->nodes'" in err
+    assert os.listdir(apart.parent) == ["apart.vtu"]
+    assert cli(command, apart, "-q", "--loop", "cells->nodes")[0] == 0
+
+
+def test_a_loop_without_elements_that_was_asked_for_is_told(cli, apart):
+    words = ("reorder", apart, "--loop", "faces->cells", "--loop", "cells->nodes", "--force")
+    told = "loop faces->cells has no elements, as no two cells share a face"
+    code, out, err = cli(*words)
+    assert code == 0
+    assert told in err
+    assert "loop faces->cells, variant s256: no elements, so that there is nothing" in out
+    assert "loop cells->nodes, variant s256: 2 elements, blocks of 256" in out
+    notes = json.loads(cli(*words, "--json", "-q")[1])["notes"]
+    assert any(note.startswith(told) for note in notes)
+    assert told in cli(*words, "--dry-run")[1]

@@ -23,11 +23,13 @@ which Gmsh ignores, so that reading gives the mesh as it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...mesh import Mesh
 from ..registry import Format
 from .carry import losses
+from .info import target
 
 __all__ = ["FORMAT", "losses", "read", "write"]
 
@@ -49,6 +51,14 @@ def write(
     write_file(mesh, Path(path), version=version, binary=binary)
 
 
+def _breaks(mesh: Mesh, sets: Sequence[str]) -> str:
+    """meshio cuts values of cells where it has no cells yet; one type alone is not cut."""
+    several = sum(s.size > 0 for s in mesh.cell_sets) > 1
+    if target(mesh, None, None)[0] != "2.2" or not several or not set(sets) - {"nodes"}:
+        return ""
+    return "meshio reads no MSH 2.2 file that has values on cells of several types"
+
+
 FORMAT = Format(
     name="gmsh",
     extensions=(".msh",),
@@ -56,4 +66,5 @@ FORMAT = Format(
     write=write,
     losses=losses,
     options={"version": None, "binary": None},
+    breaks=_breaks,
 )
