@@ -107,7 +107,7 @@ class Mesh:
         for i in self.lists:
             self._check_index(f"index list '{i.name}'", i.set, i.index)
 
-    def _check_rows(self, what: str, set_name: str, values: NDArray | None) -> None:
+    def _check_rows(self, what: str, set_name: str, values: NDArray[Any] | None) -> None:
         n = self.size(set_name)
         if values is not None and values.shape[0] != n:
             raise MeshprepError(

@@ -69,7 +69,7 @@ class Dat:
 
     name: str
     set: str
-    values: NDArray
+    values: NDArray[Any]
     index: NDArray[np.int32] | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)
 

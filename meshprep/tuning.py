@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -63,7 +64,7 @@ def tune_plan(
     block_sizes: Sequence[int] | None = None,
     strategies: Sequence[str] | None = None,
     layouts: Sequence[str] = (AOS, SOA),
-    values: Mapping[str, NDArray] | None = None,
+    values: Mapping[str, NDArray[Any]] | None = None,
     runs: int = 9,
     patience: float = 1.5,
     registers: int = 48,
@@ -181,7 +182,7 @@ def _with_sizes(
     return with_sizes(plan, wanted, target)
 
 
-def _check_values(loop: Loop, values: Mapping[str, NDArray]) -> None:
+def _check_values(loop: Loop, values: Mapping[str, NDArray[Any]]) -> None:
     missing = [a.name for a in loop.args if a.name not in values]
     if missing:
         raise MeshprepError(f"loop '{loop.name}': no values for argument '{missing[0]}'")

@@ -145,7 +145,7 @@ def _is_flat(mesh: Mesh) -> bool:
     return points is not None and not points[:, dim:].any()
 
 
-def _boundaries(mesh: Mesh, made: Any) -> Iterator[tuple[str, NDArray]]:
+def _boundaries(mesh: Mesh, made: Any) -> Iterator[tuple[str, NDArray[Any]]]:
     inside = {i.name: i.index for i in mesh.lists if i.attrs.get("kind") == INSIDE}
     wanted = {i.name: i.index for i in mesh.lists if i.attrs.get("kind") == BOUNDARY}
     dim = shape_of(str(mesh.sets["cells"].cell_type)).dim
@@ -163,20 +163,20 @@ def _boundaries(mesh: Mesh, made: Any) -> Iterator[tuple[str, NDArray]]:
         yield name, _oriented(made, facets, inside[name]) if name in inside else facets
 
 
-def _oriented(made: Any, facets: NDArray, cells: NDArray) -> Any:
+def _oriented(made: Any, facets: NDArray[Any], cells: NDArray[Any]) -> Any:
     from skfem.generic_utils import OrientedBoundary
 
     return OrientedBoundary(facets, (made.f2t[1, facets] == cells).astype(np.int64))
 
 
-def _subdomains(mesh: Mesh) -> Iterator[tuple[str, NDArray]]:
+def _subdomains(mesh: Mesh) -> Iterator[tuple[str, NDArray[Any]]]:
     for i in mesh.lists:
         if i.attrs.get("kind") == SUBDOMAIN:
             yield i.name, np.array(i.index)
     yield from _groups(mesh, "cells")
 
 
-def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray]]:
+def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray[Any]]]:
     """Each group of a set: its name, and the elements in it."""
     for t in mesh.tags:
         if t.set != set_name:
@@ -187,7 +187,7 @@ def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray]]:
             yield name, np.flatnonzero(np.isin(t.values, rows)).astype(np.int32)
 
 
-def _find_rows(table: NDArray, rows: NDArray) -> NDArray[np.int32]:
+def _find_rows(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.int32]:
     """Where each of these rows stands in a table, whatever the order inside rows. O(n log n)."""
     both = np.sort(np.concatenate([table, rows]), axis=1)
     order = np.lexsort(both.T)

@@ -82,7 +82,7 @@ class Binder:
         self.wanted = tuple(wanted)
         self._last: tuple[_Seen, ...] | None = None
 
-    def __call__(self, given: Mapping[str, Any]) -> list[NDArray]:
+    def __call__(self, given: Mapping[str, Any]) -> list[NDArray[Any]]:
         """The arrays in the order of the slots, flat; those only read are read-only.
 
         Raises
@@ -107,7 +107,7 @@ class Binder:
         self._last = tuple(seen)
         return [s.view for s in seen]
 
-    def _check_shared(self, fresh: Sequence[int], views: Sequence[NDArray]) -> None:
+    def _check_shared(self, fresh: Sequence[int], views: Sequence[NDArray[Any]]) -> None:
         for i, slot in enumerate(self.wanted):
             for j, other in enumerate(self.wanted):
                 if i == j or not slot.written or not (i in fresh or j in fresh):
@@ -121,7 +121,7 @@ class _Seen:
 
     __slots__ = ("form", "value", "view")
 
-    def __init__(self, value: Any, form: object, view: NDArray) -> None:
+    def __init__(self, value: Any, form: object, view: NDArray[Any]) -> None:
         self.value = value
         self.form = form
         self.view = view
@@ -188,7 +188,7 @@ def _check_together(loop: Loop, first: tuple[Arg, Slot], second: tuple[Arg, Slot
         )
 
 
-def bound(loop: Loop, slot: Slot, value: Any) -> NDArray:
+def bound(loop: Loop, slot: Slot, value: Any) -> NDArray[Any]:
     """The array of one slot, checked and flat; a number for a constant becomes one."""
     if slot.rows is None and not slot.written and isinstance(value, int | float | np.generic):
         value = _constant(loop, slot, value)
@@ -196,13 +196,13 @@ def bound(loop: Loop, slot: Slot, value: Any) -> NDArray:
     flags = value.flags
     contiguous = flags.c_contiguous and flags.aligned
     check_form(loop, slot, Form(value.dtype, value.shape, contiguous, flags.writeable))
-    view: NDArray = value.view(np.ndarray).reshape(-1)
+    view: NDArray[Any] = value.view(np.ndarray).reshape(-1)
     if not slot.written:
         view.flags.writeable = False
     return view
 
 
-def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray:
+def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray[Any]:
     """The array itself, or a view of another library's memory through DLPack, never a copy."""
     if type(value) is np.ndarray or type(value) is np.memmap:
         return value
@@ -215,7 +215,7 @@ def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray:
     raise MeshprepError(f"{where} is a {type(value).__name__}, must be a NumPy array")
 
 
-def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray:
+def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray[Any]:
     if slot.dtype.kind != "f" and not _whole_within(value, slot.dtype):
         raise MeshprepError(
             f"loop '{loop.name}': argument '{slot.name}' is {value}, must be {slot.dtype}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +96,7 @@ class SetMap:
         )
 
 
-def read_only(values: NDArray) -> NDArray:
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
     """A C-contiguous view that refuses writing; copies only what is not contiguous."""
     view = np.ascontiguousarray(values).view()
     view.flags.writeable = False

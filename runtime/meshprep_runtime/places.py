@@ -15,7 +15,7 @@ from .cuda import COMMITS
 from .cuda import STRATEGIES as GPU_STRATEGIES
 from .cuda import refusal as gpu_refusal
 from .cuda.device import Device, current, import_cupy
-from .cuda.program import MOST_THREADS
+from .cuda.shape import MOST_THREADS
 from .plan import LoopPlan
 from .tuned import CPU, GPU, Machine, processor
 
@@ -43,8 +43,8 @@ class Place:
     machine: Machine
     strategies: tuple[str, ...]
     ways: Callable[[LoopPlan, str], list[tuple[str, str]]]
-    put: Callable[[NDArray], Any] = np.array
-    assign: Callable[[Any, NDArray], None] = np.copyto
+    put: Callable[[NDArray[Any]], Any] = np.array
+    assign: Callable[[Any, NDArray[Any]], None] = np.copyto
     wait: Callable[[], None] = lambda: None
 
 
@@ -76,8 +76,8 @@ def this_gpu() -> Place:
 
 def on_gpu(
     device: Device,
-    put: Callable[[NDArray], Any],
-    assign: Callable[[Any, NDArray], None],
+    put: Callable[[NDArray[Any]], Any],
+    assign: Callable[[Any, NDArray[Any]], None],
     wait: Callable[[], None],
 ) -> Place:
     """A GPU, or what stands for one, with arrays of some library."""

@@ -7,6 +7,7 @@ leave bounds checks out. Whether the plan is also free of races is :mod:`verify`
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +118,7 @@ def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) ->
     _check_array(f"{where}, exclusive", staging.exclusive, "?", (staging.points.size,))
 
 
-def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray) -> None:
+def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[Any]) -> None:
     staged = np.repeat(np.diff(staging.point_offset), np.diff(variant.block_offset))
     for column, places in enumerate(local):
         inside = places < staged
@@ -129,7 +130,7 @@ def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray)
             )
 
 
-def _check_offset(where: str, offset: NDArray, end: int) -> None:
+def _check_offset(where: str, offset: NDArray[Any], end: int) -> None:
     _check_array(where, offset, "i8", (offset.size,))
     if not offset.size or offset[0] != 0 or offset[-1] != end:
         raise PlanError(f"{where} does not go from 0 to {end}")
@@ -138,7 +139,7 @@ def _check_offset(where: str, offset: NDArray, end: int) -> None:
         raise PlanError(f"{where} falls after entry {int(np.argmax(falls))}")
 
 
-def _check_array(where: str, values: NDArray, dtype: object, shape: tuple[int, ...]) -> None:
+def _check_array(where: str, values: NDArray[Any], dtype: object, shape: tuple[int, ...]) -> None:
     if values.dtype != np.dtype(dtype) or values.shape != shape:  # type: ignore[call-overload]
         raise PlanError(
             f"{where} is {values.dtype} of shape {values.shape}, must be "
@@ -146,7 +147,7 @@ def _check_array(where: str, values: NDArray, dtype: object, shape: tuple[int, .
         )
 
 
-def _check_below(where: str, values: NDArray, end: int) -> None:
+def _check_below(where: str, values: NDArray[Any], end: int) -> None:
     if values.size and (values.min() < 0 or values.max() >= end):
         at = int(np.argmax((values < 0) | (values >= end)))
         raise PlanError(f"{where}: entry {at} is {values[at]}, outside 0..{end - 1}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ class Tree:
     """
 
     groups: dict[str, dict[str, Scalar]] = field(default_factory=lambda: {"/": {}})
-    datasets: dict[str, NDArray | str] = field(default_factory=dict)
+    datasets: dict[str, NDArray[Any] | str] = field(default_factory=dict)
 
     def group(self, path: str, **attributes: Scalar) -> str:
         """Add a group under groups that exist already; returns its path."""
@@ -58,7 +59,7 @@ class Tree:
         """An attribute that is a whole number."""
         return int(self.attribute(path, name, int))
 
-    def array(self, path: str, *dtypes: str, ndim: int = 1) -> NDArray:
+    def array(self, path: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:
         """A dataset of one of these dtypes; raises PlanError when it is absent or otherwise."""
         found = self.datasets.get(path)
         if not isinstance(found, np.ndarray):

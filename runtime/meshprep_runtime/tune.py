@@ -52,7 +52,7 @@ class Candidate:
 def tune(
     kernel: Callable[..., None] | DeviceFunction,
     plan: LoopPlan,
-    values: Mapping[str, NDArray],
+    values: Mapping[str, NDArray[Any]],
     *,
     place: Place | None = None,
     strategies: Sequence[str] | None = None,
@@ -120,7 +120,7 @@ def tune(
     )
 
 
-def synthetic(plan: LoopPlan, seed: int = 0) -> dict[str, NDArray]:
+def synthetic(plan: LoopPlan, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Arrays that most kernels can work on: floats from 0.5 to 1.5, whole numbers 1, sums 0."""
     rng = np.random.default_rng(seed)
     made = {}
@@ -187,7 +187,7 @@ class _Race:
 
     kernel: Callable[..., None] | DeviceFunction
     plan: LoopPlan
-    values: Mapping[str, NDArray]
+    values: Mapping[str, NDArray[Any]]
     place: Place
     runs: int
     patience: float
@@ -272,5 +272,5 @@ class _Race:
         return self._arrays[key]
 
 
-def _laid_out(values: NDArray, soa: bool) -> NDArray:
+def _laid_out(values: NDArray[Any], soa: bool) -> NDArray[Any]:
     return np.ascontiguousarray(values.T) if soa else values

@@ -35,7 +35,7 @@ class Request:
         return (self.text, self.parallel, self.boundscheck, self.fastmath, self.single)
 
 
-def build(request: Request, arrays: Sequence[NDArray]) -> Callable[..., None]:
+def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., None]:
     """The compiled ``run(threads, *arrays)`` for arrays of these types; it checks nothing."""
     signature = (numba.int64, *(numba.typeof(a) for a in arrays))
     known = stable(reach(request.kernel))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numba
 import numpy as np
@@ -53,7 +54,7 @@ def _stacked(plan: LoopPlan) -> tuple[Mapping[str, int], int]:
 
 
 @numba.njit(cache=True)
-def first_fit(columns: NDArray, n_points: int, colour: NDArray) -> None:
+def first_fit(columns: NDArray[Any], n_points: int, colour: NDArray[Any]) -> None:
     """Fill in ``colour``, which is -1 everywhere. O(n k) a round of 64 colours."""
     base, left = 0, True
     while left:

@@ -73,9 +73,9 @@ class Executor:
         self.loop = plan.loop
         self.slots = slots
         self.options = options
-        self._ready: dict[Way, Callable[[Sequence[NDArray]], None]] = {}
+        self._ready: dict[Way, Callable[[Sequence[NDArray[Any]]], None]] = {}
 
-    def run(self, way: Way, arrays: Sequence[NDArray]) -> None:
+    def run(self, way: Way, arrays: Sequence[NDArray[Any]]) -> None:
         """Run the loop on arrays that a Binder has checked."""
         ready = self._ready.get(way)
         if ready is None:
@@ -83,7 +83,7 @@ class Executor:
         ready(arrays)
 
     def _prepare(
-        self, strategy: str, variant: Variant | None, arrays: Sequence[NDArray]
+        self, strategy: str, variant: Variant | None, arrays: Sequence[NDArray[Any]]
     ) -> Callable[..., None]:
         import_numba()
         schedule = SCHEDULES[strategy](self.plan, variant)
@@ -92,7 +92,11 @@ class Executor:
         order = np.zeros(0, np.int32) if schedule.order is None else schedule.order
         if schedule.maps_permuted:
             tables = [table[order] for table in tables]
-        fixed: list[NDArray] = [schedule.range_offset, schedule.phase_offset, schedule.range_order]
+        fixed: list[NDArray[Any]] = [
+            schedule.range_offset,
+            schedule.phase_offset,
+            schedule.range_order,
+        ]
         fixed += [order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
         sums: list[PointSums] = []
         names = [f"m{i}" for i in range(len(tables))]
@@ -119,7 +123,7 @@ class Executor:
         make = parallel if schedule.parallel else sequential
         return f"{elements.text()}\n\n{make(names, self.slots)}"
 
-    def _launch(self, steps: Sequence[Any], given: Sequence[NDArray]) -> None:
+    def _launch(self, steps: Sequence[Any], given: Sequence[NDArray[Any]]) -> None:
         _refuse_after_fork(self.loop.name)
         threads = import_numba().get_num_threads()
         with _launch.lock:
@@ -127,7 +131,7 @@ class Executor:
             for call, fixed, slot in steps:
                 call(threads, *fixed, *(given if slot is None else (given[slot],)))
 
-    def _compiled(self, text: str, parallel: bool, arrays: Sequence[NDArray]) -> Any:
+    def _compiled(self, text: str, parallel: bool, arrays: Sequence[NDArray[Any]]) -> Any:
         from .build import Request, build
 
         single = takes_single(slot.dtype for slot in self.slots)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,8 @@ class PointSums:
 
     slot: int
     names: tuple[str, ...]
-    parts: tuple[NDArray, ...]
-    arrays: tuple[NDArray, ...]
+    parts: tuple[NDArray[Any], ...]
+    arrays: tuple[NDArray[Any], ...]
     text: str
 
 

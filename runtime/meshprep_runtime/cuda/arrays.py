@@ -34,7 +34,7 @@ class Given:
     form: object
     pointer: int = 0
     nbytes: int = 0
-    host: NDArray | None = None
+    host: NDArray[Any] | None = None
     view: Any = None
 
     def still(self, value: Any) -> bool:

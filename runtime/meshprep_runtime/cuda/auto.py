@@ -11,7 +11,7 @@ from ..bind import Slot
 from ..loops import Access
 from ..plan import LoopPlan, Variant
 from ..tuned import AUTO, GPU, Machine, tuned_for
-from .program import MOST_THREADS
+from .shape import MOST_THREADS
 from .strategies import STRATEGIES, refusal
 
 # Two such blocks fit a multiprocessor of every device since 2017, and one any device.

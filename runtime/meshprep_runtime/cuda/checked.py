@@ -79,12 +79,12 @@ def run_checked(program: Program, /, **arrays: Any) -> None:
         join(program.slots[i], dats[f"s{i}"], partial[f"partial{i}"])
 
 
-def _anything(dtype: np.dtype, size: int) -> NDArray:
+def _anything(dtype: np.dtype, size: int) -> NDArray[Any]:
     """An array of values that no sum should contain."""
     return np.full(size * dtype.itemsize, 0xA5, np.uint8).view(dtype)
 
 
-def _check_alignment(program: Program, dats: Mapping[str, NDArray]) -> None:
+def _check_alignment(program: Program, dats: Mapping[str, NDArray[Any]]) -> None:
     for i, wanted in enumerate(program.alignment):
         array = dats[f"s{i}"]
         if array.size and array.ctypes.data % wanted:
@@ -94,7 +94,7 @@ def _check_alignment(program: Program, dats: Mapping[str, NDArray]) -> None:
             )
 
 
-def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArray]) -> str:
+def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArray[Any]]) -> str:
     arrays = [given[p.name] for p in program.parameters if p.access != "size"]
     numbers = {**program.sizes, "first": launch.first, "last": launch.last}
     numbers |= {"parts": program.parts, "part": launch.part}

@@ -50,19 +50,19 @@ class Device(Protocol):
     def load(self, program: Program) -> Kernel:
         """Compile and load; raises MeshprepError where the device cannot take it."""
 
-    def upload(self, values: NDArray) -> Memory:
+    def upload(self, values: NDArray[Any]) -> Memory:
         """Copy an array of the host to new memory."""
 
-    def array(self, values: NDArray) -> Any:
+    def array(self, values: NDArray[Any]) -> Any:
         """A copy as an array of the device, with ``get()`` for a copy back on the host."""
 
     def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
         """Queue a copy inside the device."""
 
-    def write(self, memory: Memory, values: NDArray) -> None:
+    def write(self, memory: Memory, values: NDArray[Any]) -> None:
         """Copy from the host; ``values`` may change at once."""
 
-    def read(self, memory: Memory, into: NDArray) -> None:
+    def read(self, memory: Memory, into: NDArray[Any]) -> None:
         """Copy to the host, and wait until it is there."""
 
     def stream(self) -> Any:

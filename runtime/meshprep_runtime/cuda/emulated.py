@@ -58,7 +58,7 @@ class EmulatedDevice:
         self.loaded.append(program.name)
         return Kernel(self, program)
 
-    def upload(self, values: NDArray) -> Memory:
+    def upload(self, values: NDArray[Any]) -> Memory:
         self._refuse_recording("upload")
         memory = Memory(values.nbytes)
         memory.bytes[:] = _bytes_of(values)
@@ -68,12 +68,12 @@ class EmulatedDevice:
     def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
         self._stream.add(lambda: to.bytes.__setitem__(slice(nbytes), source.bytes[:nbytes]))
 
-    def write(self, memory: Memory, values: NDArray) -> None:
+    def write(self, memory: Memory, values: NDArray[Any]) -> None:
         self._refuse_recording("write")
         content = _bytes_of(values).copy()
         self._stream.add(lambda: memory.bytes.__setitem__(slice(None), content))
 
-    def read(self, memory: Memory, into: NDArray) -> None:
+    def read(self, memory: Memory, into: NDArray[Any]) -> None:
         self._refuse_recording("read")
         self.synchronize()
         into.view(np.uint8).reshape(-1)[:] = memory.bytes
@@ -200,7 +200,7 @@ class Memory:
 class Array:
     """An array there, as other libraries show theirs."""
 
-    def __init__(self, device: EmulatedDevice, values: NDArray) -> None:
+    def __init__(self, device: EmulatedDevice, values: NDArray[Any]) -> None:
         self.device = device
         self.shape = values.shape
         self.dtype = values.dtype
@@ -213,7 +213,7 @@ class Array:
         told = {"shape": self.shape, "typestr": self.dtype.str, "strides": None, "version": 3}
         return told | {"data": (self.memory.pointer, False), "stream": 1} | self.told
 
-    def get(self) -> NDArray:
+    def get(self) -> NDArray[Any]:
         """A copy on the host, when the current stream is done."""
         self.device.synchronize()
         return self.memory.bytes.view(self.dtype).reshape(self.shape).copy()
@@ -256,5 +256,5 @@ class Kernel:
 ITEMSIZE = {c_type: np.dtype(code).itemsize for code, c_type in C_TYPES.items()}
 
 
-def _bytes_of(values: NDArray) -> NDArray[np.uint8]:
+def _bytes_of(values: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -48,7 +48,7 @@ class CupyDevice:
             raise self._failed(f"loop '{program.loop.name}' cannot be loaded", error) from error
         return CupyKernel(driver, function, program)
 
-    def upload(self, values: NDArray) -> CupyMemory:
+    def upload(self, values: NDArray[Any]) -> CupyMemory:
         values = np.ascontiguousarray(values)
         memory = self._allocated(values.nbytes)
         if values.nbytes:
@@ -57,18 +57,18 @@ class CupyDevice:
             self.wait(self.stream())
         return memory
 
-    def array(self, values: NDArray) -> Any:
+    def array(self, values: NDArray[Any]) -> Any:
         return self._cupy.asarray(values)
 
     def copy(self, to: Any, source: Any, nbytes: int) -> None:
         self._copy(to.pointer, source.pointer, nbytes, "DeviceToDevice")
 
-    def write(self, memory: Any, values: NDArray) -> None:
+    def write(self, memory: Any, values: NDArray[Any]) -> None:
         # From memory that is not pinned the copy has read its source when it returns.
         values = np.ascontiguousarray(values)
         self._copy(memory.pointer, values.ctypes.data, values.nbytes, "HostToDevice")
 
-    def read(self, memory: Any, into: NDArray) -> None:
+    def read(self, memory: Any, into: NDArray[Any]) -> None:
         self._copy(into.ctypes.data, memory.pointer, into.nbytes, "DeviceToHost")
         self.wait(self.stream())
 

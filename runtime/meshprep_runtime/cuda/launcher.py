@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,7 @@ class Launcher:
             self.device.follow(self._stream)
             self._stream = stream
 
-    def _write_global(self, i: int, values: NDArray) -> None:
+    def _write_global(self, i: int, values: NDArray[Any]) -> None:
         content = values.tobytes()
         if i not in self._globals:
             self._globals[i] = self.device.upload(values)

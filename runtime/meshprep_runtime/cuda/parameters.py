@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from ..bind import Slot
 from ..plan import Variant
 from .shape import C_TYPES, MOST_THREADS, Shape
 
-Arrays = dict[str, NDArray]
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Parameter:
         return f"MP_{self.access.upper()}({self.c_type}) {self.name}"
 
 
-def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray | None) -> Arrays:
+def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray[Any] | None) -> Arrays:
     """The arrays of the plan that the text names, by name. O(map entries x log).
 
     ``order`` is the elements in the order in which threads take them, where that is another one.
@@ -56,7 +57,7 @@ def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray | None) ->
     return found
 
 
-def _permuted(shape: Shape, columns: NDArray, order: NDArray | None) -> NDArray:
+def _permuted(shape: Shape, columns: NDArray[Any], order: NDArray[Any] | None) -> NDArray[Any]:
     return columns[:, order] if shape.strategy.permutes and order is not None else columns
 
 
@@ -137,7 +138,7 @@ def _roles(shape: Shape, v: Variant, s: int) -> NDArray[np.uint8]:
     return np.where(written, np.where(plain, 1, 2), 0).astype(np.uint8)
 
 
-def _incidences(shape: Shape, v: Variant, slot: int) -> tuple[NDArray, NDArray]:
+def _incidences(shape: Shape, v: Variant, slot: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The local map transposed: which places of a block each staged point sums [G10 section 10].
 
     Each block has a place for every element and row that adds, and for its staged points and their

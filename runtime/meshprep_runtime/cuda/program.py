@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class Program:
     name: str
     text: str
     parameters: tuple[Parameter, ...]
-    arrays: Mapping[str, NDArray]
+    arrays: Mapping[str, NDArray[Any]]
     sizes: Mapping[str, int]
     slots: tuple[Slot, ...]
     threads: int
@@ -254,7 +255,9 @@ def _element(
     return PythonKernel(function, plan, wanted, rows, fastmath)
 
 
-def _launches(shape: Shape, blocks: Variant | None) -> tuple[NDArray | None, tuple[Launch, ...]]:
+def _launches(
+    shape: Shape, blocks: Variant | None
+) -> tuple[NDArray[Any] | None, tuple[Launch, ...]]:
     """The order of the elements, where it is another than theirs, and the launches."""
     n = shape.plan.sizes[shape.loop.over]
     if blocks is not None:
@@ -278,7 +281,7 @@ def _by_thread_colour(v: Variant) -> NDArray[np.int32]:
     return np.lexsort((v.thread_colour, block)).astype(np.int32)
 
 
-def _nonempty(ends: NDArray, each: int) -> tuple[Launch, ...]:
+def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:
     launches, part = [], 0
     for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         if b > a:

@@ -6,6 +6,8 @@ last step is :func:`join` on the host, or a kernel of one block a component on t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,7 +42,7 @@ def fold(shape: Shape) -> list[str]:
     return lines
 
 
-def join(slot: Slot, value: NDArray, partial: NDArray) -> None:
+def join(slot: Slot, value: NDArray[Any], partial: NDArray[Any]) -> None:
     """Bring the values of all blocks, component by component, into the global."""
     parts = partial.reshape(slot.dim, -1)
     if not parts.shape[1]:

@@ -7,6 +7,8 @@ and miniAero [S19 section 3.1].
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -90,7 +92,7 @@ def sum_body(shape: Shape, i: int) -> Lines:
     ]
 
 
-def sum_arrays(shape: Shape, i: int) -> dict[str, NDArray]:
+def sum_arrays(shape: Shape, i: int) -> dict[str, NDArray[Any]]:
     """Which rows of the temporary array each point sums. O(map entries x log)."""
     columns = []
     for n in rows_left(shape, i):
@@ -108,7 +110,7 @@ def sum_arrays(shape: Shape, i: int) -> dict[str, NDArray]:
     }
 
 
-def sum_parameters(shape: Shape, i: int, arrays: dict[str, NDArray]) -> tuple[Parameter, ...]:
+def sum_parameters(shape: Shape, i: int, arrays: dict[str, NDArray[Any]]) -> tuple[Parameter, ...]:
     """The parameters of the second kernel."""
     c_type = shape.c_type(i)
     fixed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
