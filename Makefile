@@ -8,11 +8,12 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FUZZ ?=
 
-.PHONY: help demo test fuzz lint docs format env bench clean
+.PHONY: help demo test test-all fuzz lint docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
-	@echo "make test     run the tests"
+	@echo "make test     run the tests, all but the slow ones"
+	@echo "make test-all run all of them, as CI does"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make docs     the pages in docs/ and the API as a site in build/site"
@@ -33,6 +34,9 @@ demo: env
 	$(BIN)/python examples/demo.py
 
 test: env
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: env
 	$(BIN)/python -m pytest -n 2
 
 # FUZZ="--minutes 10", or --cases, --first (the first seed), --processes.

@@ -152,3 +152,15 @@ def test_the_runtime_alone_then_with_numba_then_both(environment, plan_file):
     assert "networkx" not in environment.distributions()
     version = environment.run("-m", "meshprep_cli.main", "--version")
     assert version == f"meshprep {meshprep_runtime.__version__}\n"
+
+
+def test_the_guide_for_contributors_names_what_there_is():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    paths = {
+        p for p in re.findall(r"`([\w./-]+)`", text) if "/" in p or p.endswith((".md", ".toml"))
+    }
+    generated = {"benchmarks/results/"}
+    assert len(paths) > 40
+    assert sorted(p for p in paths - generated if not (ROOT / p).exists()) == []
+    for table, path in re.findall(r"`([A-Z_]{4,})` in `([\w./-]+)`", text):
+        assert re.search(rf"^{table}\b", (ROOT / path).read_text(), re.MULTILINE), (table, path)
