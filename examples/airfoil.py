@@ -2,8 +2,11 @@
 
     python examples/airfoil.py --cells 720000 --iterations 1000
     python examples/airfoil.py --device gpu
+    python examples/airfoil.py new_grid.dat
 
-Prints the root mean square of the change every 100 iterations, and the time of each loop.
+The mesh is generated, or a file: OP2's text grid or HDF5 mesh of Airfoil, or quads with groups of
+boundary edges of which 1 is the wall. The flow starts as the free stream. Prints the root mean
+square of the change every 100 iterations, and the time of each loop.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import numpy as np
 
 from kernels import airfoil as kernels
 from meshprep.generate import generate
+from meshprep.io import read
 from meshprep.loops import read_requests
+from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline import Options, Prepared, prepare
 from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
@@ -51,7 +56,7 @@ class Airfoil:
             "qold": np.zeros((n, 4)),
             "adt": np.zeros(n),
             "res": np.zeros((n, 4)),
-            "bound": plan.tags["boundary_edges"]["physical"],
+            "bound": bound(prepared),
         }
         put = np.asarray if device is None else device.array
         self.dats: dict[str, Any] = {name: put(values) for name, values in dats.items()}
@@ -108,16 +113,54 @@ def coordinates(prepared: Prepared) -> np.ndarray:
     return np.round(prepared.mesh.coordinates[:, :2], 6)
 
 
-def prepared_airfoil(cells: int, block_size: int = 4096, target: str = "cpu") -> Prepared:
-    """The mesh in a better order, with the plan of all five loops."""
+def bound(prepared: Prepared) -> np.ndarray:
+    """The group of each boundary edge, where these are derived and where they are in the file."""
+    derived = prepared.plan.tags.get("boundary_edges", {})
+    tag = prepared.mesh.tag("physical", "boundary_edges")
+    if tag is None and "physical" not in derived:
+        raise MeshprepError("the mesh has no groups of boundary edges: group 1 is to be the wall")
+    return derived["physical"] if tag is None else tag.first_ids()
+
+
+def read_airfoil(path: Path, sets: list[str] | None = None) -> Mesh:
+    """A mesh file of Airfoil; OP2's under the names that derived edges have.
+
+    ``sets`` declares what an HDF5 file does not say, as ``meshprep reorder --sets`` does.
+    """
+    mesh = read(path, sets=sets)
+    if "bedges" not in mesh.sets:
+        return mesh
+    x = mesh.dat("coordinates", "nodes") or mesh.dat("p_x", "nodes")
+    groups = mesh.dat("bound", "bedges") or mesh.dat("p_bound", "bedges")
+    if x is None or groups is None:
+        raise MeshprepError(f"{path}: has no coordinates, or no bounds: give a mesh of Airfoil")
+    names = {"bedges": "boundary_edges"}
+    maps = []
+    for m in mesh.maps.values():
+        source = names.get(m.from_set, m.from_set)
+        # OP2's kernels take the nodes of an edge the other way round than derived edges have them.
+        turn = m.to_set == "nodes" and m.from_set != "cells"
+        table = np.ascontiguousarray(m.table[:, ::-1]) if turn else m.table
+        maps.append(SetMap(f"{source}->{m.to_set}", source, m.to_set, table))
+    sets_of = [ElementSet(names.get(s.name, s.name), s.size) for s in mesh.sets.values()]
+    tag = Tag.from_ids("physical", "boundary_edges", groups.values.reshape(-1))
+    return Mesh(sets_of, maps, [Dat("coordinates", "nodes", x.values)], [tag])
+
+
+def prepared_airfoil(
+    cells: int, block_size: int = 4096, target: str = "cpu", mesh: Mesh | None = None
+) -> Prepared:
+    """The mesh, generated unless given, in a better order, with the plan of all five loops."""
     loops = read_requests(KERNELS / "airfoil.toml")
-    mesh = generate("airfoil", cells=cells)
+    mesh = mesh or generate("airfoil", cells=cells)
     return prepare(mesh, loops, Options(block_size=block_size, target=target))
 
 
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("mesh", type=Path, nargs="?", help="default: a generated one")
+    parser.add_argument("--sets", nargs="+", help="what the file does not say, as for meshprep")
     parser.add_argument("--cells", type=int, default=720_000)
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--strategy", default="auto")
@@ -125,13 +168,14 @@ def main() -> None:
     parser.add_argument("--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU")
     given = parser.parse_args()
     gpu = given.device == "gpu"
+    size = given.block_size or (256 if gpu else 4096)
     try:
         device = current() if gpu else None
+        mesh = read_airfoil(given.mesh, given.sets) if given.mesh else None
+        prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
+        flow = Airfoil(prepared, given.strategy, device)
     except MeshprepError as error:
         sys.exit(f"error: {error}")
-    size = given.block_size or (256 if gpu else 4096)
-    prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu")
-    flow = Airfoil(prepared, given.strategy, device)
     for i, rms in enumerate(flow.steps(given.iterations), start=1):
         if i % 100 == 0:
             print(f"{i:6} {rms:.5e}", flush=True)

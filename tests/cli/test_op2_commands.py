@@ -25,6 +25,60 @@ def edge_sums(table, n, values):
     return out
 
 
+def test_the_airfoil_of_op2_is_generated(cli, tmp_path):
+    grid, hdf5 = tmp_path / "new_grid.dat", tmp_path / "grid.h5"
+    for path in (grid, hdf5):
+        assert cli("generate", "airfoil", "--cells", 300, "-o", path, "--option", "j=12")[0] == 0
+    first, *rest = grid.read_text().splitlines()
+    n_nodes, n_cells, n_edges, n_bedges = map(int, first.split())
+    assert (n_cells, n_bedges, len(rest)) == (288, 56, n_nodes + n_cells + n_edges + n_bedges)
+    x = np.array([line.split() for line in rest[:n_nodes]], float)
+    cells, edges, bedges = np.split(
+        np.array([line.split() for line in rest[n_nodes:]], int),
+        [n_cells, n_cells + n_edges],
+    )
+    with h5py.File(hdf5) as file:
+        assert np.array_equal(file["p_x"][()], x)
+        assert np.array_equal(file["pcell"][()], cells)
+        assert np.array_equal(np.hstack([file["pedge"][()], file["pecell"][()]]), edges)
+        table = np.hstack([file[n][()] for n in ("pbedge", "pbecell", "p_bound")])
+        assert np.array_equal(table, bedges)
+        assert sorted(set(bedges[:, 3].tolist())) == [1, 2]
+        sizes = [file[n][0] for n in ("nodes", "cells", "edges", "bedges")]
+        assert sizes == [n_nodes, n_cells, n_edges, n_bedges]
+        assert file["gm1"].attrs["dim"] == 1
+        assert file["qinf"].attrs["type"] == b"double"
+        assert file["p_q"][7].tolist() == file["qinf"][()].tolist()
+        assert file["qinf"][1] == pytest.approx(0.4733, abs=1e-4)
+        assert {n: file[n].shape for n in ("p_qold", "p_res", "p_adt")} == {
+            "p_qold": (288, 4),
+            "p_res": (288, 4),
+            "p_adt": (288, 1),
+        }
+    # The sum of (dy, -dx) around a cell is zero where edges point out of their first cell.
+    dx = x[edges[:, 0]] - x[edges[:, 1]]
+    out = np.zeros((n_cells, 2))
+    np.add.at(out, edges[:, 2], dx)
+    np.subtract.at(out, edges[:, 3], dx)
+    np.add.at(out, bedges[:, 2], x[bedges[:, 0]] - x[bedges[:, 1]])
+    assert np.abs(out).max() < 1e-12
+
+
+def test_generate_writes_the_format_that_is_asked_for(cli, tmp_path):
+    path = tmp_path / "wing.dat"
+    words = ("generate", "airfoil", "--cells", 300, "-o", path, "--format", "tecplot", "-q")
+    code, _, err = cli(*words)
+    assert (code, "use --drop to write the rest" in err, path.exists()) == (2, True, False)
+    code, _, err = cli(*words[:-1], "--drop")
+    assert code == 0
+    assert "dropped, as wing.dat cannot carry it: 56 cells of type 'line'" in err
+    assert path.read_text().splitlines()[0].startswith("TITLE")
+    code, _, err = cli("generate", "box", "-o", tmp_path / "a.dat", "--format", "no-format")
+    assert (code, "format 'no-format' is unknown" in err) == (2, True)
+    code, _, err = cli("generate", "mixed2d", "-o", tmp_path / "a.h5", "--drop", "-q")
+    assert code == 0
+
+
 def test_hdf5_there_and_back(cli, tmp_path):
     path = tmp_path / "grid.h5"
     write_hdf5(path, c_mesh(8, 6))

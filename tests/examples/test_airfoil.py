@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 
 import airfoil
-from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil
+from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil, read_airfoil
 from kernels import airfoil as kernels
+from meshprep import workflow
+from meshprep.generate import generate
+from meshprep.report.placing import bare
+from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.emulated import EmulatedDevice
@@ -95,6 +99,42 @@ def test_a_hundred_iterations(small):
     """A stored value, which the whole arrays gave too."""
     *_, last = Airfoil(small, "hierarchical").steps(100)
     assert f"{last:.5e}" == "1.44069e-04"
+
+
+FILES = {
+    "airfoil.msh": (None, {}),
+    "new_grid.dat": (None, {}),
+    "new_grid.h5": (None, {}),
+    # In this order sizes do not tell where OP2's maps lead.
+    "shuffled.h5": (["pbecell=bedges->cells", "pbedge=bedges->nodes"], {"shuffle": "true"}),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_mesh_file_gives_the_same_flow(small, tmp_path, name):
+    sets, options = FILES[name]
+    path = tmp_path / name
+    workflow.generate("airfoil", path, cells=1200, values=options)
+    given = prepared_airfoil(0, 128, mesh=read_airfoil(path, sets))
+    for rms, expected in zip(
+        Airfoil(given, "hierarchical").steps(5),
+        Airfoil(small, "hierarchical").steps(5),
+        strict=True,
+    ):
+        assert rms == pytest.approx(expected, rel=1e-9)
+
+
+def test_files_that_are_no_airfoil(tmp_path, monkeypatch):
+    for kind, said in (("mixed2d", "cells->nodes"), ("delaunay2d", "index 3 is past the last")):
+        path = tmp_path / f"{kind}.msh"
+        workflow.generate(
+            kind, path, values={"nx": "3", "ny": "3"} if kind == "mixed2d" else {"cells": "50"}
+        )
+        monkeypatch.setattr(sys, "argv", ["airfoil.py", str(path)])
+        with pytest.raises(SystemExit, match=said):
+            airfoil.main()
+    with pytest.raises(MeshprepError, match="no groups of boundary edges"):
+        Airfoil(prepared_airfoil(0, 16, mesh=bare(generate("box", nx=3, ny=3, type="quad"))))
 
 
 def test_the_free_stream_stays_where_it_meets_no_wall(small):
