@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from meshprep_runtime.atomic import together
+from meshprep_runtime.errors import MeshprepError
 
 from . import io
 from .io.outputs import check_targets
 from .loops import default_request
 from .mesh import Dat, Mesh
-from .topology import derivable
+from .topology import derivable, derive
 
 HEAD = """\
 # Loops of a solver over {name}, for meshprep reorder MESH --loops FILE.
@@ -40,14 +41,27 @@ def template(mesh: Mesh, name: str) -> str:
         Of the file, for the heading.
     """
     maps = {m.name: (m.arity, m.from_set, m.to_set) for m in mesh.maps.values()}
+    refused = _refused(mesh)
     for possible in derivable(mesh):
         source, _, target = possible.partition("->")
         # Interior facets and all of them exclude each other: those of finite volumes go first.
-        if source != "cells":
+        if source != "cells" and possible not in refused:
             maps[possible] = (_arity(source, target), source, target)
     sources = _in_order(mesh, dict.fromkeys(source for _, source, _ in maps.values()))
     blocks = [_loop(mesh, s, [m for m, (_, f, _) in maps.items() if f == s], maps) for s in sources]
-    return "\n".join([HEAD.format(name=name), *_sets(mesh), *blocks])
+    left = [f"# Without {possible}: {why}\n" for possible, why in refused.items()]
+    return "\n".join([HEAD.format(name=name), *left, *_sets(mesh), *blocks])
+
+
+def _refused(mesh: Mesh) -> dict[str, str]:
+    """Maps of facets to their two cells, where some facet has more, and why."""
+    found = {}
+    for name in {"edges->cells", "faces->cells"}.intersection(derivable(mesh)):
+        try:
+            derive(mesh, [name])
+        except MeshprepError as error:
+            found[name] = str(error).partition(": ")[0]
+    return found
 
 
 def template_of(

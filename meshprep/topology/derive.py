@@ -18,7 +18,7 @@ from .facets import (
     select,
 )
 from .layout import Layout, layout_of
-from .names import ENTITY_DIM, check_names, entity_of, part_names
+from .names import ENTITY_DIM, any_mesh_loop, check_names, entity_of, part_names
 from .tags import attach, carry
 
 Found = tuple[list[ElementSet], list[SetMap], list[Tag]]
@@ -102,7 +102,7 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
         if not own:
             continue
         name = f"{prefix}{entity}"
-        chosen = _choose(types, entity, name, own)
+        chosen = _choose(types, entity, name, own, any_mesh_loop(mesh, layout))
         # Unless a loop wants one face type by itself, the types stay free to mix in one order.
         parted = [p for p in part_names(layout, entity, prefix) if f"{p}->nodes" in own]
         sets += _sets(name, part_names(layout, entity, prefix) if parted else (), chosen)
@@ -111,13 +111,15 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
     return sets, maps, tags
 
 
-def _choose(types: Sequence[Facets], entity: str, name: str, own: Sequence[str]) -> list[Selection]:
+def _choose(
+    types: Sequence[Facets], entity: str, name: str, own: Sequence[str], other: str
+) -> list[Selection]:
     if name != entity:
         return [select(f, "boundary") for f in types]
     if f"{entity}->cells" not in own:
         return [select(f, "all") for f in types]
     for facets in types:
-        check_manifold(facets, entity)
+        check_manifold(facets, entity, other)
     return [select(f, "interior") for f in types]
 
 

@@ -78,8 +78,11 @@ def fill_cell_facets(chosen: Selection, base: int, table: NDArray[np.int32]) -> 
     _fill_cell_facets(chosen.facets.slots, chosen.facets.number, chosen.row, base, table)
 
 
-def check_manifold(facets: Facets, entity: str) -> None:
-    """Raise MeshprepError, naming nodes and cells, where three or more cells share a facet."""
+def check_manifold(facets: Facets, entity: str, other: str) -> None:
+    """Raise MeshprepError, naming nodes and cells, where three or more cells share a facet.
+
+    ``other`` is a loop that such a mesh can have.
+    """
     worst = int(facets.count.argmax()) if facets.count.size else -1
     if worst < 0 or facets.count[worst] < 3:
         return
@@ -90,7 +93,7 @@ def check_manifold(facets: Facets, entity: str) -> None:
     one = entity.removesuffix("s")
     raise MeshprepError(
         f"the {one} with nodes {nodes} belongs to {len(cells)} cells ({listed}; counted from 0), "
-        f"'{entity}->cells' allows two: use a loop without {entity}, for example cells->nodes"
+        f"'{entity}->cells' allows two: use another loop, for example '{other}'"
     )
 
 

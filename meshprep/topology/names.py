@@ -36,6 +36,15 @@ def check_names(mesh: Mesh, layout: Layout, wanted: Sequence[str]) -> None:
         )
 
 
+def any_mesh_loop(mesh: Mesh, layout: Layout) -> str:
+    """A loop that this mesh can have, whatever meets whatever in it; over all cells if possible."""
+    if "cells->nodes" in mesh.maps:
+        return "cells->nodes"
+    if "edges->nodes" in mesh.maps or "edges" not in mesh.sets:
+        return "edges->nodes"
+    return f"{layout.parts[0].name}->nodes"
+
+
 def entity_of(name: str) -> str:
     """``edges`` or ``faces``: what a derivable map is about."""
     return "faces" if "faces" in name else "edges"
@@ -78,12 +87,15 @@ def _why_not(mesh: Mesh, layout: Layout, name: str, possible: Sequence[str]) -> 
     source, _, to = name.partition("->")
     if name == "cells->nodes":
         maps = ", ".join(f"{p.name}->nodes" for p in layout.parts)
-        return f"map '{name}': the cells are of several types: use {maps}"
+        other = any_mesh_loop(mesh, layout)
+        return f"map '{name}': the cells are of several types: use {maps}, or '{other}'"
     if name in ("faces->nodes", "boundary_faces->nodes") and layout.dim == 3:
         parts = part_names(layout, "faces", source.removesuffix("faces"))
         maps = " and ".join(f"{p}->nodes" for p in parts)
         return f"map '{name}': the faces have 3 or 4 nodes: use {maps}"
     if source == "cells" and ENTITY_DIM.get(to, 3) < layout.dim:
-        return f"map '{name}': the cells are of types with different numbers of {to}"
+        other = any_mesh_loop(mesh, layout)
+        what = f"the cells are of types with different numbers of {to}"
+        return f"map '{name}': {what}: use another loop, for example '{other}'"
     choice = ", ".join([*mesh.maps, *(n for n in possible if n not in mesh.maps)])
     return f"this mesh cannot give map '{name}': choose {choice}"

@@ -1,11 +1,17 @@
 """Edges, faces and boundaries, against numbers counted by hand."""
 
+import re
+import tomllib
+
 import numpy as np
 import pytest
 
 from meshprep.cells import SHAPES
 from meshprep.io.assemble import Block, assemble
+from meshprep.loops import LoopRequest, simple_request
 from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.pipeline import plan_request_maps
+from meshprep.template import template
 from meshprep.topology import derivable, derive
 from meshprep_runtime.errors import MeshprepError
 
@@ -179,8 +185,43 @@ def test_three_cells_on_an_edge_are_named():
     mesh = build({"triangle": FAN})
     with pytest.raises(MeshprepError, match=r"edge with nodes 0, 1 belongs to 3 cells \(0, 1, 2;"):
         derive(mesh, ["edges->cells"])
-    with pytest.raises(MeshprepError, match="use a loop without edges, for example cells->nodes"):
+    with pytest.raises(MeshprepError, match=r"use another loop, for example 'cells->nodes'$"):
         derive(mesh, ["edges->nodes", "edges->cells"])
+
+
+NON_MANIFOLD = {
+    "a fan": {"triangle": FAN},
+    "a fan of two types": {"triangle": FAN[:2], "quad": [[0, 1, 4, 5]]},
+    "solids": {"tetra": [[0, 2, 1, 3], [0, 1, 2, 4], [0, 1, 2, 5]]},
+    "solids of two types": {
+        "tetra": [[0, 2, 1, 3], [0, 1, 2, 4]],
+        "wedge": [[0, 1, 2, 5, 6, 7]],
+    },
+}
+
+
+@pytest.mark.parametrize("name", NON_MANIFOLD)
+def test_every_message_names_a_loop_that_works(name):
+    mesh = build(NON_MANIFOLD[name])
+    asked = ["edges->cells", "faces->cells", "cells->nodes", "cells->edges", "cells->faces"]
+    named = 0
+    for map_name in asked:
+        try:
+            derive(mesh, [map_name])
+        except MeshprepError as error:
+            said = str(error)
+        else:
+            continue
+        other = re.search("'([a-z]+->[a-z]+)'$", said)
+        if other:
+            named += 1
+            assert plan_request_maps(mesh, [simple_request(other[1])])[0].map(other[1]).size
+        else:
+            assert "cannot give map" in said
+    assert named >= 1
+    requests = tomllib.loads(template(mesh, "x"))["loop"]
+    loops = [LoopRequest(n, values, n) for n, values in requests.items()]
+    assert len(plan_request_maps(mesh, loops)[1]) == len(loops) > 0
 
 
 def test_three_cells_on_an_edge_do_no_harm_elsewhere():
@@ -278,12 +319,12 @@ def test_tables_of_one_call_agree():
         (
             {"triangle": [[0, 1, 2]], "quad": [[0, 1, 3, 4]]},
             ["cells->nodes"],
-            "several types: use triangle->nodes, quad->nodes$",
+            "several types: use triangle->nodes, quad->nodes, or 'edges->nodes'$",
         ),
         (
             {"triangle": [[0, 1, 2]], "quad": [[0, 1, 3, 4]]},
             ["cells->edges"],
-            "different numbers of edges$",
+            "different numbers of edges: use another loop, for example 'edges->nodes'$",
         ),
         (
             {"wedge": [[0, 1, 2, 3, 4, 5]]},
