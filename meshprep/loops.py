@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.loops import Access, Arg, Loop, loop_from_dict
+from meshprep_runtime.loops import Access, Arg, Loop, cut_by_shell, loop_from_dict, with_arrow
 
 from .cells import shape_of
 from .mesh import Mesh
@@ -58,10 +58,16 @@ class LoopSpec:
 
 
 def simple_request(text: str) -> LoopRequest:
-    """``"faces->cells"``: one increment of one f8 named ``value`` on every point of the map."""
-    over, arrow, to = (part.strip() for part in text.partition("->"))
+    """``"faces->cells"``: one increment of one f8 named ``value`` on every point of the map.
+
+    ``"faces:cells"`` is the same, which needs no quotes in a shell.
+    """
+    over, arrow, to = (part.strip() for part in with_arrow(text).partition("->"))
     if not (over and arrow and to) or "->" in to:
-        raise MeshprepError(f"loop '{text}' must read FROM->TO, for example faces->cells")
+        raise MeshprepError(
+            f"loop '{text}'{cut_by_shell(text)} must read FROM->TO or FROM:TO, "
+            "for example 'faces->cells'"
+        )
     arg = {"dat": "value", "map": f"{over}->{to}", "access": "inc"}
     return LoopRequest(f"{over}->{to}", {"over": over, "args": [arg]}, f"loop '{over}->{to}'")
 
@@ -151,7 +157,15 @@ def _request(name: str, values: Any, where: str) -> LoopRequest:
         value = values.get(key, kind())
         if not isinstance(value, kind) or isinstance(value, bool):
             raise MeshprepError(f"{where}: {key} is {value!r}, must be {kind.__name__}")
-    return LoopRequest(name, values, where)
+    args = [
+        a | {"map": with_arrow(a["map"])} if isinstance(a, dict) and _is_text(a, "map") else a
+        for a in values["args"]
+    ]
+    return LoopRequest(name, values | {"args": args}, where)
+
+
+def _is_text(values: dict[str, Any], key: str) -> bool:
+    return isinstance(values.get(key), str)
 
 
 def _with_index(arg: Any, mesh: Mesh, where: str) -> Any:

@@ -116,6 +116,7 @@ def tune_plan(
     check_figures(plan, "the plan to tune")
     place = _place(device)
     own = plan[loop]
+    loop = own.loop.name
     widened, notes = _with_sizes(own, block_sizes, "gpu" if place is None else place.machine.kind)
     if place is not None:
         if kernel is None:
@@ -165,8 +166,7 @@ def _place(device: str | Place) -> Place | None:
 def loop_of(plan: Plan, kernel: Kernel | None, name: str | None) -> str:
     """The loop to tune: the one named, that of the kernel's name, or the only one."""
     if name is not None:
-        plan[name]
-        return name
+        return plan[name].loop.name
     if kernel is not None and name_of(kernel) in plan.loops:
         return name_of(kernel)
     if len(plan.loops) == 1:

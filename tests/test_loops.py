@@ -41,6 +41,21 @@ def test_a_file_of_loops(tmp_path):
     assert spec.loop.leading_map == "edges->nodes"
 
 
+def test_a_colon_stands_for_the_arrow(tmp_path):
+    (tmp_path / "loops.toml").write_text(TOML.replace("edges->nodes", "edges:nodes"))
+    (spec,) = resolve(read_requests(tmp_path / "loops.toml"), mesh())
+    assert spec.loop.maps == ("edges->nodes",)
+    assert simple_request("edges:nodes") == simple_request("edges->nodes")
+    # Of several maps between two sets, OP2 files have one with a name.
+    assert simple_request("edges->nodes:pedge").name == "edges->nodes:pedge"
+    assert simple_request("edges:nodes:pedge").name == "edges->nodes:pedge"
+
+
+def test_what_the_shell_leaves_of_a_loop_is_explained():
+    with pytest.raises(MeshprepError, match=r"the shell took > .*or write cells:"):
+        simple_request("cells-")
+
+
 def test_a_map_alone_stands_for_one_increment():
     (spec,) = resolve([simple_request(" edges -> nodes ")], mesh())
     assert spec.loop == Loop(

@@ -25,7 +25,9 @@ Dimension = Annotated[
 ]
 LoopTexts = Annotated[
     list[str] | None,
-    typer.Option("--loop", help='A loop such as "faces->cells": one increment. Repeatable.'),
+    typer.Option(
+        "--loop", help='A loop: "faces->cells" or faces:cells, one increment. Repeatable.'
+    ),
 ]
 LoopsFile = Annotated[Path | None, typer.Option("--loops", help="Loops described in TOML.")]
 Sets = Annotated[

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import cut_by_shell, with_arrow
 
 from ..toml_files import read_toml
 
@@ -31,9 +32,12 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
     out: dict[str, str] = {}
     for word in (w for text in texts for w in text.replace(",", " ").split()):
         name, equals, place = word.rpartition("=")
-        if not place or (equals and not name):
-            raise MeshprepError(f"--sets '{word}' must read NAME=SET or NAME=SET->SET")
-        _add(out, name or ANY, place, f"--sets '{word}'")
+        if not place or (equals and not name) or place.endswith("-"):
+            raise MeshprepError(
+                f"--sets '{word}'{cut_by_shell(word)} must read NAME=SET, NAME=SET->SET or "
+                "NAME=SET:SET"
+            )
+        _add(out, name or ANY, with_arrow(place), f"--sets '{word}'")
     return out
 
 
@@ -72,7 +76,7 @@ def from_toml(path: str | Path) -> dict[str, str]:
         whole = name == BASE and isinstance(place, int) and not isinstance(place, bool)
         if not isinstance(place, str) and not whole:
             raise MeshprepError(f"{where}: {name} is {place!r}, must be the name of a set")
-        _add(out, name, str(place), where)
+        _add(out, name, with_arrow(str(place)), where)
     return out
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import among
 from meshprep_runtime.plan import Plan
 
 from ..measured import check_figures
@@ -195,6 +196,9 @@ def compare(
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
     assumed = assumed or Assumed()
     loops = dict.fromkeys(loop for plan in plans for loop in plan.loops)
+    assumed = replace(
+        assumed, measured={among(name, loops): t for name, t in assumed.measured.items()}
+    )
     for name in assumed.measured:
         check_choice("loop", name, loops)
     return Comparison(tuple(names), plans, assumed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -195,6 +196,30 @@ class Loop:
             JSON values, in the words of loops.toml; without the name.
         """
         return {"over": self.over, "args": [a.to_dict() for a in self.args]}
+
+
+ARROW = "->"
+
+
+def with_arrow(text: str) -> str:
+    """``FROM:TO`` as ``FROM->TO``, for shells, where > wants quotes; other text as it is."""
+    return text if ARROW in text else text.replace(":", ARROW, 1)
+
+
+def among(name: str, known: Collection[str]) -> str:
+    """The name, or where it is not known and :func:`with_arrow` makes it so, that."""
+    arrow = with_arrow(name)
+    return arrow if name not in known and arrow in known else name
+
+
+def cut_by_shell(text: str) -> str:
+    """What happened to ``FROM->TO`` without quotes in a shell, for a message; empty else."""
+    if not text.endswith("-"):
+        return ""
+    return (
+        f" (the shell took > for its own and has made a file, which is left to remove: "
+        f"put '{text}>...' into quotes, or write {text.removesuffix('-')}:...)"
+    )
 
 
 def arg_from_dict(values: dict[str, Any], where: str) -> Arg:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import PlanError
-from .loops import Loop
+from .loops import Loop, among, cut_by_shell
 from .maps import SetMap
 from .ordering import Ordering
 from .tuned import Tuned
@@ -181,9 +181,11 @@ class Plan:
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
 
     def __getitem__(self, loop: str) -> LoopPlan:
-        if loop not in self.loops:
-            raise PlanError(f"the plan has no loop '{loop}': it has {', '.join(self.loops)}")
-        return self.loops[loop]
+        name = among(loop, self.loops)
+        if name not in self.loops:
+            has = ", ".join(self.loops)
+            raise PlanError(f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}")
+        return self.loops[name]
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:

@@ -35,6 +35,38 @@ def test_reorder_as_json(cli, mesh_file):
     assert len(values["written"]) == 2
 
 
+def test_loops_without_quotes(cli, mesh_file):
+    code, _, err = cli("reorder", mesh_file, "--loop", "cells:nodes", "-q")
+    assert (code, err) == (0, "")
+    plan = mesh_file.with_name("wing.plan.h5")
+    assert list(Plan.load(plan).loops) == ["cells->nodes"]
+    assert Plan.load(plan)["cells:nodes"].loop.name == "cells->nodes"
+    words = ("--measured", "cells:nodes=2:1", "--mesh", mesh_file, "--loop", "cells:nodes")
+    code, out, err = cli("report", plan, *words, "--png", mesh_file.with_suffix(".png"), "-q")
+    assert (code, err) == (0, "")
+    assert "repaid after" in out
+    assert "as measured" in out
+    tune = ("tune", plan, "--device", "H100", "--loop", "cells:nodes", "--json", "-q")
+    code, out, _ = cli(*tune, "--dry-run")
+    assert (code, json.loads(out)["loop"]) == (0, "cells->nodes")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("reorder", "wing.msh", "--loop", "cells-"),
+        ("reorder", "wing.msh", "--sets", "pecell=cells-"),
+        ("tune", "wing.plan.h5", "--device", "H100", "--loop", "cells-"),
+    ],
+)
+def test_what_the_shell_leaves_of_a_loop_is_explained(cli, mesh_file, monkeypatch, words):
+    monkeypatch.chdir(mesh_file.parent)
+    assert cli("plan", "wing.msh", "-q")[0] == 0
+    code, out, err = cli(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "the shell took > for its own and has made a file" in err
+
+
 def test_a_dry_run_writes_nothing(cli, mesh_file):
     code, out, _ = cli("reorder", mesh_file, "--dry-run")
     assert code == 0
