@@ -126,11 +126,19 @@ def check_node_count(which: str, cell_type: str, found: int) -> None:
     found : int
         Nodes that the file gives the cell.
     """
+    problem = node_count_problem(which, cell_type, found)
+    if problem:
+        raise MeshprepError(problem)
+
+
+def node_count_problem(which: str, cell_type: str, found: int) -> str:
+    """What is wrong with that many nodes, see :func:`check_node_count`; empty where they fit."""
     wanted = node_count(cell_type)
     least = wanted or shape_of(cell_type).n_corners
     if found == least or (not wanted and found > least):
-        return
-    raise MeshprepError(
-        f"{which} is of type '{cell_type}', which has {'' if wanted else 'at least '}{least} nodes, "
-        f"but has {found} in the file: correct its type or its nodes"
+        return ""
+    count = f"{'' if wanted else 'at least '}{least} nodes"
+    return (
+        f"{which} is of type '{cell_type}', which has {count}, but has {found} in the file: "
+        "correct its type or its nodes"
     )

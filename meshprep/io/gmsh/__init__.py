@@ -13,8 +13,8 @@ What a mesh from such a file holds, besides the sets of cells:
   sections that hold no numbers of nodes or elements.
 
 Cells of second order stand in VTK's order in memory (``tetra10``, ``hexahedron20``,
-``hexahedron27``, ``wedge15``, ``wedge18``, ``pyramid13``), all others in Gmsh's. MSH 2 repeats an element for
-each of its groups; such copies are one cell in memory.
+``hexahedron27``, ``wedge15``, ``wedge18``, ``pyramid13``), all others in Gmsh's. MSH 2 repeats an
+element for each of its groups; such copies are one cell in memory.
 
 Writing keeps the order of the mesh. What had to be made up for Gmsh (entities where cells have
 none, or where those of one entity differ in their groups) is noted in a section ``$Meshprep``,

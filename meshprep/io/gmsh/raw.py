@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 # What a kernel reports besides a position.
 FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, WANTS_ROOM, NO_NODE = range(8)
-BAD_TOTAL = 8
+BAD_TOTAL, BAD_ROW = 8, 9
 
 
 @dataclass(frozen=True)

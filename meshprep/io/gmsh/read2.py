@@ -9,9 +9,18 @@ from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
 from .numbering import find_range
-from .raw import FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
+from .raw import BAD_ROW, FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
 from .scan import Cursor, nodes_before
-from .tokens import ASCII, find_token, next_int, skip_tokens, take_ints, take_rows
+from .tokens import (
+    ASCII,
+    find_token,
+    next_int,
+    skip_blank,
+    skip_line,
+    skip_tokens,
+    take_ints,
+    take_rows,
+)
 from .types import NODES
 
 BAD_TYPE, BAD_FOLLOW, BAD_TAGS, BAD_PARTS = range(10, 14)
@@ -75,6 +84,9 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int) -> None:
         return
     if code == NO_NUMBER:
         raise cursor.no_number(int(pos), "a number of the elements")
+    if code == BAD_ROW:
+        _label, number, n_tags, *_ = cursor.data[pos : pos + SCRATCH].tobytes().split(maxsplit=3)
+        raise cursor.wrong_row(int(pos), int(number), max(extra - 3 - int(n_tags), 0))
     texts = {
         NO_NODE: f"an element names node {extra}, which is not in $Nodes: add or remove it",
         BAD_TYPE: f"element type {extra} is not supported: remesh with another one",
@@ -141,6 +153,12 @@ def _scan(
         pos, more = _scan_rows(data, pos, mode, count, n_tags, type_nodes[kind], legacy)
         if more < 0:
             return BAD_PARTS, start, n_tags, 0
+        if mode == ASCII:
+            # An element is a line, or its nodes could be taken from those of another.
+            line = skip_blank(data, start)
+            stop, words = skip_line(data, line)
+            if words != 3 + n_tags + type_nodes[kind] and (pos >= 0 or stop < data.size):
+                return BAD_ROW, line, words, 0
         if pos < 0:
             return NO_NUMBER, pos, 0, 0
         n_type[kind] += count

@@ -14,6 +14,7 @@ from .raw import (
     BAD_COUNT,
     BAD_DIM,
     BAD_FLAG,
+    BAD_ROW,
     BAD_TOTAL,
     FINE,
     NO_NODE,
@@ -30,7 +31,8 @@ from .tokens import (
     LITTLE,
     find_token,
     next_int,
-    skip_tokens,
+    skip_blank,
+    skip_line,
     take8,
     take_doubles,
     take_ints,
@@ -40,6 +42,7 @@ from .types import DIMS, NODES
 _NONE = np.empty(0, dtype=np.int64)
 # Numbers taken at a time: more than the longest row, few enough to stay in the cache.
 SCRATCH = 4096
+DOLLAR = ord("$")
 # Shorter blocks are read together.
 LONG_BLOCK = 1024
 
@@ -86,6 +89,9 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
         return
     if code == NO_NUMBER:
         raise cursor.no_number(int(pos), f"a number of the {what}")
+    if code == BAD_ROW:
+        number, words = divmod(int(extra), SCRATCH)
+        raise cursor.wrong_row(int(pos), number, max(words - 1, 0))
     texts = {
         BAD_COUNT: f"a block declares {extra} {what}: which does not fit this file",
         BAD_TOTAL: f"the blocks hold {extra} {what}, fewer than the section declares",
@@ -274,13 +280,28 @@ def _scan_elements(
             return BAD_COUNT, start, count
         done += count
         if mode == ASCII:
-            pos = skip_tokens(data, pos, count * row)
-            if pos < 0:
-                return NO_NUMBER, pos, 0
+            code, pos, words = _skip_elements(data, pos, count, row)
+            if code != FINE:
+                return code, pos, kind * SCRATCH + words
         else:
             pos += count * row * width
     if done < n:
         return BAD_TOTAL, pos, done
+    return FINE, pos, 0
+
+
+@helper
+def _skip_elements(data: NDArray[np.uint8], pos: int, count: int, row: int) -> tuple[int, int, int]:
+    """Behind these elements of a text: a line each, or the next one could give this one nodes."""
+    for _ in range(count):
+        line = skip_blank(data, pos)
+        pos, words = skip_line(data, line)
+        if words < row and pos == data.size:
+            return NO_NUMBER, -1 - pos, 0
+        if words < row and data[np.uint64(line)] == DOLLAR:
+            return NO_NUMBER, -1 - line, 0
+        if words != row:
+            return BAD_ROW, line, min(words, SCRATCH - 1)
     return FINE, pos, 0
 
 

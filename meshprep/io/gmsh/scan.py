@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ...cells import node_count_problem
 from .numbering import Lookup
 from .tokens import ASCII, BIG, LITTLE, next_int, skip_blank, take_rows
+from .types import NAME_OF
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
 MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
@@ -61,6 +63,11 @@ class Cursor:
         if start >= self.data.size:
             return self.error(f"the file ends before {what}: it is truncated, write it again", at)
         return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
+
+    def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
+        """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""
+        which = f"element {self.word(int(skip_blank(self.data, pos)))}"
+        return self.error(node_count_problem(which, NAME_OF[number], found), pos)
 
     def word(self, pos: int) -> str:
         """The text at ``pos`` up to the next blank, shortened, fit for a message."""

@@ -13,7 +13,7 @@ from ...kernels import helper, kernel
 from .decimal import is_blank, parse_double, put_digits, put_double
 
 ASCII, LITTLE, BIG = 0, 1, 2
-BLANK, BREAK = 32, 10
+BLANK, BREAK, RETURN = 32, 10, 13
 # Bytes that one number takes at most, its separator included.
 INT_ROOM, DOUBLE_ROOM = 21, 26
 
@@ -37,6 +37,21 @@ def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
         if pos == start:
             return -1 - start
     return pos
+
+
+@helper
+def skip_line(data: NDArray[np.uint8], pos: int) -> tuple[int, int]:
+    """Behind the words on the rest of this line, and how many there are. O(bytes)."""
+    words, inside = 0, False
+    while pos < data.size:
+        byte = data[np.uint64(pos)]
+        if byte in (BREAK, RETURN):
+            break
+        word = not is_blank(byte)
+        words += word and not inside
+        inside = word
+        pos += 1
+    return pos, words
 
 
 @kernel

@@ -7,7 +7,6 @@ reads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
@@ -76,7 +75,8 @@ def read(file: TextIO) -> meshio.Mesh:
 
 def _blocks(file: TextIO) -> Iterator[tuple[str, dict[str, str], list[str]]]:
     """Each keyword with its options and the lines of numbers up to the next."""
-    keyword, options, lines = "", {}, []
+    keyword, lines = "", list[str]()
+    options: dict[str, str] = {}
     for raw in file:
         line = raw.strip()
         if not line or line.startswith("**"):

@@ -130,9 +130,7 @@ def _write_blocks(file: Any, mesh: Any, runs: Sequence[tuple[int, slice, int]]) 
         nodes = nodes[:, TO_FILE[cell_type]] if cell_type in TO_FILE else nodes
         file.createDimension(f"num_el_in_blk{i}", len(nodes))
         file.createDimension(f"num_nod_per_el{i}", nodes.shape[1])
-        made = file.createVariable(
-            f"connect{i}", "i4", (f"num_el_in_blk{i}", f"num_nod_per_el{i}")
-        )
+        made = file.createVariable(f"connect{i}", "i4", (f"num_el_in_blk{i}", f"num_nod_per_el{i}"))
         made.elem_type = _TYPES[cell_type]
         made[:] = nodes + 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -81,18 +81,7 @@ def _block(source: Any, k: int) -> Block:
             "write a row a cell"
         )
     tags, data = {}, {}
-    for name, blocks in source.cell_data.items():
-        if len(blocks) != len(source.cells):
-            raise MeshprepError(f"values '{name}' do not fit the blocks of cells")
-        if blocks[k] is None:
-            # MED gives values on some types of cells alone.
-            continue
-        values = _plain(blocks[k])
-        if values.shape[:1] != nodes.shape[:1]:
-            raise MeshprepError(
-                f"values '{name}' are of shape {values.shape} on {len(nodes)} cells of type "
-                f"'{block.type}': the file is damaged"
-            )
+    for name, values in _values(source, k, len(nodes)):
         group = group_of_array(name)
         if group is not None and _is_group(values):
             ids = _ids(values, name)
@@ -103,6 +92,21 @@ def _block(source: Any, k: int) -> Block:
         else:
             data[f"data:{name}"] = values
     return Block(_ALIAS.get(block.type, block.type), nodes, tags=tags, data=data)
+
+
+def _values(source: Any, k: int, n: int) -> Iterator[tuple[str, NDArray]]:
+    """The values of a block of ``n`` cells by name; MED gives some on other types alone."""
+    for name, blocks in source.cell_data.items():
+        if len(blocks) != len(source.cells):
+            raise MeshprepError(f"values '{name}' do not fit the blocks of cells")
+        if blocks[k] is None:
+            continue
+        values = _plain(blocks[k])
+        if values.shape[:1] != (n,):
+            raise MeshprepError(
+                f"values '{name}' are of shape {values.shape} on {n} cells: the file is damaged"
+            )
+        yield name, values
 
 
 def _plain(values: Any) -> NDArray:
@@ -194,7 +198,7 @@ def _point_sets(source: Any) -> list[IndexList]:
     for name, index in source.point_sets.items():
         attrs = {"kind": "point_set"}
         attrs |= {"number": numbers[name]} if name in numbers else {}
-        nodes = np.asarray(index).reshape(-1).astype(np.int64)
+        nodes: NDArray[Any] = np.asarray(index).reshape(-1).astype(np.int64)
         out += [IndexList(name, "nodes", nodes, attrs)] if nodes.size else []
     return out
 

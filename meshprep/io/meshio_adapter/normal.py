@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from ...cells import shape_of
 from ...mesh import IndexList, Mesh, Tag
 from ..reduce import with_tags
@@ -117,7 +115,6 @@ def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:
     for i in mesh.lists:
         fits = pattern is None or (pattern.fullmatch(i.name) and not set(",=") & set(i.name))
         alone = times[i.name.upper(), i.set] == 1
-        if not fits or not alone or not i.index.size:
-            yield i
-        elif len(forms[i.name.upper(), i.set == "nodes"]) > 1:
+        one_form = len(forms[i.name.upper(), i.set == "nodes"]) == 1
+        if not (fits and alone and one_form and i.index.size):
             yield i
