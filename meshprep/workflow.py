@@ -117,7 +117,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
     MeshprepError
         On bad input, unknown names, outputs that exist, and losses without ``drop``.
     """
-    total = len(STAGES) + 2
+    total = len(STAGES) + 1 + len(job.outputs)
     mesh = _read(job, lambda name: progress(0, total, name))
     done = prepare(
         mesh,
@@ -127,11 +127,11 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
         progress=lambda i, n, name: progress(i + 1, total, name),
     )
     _check_default(job.requests, done.plan.loops.values(), done.plan.sizes)
-    progress(total - 1, total, "writing")
     notes = [*_found(mesh), *_notes(done.plan)]
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         if job.output is not None:
+            progress(len(STAGES) + 1, total, f"writing {job.output.name} and reading it back")
             target = _target(job, mesh)
             new = done.mesh
             if job.ids:
@@ -139,6 +139,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
                 notes += left_out
             lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
             notes += _dropped(lost, job.output)
+        progress(total - 1, total, f"writing {job.plan.name}")
         plan = _with_sets(done.plan, job, mesh)
         plan.save(staged[job.plan])
         _write_vectors(plan, job, staged)
@@ -271,6 +272,7 @@ def generate(
     format: str | None = None,
     drop: bool = False,
     overwrite: bool = False,
+    progress: Progress = lambda done, total, name: None,
 ) -> Generated:
     """Write a generated mesh.
 
@@ -291,7 +293,9 @@ def generate(
     written_as = find(io.FORMATS, target, format or next(own, None), writing=True)
     check_targets([target], overwrite=overwrite)
     given = dict(values or {}) | ({} if cells is None else {"cells": cells})
+    progress(0, 2, f"generating {kind}")
     mesh = make(kind, **{"seed": seed} | given)
+    progress(1, 2, f"writing {target.name} and reading it back")
     mesh = forms.get(written_as.name, lambda same: same)(mesh)
     lost = io.write(mesh, target, format=written_as.name, drop=drop, overwrite=overwrite)
     return Generated({s.name: s.size for s in mesh.sets.values()}, _dropped(lost, target))

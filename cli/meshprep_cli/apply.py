@@ -47,7 +47,10 @@ def move(
     """Move every file, and say what was moved."""
     from meshprep.fields.files import move_files
 
-    done = move_files(plan, fields, output, restoring=restoring, declared=declared, overwrite=force)
+    with console.waiting(f"moving values of {plan.name}"):
+        done = move_files(
+            plan, fields, output, restoring=restoring, declared=declared, overwrite=force
+        )
     if as_json:
         console.show_json([file.to_dict() for file in done])
         return

@@ -25,7 +25,7 @@ def run(
     """Prove that a plan is right: offsets, permutations, caps, staging, colours, hashes."""
     from meshprep import workflow
 
-    with console.progress(quiet) as report, console.told_of_compilation(quiet):
+    with console.progress(quiet) as report:
         result = workflow.check(
             plan,
             mesh,

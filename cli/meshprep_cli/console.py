@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
 
 Report = Callable[[float, int, str], None]
+Compiling = Callable[[bool], None]
 
 # Letters of a cell of a table, of a word of a message, and of a message.
 LONGEST_CELL, LONGEST_WORD, LONGEST_MESSAGE = 120, 300, 3000
@@ -39,37 +40,102 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Report]:
-    """A function ``(done, total, stage)``: a bar on a terminal, a line a stage elsewhere."""
+    """A function ``(done, total, stage)``: a bar on a terminal, a line a stage elsewhere.
+
+    Either also says when a stage waits for kernels that are compiled, as in first runs only.
+    """
     if quiet:
         yield lambda done, total, name: stop_if_asked()
-    elif sys.stderr.isatty():
-        with _bar() as report:
-            yield report
-    else:
-        yield _line
-
-
-def _line(done: float, total: int, name: str) -> None:
-    stop_if_asked()
-    # a stage that is under way has its line already
-    if done == int(done):
-        typer.echo(f"meshprep: [{int(done) + 1}/{total}] {name}", err=True)
+        return
+    shown = _bar() if sys.stderr.isatty() else _lines()
+    with shown as (report, compiling), _watched(compiling):
+        yield report
 
 
 @contextmanager
-def _bar() -> Iterator[Report]:
+def waiting(text: str) -> Iterator[None]:
+    """Say what a command without stages does: on a terminal, and where kernels are compiled."""
+    if sys.stderr.isatty():
+        with progress(quiet=False) as report:
+            report(0, 1, text)
+            yield
+    else:
+        with _watched(_Compiling(lambda: text)):
+            yield
+
+
+class _Compiling:
+    """Says once a stage that it waits for the compiler."""
+
+    def __init__(self, stage: Callable[[], str]) -> None:
+        self._stage = stage
+        self._told: set[str] = set()
+
+    def __call__(self, begins: bool) -> None:
+        stage = self._stage()
+        if begins and stage not in self._told:
+            more = "" if self._told else ": in first runs only, a minute or two in all"
+            self._told.add(stage)
+            note(f"compiling kernels for '{stage}'{more}")
+
+
+@contextmanager
+def _lines() -> Iterator[tuple[Report, Compiling]]:
+    stage = "start"
+
+    def report(done: float, total: int, name: str) -> None:
+        nonlocal stage
+        stage = name
+        stop_if_asked()
+        # a stage that is under way has its line already
+        if done == int(done):
+            typer.echo(f"meshprep: [{int(done) + 1}/{total}] {name}", err=True)
+
+    yield report, _Compiling(lambda: stage)
+
+
+@contextmanager
+def _bar() -> Iterator[tuple[Report, Compiling]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<22}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("reading", total=None)
+        stage = "reading"
+        task = bars.add_task(stage, total=None)
 
         def report(done: float, total: int, name: str) -> None:
+            nonlocal stage
+            stage = name
             stop_if_asked()
             bars.update(task, completed=done, total=total, description=name)
 
-        yield report
+        def compiling(begins: bool) -> None:
+            bars.update(task, description=f"{stage}: compiling kernels" if begins else stage)
+
+        yield report, compiling
+
+
+@contextmanager
+def _watched(compiling: Compiling) -> Iterator[None]:
+    """Call ``compiling(True)`` where the compiler begins, ``compiling(False)`` where it ends."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        depth = 0
+
+        def on_start(self, event: Any) -> None:
+            self.depth += 1
+            if self.depth == 1:
+                compiling(True)
+
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0:
+                compiling(False)
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
 
 
 def note(text: str, quiet: bool = False) -> None:
@@ -139,26 +205,6 @@ def show_comparison(
     else:
         show_tables(comparison.tables(full))
         show("\n".join(map(one_line, comparison.lines(only))))
-
-
-@contextmanager
-def told_of_compilation(quiet: bool) -> Iterator[None]:
-    """Say once, on stderr, when kernels are being compiled: only the first run does."""
-    from numba.core import event
-
-    class Listener(event.Listener):
-        told = quiet
-
-        def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                note("compiling for this machine: this takes a minute or two, once")
-
-        def on_end(self, event: Any) -> None:
-            """Nothing to do."""
-
-    with event.install_listener("numba:compile", Listener()):
-        yield
 
 
 class Stopwatch:

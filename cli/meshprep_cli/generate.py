@@ -47,7 +47,7 @@ def run(
         raise MeshprepError("--option must read NAME=VALUE")
     target = output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
-    with console.told_of_compilation(quiet):
+    with console.progress(quiet) as report:
         made = workflow.generate(
             kind,
             target,
@@ -57,6 +57,7 @@ def run(
             format=output_format,
             drop=drop,
             overwrite=force,
+            progress=report,
         )
     for text in made.notes:
         console.note(text, quiet)

@@ -20,7 +20,7 @@ def run(
     """Show the sets, maps, tags and data of a mesh, or the loops of a plan."""
     from meshprep.report import describe
 
-    with console.told_of_compilation(quiet=False):
+    with console.waiting(f"reading {file.name}"):
         description = describe(
             file,
             input_format=input_format,

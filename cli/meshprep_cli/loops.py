@@ -23,14 +23,15 @@ def run(
     """Print a loops.toml with a loop over each set that a mesh has or can give."""
     from meshprep.template import template_of
 
-    text = template_of(
-        mesh,
-        output,
-        input_format=input_format,
-        dimension=dimension,
-        declared=options.declared(sets),
-        overwrite=force,
-    )
+    with console.waiting(f"reading {mesh.name}"):
+        text = template_of(
+            mesh,
+            output,
+            input_format=input_format,
+            dimension=dimension,
+            declared=options.declared(sets),
+            overwrite=force,
+        )
     if output is None:
         console.show(text.rstrip("\n"))
     else:

@@ -101,7 +101,7 @@ def finish(job: Any, *, dry_run: bool, as_json: bool, full: bool, quiet: bool) -
     from meshprep.report import plan_table
 
     watch = console.Stopwatch()
-    with console.progress(quiet) as report, console.told_of_compilation(quiet):
+    with console.progress(quiet) as report:
         if dry_run:
             steps = workflow.describe(job, report)
         else:

@@ -53,7 +53,7 @@ def run(
     watch = console.Stopwatch()
     comparison = compare(plans, assumed)
     silent = quiet or not files.outputs
-    with console.progress(silent) as report, console.told_of_compilation(silent):
+    with console.progress(silent) as report:
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, as_json=as_json, as_csv=as_csv, full=full)
     if written:

@@ -74,7 +74,7 @@ def run(
         dimension=dimension,
     )
     watch = console.Stopwatch()
-    with console.progress(quiet) as report, console.told_of_compilation(quiet):
+    with console.progress(quiet) as report:
         swept = workflow.run_sweep(job, report)
     for name, reason in swept.failures:
         console.note(f"no plan {name}: {reason}", quiet)

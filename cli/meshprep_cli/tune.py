@@ -76,7 +76,7 @@ def run(
     loaded = Plan.load(plan)
     function = _function(kernel, "--kernel") if kernel is not None else None
     name = loop_of(loaded, function, loop)
-    with console.told_of_compilation(quiet), console.progress(quiet) as progress:
+    with console.progress(quiet) as progress:
         done = tune_plan(
             loaded,
             name,
