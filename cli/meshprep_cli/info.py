@@ -15,6 +15,9 @@ def run(
     sets: options.Sets = None,
     input_format: options.Format = None,
     dimension: options.Dimension = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="List every group, also the many that have no name.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show the sets, maps, tags and data of a mesh, or the loops of a plan."""
@@ -30,6 +33,6 @@ def run(
     if as_json:
         console.show_json(description.to_dict())
         return
-    for table in description.tables():
+    for table in description.tables(full=full):
         console.show_table(table.title, table.header, table.rows)
         console.show("")

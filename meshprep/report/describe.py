@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from ..measured import check_figures
 from ..mesh import Dat, Mesh, Tag
 from .table import Table, figure
 
+# Groups without names that are listed one by one.
+MOST_UNNAMED = 8
+
 
 @dataclass(frozen=True)
 class Description:
@@ -27,9 +31,14 @@ class Description:
         """JSON values."""
         return self.values
 
-    def tables(self) -> list[Table]:
-        """A summary, then one table for every list of records."""
+    def tables(self, *, full: bool = False) -> list[Table]:
+        """A summary, then one table for every list of records.
+
+        Tags of many groups without names, such as Gmsh's entities, have a line unless ``full``.
+        """
         parts = {k: v for k, v in self.values.items() if isinstance(v, list) and _records(v)}
+        if "tags" in parts and not full:
+            parts["tags"] = _summarised(parts["tags"])
         summary = [(k, _text(v)) for k, v in self.values.items() if k not in parts and v != []]
         header, *rows = summary
         return [
@@ -69,8 +78,8 @@ def _mesh(mesh: Mesh) -> dict[str, Any]:
             for s in mesh.sets.values()
         ],
         "maps": [{"map": m.name, "arity": m.arity, "rows": m.size} for m in mesh.maps.values()],
-        "tags": [record for t in mesh.tags for record in _tag(t)],
         "data": [_dat(d) for d in mesh.dats],
+        "tags": [record for t in mesh.tags for record in _tag(t)],
         "lists": [
             {"list": i.name, "points into": i.set, "entries": len(i.index)} for i in mesh.lists
         ],
@@ -130,6 +139,21 @@ def _tag(tag: Tag) -> list[dict[str, Any]]:
         }
         for g, n in zip(groups, total, strict=True)
     ]
+
+
+def _summarised(tags: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records, those of a tag on a set as one where they are many and none has a name."""
+    out = []
+    for (name, on), found in groupby(tags, key=lambda r: (r["tag"], r["set"])):
+        records = list(found)
+        if len(records) <= MOST_UNNAMED or any(r["name"] for r in records):
+            out += records
+            continue
+        low, high = records[0]["group"], records[-1]["group"]
+        elements = sum(r["elements"] for r in records)
+        told = {"group": f"{low} to {high}", "name": f"{len(records)} groups (--full lists them)"}
+        out.append({"tag": name, "set": on, **told, "elements": elements})
+    return out
 
 
 def _dat(dat: Dat) -> dict[str, Any]:

@@ -35,6 +35,30 @@ def test_reorder_as_json(cli, mesh_file):
     assert len(values["written"]) == 2
 
 
+def test_info_shows_data_before_groups_and_has_a_line_for_many_entities(cli, tmp_path):
+    path = tmp_path / "a.msh"
+    n = 20
+    nodes = [f"{i + 1} {i % 2} {i // 2} 0" for i in range(2 * n + 2)]
+    cells = [f"{i + 1} 3 2 7 {i + 1} " + " ".join(map(str, quad(i))) for i in range(n)]
+    names = '$PhysicalNames\n1\n2 7 "wing"\n$EndPhysicalNames'
+    parts = ["$MeshFormat\n2.2 0 8\n$EndMeshFormat", names, f"$Nodes\n{len(nodes)}", *nodes]
+    parts += ["$EndNodes", f"$Elements\n{n}", *cells, "$EndElements\n"]
+    path.write_text("\n".join(parts))
+    lines = cli("info", path)[1].splitlines()
+    assert lines.index("sets") < lines.index("maps") < lines.index("data") < lines.index("tags")
+    tags = [line.split() for line in lines[lines.index("tags") :]]
+    assert "entity cells 1 to 20 20 groups (--full lists them) 20".split() in tags
+    assert ["physical", "cells", "7", "wing", "20"] in tags
+    full = [line.split() for line in cli("info", path, "--full")[1].splitlines()]
+    assert ["entity", "cells", "13", "1"] in full
+    found = json.loads(cli("info", path, "--json")[1])["tags"]
+    assert sum(t["tag"] == "entity" for t in found) == n
+
+
+def quad(i):
+    return (2 * i + 1, 2 * i + 2, 2 * i + 4, 2 * i + 3)
+
+
 def test_loops_without_quotes(cli, mesh_file):
     code, _, err = cli("reorder", mesh_file, "--loop", "cells:nodes", "-q")
     assert (code, err) == (0, "")
