@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,7 +95,11 @@ def run(
     if not dry_run:
         done.plan.save(plan, overwrite=True)
     if as_json:
-        console.show_json({"loop": name, **done.tuned.to_dict(), "notes": done.notes})
+        equals = [asdict(trial) for trial in done.tuned.equals]
+        console.show_json(
+            {"loop": name, **done.tuned.to_dict(), "equal_within_noise": equals}
+            | {"notes": done.notes}
+        )
     else:
         _show(done, plan, dry_run)
 
@@ -124,13 +129,28 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
     if len(tuned.trials) > SHOWN:
         console.show(f"and {len(tuned.trials) - SHOWN} slower ones")
     console.show("")
-    blocks = f" with blocks {best.variant}" if best.variant else ""
-    where = f", {', '.join(best.soa)} as SoA" if best.soa else ", all AoS"
-    console.show(f"fastest: {_strategy(best)}{blocks}{where}")
+    console.show(f"fastest: {_way(best)}")
+    if tuned.equals:
+        shown = "; ".join(map(_way, tuned.equals[:SHOWN]))
+        more = len(tuned.equals) - SHOWN
+        console.show(
+            f"as fast within the noise, as runs of the fastest differ by {best.spread:.0%}: "
+            f"{shown}{f'; and {more} more' if more > 0 else ''}"
+        )
+        console.show(
+            f"chosen for the fastest run of all, {_ms(best.seconds)} ms: on an idle machine, or "
+            "with more --runs, another may come first"
+        )
     for note in done.notes:
         console.show(f"not tried: {note}")
     if not dry_run:
         console.show(f"written into {plan.name}: strategy 'auto' runs it on that machine")
+
+
+def _way(trial: Trial) -> str:
+    blocks = f" with blocks {trial.variant}" if trial.variant else ""
+    where = f", {', '.join(trial.soa)} as SoA" if trial.soa else ", all AoS"
+    return f"{_strategy(trial)}{blocks}{where}"
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:

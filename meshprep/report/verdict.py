@@ -91,7 +91,10 @@ def tuned(plan: LoopPlan) -> str:
         words = [best.strategy, best.variant, f"SoA {' '.join(best.soa)}" if best.soa else "AoS"]
         how = "" if one.measured else ", by predicted traffic"
         told = " ".join(filter(None, words))
-        found.append(f"tuned for {one.machine}: {told}, {best.seconds * 1e3:.3g} ms a call{how}")
+        alike = f", {len(one.equals)} others as fast within the noise" if one.equals else ""
+        found.append(
+            f"tuned for {one.machine}: {told}, {best.seconds * 1e3:.3g} ms a call{how}{alike}"
+        )
     return "; ".join(found)
 
 

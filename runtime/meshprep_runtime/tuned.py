@@ -108,6 +108,18 @@ class Tuned:
         """The fastest of all."""
         return self.trials[0]
 
+    @property
+    def equals(self) -> tuple[Trial, ...]:
+        """Those that are as fast as :attr:`best` within the noise, the fastest first.
+
+        Their fastest run took no longer than the slowest of the best. None where the traffic model
+        ranked, and none that was given up early.
+        """
+        best = self.best
+        slowest = best.seconds * (1 + best.spread)
+        enough = (t for t in self.trials[1:] if self.measured and 2 * t.runs >= best.runs)
+        return tuple(t for t in enough if t.seconds <= slowest)
+
     def best_for(self, soa: Iterable[str]) -> Trial | None:
         """The fastest that has just these dats component after component."""
         wanted = set(soa)

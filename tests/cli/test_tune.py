@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from meshprep.tuning import Tuning
+from meshprep_cli.tune import _show
 from meshprep_runtime import Plan
+from meshprep_runtime.tuned import Machine, Trial, Tuned
 
 KERNEL = """
 def value(a, b):
@@ -45,6 +48,29 @@ def test_it_writes_what_is_fastest_into_the_plan(cli, plan):
     assert len(values["trials"]) == 4
     # Once more on the same machine: the entry is replaced.
     assert len(Plan.load(plan)["edges->cells"].tuned) == 1
+
+
+def test_doubt_is_told(capsys, tmp_path):
+    def trial(strategy, seconds, spread):
+        return Trial(strategy, "s64", ("q",), seconds, seconds, spread, 9)
+
+    trials = (
+        trial("hierarchical", 1e-3, 0.61),
+        trial("block-permute", 1.5e-3, 0.02),
+        trial("two-step", 2e-3, 0.01),
+    )
+    tuned = Tuned(Machine("cpu", "busy", 2), "flux", True, trials)
+    _show(Tuning(None, "flux", tuned, []), tmp_path / "wing.plan.h5", dry_run=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:-1] == [
+        "fastest: hierarchical with blocks s64, q as SoA",
+        "as fast within the noise, as runs of the fastest differ by 61%: "
+        "block-permute with blocks s64, q as SoA",
+    ]
+    assert lines[-1].startswith("chosen for the fastest run of all, 1.000 ms")
+    sure = Tuned(tuned.machine, "flux", True, (trial("hierarchical", 1e-3, 0.1), *trials[1:]))
+    _show(Tuning(None, "flux", sure, []), tmp_path / "wing.plan.h5", dry_run=True)
+    assert "within the noise" not in capsys.readouterr().out
 
 
 def test_a_dry_run_leaves_the_plan(cli, plan):
