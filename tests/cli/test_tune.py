@@ -64,8 +64,10 @@ def test_doubt_is_told(capsys, tmp_path):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-3:-1] == [
         "fastest: hierarchical with blocks s64, q as SoA",
-        "as fast within the noise, as runs of the fastest differ by 61%: "
-        "block-permute with blocks s64, q as SoA",
+        (
+            "as fast within the noise, as runs of the fastest differ by 61%: "
+            "block-permute with blocks s64, q as SoA"
+        ),
     ]
     assert lines[-1].startswith("chosen for the fastest run of all, 1.000 ms")
     sure = Tuned(tuned.machine, "flux", True, (trial("hierarchical", 1e-3, 0.1), *trials[1:]))
