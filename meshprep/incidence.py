@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT
 
+from .arrays import sort
 from .kernels import kernel
 
 
@@ -163,5 +164,5 @@ def _fill_two_steps(
                         seen[j] = i
                         index[at] = j
                         at += 1
-            index[offset[i] : at].sort()
+            sort(index, offset[i], at)
     return index

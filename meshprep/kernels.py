@@ -13,14 +13,15 @@ from __future__ import annotations
 import hashlib
 import pickle
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import caching, codegen, compiler, config, serialize
+from numba.core import caching, codegen, compiler, config, serialize, types
+from numba.core.targetconfig import ConfigStack
 
 from meshprep_runtime.cpu.cache import root, versions, write_whole
 from meshprep_runtime.cpu.kernel import reach, stable
@@ -29,6 +30,8 @@ __all__ = ["KERNELS", "digest", "folder", "from_python", "helper", "inlined", "k
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# In calls between compiled functions these are taken as 64 bits.
+NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16)
 CHECKED = getattr(config, "BOUNDSCHECK", None)
 # Every kernel of the modules that were imported.
 KERNELS: list[Any] = []
@@ -59,6 +62,7 @@ def from_python(function: Function) -> Function:
     plain = getattr(function, "py_func", function)
     made: Any = numba.njit(nogil=True, pipeline_class=_Kernel)(plain)
     made._cache = _Kept(made)
+    _take_one_integer(made)
     return cast(Function, made)
 
 
@@ -76,13 +80,41 @@ def _helper(function: Function, **options: bool) -> Function:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{function.__qualname__} is a helper: only kernels can call it")
 
+    _take_one_integer(made)
     # There is nothing that Python could call, and it would try.
     made._insert, made._compile_for_args = (lambda *overload: None), refuse
     return cast(Function, made)
 
 
-class _Kernel(compiler.Compiler):
-    """numba's compiler; helpers get their environments once they are in machine code."""
+def _take_one_integer(made: Any) -> None:
+    """Calls with a number from an array, or with a literal, are no reason to compile again."""
+    template = made.get_call_template
+
+    def widened(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        found = template([_wide(a) for a in args], {k: _wide(a) for k, a in kws.items()})
+        return (*found[:2], args, kws)
+
+    made.get_call_template = widened
+
+
+def _wide(argument: Any) -> Any:
+    plain = types.unliteral(argument)
+    return types.int64 if plain in NARROW else plain
+
+
+class _Shared(compiler.Compiler):
+    """numba's compiler, but what it compiles on the way, such as np.empty, serves all of ours."""
+
+    def define_pipelines(self) -> Any:
+        # a copy of the function's own flags, by which numba tells these apart
+        flags = ConfigStack.top_or_none()
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        flags.release_gil = flags.forceinline = False
+        return super().define_pipelines()
+
+
+class _Kernel(_Shared):
+    """Helpers get their environments once they are in machine code."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         made = super().compile_extra(func)
@@ -91,7 +123,7 @@ class _Kernel(compiler.Compiler):
         return made
 
 
-class _Helper(compiler.Compiler):
+class _Helper(_Shared):
     """Compiles to code that can be linked, and no further."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:

@@ -17,6 +17,7 @@ from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import Staging, Variant
 
+from .arrays import sort
 from .blockwise import number_points
 from .colour.blocks import colour_blocks
 from .colour.threads import ThreadColours, colour_threads
@@ -24,6 +25,7 @@ from .incidence import stack
 from .kernels import kernel
 
 STAGED_LIMIT = 65536
+PLACE_BITS = 16
 
 
 class StagingError(MeshprepError):
@@ -183,11 +185,15 @@ def _fill_points(
 ) -> None:
     for b in prange(block_offset.size - 1):
         found, first_touch = number_points(table[block_offset[b] : block_offset[b + 1]])
-        order = np.argsort(found)
+        # points with their places in one word, to be sorted by the points
+        order = np.empty(found.size, np.int64)
+        for i in range(found.size):
+            order[i] = (np.int64(found[i]) << PLACE_BITS) + i
+        sort(order, 0, found.size)
         place = np.empty(found.size, np.uint16)
         for i in range(found.size):
-            points[point_offset[b] + i] = found[order[i]]
-            place[order[i]] = i
+            points[point_offset[b] + i] = order[i] >> PLACE_BITS
+            place[order[i] & ((1 << PLACE_BITS) - 1)] = i
         for e in range(first_touch.shape[0]):
             for j in range(first_touch.shape[1]):
                 local[j, block_offset[b] + e] = place[first_touch[e, j]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import smallest
 from ..kernels import helper, kernel
 from .bits import FULL, ONE, WORD, bit, lowest
 from .conflicts import Conflicts, neighbours
@@ -64,7 +65,7 @@ def balance(
         for b in range(colour.size):
             old = colour[b]
             # A class within one of the smallest has nothing to give.
-            if size[old] <= size.min() + 1:
+            if size[old] <= smallest(size) + 1:
                 continue
             _taken(conflicts, b, colour, crowded, seen, found, taken)
             new = _least_used(taken, size)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import largest
 from ..kernels import helper
 from .bits import bit, first_colours, lowest
 
@@ -67,7 +68,7 @@ def repair(
 @helper
 def close_gaps(colour: NDArray[np.int32]) -> int:
     """Renumber the colours, keeping their order, so that each is in use; returns the count."""
-    number = np.zeros(colour.max() + 1, np.int32)
+    number = np.zeros(largest(colour) + 1, np.int32)
     for c in colour:
         number[c] = 1
     count = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import largest, smallest
 from ..blockwise import elements_of_points, most_on_a_point, number_points
 from ..kernels import helper, kernel
 from .greedy import first_fit
@@ -39,7 +40,7 @@ def first_fit_blocks(
         bound[b] = most_on_a_point(offset)
         best = np.full(len(rows), -1, np.int32)
         first_fit(local, points.size, _as_stored(len(rows)), best, 0)
-        if best.max() >= bound[b]:
+        if largest(best) >= bound[b]:
             other = np.full(len(rows), -1, np.int32)
             first_fit(local, points.size, _crowded_first(local, offset), other, 0)
             best = _fewer(best, other)
@@ -68,9 +69,9 @@ def search_blocks(
             # Saturation finds two colours wherever two suffice: three cannot be bettered.
             if bound[b] == 2:
                 target = 3
-            if other.min() >= 0 and other.max() >= target:
+            if smallest(other) >= 0 and largest(other) >= target:
                 repair(local, offset, element, other, target)
-            if other.min() >= 0 and other.max() + 1 < count[b]:
+            if smallest(other) >= 0 and largest(other) + 1 < count[b]:
                 _store(b, other, block_offset, colour, count)
 
 
@@ -87,9 +88,11 @@ def recolour_blocks(
     for b in blocks:
         start, stop = block_offset[b], block_offset[b + 1]
         points, local = number_points(table[start:stop])
-        best = colour[start:stop].astype(np.int32)
+        best = np.empty(stop - start, np.int32)
+        for e in range(stop - start):
+            best[e] = colour[start + e]
         palette = bound[b] + multiplicity(local, points.size)
-        if best.max() >= palette:
+        if largest(best) >= palette:
             recolour_edges(local, best, palette)
             _store(b, best, block_offset, colour, count)
 
@@ -102,14 +105,15 @@ def _store(
     colour: NDArray[np.uint16],
     count: NDArray[np.int32],
 ) -> None:
-    colour[block_offset[b] : block_offset[b + 1]] = found
-    count[b] = found.max() + 1
+    for e in range(found.size):
+        colour[block_offset[b] + e] = found[e]
+    count[b] = largest(found) + 1
 
 
 @helper
 def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
     """The colouring with fewer colours, where ``other`` is complete."""
-    return other if other.min() >= 0 and other.max() < best.max() else best
+    return other if smallest(other) >= 0 and largest(other) < largest(best) else best
 
 
 @helper
@@ -128,7 +132,7 @@ def _crowded_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArr
     for e in range(m):
         for p in local[e]:
             crowd[e] += offset[p + 1] - offset[p]
-    most = crowd.max()
+    most = largest(crowd)
     place = np.zeros(most + 2, np.int32)
     for c in crowd:
         place[most - c + 1] += 1

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import largest
 from ..blockwise import elements_of_points
 from ..kernels import helper
 
@@ -80,7 +81,7 @@ def multiplicity(local: NDArray[np.int32], n_points: int) -> int:
 @helper
 def _graph(local: NDArray[np.int32], colour: NDArray[np.int32]) -> Graph:
     ends = local.copy()
-    n_vertices = ends.max() + 1
+    n_vertices = largest(ends.ravel()) + 1
     for e in range(len(ends)):
         # An element on one point ends in a vertex of its own.
         if ends[e, 0] == ends[e, 1]:

@@ -69,7 +69,7 @@ class Now(NamedTuple):
 @helper
 def allowances() -> NDArray[np.float64]:
     """Quantiles of the exponential distribution, to draw what a move may cost."""
-    quantile = np.empty(ALLOWANCES)
+    quantile = np.empty(ALLOWANCES, np.float64)
     for k in range(ALLOWANCES):
         quantile[k] = -math.log((k + 0.5) / ALLOWANCES)
     return quantile
@@ -79,7 +79,7 @@ def allowances() -> NDArray[np.float64]:
 def anneal(
     state: Connectivity,
     middles: Middles,
-    crowding: Crowding,
+    crowding: Crowding | None,
     cap: int,
     unit: float,
     schedule: Schedule,
@@ -90,7 +90,7 @@ def anneal(
     Parameters
     ----------
     state, middles, crowding
-        Changed in place.
+        Changed in place; ``crowding`` is None where colours have no price.
     cap : int
         Largest size of a block; a hot one may exceed it by the share ``HOT_EXCESS``.
     unit : float
@@ -142,7 +142,7 @@ def anneal(
 def _sweep(
     state: Connectivity,
     middles: Middles,
-    crowding: Crowding,
+    crowding: Crowding | None,
     now: Now,
     backwards: bool,
     resting: bool,
@@ -181,7 +181,7 @@ def _sweep(
             plain and gain > 0 and state.size[target] < now.cap
         )
         if forced or score + allowed > 0.0:
-            if now.colour > 0.0:
+            if crowding is not None:
                 count_move(crowding, state, i, target)
             if now.pull > 0.0:
                 pass_on(middles, state.size, i, home, target)
@@ -210,7 +210,7 @@ def _shared_and_inner(state: Connectivity, element: int) -> tuple[int, int]:
 
 @inlined
 def _choose(
-    state: Connectivity, middles: Middles, crowding: Crowding, element: int, now: Now
+    state: Connectivity, middles: Middles, crowding: Crowding | None, element: int, now: Now
 ) -> tuple[int, int, float]:
     """The neighbouring block with the best score, -1 for none; the gain in weight; the score."""
     found, freed, total = neighbours(state, element)
@@ -226,7 +226,7 @@ def _choose(
         score = value * now.per_unit + now.even * (home_size - size)
         if now.pull > 0.0:
             score += now.pull * pulled(middles, element, home, b)
-        if now.colour > 0.0:
+        if crowding is not None:
             score -= now.colour * colours_changed(crowding, state, element, b)
         if size >= now.cap:
             score -= OVER_COST

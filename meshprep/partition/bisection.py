@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..arrays import sort
 from ..kernels import helper, kernel
 from ..threads import each
 
@@ -174,7 +175,7 @@ def _widest(
     d = directions.shape[0]
     step = max(1, elements.size // SAMPLE)
     lower = _element_width(table, position, coordinates, elements, step, thinnest)
-    best, widest = np.zeros(d), -1.0
+    best, widest = np.zeros(d, np.float64), -1.0
     frame = directions
     if d == 2:
         frame = _along_lines(table, position, coordinates, directions, elements, step, lower)
@@ -200,12 +201,15 @@ def _element_width(
 ) -> NDArray[np.float64]:
     """Cholesky factor of the second moments of points about their elements, of a sample."""
     d = coordinates.shape[1]
-    spread = np.empty((elements.size + step - 1) // step)
+    spread = np.empty((elements.size + step - 1) // step, np.float64)
     for k in range(spread.size):
         spread[k] = _spread(table, position, coordinates, elements[k * step])
     # A periodic mesh has elements whose points seem to be far away.
-    bound = np.sort(spread)[int(USUAL * (spread.size - 1))]
-    moment = np.zeros((d, d))
+    usual = int(USUAL * (spread.size - 1))
+    sorted_spread = spread.copy()
+    sort(sorted_spread, 0, spread.size)
+    bound = sorted_spread[usual]
+    moment = np.zeros((d, d), np.float64)
     for k in range(spread.size):
         i = elements[k * step]
         for j in range(table.shape[1] if spread[k] <= bound else 0):
@@ -219,7 +223,9 @@ def _element_width(
     trace = 0.0
     for a in range(d):
         trace += moment[a, a]
-    lower = np.eye(d)
+    lower = np.zeros((d, d), np.float64)
+    for a in range(d):
+        lower[a, a] = 1.0
     if trace > 0.0:
         for a in range(d):
             for b in range(a + 1):
@@ -264,7 +270,7 @@ def _along_lines(
         return directions
     turn = np.arctan2(imaginary, real) / 4
     cosine, sine = np.cos(turn), np.sin(turn)
-    frame = np.empty((2, 2))
+    frame = np.empty((2, 2), np.float64)
     for k in range(2):
         frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]
         frame[k, 1] = sine * directions[k, 0] + cosine * directions[k, 1]
@@ -290,7 +296,7 @@ def _spread(
 def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> NDArray[np.float64]:
     """Solve ``lower.T @ out = direction``: a direction among equal widths, among the real ones."""
     d = direction.size
-    out = np.zeros(d)
+    out = np.zeros(d, np.float64)
     for a in range(d - 1, -1, -1):
         total = direction[a]
         for b in range(a + 1, d):

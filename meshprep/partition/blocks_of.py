@@ -82,16 +82,17 @@ def _sort_by_block(
     n = block.size
     size = np.zeros(n_blocks, np.int64)
     order = np.empty(n_blocks, np.int64)
-    used = 0
+    used, found = 0, 0
     for i in range(n):
         b = block[i]
         if size[b] == 0:
             order[used] = b
             used += 1
         size[b] += 1
-    order = order[:used]
-    if keep_numbers:
-        order.sort()
+    for b in range(n_blocks if keep_numbers else 0):
+        if size[b] > 0:
+            order[found] = b
+            found += 1
     offset = np.zeros(used + 1, np.int64)
     place = np.zeros(n_blocks, np.int64)
     for rank in range(used):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import numbers
 from ..kernels import helper, kernel
 from .blocks_of import sort_by
 
@@ -54,7 +55,7 @@ def _count_pieces(
     block_offset: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     n = new_to_old.size
-    parent = np.arange(n).astype(np.int32)
+    parent = numbers(n)
     first = np.full(n_points, -1, np.int32)
     pieces = np.empty(block_offset.size - 1, np.int64)
     for b in range(block_offset.size - 1):

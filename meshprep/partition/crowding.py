@@ -33,15 +33,13 @@ class Crowding(NamedTuple):
 
 
 @helper
-def crowding_of(
-    state: Connectivity, written: NDArray[np.bool_], cap: int, counted: bool
-) -> Crowding:
-    """Count the levels of every block; nothing unless ``counted``. O(n * arity)."""
-    n_blocks = state.size.size if counted else 0
+def crowding_of(state: Connectivity, written: NDArray[np.bool_], cap: int) -> Crowding:
+    """Count the levels of every block. O(n * arity)."""
+    n_blocks = state.size.size
     crowding = Crowding(
         np.zeros((n_blocks, LEVELS + 1), np.int32), np.zeros(n_blocks, np.int32), written, 1.0 / cap
     )
-    for t in range(state.weight.size if counted else 0):
+    for t in range(state.weight.size):
         if not written[t]:
             continue
         for s in range(state.slot_offset[t], state.slot_offset[t] + state.used[t]):

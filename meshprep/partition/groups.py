@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ..kernels import helper, kernel
+from ..arrays import largest
+from ..kernels import kernel
 from ..threads import each
 from .anneal import Schedule, anneal
 from .blocks_of import sort_by
 from .connectivity import connect, weighted_loads
 from .crowding import crowding_of
+from .loads import weighted_loads_of
 from .pull import Middles, Places
 from .repair import mend
 from .reunite import reunite
@@ -77,15 +79,25 @@ def refine_groups(
     gained = np.zeros(grouping.groups, np.int64)
     numbers = np.array(schedules, dtype=np.float64)
     numbers = np.broadcast_to(numbers, (grouping.groups, numbers.shape[1])).copy()
-    arrays = (read_only(table), read_only(weight), read_only(written))
-    where = Places(read_only(places.coordinates), read_only(places.metric))
-    unit = unit_of(weight)
+    table, unit = read_only(table), unit_of(weight)
 
     def refine(group: Group, number: NDArray[np.int32]) -> None:
-        gained[group.number] = _refine_group(
-            *arrays, where, block, group, number, cap, unit, numbers[group.number],
-            seed + group.number,
+        inside, owned = group.elements, group.blocks
+        rows, points = _extract(table, inside, number, 2, max(HUB, HUB_BLOCKS * cap))
+        found, own_weight = group.rank[block[inside]], weight[points]
+        own_places = Places(places.coordinates[inside], places.metric[owned])
+        # what counts colours is compiled where they have a price
+        priced = written[points] if numbers[group.number, 2] > 0.0 else None
+        gain, loads, over = _refine(
+            rows, own_weight, priced, own_places, found, owned.size, cap, unit,
+            numbers[group.number], seed + group.number,
         )  # fmt: skip
+        if over:
+            mend(rows, own_weight, found, owned.size, cap)
+            after = weighted_loads_of(read_only(rows), read_only(own_weight), found, owned.size)
+            gain += loads - int(after)
+        gained[group.number] = gain
+        block[inside] = owned[found]
 
     _each_group(grouping, weight.size, refine)
     return gained
@@ -104,11 +116,16 @@ def reunite_groups(
     ``scattered`` (n_blocks,) tells which blocks are in pieces. Groups that would have more of them
     afterwards stay as they are. O(n * arity) for the groups that have any.
     """
-    arrays = (read_only(table), read_only(weight))
+    table = read_only(table)
 
     def bring_together(group: Group, number: NDArray[np.int32]) -> None:
-        if scattered[group.blocks].any():
-            _reunite_group(*arrays, block, group, number, cap)
+        if not scattered[group.blocks].any():
+            return
+        inside, owned = group.elements, group.blocks
+        rows, points = _extract(table, inside, number, 2, table.size)
+        found = group.rank[block[inside]]
+        if reunite(rows, weight[points], found, owned.size, cap):
+            block[inside] = owned[found]
 
     _each_group(Grouping.of(block, group_of_block), weight.size, bring_together)
 
@@ -171,33 +188,6 @@ def unit_of(weight: NDArray[np.int32]) -> float:
 
 
 @kernel
-def _refine_group(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    written: NDArray[np.bool_],
-    places: Places,
-    block: NDArray[np.int32],
-    group: Group,
-    number: NDArray[np.int32],
-    cap: int,
-    unit: float,
-    numbers: NDArray[np.float64],
-    seed: int,
-) -> int:
-    inside, owned = group.elements, group.blocks
-    rows, points = _extract(table, inside, number, 2, max(HUB, HUB_BLOCKS * cap))
-    found = group.rank[block[inside]]
-    own_places = Places(places.coordinates[inside], places.metric[owned])
-    gained = _refine_one(
-        rows, weight[points], written[points], own_places, found, owned.size, cap, unit, numbers,
-        seed,
-    )  # fmt: skip
-    for k in range(inside.size):
-        block[inside[k]] = owned[found[k]]
-    return gained
-
-
-@helper
 def _extract(
     table: NDArray[np.int32],
     inside: NDArray[np.int32],
@@ -235,11 +225,11 @@ def _extract(
     return rows, points[:count].copy()
 
 
-@helper
-def _refine_one(
+@kernel
+def _refine(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
-    written: NDArray[np.bool_],
+    written: NDArray[np.bool_] | None,
     places: Places,
     block: NDArray[np.int32],
     n_blocks: int,
@@ -247,33 +237,17 @@ def _refine_one(
     unit: float,
     numbers: NDArray[np.float64],
     seed: int,
-) -> int:
+) -> tuple[int, int, bool]:
+    """Anneal one group; returns the gain, and the loads and True where a cap is to be mended.
+
+    ``written`` is None where colours have no price.
+    """
     begin, end, total = int(numbers[3]), int(numbers[4]), int(numbers[5])
     schedule = Schedule(numbers[0], numbers[1], numbers[2], begin, end, total)
     state = connect(rows, weight, block, n_blocks)
-    middle = np.empty((n_blocks, places.coordinates.shape[1]))
+    middle = np.empty((n_blocks, places.coordinates.shape[1]), np.float64)
     middles = Middles(places.coordinates, places.metric, middle)
-    crowding = crowding_of(state, written, cap, schedule.colour > 0.0)
+    crowding = None if written is None else crowding_of(state, written, cap)
     gained = anneal(state, middles, crowding, cap, unit, schedule, seed)
-    if end <= total or state.size.max() <= cap or n_blocks * cap < block.size:
-        return gained
-    before = weighted_loads(state)
-    mend(rows, weight, block, n_blocks, cap)
-    return gained + before - weighted_loads(connect(rows, weight, block, n_blocks))
-
-
-@kernel
-def _reunite_group(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    group: Group,
-    number: NDArray[np.int32],
-    cap: int,
-) -> None:
-    inside, owned = group.elements, group.blocks
-    rows, points = _extract(table, inside, number, 2, table.size)
-    found = group.rank[block[inside]]
-    if reunite(rows, weight[points], found, owned.size, cap):
-        for k in range(inside.size):
-            block[inside[k]] = owned[found[k]]
+    over = end > total and largest(state.size) > cap and n_blocks * cap >= block.size
+    return gained, weighted_loads(state), over

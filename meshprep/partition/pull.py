@@ -89,7 +89,7 @@ def _moments(
 ) -> NDArray[np.float64]:
     """Mean second moments of the points about their elements, of each block."""
     d = coordinates.shape[1]
-    moment = np.zeros((n_blocks, d, d))
+    moment = np.zeros((n_blocks, d, d), np.float64)
     count = np.zeros(n_blocks, np.int64)
     for i in range(table.shape[0]):
         b = block[i]
@@ -103,7 +103,9 @@ def _moments(
                     off = position[t, a] - coordinates[i, a]
                     moment[b, a, c] += off * (position[t, c] - coordinates[i, c])
     for b in range(n_blocks):
-        moment[b] /= max(1, count[b])
+        for a in range(d):
+            for c in range(d):
+                moment[b, a, c] /= max(1, count[b])
     return moment
 
 

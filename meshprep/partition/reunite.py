@@ -8,7 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper
+from meshprep_runtime.maps import read_only
+
+from ..arrays import largest
+from ..kernels import helper, kernel
 from .connected import count_pieces
 from .connectivity import Connectivity, best_target, connect
 from .repair import mend
@@ -18,7 +21,6 @@ from .shift import Members, gather, new_members, relocate
 ROUNDS = 4
 
 
-@helper
 def reunite(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
@@ -31,14 +33,14 @@ def reunite(
     ``rows`` with -1 for no point. Returns True when fewer blocks are in pieces than before; then
     no block is over the cap that was not before, and none is empty.
     """
-    best = count_pieces(rows, weight.size, block, n_blocks)
-    first = (best > 1).sum()
-    found = first
+    pieces = count_pieces(read_only(rows), weight.size, block, n_blocks)
+    first = found = np.count_nonzero(pieces > 1)
     kept = block.copy()
     for _ in range(ROUNDS):
-        _give_away(rows, weight, block, n_blocks, cap)
-        pieces = count_pieces(rows, weight.size, block, n_blocks)
-        left = (pieces > 1).sum()
+        if _give_away(rows, weight, block, n_blocks, cap, pieces):
+            mend(rows, weight, block, n_blocks, cap)
+        pieces = count_pieces(read_only(rows), weight.size, block, n_blocks)
+        left = np.count_nonzero(pieces > 1)
         if left >= found or pieces.min() == 0:
             break
         found = left
@@ -49,32 +51,38 @@ def reunite(
     return found < first
 
 
-@helper
+@kernel
 def _give_away(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
     block: NDArray[np.int32],
     n_blocks: int,
     cap: int,
-) -> None:
-    pieces = count_pieces(rows, weight.size, block, n_blocks)
+    pieces: NDArray[np.int64],
+) -> bool:
+    """Dissolve the smaller pieces; True where a block is over the cap then, and need not be."""
     state = connect(rows, weight, block, n_blocks)
     members = new_members(state)
     elements = np.empty(block.size, np.int32)
+    seen_by = np.full(weight.size, -1, np.int32)
     for b in range(n_blocks):
         if pieces[b] > 1:
-            _dissolve_pieces(state, members, b, cap, elements)
-    if state.size.max() > cap and n_blocks * cap >= block.size:
-        mend(rows, weight, block, n_blocks, cap)
+            _dissolve_pieces(state, members, b, cap, elements, seen_by)
+    return largest(state.size) > cap and n_blocks * cap >= block.size
 
 
 @helper
 def _dissolve_pieces(
-    state: Connectivity, members: Members, home: int, cap: int, elements: NDArray[np.int32]
+    state: Connectivity,
+    members: Members,
+    home: int,
+    cap: int,
+    elements: NDArray[np.int32],
+    seen_by: NDArray[np.int32],
 ) -> None:
     """All pieces but the largest go to where they gain most, with room or without."""
     count = gather(state, members, home, elements)
-    start = _starts_of_pieces(state, elements[:count])
+    start = _starts_of_pieces(state, elements[:count], home, seen_by)
     largest = 0
     for p in range(start.size - 1):
         if start[p + 1] - start[p] > start[largest + 1] - start[largest]:
@@ -102,22 +110,24 @@ def _dissolve_pieces(
 
 
 @helper
-def _starts_of_pieces(state: Connectivity, elements: NDArray[np.int32]) -> NDArray[np.int64]:
+def _starts_of_pieces(
+    state: Connectivity, elements: NDArray[np.int32], home: int, seen_by: NDArray[np.int32]
+) -> NDArray[np.int64]:
     """Where each piece of a gathered block starts: no point of it is among those before."""
     start = np.empty(elements.size + 1, np.int64)
-    seen = set()
     count = 0
     for k in range(elements.size):
         fresh = True
         for j in range(state.table.shape[1]):
             t = state.table[elements[k], j]
-            if t >= 0 and t in seen:
+            if t >= 0 and seen_by[t] == home:
                 fresh = False
         if fresh:
             start[count] = k
             count += 1
         for j in range(state.table.shape[1]):
-            if state.table[elements[k], j] >= 0:
-                seen.add(state.table[elements[k], j])
+            t = state.table[elements[k], j]
+            if t >= 0:
+                seen_by[t] = home
     start[count] = elements.size
     return start[: count + 1]

@@ -141,12 +141,13 @@ def _middles(
     coordinates: NDArray[np.float64], block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.float64]:
     """The mean place of the elements of every block. O(n d)."""
-    middle = np.zeros((n_blocks, coordinates.shape[1]))
+    middle = np.zeros((n_blocks, coordinates.shape[1]), np.float64)
     size = np.zeros(n_blocks, np.int64)
     for i in range(block.size):
         size[block[i]] += 1
         for a in range(coordinates.shape[1]):
             middle[block[i], a] += coordinates[i, a]
     for b in range(n_blocks):
-        middle[b] /= max(1, size[b])
+        for a in range(coordinates.shape[1]):
+            middle[b, a] /= max(1, size[b])
     return middle

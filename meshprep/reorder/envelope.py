@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import numbers
 from ..incidence import Csr
 from ..kernels import kernel
 
@@ -79,7 +80,7 @@ def _of_graph(offset: NDArray, index: NDArray, place: NDArray) -> tuple[int, int
 
 @kernel
 def _of_table(table: NDArray, place: NDArray) -> tuple[int, int]:
-    smallest = np.arange(place.size).astype(np.int32)
+    smallest = numbers(place.size)
     bandwidth, profile = 0, 0
     for i in range(table.shape[0]):
         low = high = place[table[i, 0]]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..arrays import numbers
 from ..kernels import kernel
 from ..threads import each
 from .envelope import envelope
@@ -75,9 +76,11 @@ def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = Non
 
 @kernel
 def _rms_wavefront(table: NDArray, n_points: int) -> float:
-    smallest = np.arange(n_points).astype(np.int32)
+    smallest = numbers(n_points)
     for i in range(table.shape[0]):
-        low = table[i].min()
+        low = table[i, 0] if table.shape[1] else 0
+        for j in range(1, table.shape[1]):
+            low = min(low, table[i, j])
         for j in range(table.shape[1]):
             smallest[table[i, j]] = min(smallest[table[i, j]], low)
     # point p is in the wavefronts smallest[p] .. p: count where they begin

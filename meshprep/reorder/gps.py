@@ -89,7 +89,9 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
 @helper
 def _start(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
     """Where try ``t`` starts: at the lowest degree, as in [GPS76], then evenly spread."""
-    vertices = np.arange(begin, end).astype(np.uint32)
+    vertices = np.empty(end - begin, np.uint32)
+    for i in range(end - begin):
+        vertices[i] = begin + i
     return lowest_degree(offset, vertices) if t == 1 else vertices[vertices.size * t // tries]
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..arrays import largest
 from ..kernels import helper, kernel
 
 
@@ -69,13 +70,17 @@ def _block_count(table: NDArray, n_to: int, block_offset: NDArray) -> NDArray:
 @kernel
 def _classes(table: NDArray, block_offset: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:
     """The class of each point, and the ring of classes as :func:`_ring` makes it."""
-    n_counts = count.max() + 1 if count.size else 1
+    n_counts = largest(count) + 1 if count.size else 1
     # unused points, of count 0, make the last class
-    kind = np.where(count == 0, n_counts, count).astype(np.int32) - 1
+    kind = np.empty(count.size, np.int32)
+    for p in range(count.size):
+        kind[p] = (n_counts if count[p] == 0 else count[p]) - 1
     # no more classes than points hold one, and those that begin empty
     capacity = n_counts + count.size + 1
-    ring, size = _ring(n_counts, capacity), np.bincount(kind, minlength=capacity)
-    free, n_free = np.arange(capacity - 1, n_counts - 1, -1), capacity - n_counts
+    ring, size = _ring(n_counts, capacity), _sizes(kind, capacity)
+    free, n_free = np.empty(capacity - n_counts, np.int64), capacity - n_counts
+    for i in range(n_free):
+        free[i] = capacity - 1 - i
     split_by, part = np.full(capacity, -1, np.int32), np.empty(capacity, np.int32)
     last = np.full(count.size, -1, np.int32)
     for b in range(block_offset.size - 1):
@@ -128,11 +133,20 @@ def _remove(ring: NDArray, c: int) -> None:
     ring[1, before], ring[0, behind] = behind, before
 
 
+@helper
+def _sizes(kind: NDArray, capacity: int) -> NDArray:
+    """Number of points of each class."""
+    size = np.zeros(capacity, np.int64)
+    for c in kind:
+        size[c] += 1
+    return size
+
+
 @kernel
 def _sorted_by(kind: NDArray, ring: NDArray) -> NDArray:
     """Points by the place of their class in the ring; counting sort, stable."""
     capacity = ring.shape[1] - 1
-    size = np.bincount(kind, minlength=capacity)
+    size = _sizes(kind, capacity)
     at, c = 0, ring[1, capacity]
     while c != capacity:
         at, size[c] = at + size[c], at

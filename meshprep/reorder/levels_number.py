@@ -50,7 +50,7 @@ def number(
     O(vertices + edges).
     """
     # stand-ins of the right types, replaced when there are leftovers
-    leftover, bound = out[:0], offset[:0].view(np.int64)
+    leftover, bound = out[:0], np.empty(0, np.int64)
     bandwidth, profile, reverse_profile = 0, 0, 0
     first, tail, full = 0, 0, 0
     for depth in range(size.size + 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import sort
 from ..kernels import helper, kernel
 from .radix import stable_argsort
 
@@ -78,7 +79,7 @@ def _packed_rows(table: NDArray, bits: int, per_word: int, n_words: int) -> NDAr
 @helper
 def _sort_row(row: NDArray) -> None:
     if row.size > SHORT:
-        row.sort()
+        sort(row, 0, row.size)
         return
     for j in range(1, row.size):
         value, at = row[j], j

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import largest, numbers
 from ..kernels import helper, kernel
 
 DIGIT_BITS = 11
@@ -35,14 +36,14 @@ def stable_argsort(words: NDArray[np.uint64]) -> NDArray[np.int32]:
 @kernel
 def _argsort(words: NDArray) -> NDArray:
     n, n_words = words.shape
-    order, new_order = np.arange(n).astype(np.int32), np.empty(n, np.int32)
+    order, new_order = numbers(n), np.empty(n, np.int32)
     key, new_key = np.empty(n, np.uint64), np.empty(n, np.uint64)
     for word in range(n_words - 1, -1, -1):
         for i in range(n):
             key[i] = words[order[i], word]
         count = _digit_counts(key)
         for digit in range(N_DIGITS):
-            if count[digit].max() == n:
+            if largest(count[digit]) == n:
                 continue
             _pass(key, order, np.uint64(digit * DIGIT_BITS), count[digit], new_key, new_order)
             key, new_key = new_key, key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import numbers, sort
 from ..kernels import helper, inlined, kernel
 from .curve import finite_coordinates
 from .problem import LocalityProblem
@@ -36,7 +37,7 @@ def rcb(problem: LocalityProblem) -> NDArray[np.int32]:
 @kernel
 def _bisect(where: NDArray) -> NDArray:
     n = where.shape[0]
-    order, value = np.arange(n).astype(np.int32), np.empty(n)
+    order, value = numbers(n), np.empty(n, np.float64)
     # the second halves that wait: one for each level of the tree, of at most 64
     waiting = np.empty((64, 2), np.int64)
     waiting[0, 0], waiting[0, 1], count = 0, n, 1
@@ -46,7 +47,7 @@ def _bisect(where: NDArray) -> NDArray:
         while end - begin > 1:
             axis, extent = _longest(where, order[begin:end])
             if extent == 0:
-                order[begin:end].sort()
+                sort(order, begin, end)
                 break
             for i in range(begin, end):
                 value[i] = where[order[i], axis]

@@ -65,10 +65,10 @@ def test_what_the_sweeps_say_they_gained_is_what_the_objective_lost(
     middles = Middles(*places, np.empty((n_blocks, 2)))
     count = len(weight)
     written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    crowding = crowding_of(state, written, cap, colour > 0)
+    crowding = crowding_of(state, written, cap) if colour > 0 else None
     gained = anneal(state, middles, crowding, cap, 2.0, Schedule(heat, pull, colour, 0, 9, 6), 1)
     if colour:
-        fresh = crowding_of(state, written, cap, True)
+        fresh = crowding_of(state, written, cap)
         assert (crowding.level_count[:, 1:] == fresh.level_count[:, 1:]).all()
         assert (crowding.most == fresh.most).all()
         bounds = colour_bounds(distinct_rows(table), written, state.block, n_blocks)

@@ -2,14 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.kernels import from_python
 from meshprep.partition.connected import count_pieces
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.groups import reunite_groups
 from meshprep.partition.reunite import reunite
-
-# Python cannot call helpers as they are.
-reunite = from_python(reunite)
 
 
 def slow_pieces(table, block, n_blocks):

@@ -1,0 +1,51 @@
+"""What kernels need of NumPy, in loops: numba's own versions take a second each to compile."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernels import helper
+
+
+@helper
+def numbers(n: int) -> NDArray[np.int32]:
+    """0 to n - 1."""
+    out = np.empty(n, np.int32)
+    for i in range(n):
+        out[i] = i
+    return out
+
+
+@helper
+def largest(values: NDArray) -> int:
+    """The largest of at least one value."""
+    found = values[0]
+    for value in values:
+        found = max(found, value)
+    return found
+
+
+@helper
+def smallest(values: NDArray) -> int:
+    """The smallest of at least one value."""
+    found = values[0]
+    for value in values:
+        found = min(found, value)
+    return found
+
+
+@helper
+def sort(values: NDArray, begin: int, end: int) -> None:
+    """Sort ``values[begin:end]`` in place. Shell's method: O(n^1.5) at worst, best where short."""
+    gap = 1
+    while 3 * gap < end - begin:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(begin + gap, end):
+            value, at = values[i], i
+            while at >= begin + gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+        gap //= 3
