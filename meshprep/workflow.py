@@ -296,7 +296,8 @@ def generate(
     progress(0, 2, f"generating {kind}")
     mesh = make(kind, **{"seed": seed} | given)
     progress(1, 2, f"writing {target.name} and reading it back")
-    mesh = forms.get(written_as.name, lambda same: same)(mesh)
+    if written_as.name in forms:
+        mesh = forms[written_as.name](mesh)
     lost = io.write(mesh, target, format=written_as.name, drop=drop, overwrite=overwrite)
     return Generated({s.name: s.size for s in mesh.sets.values()}, _dropped(lost, target))
 

@@ -48,7 +48,7 @@ def reunite(
         if left == 0:
             break
     block[:] = kept
-    return found < first
+    return bool(found < first)
 
 
 @kernel
