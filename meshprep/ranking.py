@@ -14,7 +14,7 @@ from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.tuned import GPU, Machine, Trial, Tuned
 
 from .colour import colour_whole_set
-from .occupancy import DEVICES, THREADS_PER_BLOCK, occupancy
+from .occupancy import DEVICES, LAUNCH_SECONDS, THREADS_PER_BLOCK, occupancy
 from .options import check_choice
 from .staging import written_table
 from .traffic import SECTOR_BYTES, THREADS, traffic
@@ -28,7 +28,6 @@ STAGED = {
     "global-atomics": "atomics",
 }
 WITHOUT_BLOCKS = ("global-colouring", "global-atomics")
-LAUNCH_SECONDS = 3e-6
 # With this share of its warps a multiprocessor keeps enough bytes under way.
 ENOUGH = 0.5
 Progress = Callable[[int, int, str], None]

@@ -76,7 +76,7 @@ class Swept:
         """What the best is best in."""
         plan = self.comparison.plans[self.comparison.names.index(self.best.name)]
         timed = _rank(plan, self.comparison.assumed)[0] < float("inf")
-        return "predicted memory time" if timed else "loads"
+        return "predicted time" if timed else "loads"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values: the comparison, failures and the best."""

@@ -90,7 +90,7 @@ def test_the_best_keeps_its_arrays_and_the_others_only_figures():
     columns = comparison.columns()
     ranks = [(predicted_ms(c.after, comparison.assumed), c.after["loads"]) for c in columns]
     best = comparison.names[ranks.index(min(ranks))]
-    assert (found.best.name, found.criterion) == (best, "predicted memory time")
+    assert (found.best.name, found.criterion) == (best, "predicted time")
     for name, plan in zip(comparison.names, comparison.plans, strict=True):
         assert bool(plan.maps) == bool(plan["edges->cells"].variants) == (name == best)
     assert found.to_dict()["best"] == best

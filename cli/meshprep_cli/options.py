@@ -131,6 +131,10 @@ Bandwidth = Annotated[
     float | None,
     typer.Option("--bandwidth", help="GB/s of the memory, to predict with; default: as published."),
 ]
+Launch = Annotated[
+    float | None,
+    typer.Option("--launch", help="Microseconds of a launch, to predict with; default: 3."),
+]
 Measured = Annotated[
     list[str] | None,
     typer.Option(
@@ -141,12 +145,18 @@ Measured = Annotated[
 
 
 def assumed(
-    device: str, registers: int, bandwidth: float | None, measured: Sequence[str] | None
+    device: str,
+    registers: int,
+    bandwidth: float | None,
+    launch: float | None,
+    measured: Sequence[str] | None,
 ) -> Assumed:
     """What predictions rest on; raises MeshprepError for what is out of range."""
     from meshprep.report import Assumed
 
-    return Assumed(device, registers, bandwidth, dict(map(_measured, measured or ())))
+    given = {} if launch is None else {"launch": launch}
+    times = dict(map(_measured, measured or ()))
+    return Assumed(device, registers, bandwidth, measured=times, **given)
 
 
 def _measured(text: str) -> tuple[str, tuple[float, float]]:

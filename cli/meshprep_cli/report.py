@@ -33,6 +33,7 @@ def run(
     device: options.Device = "H200",
     registers: options.Registers = 64,
     bandwidth: options.Bandwidth = None,
+    launch: options.Launch = None,
     measured: options.Measured = None,
     as_json: options.Json = False,
     as_csv: options.Csv = False,
@@ -44,7 +45,7 @@ def run(
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
 
-    assumed = options.assumed(device, registers, bandwidth, measured)
+    assumed = options.assumed(device, registers, bandwidth, launch, measured)
     options.refuse_both(as_json, as_csv)
     if loop is not None and not (png or vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")

@@ -9,7 +9,13 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
-from ..occupancy import DEVICES, REGISTERS_PER_THREAD, THREADS_PER_BLOCK, occupancy
+from ..occupancy import (
+    DEVICES,
+    LAUNCH_SECONDS,
+    REGISTERS_PER_THREAD,
+    THREADS_PER_BLOCK,
+    occupancy,
+)
 from ..options import check_choice
 from ..traffic import SECTOR_BYTES
 
@@ -29,6 +35,8 @@ class Assumed:
     bandwidth : float or None
         GB/s of the device's memory; None takes the published one, which no loop reaches, so that
         the time saved is not overrated.
+    launch : float
+        Microseconds of a launch; a call has one for each block colour.
     measured : mapping of str to (float, float)
         Milliseconds of a call of a loop in the input order and in the plan's, where they were
         measured; they replace what is predicted.
@@ -42,6 +50,7 @@ class Assumed:
     device: str = "H200"
     registers: int = 64
     bandwidth: float | None = None
+    launch: float = 1e6 * LAUNCH_SECONDS
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -52,6 +61,8 @@ class Assumed:
             )
         if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
             raise MeshprepError(f"bandwidth is {self.bandwidth} GB/s, must be more than 0")
+        if not 0 <= self.launch < float("inf"):
+            raise MeshprepError(f"launch is {self.launch} microseconds, must be 0 or more")
         for loop, times in self.measured.items():
             if not all(0 < t < float("inf") for t in times):
                 raise MeshprepError(f"loop '{loop}': milliseconds of a call must be more than 0")
@@ -99,15 +110,17 @@ def two_digits(count: int | None) -> int | None:
 
 
 def predicted_ms(values: Values | None, assumed: Assumed) -> float | None:
-    """Milliseconds of a call when memory alone counts, in the layout that moves less.
+    """Milliseconds of a call when memory and launches count, in the layout that moves less.
 
-    None for plans of older versions, and for the CPU: transactions are those of a GPU's blocks.
+    Blocks of a colour are one launch. None for plans of older versions, and for the CPU:
+    transactions are those of a GPU's blocks.
     """
     moved = None if values is None else values.get("traffic")
     if not moved or values is None or values.get("target") == "cpu":
         return None
     sectors = min(t["read"] + t["written"] for t in moved.values())
-    return sectors * SECTOR_BYTES / assumed.gigabytes / 1e6
+    launches = values.get("block_colours", 0)
+    return sectors * SECTOR_BYTES / assumed.gigabytes / 1e6 + launches * assumed.launch / 1e3
 
 
 def occupancy_share(

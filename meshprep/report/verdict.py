@@ -68,6 +68,7 @@ def repayment(cost: Cost, assumed: Assumed) -> str:
         if cost.measured
         else f"predicted from memory transactions at {assumed.gigabytes:,.0f} GB/s"
         f" ({assumed.device if assumed.bandwidth is None else 'as given'})"
+        f" and {assumed.launch:g} us a launch"
     )
     if cost.calls is None:
         return f"{cost_text}, which no number of calls repays, {basis}"

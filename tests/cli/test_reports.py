@@ -38,6 +38,13 @@ def test_report_predicts_for_the_device_that_is_named(cli, plan):
     words = ("report", plan, "--device", "V100", "--registers", 40, "--json")
     figures = {f["figure"]: f for f in json.loads(cli(*words)[1])["figures"]}
     assert figures["occupancy on V100, 40 registers"]["after"] > 0
+    predicted = figures["predicted ms a call on V100"]["after"]
+    words = (*words[:-1], "--launch", 10, "--json")
+    values = json.loads(cli(*words)[1])
+    colours = {f["figure"]: f["after"] for f in values["figures"]}["block colours"]
+    slower = {f["figure"]: f["after"] for f in values["figures"]}["predicted ms a call on V100"]
+    assert slower - predicted == pytest.approx(7e-3 * colours)
+    assert values["assumed"]["launch"] == 10
     code, out, _ = cli("report", plan, "--measured", "edges->cells=2.5:1", "--bandwidth", 500)
     assert code == 0
     assert "as measured" in out
@@ -80,7 +87,7 @@ def test_sweep_prints_one_comparison_and_the_best(cli, mesh_file):
     assert out.count("gps blocks s") >= 4
     best = json.loads(cli("sweep", mesh_file, *SWEEP, "--json")[1])["best"]
     method, partitioner, size = best.split()
-    assert f"best by predicted memory time: {best}\n" in out
+    assert f"best by predicted time: {best}\n" in out
     words = f"--method {method} --partition {partitioner} --block-size {size[1:]}"
     assert f"to make it: meshprep reorder {mesh_file} {words}\n" in out
     assert os.listdir(mesh_file.parent) == ["wing.msh"]
@@ -101,7 +108,7 @@ def test_sweep_as_a_page(cli, mesh_file):
     assert cli("sweep", mesh_file, *SWEEP, "--html", page)[0] == 0
     text = page.read_text()
     assert "4 plans of wing.msh" in text
-    assert re.search(r"Best by predicted memory time: <b>gps (blocks|contiguous) s\d+</b>", text)
+    assert re.search(r"Best by predicted time: <b>gps (blocks|contiguous) s\d+</b>", text)
     assert "<summary>3 more verdicts</summary>" in text
     assert len(re.findall(r'id="plan\d-edges-cells-s\d+-mesh-blocks"', text)) == 1
 

@@ -8,7 +8,7 @@ import pytest
 
 from meshprep import Options, prepare
 from meshprep.generate import generate
-from meshprep.occupancy import occupancy
+from meshprep.occupancy import LAUNCH_SECONDS, occupancy
 from meshprep.report import Assumed
 from meshprep.report.compare import Comparison
 from meshprep.report.cost import Cost, cost_of, occupancy_share, predicted_ms
@@ -42,6 +42,30 @@ def test_time_is_bytes_over_bandwidth_in_the_better_layout():
     assert predicted_ms(None, Assumed()) is None
 
 
+def test_every_block_colour_is_a_launch():
+    """Five launches of three microseconds, on a loop whose memory takes five."""
+    loop = SIDE | {"block_colours": 5, "traffic": {"aos": {"read": 500, "written": 250}}}
+    assumed = Assumed("H200")
+    memory = 750 * 32 / 4800e9 * 1e3
+    assert memory == pytest.approx(5e-6)
+    assert assumed.launch == 1e6 * LAUNCH_SECONDS == 3.0
+    assert predicted_ms(loop, assumed) == pytest.approx(memory + 5 * 3e-3)
+    assert predicted_ms(loop, Assumed("H200", launch=0.0)) == pytest.approx(memory)
+
+
+def test_launches_count_in_what_a_call_saves(plan):
+    """Both sides are launched colour by colour; the plan has fewer colours than the input."""
+    (sides,) = plan.metrics["loops"]["edges->cells"].values()
+    fewer = sides["before"]["block_colours"] - sides["after"]["block_colours"]
+    free, three = (cost_of(plan, Assumed(launch=t)).saved for t in (0.0, 3.0))
+    assert three - free == pytest.approx(3e-3 * fewer)
+    assert fewer > 0
+    # More launches than the memory saves: no number of calls repays.
+    worse = {**sides["after"], "block_colours": sides["before"]["block_colours"] + 1000}
+    metrics = {"loops": {"edges->cells": {"s64": {**sides, "after": worse}}}}
+    assert cost_of(replace(plan, metrics=metrics), Assumed()).calls is None
+
+
 def test_occupancy_of_a_plan_and_of_other_block_sizes():
     assumed = Assumed("V100", registers=40)
     assert occupancy_share(SIDE, assumed) == occupancy("V100", 256, 40, 8192).share
@@ -58,7 +82,7 @@ def test_predicted_repayment(plan):
     cost = cost_of(plan, assumed)
     assert (cost.seconds, cost.saved, cost.measured) == (3.0, pytest.approx(saved), False)
     assert cost.calls == pytest.approx(3e3 / saved, rel=1e-2)
-    assert "at 50 GB/s (as given)" in repayment(cost, assumed)
+    assert "at 50 GB/s (as given) and 3 us a launch" in repayment(cost, assumed)
     assert "at 4,800 GB/s (H200)" in repayment(cost_of(plan, Assumed()), Assumed())
 
 
@@ -119,6 +143,8 @@ def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
         ({"device": "K80"}, "device 'K80' is unknown"),
         ({"registers": 0}, "registers is 0"),
         ({"bandwidth": -1.0}, "bandwidth is -1.0"),
+        ({"launch": -1.0}, "launch is -1.0 microseconds"),
+        ({"launch": float("inf")}, "launch is inf microseconds"),
         ({"measured": {"x": (0.0, 1.0)}}, "loop 'x': milliseconds"),
     ],
 )

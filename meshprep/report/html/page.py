@@ -105,7 +105,8 @@ def _header(comparison: Comparison, title: str, sections: Sequence[Section]) -> 
     return (
         f"<header><h1>{escape(title)}</h1>"
         f'<p class="soft">{escape(when)}Predictions are for {escape(assumed.device)} at '
-        f"{assumed.gigabytes:,.0f} GB/s and {assumed.registers} registers a thread. "
+        f"{assumed.gigabytes:,.0f} GB/s, {assumed.launch:g} us a launch and {assumed.registers} "
+        "registers a thread. "
         "Before is the input order cut into runs of block size.</p>"
         f"<nav>{links}</nav></header>"
     )
