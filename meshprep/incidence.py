@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import get_num_threads, prange
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT
+from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
 from .arrays import sort
 from .kernels import kernel
+from .threads import each, pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +88,13 @@ def element_graph(table: NDArray[np.int32], n_to: int) -> Csr:
 
 
 def _two_steps(first: Csr, second: Csr) -> Csr:
-    chunks = get_num_threads()
-    count = _count_two_steps(first.offset, first.index, second.offset, second.index, chunks)
+    arrays = [read_only(a) for a in (first.offset, first.index, second.offset, second.index)]
+    count = np.zeros(first.n_rows, np.int64)
+    shares = pieces(first.n_rows)
+    each(_count_two_steps, [(*arrays, start, stop, count) for start, stop in shares])
     offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    index = _fill_two_steps(first.offset, first.index, second.offset, second.index, offset, chunks)
+    index = np.empty(offset[-1], np.int32)
+    each(_fill_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
     return Csr(offset, index)
 
 
@@ -120,24 +123,20 @@ def _count_two_steps(
     index1: NDArray[np.int32],
     offset2: NDArray[np.int64],
     index2: NDArray[np.int32],
-    chunks: int,
-) -> NDArray[np.int64]:
-    n = offset1.size - 1
-    count = np.zeros(n, np.int64)
-    for c in prange(chunks):
-        seen = np.full(n, -1, np.int32)
-        for i in range(c * n // chunks, (c + 1) * n // chunks):
-            seen[i] = i
-            found = 0
-            for p in range(offset1[i], offset1[i + 1]):
-                t = index1[p]
-                for q in range(offset2[t], offset2[t + 1]):
-                    j = index2[q]
-                    if seen[j] != i:
-                        seen[j] = i
-                        found += 1
-            count[i] = found
-    return count
+    start: int,
+    stop: int,
+    count: NDArray[np.int64],
+) -> None:
+    seen = np.full(offset1.size - 1, -1, np.int32)
+    for i in range(start, stop):
+        seen[i] = i
+        for p in range(offset1[i], offset1[i + 1]):
+            t = index1[p]
+            for q in range(offset2[t], offset2[t + 1]):
+                j = index2[q]
+                if seen[j] != i:
+                    seen[j] = i
+                    count[i] += 1
 
 
 @kernel
@@ -146,23 +145,21 @@ def _fill_two_steps(
     index1: NDArray[np.int32],
     offset2: NDArray[np.int64],
     index2: NDArray[np.int32],
+    start: int,
+    stop: int,
     offset: NDArray[np.int64],
-    chunks: int,
-) -> NDArray[np.int32]:
-    n = offset1.size - 1
-    index = np.empty(offset[n], np.int32)
-    for c in prange(chunks):
-        seen = np.full(n, -1, np.int32)
-        for i in range(c * n // chunks, (c + 1) * n // chunks):
-            seen[i] = i
-            at = offset[i]
-            for p in range(offset1[i], offset1[i + 1]):
-                t = index1[p]
-                for q in range(offset2[t], offset2[t + 1]):
-                    j = index2[q]
-                    if seen[j] != i:
-                        seen[j] = i
-                        index[at] = j
-                        at += 1
-            sort(index, offset[i], at)
-    return index
+    index: NDArray[np.int32],
+) -> None:
+    seen = np.full(offset1.size - 1, -1, np.int32)
+    for i in range(start, stop):
+        seen[i] = i
+        at = offset[i]
+        for p in range(offset1[i], offset1[i + 1]):
+            t = index1[p]
+            for q in range(offset2[t], offset2[t + 1]):
+                j = index2[q]
+                if seen[j] != i:
+                    seen[j] = i
+                    index[at] = j
+                    at += 1
+        sort(index, offset[i], at)

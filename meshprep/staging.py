@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan import Staging, Variant
 
 from .arrays import sort
@@ -23,9 +22,12 @@ from .colour.blocks import colour_blocks
 from .colour.threads import ThreadColours, colour_threads
 from .incidence import stack
 from .kernels import kernel
+from .threads import each, pieces
 
 STAGED_LIMIT = 65536
 PLACE_BITS = 16
+# Fewer blocks than this are staged faster than threads start.
+FEW_BLOCKS = 256
 
 
 class StagingError(MeshprepError):
@@ -59,7 +61,11 @@ def build_staging(
     O(n x arity) and the sorting of each block's points; parallel over blocks.
     """
     table = _beside(tables)
-    loads = _count_points(table, block_offset)
+    n_blocks = block_offset.size - 1
+    loads = np.zeros(n_blocks, np.int64)
+    table, block_offset = read_only(table), read_only(block_offset)
+    shares = pieces(n_blocks, FEW_BLOCKS)
+    each(_count_points, [(table, block_offset, first, last, loads) for first, last in shares])
     most = int(loads.max(initial=0))
     if most > STAGED_LIMIT:
         raise StagingError(
@@ -69,7 +75,8 @@ def build_staging(
     point_offset = np.concatenate([[0], np.cumsum(loads, dtype=np.int64)])
     points = np.empty(point_offset[-1], np.int32)
     local = np.empty(table.shape[::-1], np.uint16)
-    _fill_points(table, block_offset, point_offset, points, local)
+    arrays = table, block_offset, point_offset, points, local
+    each(_fill_points, [(first, last, *arrays) for first, last in shares])
     rows = np.cumsum([t.shape[1] for t in tables])[:-1]
     return Staging(point_offset, points, _exclusive(points, n_to)), np.split(local, rows)
 
@@ -167,23 +174,29 @@ def _beside(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
 
 
 @kernel
-def _count_points(table: NDArray[np.int32], block_offset: NDArray[np.int64]) -> NDArray[np.int64]:
-    loads = np.zeros(block_offset.size - 1, np.int64)
-    for b in prange(block_offset.size - 1):
+def _count_points(
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    first: int,
+    last: int,
+    loads: NDArray[np.int64],
+) -> None:
+    for b in range(first, last):
         points, _ = number_points(table[block_offset[b] : block_offset[b + 1]])
         loads[b] = points.size
-    return loads
 
 
 @kernel
 def _fill_points(
+    first: int,
+    last: int,
     table: NDArray[np.int32],
     block_offset: NDArray[np.int64],
     point_offset: NDArray[np.int64],
     points: NDArray[np.int32],
     local: NDArray[np.uint16],
 ) -> None:
-    for b in prange(block_offset.size - 1):
+    for b in range(first, last):
         found, first_touch = number_points(table[block_offset[b] : block_offset[b + 1]])
         # points with their places in one word, to be sorted by the points
         order = np.empty(found.size, np.int64)

@@ -8,11 +8,13 @@ embedding: Harel and Koren, Graph Drawing 2002).
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from ..incidence import transpose
+from meshprep_runtime.maps import read_only
+
+from ..incidence import Csr, transpose
 from ..kernels import helper, kernel
+from ..threads import each, pieces
 
 PIVOTS = 10
 DIMENSIONS = 3
@@ -49,7 +51,7 @@ def pivot_coordinates(
     distance, shift = _distances(table, touching.offset, touching.index, n_points, n_pivots)
     where = _project(distance, _principal(distance))
     for _ in range(SMOOTHING):
-        where = _smooth(table, touching.offset, touching.index, where, n_points)
+        where = _smoothed(table, touching, where, n_points)
     out = where.astype(np.float64)
     out[:, 0] += shift * 2 * np.sqrt(n_pivots)
     return out
@@ -84,7 +86,7 @@ def _sums(distance: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[n
 @kernel
 def _project(distance: NDArray[np.float32], frame: NDArray[np.float32]) -> NDArray[np.float32]:
     out = np.zeros((distance.shape[0], frame.shape[1]), np.float32)
-    for i in prange(distance.shape[0]):
+    for i in range(distance.shape[0]):
         for a in range(frame.shape[1]):
             for k in range(frame.shape[0]):
                 out[i, a] += distance[i, k] * frame[k, a]
@@ -165,18 +167,30 @@ def _breadth_first(
     return end
 
 
-@kernel
-def _smooth(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
-    value: NDArray[np.float32],
-    n_points: int,
+def _smoothed(
+    table: NDArray[np.int32], touching: Csr, value: NDArray[np.float32], n_points: int
 ) -> NDArray[np.float32]:
     """Each element takes the mean of its points' means; hubs are left out. O(n * arity)."""
     n, width = value.shape
-    mean = np.zeros((n_points, width), np.float32)
-    for t in prange(n_points):
+    rows, offset = read_only(table), touching.offset
+    mean, out = np.zeros((n_points, width), np.float32), np.empty_like(value)
+    each(_means, [(offset, touching.index, value, mean, *share) for share in pieces(n_points)])
+    each(_smooth, [(rows, offset, value, mean, out, *share) for share in pieces(n)])
+    return out
+
+
+@kernel
+def _means(
+    offset: NDArray[np.int64],
+    index: NDArray[np.int32],
+    value: NDArray[np.float32],
+    mean: NDArray[np.float32],
+    start: int,
+    stop: int,
+) -> None:
+    """The mean of the elements at each point."""
+    width = value.shape[1]
+    for t in range(start, stop):
         count = offset[t + 1] - offset[t]
         if 0 < count <= HUB:
             for p in range(offset[t], offset[t + 1]):
@@ -184,8 +198,21 @@ def _smooth(
                     mean[t, k] += value[index[p], k]
             for k in range(width):
                 mean[t, k] /= count
-    out = np.empty_like(value)
-    for i in prange(n):
+
+
+@kernel
+def _smooth(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    value: NDArray[np.float32],
+    mean: NDArray[np.float32],
+    out: NDArray[np.float32],
+    start: int,
+    stop: int,
+) -> None:
+    """The mean of each element's points."""
+    width = value.shape[1]
+    for i in range(start, stop):
         points = 0
         for k in range(width):
             out[i, k] = 0.0
@@ -197,4 +224,3 @@ def _smooth(
                     out[i, k] += mean[t, k]
         for k in range(width):
             out[i, k] = out[i, k] / points if points else value[i, k]
-    return out

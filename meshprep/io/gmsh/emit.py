@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
-from .tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, put_float, put_int, put_rows
+from .tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int, put_rows
 
 # Bytes that one piece takes at most; in binary they are filled in the cache.
 PIECE, SMALL_PIECE = 1 << 23, 1 << 20
@@ -28,7 +28,7 @@ class Sink:
         ``tokens.ASCII`` or ``tokens.LITTLE``.
     """
 
-    def __init__(self, file: BinaryIO, mode: int) -> None:
+    def __init__(self, file: BinaryIO, mode: Mode) -> None:
         self.file, self.mode = file, mode
         self._buffer = np.empty(0, dtype=np.uint8)
 
@@ -42,7 +42,7 @@ class Sink:
 
     def end(self, section: str) -> None:
         """End a section; numbers in binary need a line of their own."""
-        self.text(f"\n$End{section}\n" if self.mode else f"$End{section}\n")
+        self.text(f"\n$End{section}\n" if self.mode != ASCII else f"$End{section}\n")
 
     def room(self, rows: int, row_bytes: int) -> tuple[int, NDArray[np.uint8]]:
         """How many rows a piece takes, and a buffer for it."""
@@ -58,14 +58,14 @@ class Sink:
     def ints(self, values: Iterable[int], *, size: bool = False) -> None:
         """Write a few whole numbers, of 4 bytes or as wide as sizes; a line in text."""
         values = list(values)
-        if self.mode:
+        if self.mode != ASCII:
             self.file.write(np.asarray(values, dtype="<i8" if size else "<i4").tobytes())
         else:
             self.text(" ".join(map(str, values)) + "\n")
 
     def doubles(self, values: Iterable[float]) -> None:
         """Write a few doubles; a line in text."""
-        if self.mode:
+        if self.mode != ASCII:
             self.file.write(np.asarray(list(values), dtype="<f8").tobytes())
         else:
             self.text(" ".join(repr(float(x)) for x in values) + "\n")
@@ -76,7 +76,7 @@ class Sink:
         """Write rows of whole numbers followed by doubles. O(n)."""
         n = len(ints)
         values = np.empty((n, 0)) if values is None else values
-        if self.mode:
+        if self.mode != ASCII:
             self._mixed_rows(ints, values, "<i8" if size else "<i4")
             return
         row_bytes = INT_ROOM * ints.shape[1] + DOUBLE_ROOM * values.shape[1]
@@ -123,7 +123,9 @@ class Sink:
 
         Arrays are as the file wants them where this machine has its byte order.
         """
-        return bool(self.mode) and sys.byteorder == "little" and len(heads) <= 1 + n // LONG_BLOCK
+        return (
+            self.mode != ASCII and sys.byteorder == "little" and len(heads) <= 1 + n // LONG_BLOCK
+        )
 
     def nodes4(
         self,
@@ -181,7 +183,7 @@ class Sink:
         node_label: NDArray[np.int64],
     ) -> None:
         """Write elements of MSH 2.2 that have the same tags (1, t) or as many of them (n, t)."""
-        if self.mode and len(label):
+        if self.mode != ASCII and len(label):
             self.ints((number, len(label), tags.shape[1]))
             self._label_rows("<i4", label, tags, nodes, node_label)
             return
@@ -221,7 +223,7 @@ def _fill(
 
 
 @helper
-def _head(out: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64], count: int) -> int:
+def _head(out: NDArray[np.uint8], pos: int, mode: Mode, head: NDArray[np.int64], count: int) -> int:
     for j in range(3):
         pos = put_int(out, pos, mode, 4, head[j], BLANK)
     return put_int(out, pos, mode, 8, count, BREAK)
@@ -230,7 +232,7 @@ def _head(out: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64], 
 @kernel
 def _nodes4(
     out: NDArray[np.uint8],
-    mode: int,
+    mode: Mode,
     first: int,
     stop: int,
     block: int,
@@ -266,7 +268,7 @@ def _nodes4(
 @kernel
 def _elements4(
     out: NDArray[np.uint8],
-    mode: int,
+    mode: Mode,
     first: int,
     stop: int,
     block: int,

@@ -9,7 +9,7 @@ from ...kernels import kernel
 from .raw import RawField
 from .scan import Cursor
 from .sections import decode, unquote
-from .tokens import ASCII, next_double, next_int, skip_tokens
+from .tokens import ASCII, Mode, next_double, next_int, skip_tokens
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -74,7 +74,7 @@ def _element_nodes(
 
 @kernel
 def _scan_rows(
-    data: NDArray[np.uint8], pos: int, mode: int, components: int, rows: NDArray[np.int64]
+    data: NDArray[np.uint8], pos: int, mode: Mode, components: int, rows: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Read label and number of nodes of every row; returns the position and how many values."""
     total = 0
@@ -106,7 +106,7 @@ def _scan_rows(
 def _fill_rows(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     components: int,
     rows: NDArray[np.int64],
     values: NDArray[np.float64],

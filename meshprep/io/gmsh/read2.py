@@ -13,6 +13,7 @@ from .raw import BAD_ROW, FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNo
 from .scan import Cursor, nodes_before
 from .tokens import (
     ASCII,
+    Mode,
     find_token,
     next_int,
     skip_blank,
@@ -100,7 +101,7 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int) -> None:
 
 @helper
 def _head(
-    data: NDArray[np.uint8], pos: int, mode: int, head: NDArray[np.int64]
+    data: NDArray[np.uint8], pos: int, mode: Mode, head: NDArray[np.int64]
 ) -> tuple[int, int, int, int]:
     """Type, number of tags, number of elements and position, from what stands before them.
 
@@ -130,7 +131,7 @@ def _n_parts(n_tags: int, third: int, legacy: bool) -> int:
 def _scan(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     n: int,
     legacy: bool,
     type_nodes: NDArray[np.int64],
@@ -170,10 +171,10 @@ def _scan(
 
 @helper
 def _scan_rows(
-    data: NDArray[np.uint8], pos: int, mode: int, count: int, n_tags: int, k: int, legacy: bool
+    data: NDArray[np.uint8], pos: int, mode: Mode, count: int, n_tags: int, k: int, legacy: bool
 ) -> tuple[int, int]:
     """Behind the elements of one head; and their partitions, -1 where these do not fit."""
-    row = n_tags + k + (mode != ASCII)
+    row = n_tags + k + (0 if mode == ASCII else 1)
     if mode != ASCII:
         if count > (data.size - pos) // (4 * row):
             return -1 - data.size, 0
@@ -224,7 +225,7 @@ def _keep_tags(
 def _fill(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     n: int,
     legacy: bool,
     type_nodes: NDArray[np.int64],
@@ -239,7 +240,7 @@ def _fill(
     head, scratch, done, filled = np.zeros(3, np.int64), np.empty(SCRATCH, np.int64), 0, 0
     while done < n:
         kind, n_tags, left, pos = _head(data, pos, mode, head)
-        k, own = type_nodes[kind], int(mode != ASCII)
+        k, own = type_nodes[kind], 0 if mode == ASCII else 1
         row = own + n_tags + k
         done += left
         while left:

@@ -29,6 +29,7 @@ from .scan import Cursor, nodes_before
 from .tokens import (
     ASCII,
     LITTLE,
+    Mode,
     find_token,
     next_int,
     skip_blank,
@@ -104,7 +105,9 @@ def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
 
 
 @helper
-def _block(data: NDArray[np.uint8], pos: int, mode: int, width: int, row: NDArray[np.int64]) -> int:
+def _block(
+    data: NDArray[np.uint8], pos: int, mode: Mode, width: int, row: NDArray[np.int64]
+) -> int:
     """Read the four numbers at the head of a block."""
     for j in range(4):
         row[j], pos = next_int(data, pos, mode, 4 if j < 3 else width)
@@ -117,7 +120,7 @@ def _block(data: NDArray[np.uint8], pos: int, mode: int, width: int, row: NDArra
 def _nodes(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     width: int,
     runs: NDArray[np.int64],
     label: NDArray[np.int64],
@@ -158,7 +161,7 @@ def _nodes(
 def _node_block(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     width: int,
     n_parametric: int,
     start: int,
@@ -255,7 +258,7 @@ def _places(blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
 def _scan_elements(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     width: int,
     n: int,
     type_nodes: NDArray[np.int64],
@@ -364,7 +367,7 @@ def _fill_rows(
 def _fill_elements(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     width: int,
     blocks: NDArray[np.int64],
     type_nodes: NDArray[np.int64],

@@ -11,7 +11,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...cells import node_count_problem
 from .numbering import Lookup
-from .tokens import ASCII, BIG, LITTLE, next_int, skip_blank, take_rows
+from .tokens import ASCII, BIG, LITTLE, Mode, next_int, skip_blank, take_rows
 from .types import NAME_OF
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
@@ -33,7 +33,8 @@ class Cursor:
 
     def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
         self.path, self.data, self.pos = path, data, 0
-        self.mode, self.size_width = ASCII, 8
+        self.mode: Mode = ASCII
+        self.size_width = 8
         self.version, self.exact_version, self.section = "", "", ""
         self.nodes: Lookup | None = None
         self._bytes = data.data

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from ...kernels import helper, kernel
 from .decimal import is_blank, parse_double, put_digits, put_double
 
-ASCII, LITTLE, BIG = 0, 1, 2
+# None for the usual mode: numba then leaves out what it does not reach, such as decimal numbers.
+ASCII, LITTLE, BIG = 0, None, 2
+Mode = int | None
 BLANK, BREAK, RETURN = 32, 10, 13
 # Bytes that one number takes at most, its separator included.
 INT_ROOM, DOUBLE_ROOM = 21, 26
@@ -55,7 +57,7 @@ def skip_line(data: NDArray[np.uint8], pos: int) -> tuple[int, int]:
 
 
 @kernel
-def next_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[int, int]:
+def next_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple[int, int]:
     """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
     if mode != ASCII:
         return _binary_int(data, pos, mode, width)
@@ -76,7 +78,7 @@ def next_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[
 
 @kernel
 def take_ints(
-    data: NDArray[np.uint8], pos: int, mode: int, width: int, out: NDArray[np.int64], n: int
+    data: NDArray[np.uint8], pos: int, mode: Mode, width: int, out: NDArray[np.int64], n: int
 ) -> int:
     """``n`` whole numbers into the beginning of ``out``; returns the position behind."""
     if mode == ASCII:
@@ -102,7 +104,7 @@ def take_ints(
 def take_doubles(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     out: NDArray[np.float64],
     start: int,
     stop: int,
@@ -132,7 +134,7 @@ def take_doubles(
 
 
 @helper
-def find_token(data: NDArray[np.uint8], pos: int, mode: int, width: int, n: int) -> int:
+def find_token(data: NDArray[np.uint8], pos: int, mode: Mode, width: int, n: int) -> int:
     """Where the number after ``n`` others begins; the end of the file where these are not there."""
     if mode != ASCII:
         return pos + n * width
@@ -141,7 +143,7 @@ def find_token(data: NDArray[np.uint8], pos: int, mode: int, width: int, n: int)
 
 
 @helper
-def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tuple[int, int]:
+def _binary_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple[int, int]:
     if pos + width > data.size:
         return 0, -1 - data.size
     if width == 4:
@@ -150,27 +152,27 @@ def _binary_int(data: NDArray[np.uint8], pos: int, mode: int, width: int) -> tup
 
 
 @helper
-def _bytes4(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
+def _bytes4(data: NDArray[np.uint8], pos: int, mode: Mode) -> np.uint64:
     # Unsigned positions: numba tests signed ones for being negative, which costs 10 times as much.
     p = np.uint64(pos)
     a, b = np.uint64(data[p]), np.uint64(data[p + np.uint64(1)])
     c, d = np.uint64(data[p + np.uint64(2)]), np.uint64(data[p + np.uint64(3)])
-    if mode == LITTLE:
+    if mode is None:
         return a | b << np.uint64(8) | c << np.uint64(16) | d << np.uint64(24)
     return d | c << np.uint64(8) | b << np.uint64(16) | a << np.uint64(24)
 
 
 @helper
-def take8(data: NDArray[np.uint8], pos: int, mode: int) -> np.uint64:
+def take8(data: NDArray[np.uint8], pos: int, mode: Mode) -> np.uint64:
     """Eight bytes as a number; they must be there."""
     a, b = _bytes4(data, pos, mode), _bytes4(data, pos + 4, mode)
-    if mode == LITTLE:
+    if mode is None:
         return a | b << np.uint64(32)
     return b | a << np.uint64(32)
 
 
 @helper
-def next_double(data: NDArray[np.uint8], pos: int, mode: int) -> tuple[float, int, bool]:
+def next_double(data: NDArray[np.uint8], pos: int, mode: Mode) -> tuple[float, int, bool]:
     """A double; the third value says that the text must be converted in another way."""
     if mode != ASCII:
         if pos + 8 > data.size:
@@ -185,7 +187,7 @@ def next_double(data: NDArray[np.uint8], pos: int, mode: int) -> tuple[float, in
 def take_rows(
     data: NDArray[np.uint8],
     pos: int,
-    mode: int,
+    mode: Mode,
     width: int,
     ints: NDArray[np.int64],
     values: NDArray[np.float64],
@@ -214,7 +216,7 @@ def take_rows(
 
 
 @helper
-def put_int(out: NDArray[np.uint8], pos: int, mode: int, width: int, value: int, end: int) -> int:
+def put_int(out: NDArray[np.uint8], pos: int, mode: Mode, width: int, value: int, end: int) -> int:
     """Write a whole number and, in text, the byte ``end``."""
     if mode != ASCII:
         return _put_bytes(out, pos, width, np.uint64(value))
@@ -243,7 +245,7 @@ def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -
 
 
 @helper
-def put_float(out: NDArray[np.uint8], pos: int, mode: int, value: float, end: int) -> int:
+def put_float(out: NDArray[np.uint8], pos: int, mode: Mode, value: float, end: int) -> int:
     """Write a double and, in text, the byte ``end``."""
     if mode != ASCII:
         return put_int(out, pos, mode, 8, int(np.float64(value).view(np.int64)), end)
