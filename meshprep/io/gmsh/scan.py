@@ -280,7 +280,7 @@ def read_format(cursor: Cursor) -> None:
         cursor.pos += 4
 
 
-def _byte_order(cursor: Cursor) -> int:
+def _byte_order(cursor: Cursor) -> Mode:
     one = cursor.data[cursor.pos : cursor.pos + 4].tobytes()
     if one == b"\1\0\0\0":
         return LITTLE
