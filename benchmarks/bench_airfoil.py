@@ -22,9 +22,9 @@ sys.path.append(str(HERE.parent / "examples"))
 
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil  # noqa: E402
 from kernels.airfoil import FREE_STREAM  # noqa: E402
-from meshprep.generate import generate  # noqa: E402
+from meshprep.io.generate import generate  # noqa: E402
 from meshprep.loops import read_requests  # noqa: E402
-from meshprep.pipeline import Prepared, plan_request_maps  # noqa: E402
+from meshprep.pipeline.steps import Prepared, plan_request_maps  # noqa: E402
 
 # What OP2's own program prints on 720,000 cells.
 OP2 = {

@@ -11,8 +11,8 @@ import numpy as np
 from common import best, report, timed
 
 from meshprep.colour import colour_blocks, colour_threads, colour_whole_set
-from meshprep.generate import generate
-from meshprep.incidence import element_graph
+from meshprep.io.generate import generate
+from meshprep.mesh.incidence import element_graph
 from meshprep.topology import derive
 
 

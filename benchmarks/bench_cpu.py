@@ -19,10 +19,10 @@ import numba
 import numpy as np
 from common import c_library, report, timed
 
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Mesh
-from meshprep.pipeline import Options, plan_request_maps, prepare
+from meshprep.pipeline.steps import Options, plan_request_maps, prepare
 from meshprep_runtime import LoopPlan, ParLoop
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

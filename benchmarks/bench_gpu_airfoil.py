@@ -17,9 +17,10 @@ from bench_airfoil import LOOPS, OP2, Airfoil, prepared_airfoil
 from bench_gpu import about_gpu
 from common import report
 
-from meshprep.pipeline import Prepared
+from meshprep.pipeline.steps import Prepared
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.cuda.device import Device, current, use
+from meshprep_runtime.cuda.device import current, use
+from meshprep_runtime.cuda.protocols import Device
 
 CELLS, ITERATIONS, BLOCK_SIZE = 720_000, 1000, 256
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from common import CACHE, best, program, report, run_process
 
-from meshprep.generate import generate
-from meshprep.geometry import centroids
 from meshprep.io import write
+from meshprep.io.generate import generate
+from meshprep.mesh.geometry import centroids
 from meshprep.partition import BlockProblem, partition
 from meshprep.reorder import LocalityProblem, from_set_order, locality_order
 from meshprep.topology import derive

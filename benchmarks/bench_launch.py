@@ -20,9 +20,9 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 sys.path.append(str(EXAMPLES))
 
 from kernels.airfoil import FREE_STREAM, res_calc  # noqa: E402
-from meshprep.generate import generate  # noqa: E402
+from meshprep.io.generate import generate  # noqa: E402
 from meshprep.loops import read_requests  # noqa: E402
-from meshprep.pipeline import Options, prepare  # noqa: E402
+from meshprep.pipeline.steps import Options, prepare  # noqa: E402
 from meshprep_runtime import LoopPlan, ParLoop  # noqa: E402
 
 CALLS = 2000

@@ -17,12 +17,12 @@ from typing import Any
 from common import report
 
 from meshprep import Options, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
 from meshprep.mesh import Mesh
-from meshprep.metrics import baseline_variant
-from meshprep.pipeline import plan_request_maps
-from meshprep.traffic import Widths, traffic
+from meshprep.metrics.traffic import Widths, traffic
+from meshprep.pipeline.steps import plan_request_maps
+from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime.plan import LoopPlan
 
 KERNELS = Path(__file__).parent.parent / "examples" / "kernels"

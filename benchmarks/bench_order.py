@@ -17,8 +17,8 @@ import numpy as np
 from common import best, mesh_of, report
 from order_graphs import as_problem, reference, scipy_rcm, shapes, strips, synthetic, triangles
 
-from meshprep.geometry import centroids
-from meshprep.incidence import Csr
+from meshprep.mesh.geometry import centroids
+from meshprep.mesh.incidence import Csr
 from meshprep.reorder import METHODS, LocalityProblem, envelope, figures
 from meshprep_runtime import Ordering
 

@@ -21,9 +21,9 @@ from common import report
 from partition_cases import Case, cases
 
 from meshprep.colour import colour_blocks, colour_threads
-from meshprep.incidence import element_graph
+from meshprep.mesh.incidence import element_graph
 from meshprep.partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads, partition
-from meshprep.partition.connected import scattered_blocks
+from meshprep.partition.blocks.connected import scattered_blocks
 
 Row = dict[str, Any]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pymetis
 from common import mesh_file, program, report, run_process
 
-from meshprep.incidence import element_graph
 from meshprep.io import read
+from meshprep.mesh.incidence import element_graph
 from meshprep.topology import derive
 
 CASES = [

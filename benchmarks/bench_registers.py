@@ -16,9 +16,9 @@ from typing import Any
 from common import report
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.loops import read_requests
-from meshprep.pipeline import Options, prepare
+from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, program
 from meshprep_runtime.cuda.nvrtc import compile_program

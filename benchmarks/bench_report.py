@@ -12,8 +12,8 @@ from typing import Any
 
 from common import CACHE, mesh_file, program, report, run_process
 
-from meshprep.generate import generate
 from meshprep.io import write
+from meshprep.io.generate import generate
 
 GRID = (2400, 1200)
 BARS = {"text": 3.0, "page": 15.0}

@@ -9,8 +9,8 @@ import numpy as np
 from common import best, mesh_of, report, timed
 from numba import set_num_threads
 
-from meshprep.cells import shape_of
 from meshprep.mesh import Mesh
+from meshprep.mesh.cells import shape_of
 from meshprep.topology import derive
 
 CASES = [

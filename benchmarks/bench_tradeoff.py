@@ -17,9 +17,9 @@ import numpy as np
 from common import report
 
 from meshprep.colour import colour_blocks, colour_threads
-from meshprep.generate import generate
-from meshprep.geometry import centroids
+from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
+from meshprep.mesh.geometry import centroids
 from meshprep.partition import PARTITIONERS, BlockProblem, loads, partition
 from meshprep.topology import derive
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from meshprep.io import write
 from meshprep.mesh import Mesh
-from meshprep.provenance import about
-from meshprep_runtime.tuned import processor
+from meshprep.pipeline.provenance import about
+from meshprep_runtime.tuning.lookup import processor
 
 RESULTS = Path(__file__).parent / "results"
 CACHE = Path(__file__).parent.parent / "build" / "bench-meshes"
@@ -47,7 +47,7 @@ def mesh_of(kind: str, cells: int) -> Mesh:
 
 def mesh_file(kind: str, **options: object) -> Path:
     """The file of a generated mesh; Delaunay meshes are shuffled."""
-    from meshprep.generate import generate
+    from meshprep.io.generate import generate
 
     path = CACHE / f"{'-'.join([kind, *map(str, options.values())])}.msh"
     if not path.exists():

@@ -20,12 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep import Options, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
 from meshprep.mesh import Mesh
-from meshprep.metrics import baseline_variant
-from meshprep.pipeline import plan_request_maps
-from meshprep.recutting import with_loop, with_sizes
+from meshprep.pipeline.steps import plan_request_maps
+from meshprep.pipeline.variants import baseline_variant, with_loop, with_sizes
 from meshprep_runtime import Access, LoopPlan, Ordering, Plan
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.spatial import Delaunay
 
-from meshprep.incidence import Csr, point_graph
+from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.reorder import LocalityProblem
 
 

@@ -10,10 +10,10 @@ from common import mesh_of
 from mesher import mesher_file
 from numpy.typing import NDArray
 
-from meshprep.generate import generate
-from meshprep.geometry import centroids
 from meshprep.io import read
+from meshprep.io.generate import generate
 from meshprep.mesh import Mesh
+from meshprep.mesh.geometry import centroids
 from meshprep.partition import BlockProblem
 from meshprep.reorder import LocalityProblem, from_set_order, locality_order
 from meshprep.topology import derive

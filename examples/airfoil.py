@@ -21,14 +21,15 @@ from typing import Any
 import numpy as np
 
 from kernels import airfoil as kernels
-from meshprep.generate import generate
 from meshprep.io import read
+from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
-from meshprep.pipeline import Options, Prepared, prepare
+from meshprep.pipeline.steps import Options, Prepared, prepare
 from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.cuda.device import Device, current
+from meshprep_runtime.cuda.device import current
+from meshprep_runtime.cuda.protocols import Device
 
 KERNELS = Path(__file__).parent / "kernels"
 LOOPS = ("save_soln", "adt_calc", "res_calc", "bres_calc", "update")

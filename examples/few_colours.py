@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshprep.draw import encode_png
+from meshprep.report.draw import encode_png
 
 COLOURS = 64
 

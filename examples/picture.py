@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
 from meshprep import Mesh, Options, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 
 SIZE = 192
 TITLES = ("before: a shuffled numbering", "after: reordered by meshprep")

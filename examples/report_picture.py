@@ -16,7 +16,7 @@ import numpy as np
 
 from few_colours import few_colours
 from meshprep import Options, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.report.compare import Comparison
 from meshprep.report.html import html_report
 from meshprep.report.placing import NamedMesh

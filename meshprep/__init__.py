@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .io.skfem_objects import from_skfem, to_skfem
     from .loops import LoopRequest, read_requests
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
-    from .options import Options
-    from .pipeline import Prepared, prepare
+    from .pipeline.options import Options
+    from .pipeline.steps import Prepared, prepare
     from .topology import derive
 
 _HOME = {
@@ -45,19 +45,19 @@ _HOME = {
     "LoopRequest": "meshprep.loops",
     "Mesh": "meshprep.mesh",
     "MeshprepError": "meshprep_runtime",
-    "Options": "meshprep.options",
+    "Options": "meshprep.pipeline.options",
     "Ordering": "meshprep_runtime",
     "ParLoop": "meshprep_runtime",
     "Plan": "meshprep_runtime",
     "PlanError": "meshprep_runtime",
-    "Prepared": "meshprep.pipeline",
+    "Prepared": "meshprep.pipeline.steps",
     "SetMap": "meshprep.mesh",
     "Tag": "meshprep.mesh",
     "derive": "meshprep.topology",
     "from_meshio": "meshprep.io.meshio_objects",
     "from_networkx": "meshprep.io.networkx_objects",
     "from_skfem": "meshprep.io.skfem_objects",
-    "prepare": "meshprep.pipeline",
+    "prepare": "meshprep.pipeline.steps",
     "read": "meshprep.io",
     "read_requests": "meshprep.loops",
     "to_meshio": "meshprep.io.meshio_objects",

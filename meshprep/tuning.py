@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from meshprep_runtime.bind import AOS, SOA
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.executor import name_of
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Loop
-from meshprep_runtime.places import Place, this_cpu, this_gpu
 from meshprep_runtime.plan import LoopPlan, Plan
-from meshprep_runtime.tune import synthetic, tune
-from meshprep_runtime.tuned import Tuned, with_entry
-from meshprep_runtime.verify import refuse_wrong
+from meshprep_runtime.plan.tuned import Tuned
+from meshprep_runtime.plan.verify import refuse_wrong
+from meshprep_runtime.tuning.lookup import with_entry
+from meshprep_runtime.tuning.machines import Place, this_cpu, this_gpu
+from meshprep_runtime.tuning.tune import synthetic, tune
 
-from .measured import check_figures
-from .occupancy import DEVICES
-from .ranking import rank
-from .recutting import with_loop, with_sizes
+from .metrics.measured import check_figures
+from .metrics.occupancy import DEVICES
+from .metrics.ranking import rank
+from .pipeline.variants import with_loop, with_sizes
 
 # Block sizes to try, by target.
 SIZES = {
@@ -31,7 +32,6 @@ SIZES = {
 }
 # Where loops are timed, on this machine.
 HERE = {"cpu": this_cpu, "gpu": this_gpu}
-Progress = Callable[[int, int, str], None]
 Kernel = Callable[..., None] | DeviceFunction
 
 
@@ -85,9 +85,9 @@ def tune_plan(
         by the traffic model for that device, which need not be here.
     block_sizes : sequence of int or None
         Besides those of the plan; None for a range that suits the device. They cut the order that
-        the plan has, see :func:`~meshprep.recutting.recut`.
+        the plan has, see :func:`~meshprep.pipeline.variants.recut`.
     strategies, layouts, runs, patience
-        As for :func:`meshprep_runtime.tune.tune`.
+        As for :func:`meshprep_runtime.tuning.tune.tune`.
     values : mapping of argument name to array, or None
         What to run the loop on, in the plan's numbering; None for made-up numbers.
     registers : int

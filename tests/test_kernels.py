@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import meshprep
-from meshprep.kernels import KERNELS, digest, from_python, helper
+from meshprep.kernels import KERNELS, helper
+from meshprep.kernels.compiled import digest, from_python
 
 INNER = """
 from typing import NamedTuple

@@ -16,7 +16,7 @@ import pytest
 
 import meshprep_runtime
 from meshprep import Plan, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 
 ROOT = Path(__file__).parents[1]
 RUNTIME = ROOT / "runtime"

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.mesh import ElementSet, Mesh, SetMap
-from meshprep.pipeline import Options, prepare
+from meshprep.pipeline.steps import Options, prepare
 
 RECORD = Path(__file__).with_name("recorded_plans.json")
 

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.generate import generate
-from meshprep.occupancy import DEVICES
-from meshprep.pipeline import Options, prepare
-from meshprep.ranking import LAUNCH_SECONDS, rank
-from meshprep.recutting import _joined_or_split, recut, with_loop, with_sizes
-from meshprep.traffic import traffic
+from meshprep.io.generate import generate
+from meshprep.metrics.occupancy import DEVICES
+from meshprep.metrics.ranking import LAUNCH_SECONDS, rank
+from meshprep.metrics.traffic import traffic
+from meshprep.pipeline.steps import Options, prepare
+from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
 from meshprep.tuning import loop_of, tune_plan
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.tuned import CPU, GPU, Machine
+from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def move(
     as_json: bool,
 ) -> None:
     """Move every file, and say what was moved."""
-    from meshprep.fields.files import move_files
+    from meshprep.io.fields.files import move_files
 
     with console.waiting(f"moving values of {plan.name}"):
         done = move_files(

@@ -23,7 +23,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> int:
     """Prove that a plan is right: offsets, permutations, caps, staging, colours, hashes."""
-    from meshprep import workflow
+    from meshprep.pipeline import workflow
 
     with console.progress(quiet) as report:
         result = workflow.check(

@@ -34,7 +34,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Write a mesh of a known kind: Delaunay, boxes, the NACA0012 C-mesh."""
-    from meshprep import workflow
+    from meshprep.pipeline import workflow
 
     if kind is None:
         kinds = workflow.kinds()

@@ -21,7 +21,7 @@ def run(
     force: options.Force = False,
 ) -> None:
     """Print a loops.toml with a loop over each set that a mesh has or can give."""
-    from meshprep.template import template_of
+    from meshprep.loops.template import template_of
 
     with console.waiting(f"reading {mesh.name}"):
         text = template_of(

@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
-    from meshprep.options import Options
+    from meshprep.pipeline.options import Options
     from meshprep.report import Assumed
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
@@ -220,7 +220,7 @@ def pipeline_options(
     no_proof: bool,
 ) -> Options:
     """The pipeline's options; raises MeshprepError for values it does not know."""
-    from meshprep.options import Options
+    from meshprep.pipeline.options import Options
 
     flags = {
         "effort": effort,

@@ -34,7 +34,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
-    from meshprep import workflow
+    from meshprep.pipeline import workflow
 
     options.set_threads(threads)
     chosen = options.pipeline_options(

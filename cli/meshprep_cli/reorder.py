@@ -58,7 +58,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
-    from meshprep import workflow
+    from meshprep.pipeline import workflow
 
     options.set_threads(threads)
     chosen = options.pipeline_options(
@@ -97,7 +97,7 @@ def run(
 
 def finish(job: Any, *, dry_run: bool, as_json: bool, full: bool, quiet: bool) -> None:
     """Run or describe a job, and print its table."""
-    from meshprep import workflow
+    from meshprep.pipeline import workflow
     from meshprep.report import plan_table
 
     watch = console.Stopwatch()

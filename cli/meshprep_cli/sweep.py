@@ -13,7 +13,7 @@ from . import console, options
 
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
-    from meshprep.sweep import Way
+    from meshprep.report.sweep import Way
 
 
 def run(
@@ -55,15 +55,15 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Make plans of every block size, partitioner and order asked for, and compare them."""
-    from meshprep import workflow
-    from meshprep.options import Options
+    from meshprep.pipeline.options import Options
     from meshprep.report.files import Files
-    from meshprep.sweep import block_sizes as parsed
-    from meshprep.sweep import ways
+    from meshprep.report.sweep import block_sizes as parsed
+    from meshprep.report.sweep import ways
+    from meshprep.report.sweep_files import SweepJob, run_sweep
 
     options.refuse_both(as_json, as_csv)
     options.set_threads(threads)
-    job = workflow.SweepJob(
+    job = SweepJob(
         mesh=mesh,
         ways=tuple(ways(_words(orders), _words(partitioners), parsed(block_sizes))),
         requests=tuple(options.requests(loop, loops)),
@@ -76,7 +76,7 @@ def run(
     )
     watch = console.Stopwatch()
     with console.progress(quiet) as report:
-        swept = workflow.run_sweep(job, report)
+        swept = run_sweep(job, report)
     for name, reason in swept.failures:
         console.note(f"no plan {name}: {reason}", quiet)
     if as_json:
@@ -120,7 +120,7 @@ def _command(
 
 def _without(requests: Sequence[LoopRequest], loops: Path | None) -> str:
     """What must leave the file of loops first, since it goes before the command's options."""
-    from meshprep.sweep import VARIED
+    from meshprep.report.sweep import VARIED
 
     own = [word for word in VARIED if any(word in request.values for request in requests)]
     return f" (with {' and '.join(own)} taken out of {loops})" if own else ""

@@ -20,7 +20,7 @@ from . import console, options
 
 if TYPE_CHECKING:
     from meshprep.tuning import Tuning
-    from meshprep_runtime.tuned import Trial
+    from meshprep_runtime.plan.tuned import Trial
 
 SHOWN = 12
 

@@ -1,8 +1,8 @@
 """Colours: of threads in a block, of blocks, and of a whole set [G10 section 9.1]."""
 
-from .blocks import BlockColours, colour_blocks
+from .block_colours import BlockColours, colour_blocks
 from .sort import sort_by_colour
-from .threads import ThreadColours, colour_threads, thread_bound
+from .thread_colours import ThreadColours, colour_threads, thread_bound
 from .whole_set import WholeSetColours, colour_whole_set
 
 __all__ = [

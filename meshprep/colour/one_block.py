@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import largest, smallest
-from ..blockwise import elements_of_points, most_on_a_point, number_points
 from ..kernels import helper, kernel
+from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .greedy import first_fit
 from .kempe import repair
 from .saturation import saturate

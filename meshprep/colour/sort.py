@@ -16,7 +16,7 @@ def sort_by_colour(
     Parameters
     ----------
     colour : (n,) uint8 or uint16
-        As :func:`~meshprep.colour.threads.colour_threads` gives it.
+        As :func:`~meshprep.colour.thread_colours.colour_threads` gives it.
     block_offset : (n_blocks + 1,) int64
 
     Returns

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import largest
-from ..blockwise import elements_of_points
 from ..kernels import helper
+from ..mesh.blockwise import elements_of_points
 
 
 class Graph(NamedTuple):

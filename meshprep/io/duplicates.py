@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper, kernel
-from ..threads import each, pieces
+from ..kernels.parallel import each, pieces
 
 # Bits for each cell, so that about one in 64 finds its own set by another.
 _BITS = 32

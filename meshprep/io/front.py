@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from meshprep_runtime.atomic import together
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.atomic import together
 
 from ..mesh import Mesh
 from . import graphs, meshio_adapter, op2, op2_grid, su2

@@ -14,9 +14,9 @@ from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import Plan, Variant
 
-from ..geometry import centroids
 from ..loops import LoopRequest, default_request, resolve, simple_request
 from ..mesh import Dat, Mesh
+from ..mesh.geometry import centroids
 from .graphs.common import EDGES, MATRIX_MARKET, VERTICES, graph_mesh
 
 __all__ = ["from_networkx", "to_networkx"]

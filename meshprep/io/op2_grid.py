@@ -95,7 +95,7 @@ def _decimals(first: bytes, points: NDArray[np.float64]) -> int:
 
 def _write(mesh: Mesh, path: Path) -> None:
     from .gmsh.emit import Sink
-    from .gmsh.tokens import ASCII
+    from .text.tokens import ASCII
 
     kept = _reduced(mesh)
     points, bound = kept.coordinates, kept.dat("bound", "bedges")

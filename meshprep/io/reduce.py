@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..cells import shape_of
 from ..mesh import Dat, ElementSet, IndexList, Mesh, Tag
+from ..mesh.cells import shape_of
 from .carries import Carries, Values, array_of_group
 
 PREFERRED_TAGS = ("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags")

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 
-from ..cells import shape_of
 from ..mesh import IndexList, Mesh
-from .assemble import Block, assemble
+from ..mesh.assemble import Block, assemble
+from ..mesh.cells import shape_of
 
 __all__ = ["from_skfem", "to_skfem"]
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..cells import shape_of
 from ..kernels import kernel
 from ..mesh import ElementSet, Mesh
+from ..mesh.cells import shape_of
 from ..topology import unattached
 from .duplicates import first_duplicate, hash_cells
 

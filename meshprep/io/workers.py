@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..threads import each, pieces
+from ..kernels.parallel import each, pieces
 
 
 def read_bytes(path: Path) -> NDArray[np.uint8]:

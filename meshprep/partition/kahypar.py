@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MissingPackageError
 
-from ..incidence import transpose
+from ..mesh.incidence import transpose
 from .blocks_of import Blocks, blocks_of
 from .options import Option
 from .problem import BlockProblem

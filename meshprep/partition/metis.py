@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT
 
-from ..incidence import element_graph
+from ..mesh.incidence import element_graph
 from .blocks_of import Blocks, blocks_of
 from .options import Option
 from .problem import BlockProblem

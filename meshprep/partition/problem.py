@@ -20,7 +20,7 @@ class BlockProblem:
     ----------
     table : (n, arity) int32
         Every map of the loop, stacked into the disjoint union of the to-sets
-        (:func:`meshprep.incidence.stack`); rows in the current locality order. Arity 0 stands for
+        (:func:`~meshprep.mesh.stack`); rows in the current locality order. Arity 0 stands for
         a loop without maps.
     n_points : int
         Size of the union; every entry of ``table`` is in 0..n_points-1.

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..incidence import Csr
 from ..kernels import kernel
+from ..mesh.incidence import Csr
 from .levels import components
 
 # Mean distance of neighbours past which a graph is renumbered breadth-first before the work: the

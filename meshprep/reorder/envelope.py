@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import numbers
-from ..incidence import Csr
 from ..kernels import kernel
+from ..mesh.incidence import Csr
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from meshprep_runtime.maps import read_only
 
 from ..arrays import numbers
 from ..kernels import kernel
-from ..threads import each
+from ..kernels.parallel import each
 from .envelope import envelope
 from .problem import LocalityProblem
 

@@ -11,7 +11,7 @@ What the paper leaves quadratic is capped (candidates of the last level) or touc
 paper begins at the end of lower degree. Here it is the one whose levels more vertices have, so that
 a level is numbered from the one before, and neighbours in the order are neighbours in the mesh.
 Smaller graphs try both ends and several starts instead, and in the order of the smallest ones
-neighbours change places where the profile gains and the bandwidth does not grow (:mod:`sweep`).
+neighbours change places where the profile gains and the bandwidth does not grow (:mod:`exchange`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..incidence import Csr
 from ..kernels import helper, kernel
+from ..mesh.incidence import Csr
 from .by_component import by_component
+from .exchange import sweep
 from .levels import lowest_degree, pseudo_diameter
 from .levels_merge import combine
 from .levels_number import number
-from .sweep import sweep
 
 # Small graphs, where time does not matter: starts for each component, and sweeps over the final
 # order, as many as keep each times the neighbours within the budget.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
-from ..incidence import Csr, point_graph
+from ..mesh.incidence import Csr, point_graph
 from .lexicographic import from_set_order, order_by_ends
 
 # How the elements of a map follow its points, for each target.

@@ -1,7 +1,7 @@
 """What a person or a script gets to see of meshes and plans: tables and JSON values."""
 
+from ..metrics.cost import Assumed
 from .compare import Comparison, compare, plan_table
-from .cost import Assumed
 from .describe import Description, describe
 from .table import Table
 from .verdict import verdict

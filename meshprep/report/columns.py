@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from meshprep_runtime.plan import Plan
 
-from .cost import Assumed, cost_of, two_digits
+from ..metrics.cost import Assumed, cost_of
 from .figures import Values
+from .table import two_digits
 from .verdict import against_metis, repayment, tuned, verdict
 
 

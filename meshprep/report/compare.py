@@ -10,17 +10,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import among
 from meshprep_runtime.plan import Plan
 
-from ..measured import check_figures
-from ..options import check_choice
+from ..metrics.cost import Assumed
+from ..metrics.measured import check_figures
+from ..metrics.measures import localities
 from .beside import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .columns import Column, columns_of
-from .cost import Assumed
 from .figures import FIGURES, Figure, best_of, device_figures
-from .orders import localities, order_comparison, order_tables
+from .orders import order_comparison, order_tables
 from .table import Table
 
 __all__ = ["Column", "Comparison", "compare", "plan_table"]

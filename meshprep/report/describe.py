@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.plan import LoopPlan, Plan
 
-from ..measured import check_figures
 from ..mesh import Dat, Mesh, Tag
+from ..metrics.measured import check_figures
 from .table import Table, figure
 
 # Groups without names that are listed one by one.

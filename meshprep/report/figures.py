@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .cost import Assumed, occupancy_share, predicted_ms
+from ..metrics.cost import Assumed, occupancy_share, predicted_ms
 
 Values = Mapping[str, Any]
 

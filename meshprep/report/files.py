@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from meshprep_runtime.atomic import together
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.atomic import together
 
-from ..draw import draw_views
-from ..draw.paint import Painted, by_group
 from ..io.outputs import check_targets
 from .compare import Comparison
+from .draw import draw_views
+from .draw.paint import Painted, by_group
 from .html import html_report
 from .placing import NamedMesh, block_values, mesh_of, read_meshes, scene_of
 from .vtu import write_vtu
 
-Progress = Callable[[float, int, str], None]
 PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
 
 

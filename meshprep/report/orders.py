@@ -21,12 +21,6 @@ FIGURES = (
 _DECIDES = {"cpu": FIGURES[0], "gpu": FIGURES[3]}
 
 
-def localities(plan: Plan) -> list[dict[str, Any]]:
-    """The values of every lead of a plan."""
-    first = plan.metrics.get("locality")
-    return [first, *first.get("more", ())] if first else []
-
-
 def order_tables(locality: Values, full: bool = True) -> list[Table]:
     """The order of the leading points before and after; with several methods, each of them.
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
-from ..draw import Scene, place
 from ..io.registry import find
 from ..mesh import Mesh
+from .draw import Scene, place
 
 
 @dataclass(frozen=True, eq=False)

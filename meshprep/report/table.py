@@ -73,3 +73,11 @@ def figure(value: float | int | str | None) -> str:
         # two digits, never with an exponent
         return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.2f}"
+
+
+def two_digits(count: int | None) -> int | None:
+    """A count to two digits: more would be claimed than known."""
+    if count is None:
+        return None
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return round(count / unit) * unit

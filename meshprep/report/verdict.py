@@ -7,8 +7,8 @@ from typing import Any
 
 from meshprep_runtime.plan import LoopPlan
 
-from .cost import Assumed, Cost, two_digits
-from .table import figure
+from ..metrics.cost import Assumed, Cost
+from .table import figure, two_digits
 
 Values = Mapping[str, Any]
 # A reuse factor that changes by less than this share has not changed.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 
-from ..cells import shape_of
 from ..mesh import Dat, ElementSet, Mesh, SetMap
+from ..mesh.cells import shape_of
 from ..topology import derive
 from ..topology.layout import layout_of
 from ..topology.names import ENTITY_DIM, part_names

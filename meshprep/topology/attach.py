@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cells import shape_of
 from ..kernels import helper, kernel
 from ..mesh import Mesh
+from ..mesh.cells import shape_of
 from .layout import layout_of, lower_sets
 from .match import first_slots
 from .slots import Slots, corner, corners_of, part_cells, plain_part, slots_of

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..cells import Corners, Shape, shape_of
 from ..mesh import ElementSet, Mesh
+from ..mesh.cells import Corners, Shape, shape_of
 from .slots import Part
 
 # Names of the faces of each number of corners, in the order of the union ``faces``.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cells import shape_of
 from ..mesh import Mesh, Tag
+from ..mesh.cells import shape_of
 from .attach import locate, lower_corners
 from .facets import Facets, Selection
 from .layout import Layout, lower_sets

@@ -1,5 +1,9 @@
 """The exceptions that meshprep raises: one base, so that a caller catches one name."""
 
+from collections.abc import Callable, Collection
+
+Progress = Callable[[float, int, str], None]
+
 
 class MeshprepError(Exception):
     """Something a user can mend: the message says what is wrong, where, and what to do.
@@ -19,3 +23,9 @@ class MissingPackageError(MeshprepError):
 
 class ProofError(RuntimeError):
     """A plan that meshprep made does not pass its proof: a fault of meshprep, not of the input."""
+
+
+def check_choice(what: str, value: str, known: Collection[str]) -> None:
+    """Raise MeshprepError, listing the choices, unless the value is one of them."""
+    if value not in known:
+        raise MeshprepError(f"{what} '{value}' is unknown: use {', '.join(known)}")

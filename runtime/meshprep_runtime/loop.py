@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .auto import Chooser
 from .bind import AOS, Binder, Layout, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, refusal
 from .cuda import COMMITS, Choice, DeviceExecutor, DeviceFunction, DeviceOptions, on_device
 from .cuda import STRATEGIES as GPU_STRATEGIES
 from .cuda import refusal as gpu_refusal
 from .errors import MeshprepError
+from .kernel.analysis import _check_parameters
 from .plan import LoopPlan, Variant
-from .structure import check_loop, check_variant
-from .tuned import AUTO
-
-GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+from .plan.structure import check_loop, check_variant
+from .tuning.choose_cpu import Chooser
+from .tuning.lookup import AUTO
 
 
 class ParLoop:
@@ -263,32 +261,3 @@ def _check_maps(plan: LoopPlan, maps: Mapping[str, ArrayLike]) -> None:
                 f"{where}: map '{name}' differs from the plan's at element {e}: {table[e].tolist()}"
                 f", not {own[e].tolist()}: renumber it by the plan's orderings, or make a new plan"
             )
-
-
-def _check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
-    function = getattr(kernel, "py_func", kernel)
-    if not inspect.isfunction(function):
-        raise MeshprepError(
-            f"loop '{plan.loop.name}': the kernel is a {type(kernel).__name__}, "
-            "must be a Python function"
-        )
-    wanted = [
-        f"{a.name}[{i}]" if a.map is not None else a.name
-        for a in plan.loop.args
-        for i in (a.index or (0,))
-    ]
-    code = function.__code__
-    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        raise MeshprepError(
-            f"kernel '{function.__name__}' has *, ** or keyword parameters: it must have "
-            f"{len(wanted)} plain ones"
-        )
-    if code.co_flags & GENERATOR:
-        raise MeshprepError(
-            f"kernel '{function.__name__}' is a generator or coroutine: use no yield"
-        )
-    if code.co_argcount != len(wanted):
-        raise MeshprepError(
-            f"kernel '{function.__name__}' has {code.co_argcount} parameters, but loop "
-            f"'{plan.loop.name}' hands it {len(wanted)}: {', '.join(wanted)}"
-        )

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import MeshprepError
+from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.cuda.device import use
-from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RUNTIME = Path(__file__).parents[1] / "runtime"

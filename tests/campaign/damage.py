@@ -13,8 +13,8 @@ from meshprep import io
 from meshprep.mesh import Mesh
 from meshprep.report import plan_table
 from meshprep_runtime import MeshprepError, Plan
-from meshprep_runtime.seal import seal
-from meshprep_runtime.store import VERSION
+from meshprep_runtime.plan.seal import seal
+from meshprep_runtime.plan.store import VERSION
 
 FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")
 

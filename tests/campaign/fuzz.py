@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from damage import try_files, try_plans
 from random_cases import random_case, run_case
 
-from meshprep.pipeline import prepare
+from meshprep.pipeline.steps import prepare
 from meshprep_runtime.cpu import STRATEGIES
 
 CHUNK, SPOILED = 25, 4

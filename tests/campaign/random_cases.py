@@ -13,11 +13,11 @@ from sum_kernels import FACTORS, KERNELS
 
 from meshprep.loops import LoopRequest
 from meshprep.mesh import Mesh
-from meshprep.options import Options
-from meshprep.pipeline import Prepared, prepare
+from meshprep.pipeline.options import Options
+from meshprep.pipeline.steps import Prepared, prepare
 from meshprep.topology import derivable, derive
 from meshprep_runtime import LoopPlan, MeshprepError, ParLoop, Plan, Variant
-from meshprep_runtime.verify import compare_maps, verify
+from meshprep_runtime.plan.verify import compare_maps, verify
 
 METHODS = ("none", "gps", "rcm", "sloan", "hilbert", "morton", "rcb")
 PARTITIONERS = (None, None, "blocks", "metis", "contiguous", "structured")

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 
-from meshprep.generate import generate
-from meshprep.io.assemble import Block, assemble
+from meshprep.io.generate import generate
 from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime.ordering import Ordering
 
 BOX_TYPES = ("triangle", "quad", "tetra", "hexahedron", "wedge", "pyramid")

@@ -9,7 +9,7 @@ import pytest
 from damage import try_plans
 from random_cases import random_case, run_case
 
-from meshprep.pipeline import prepare
+from meshprep.pipeline.steps import prepare
 
 CHUNK = 20
 COUNT = 400

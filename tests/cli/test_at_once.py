@@ -5,7 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from meshprep_runtime import Plan, atomic, hidden
+from meshprep_runtime import Plan
+from meshprep_runtime.plan import atomic, hidden
 
 WRITE = {
     "reorder": ("reorder", "wing.msh", "-o", "new.msh", "--plan", "new.h5"),

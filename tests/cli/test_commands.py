@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meshprep import io
-from meshprep.io.assemble import Block, assemble
+from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime import Plan
 
 

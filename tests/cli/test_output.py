@@ -8,15 +8,15 @@ import pytest
 
 NOISY = """
 import ctypes, sys
-import meshprep.workflow
+import meshprep.pipeline.workflow
 from meshprep_cli.main import main
-real = meshprep.workflow.run
+real = meshprep.pipeline.workflow.run
 def noisy(*words, **more):
     libc = ctypes.CDLL(None)
     libc.puts(b"a remark of a library")
     libc.fflush(None)
     return real(*words, **more)
-meshprep.workflow.run = noisy
+meshprep.pipeline.workflow.run = noisy
 sys.exit(main())
 """
 

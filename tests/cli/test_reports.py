@@ -152,7 +152,7 @@ def test_a_mesh_of_no_plan_is_refused(cli, plan):
 
 
 def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):
-    from meshprep import sweep
+    from meshprep.report import sweep
 
     made = []
 

@@ -7,7 +7,7 @@ import pytest
 from meshprep.tuning import Tuning
 from meshprep_cli.tune import _show
 from meshprep_runtime import Plan
-from meshprep_runtime.tuned import Machine, Trial, Tuned
+from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
 
 KERNEL = """
 def value(a, b):

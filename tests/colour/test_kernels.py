@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.blockwise import elements_of_points, number_points
 from meshprep.colour.bits import bit, first_colours, lowest
 from meshprep.colour.greedy import first_fit
 from meshprep.colour.kempe import close_gaps, repair
 from meshprep.colour.saturation import saturate
-from meshprep.kernels import from_python
+from meshprep.kernels.compiled import from_python
+from meshprep.mesh.blockwise import elements_of_points, number_points
 
 # Python cannot call helpers as they are.
 elements_of_points = from_python(elements_of_points)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from meshprep.colour import colour_threads
 from meshprep.colour.vizing import multiplicity, recolour_edges
-from meshprep.kernels import from_python
+from meshprep.kernels.compiled import from_python
 
 # Python cannot call helpers as they are.
 multiplicity, recolour_edges = map(from_python, (multiplicity, recolour_edges))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.loops import read_requests
-from meshprep.pipeline import Options, prepare
+from meshprep.pipeline.steps import Options, prepare
 
 KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
 

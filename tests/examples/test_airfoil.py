@@ -9,13 +9,13 @@ import pytest
 import airfoil
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil, read_airfoil
 from kernels import airfoil as kernels
-from meshprep import workflow
-from meshprep.generate import generate
+from meshprep.io.generate import generate
+from meshprep.pipeline import workflow
 from meshprep.report.placing import bare
 from meshprep_runtime import MeshprepError
+from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.device import use
-from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 FREE = kernels.FREE_STREAM
 

@@ -4,9 +4,8 @@ import struct
 
 import numpy as np
 
-from meshprep.io import assemble
-from meshprep.io.assemble import Block, GroupTable
-from meshprep.mesh import Dat, IndexList, Tag
+from meshprep.mesh import Dat, IndexList, Tag, assemble
+from meshprep.mesh.assemble import Block, GroupTable
 
 MSH2 = """$MeshFormat
 2.2 0 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshprep.cells import shape_of
-from meshprep.io.assemble import Block, assemble
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
+from meshprep.mesh.assemble import Block, assemble
+from meshprep.mesh.cells import shape_of
 
 # Irregular, so that nothing is exact in few digits and no cell is flat.
 _RANDOM = np.random.default_rng(7)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from meshprep.io.gmsh.decimal import parse_double, put_double
 from meshprep.io.gmsh.merge2 import merge_copies
 from meshprep.io.gmsh.numbering import distinct, distinct_lists, distinct_pairs, make_lookup
 from meshprep.io.gmsh.raw import RawCells
-from meshprep.io.gmsh.tokens import ASCII, BIG, LITTLE, next_int, put_int, take_doubles, take_ints
-from meshprep.kernels import from_python
+from meshprep.io.text.decimal import parse_double, put_double
+from meshprep.io.text.tokens import ASCII, BIG, LITTLE, next_int, put_int, take_doubles, take_ints
+from meshprep.kernels.compiled import from_python
 
 # Python cannot call helpers as they are.
 parse_double, put_double, put_int = map(from_python, (parse_double, put_double, put_int))

@@ -5,10 +5,10 @@ from gmsh_meshes import KINDS, plate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.io.assemble import Block, GroupTable, assemble
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import losses, read, write
 from meshprep.mesh import Dat
+from meshprep.mesh.assemble import Block, GroupTable, assemble
 
 ids = st.one_of(st.integers(-3, 3), st.sampled_from([2**31 - 1, -(2**31), 2**40]))
 

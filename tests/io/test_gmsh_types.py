@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from meshio._common import num_nodes_per_cell
 
-from meshprep.cells import node_count, shape_of
 from meshprep.io.gmsh.types import DIMS, NAME_OF, NODES, NUMBER_OF, TO_FILE, TO_MEMORY
+from meshprep.mesh.cells import node_count, shape_of
 
 
 def test_all_types_that_meshio_names():

@@ -145,7 +145,7 @@ def test_what_is_no_matrix_is_named(tmp_path):
 
 
 def test_a_mesh_of_cells_is_no_matrix(tmp_path):
-    from meshprep.generate import generate
+    from meshprep.io.generate import generate
 
     with pytest.raises(MeshprepError, match="a graph needs a map 'edges->vertices'"):
         io.write(generate("delaunay2d", cells=20), tmp_path / "a.mtx")

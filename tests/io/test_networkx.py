@@ -12,7 +12,7 @@ import pytest
 
 import meshprep
 from meshprep import Options, from_networkx, io, prepare, to_networkx
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep_runtime import MeshprepError, MissingPackageError
 
 

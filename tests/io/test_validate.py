@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_meshes import PLANE, SPACE, TETS, plain_meshes
 
-from meshprep.io.assemble import Block, assemble
 from meshprep.io.duplicates import _BITS, _find_duplicate, first_duplicate, hash_cells
 from meshprep.io.validate import validate
 from meshprep.mesh import Mesh
+from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime.errors import MeshprepError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.kernels import from_python
+from meshprep.kernels.compiled import from_python
 from meshprep.partition.connectivity import (
     best_target,
     connect,

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from meshprep.incidence import Csr
+from meshprep.mesh.incidence import Csr
 
 
 def graph(n, edges):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from meshprep.incidence import point_graph
+from meshprep.mesh.incidence import point_graph
 from meshprep.reorder import METHODS, LocalityProblem, locality_order
 from meshprep_runtime import MeshprepError
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.incidence import point_graph
+from meshprep.mesh.incidence import point_graph
 from meshprep.reorder import Envelope, envelope
 
 from .graphs import graph, slow_envelope, tables

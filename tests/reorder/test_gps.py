@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from meshprep.incidence import Csr, point_graph
+from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.reorder import Envelope, envelope, gps
 from meshprep.reorder.gps import _gps
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.kernels import from_python
+from meshprep.kernels.compiled import from_python
 from meshprep.reorder.levels import breadth_first, candidates, components, pseudo_diameter
 from meshprep.reorder.levels_merge import combine
 from meshprep.reorder.levels_number import number

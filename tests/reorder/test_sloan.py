@@ -2,7 +2,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import given, settings
 
-from meshprep.incidence import Csr
+from meshprep.mesh.incidence import Csr
 from meshprep.reorder import METHODS, LocalityProblem, envelope
 from meshprep.reorder.sloan import _sloan
 

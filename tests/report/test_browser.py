@@ -9,7 +9,7 @@ import re
 import pytest
 
 from meshprep import Options, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.report.compare import Comparison
 from meshprep.report.html import html_report
 from meshprep.report.placing import NamedMesh

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from meshprep import LoopRequest, Options, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.report import Assumed, Comparison, Table, compare, plan_table, verdict
 from meshprep.report.figures import best_of
 from meshprep.report.html import html_report

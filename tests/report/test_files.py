@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meshprep import LoopRequest, Options, io, prepare
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.report import compare
 from meshprep.report.files import Files, write_files
 from meshprep.report.html import html_report

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
+from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
-from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 # For the loops that tests of this folder share.
 sys.path.insert(0, str(Path(__file__).parent))

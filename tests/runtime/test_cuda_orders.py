@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
 
-from meshprep_runtime.cpu.colouring import colour_elements
+from meshprep_runtime.check_gpu.checked import CheckError, run_checked
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.checked import CheckError, run_checked
+from meshprep_runtime.kernel.colouring import colour_elements
 
 
 @pytest.fixture(scope="module")

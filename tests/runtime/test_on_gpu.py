@@ -12,14 +12,14 @@ import pytest
 from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
 
 from airfoil import Airfoil, prepared_airfoil
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
-from meshprep.metrics import baseline_variant
-from meshprep.pipeline import Options, prepare
+from meshprep.pipeline.steps import Options, prepare
+from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap
+from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction
 from meshprep_runtime.cuda.device import current, use
-from meshprep_runtime.cuda.emulated import EmulatedDevice
 
 pytestmark = pytest.mark.gpu
 GPU = os.environ.get("MESHPREP_GPU", "")

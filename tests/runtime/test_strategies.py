@@ -8,7 +8,7 @@ import pytest
 from python_loops import INC, RW, check, edge_plan, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
-from meshprep_runtime.cpu.colouring import colour_elements
+from meshprep_runtime.kernel.colouring import colour_elements
 
 
 def test_auto_leaves_blocks_that_all_wait_for_each_other(slow):

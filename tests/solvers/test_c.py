@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meshprep import Options, prepare, read_requests
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep_runtime import ParLoop
 
 FOLDER = Path(__file__).parents[2] / "examples" / "c"

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from meshprep.generate import generate
+from meshprep.io.generate import generate
 from meshprep_cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))

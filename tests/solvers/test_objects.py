@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import meshprep
-from meshprep.generate import generate
 from meshprep.io.compare import difference
+from meshprep.io.generate import generate
 from meshprep_runtime import MeshprepError, Ordering
 
 

@@ -6,12 +6,12 @@ import tomllib
 import numpy as np
 import pytest
 
-from meshprep.cells import SHAPES
-from meshprep.io.assemble import Block, assemble
 from meshprep.loops import LoopRequest, simple_request
+from meshprep.loops.template import template
 from meshprep.mesh import ElementSet, Mesh, SetMap
-from meshprep.pipeline import plan_request_maps
-from meshprep.template import template
+from meshprep.mesh.assemble import Block, assemble
+from meshprep.mesh.cells import SHAPES
+from meshprep.pipeline.steps import plan_request_maps
 from meshprep.topology import derivable, derive
 from meshprep_runtime.errors import MeshprepError
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.cells import SHAPES
-from meshprep.io.assemble import Block, assemble
+from meshprep.mesh.assemble import Block, assemble
+from meshprep.mesh.cells import SHAPES
 from meshprep.topology import derivable, derive, unattached
 from meshprep.topology.match import first_slots, number_in_place
 from meshprep.topology.slots import plain_part, slots_of

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from meshprep.io.assemble import Block, GroupTable, assemble
+from meshprep.mesh.assemble import Block, GroupTable, assemble
 from meshprep.topology import derive
 
 

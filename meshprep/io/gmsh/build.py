@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh
-from ..assemble import Block, GroupTable, assemble, set_names
+from ...mesh.assemble import Block, GroupTable, assemble, set_names
 from .dats import field_values
 from .elements import Cells, Elements
 from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells import node_count, shape_of
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
+from ...mesh.cells import node_count, shape_of
 from .info import (
     ATTRIBUTES,
     ENTITY_DIM,
@@ -309,3 +309,26 @@ def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
     mode = "little" if binary else "ascii"
     same = (info.get("version"), info.get("mode")) == (version, mode)
     return name in PORTABLE_SECTIONS or (name in KEPT_SECTIONS and same)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A set of cells as it is written.
+
+    Parameters
+    ----------
+    set : ElementSet
+    number : int
+        Gmsh's number of the type.
+    dim : int
+    nodes : (n, k) int32
+        Positions of nodes, in Gmsh's order.
+    label, entity : (n,) int64
+    """
+
+    set: ElementSet
+    number: int
+    dim: int
+    nodes: NDArray[np.int32]
+    label: NDArray[np.int64]
+    entity: NDArray[np.int64]

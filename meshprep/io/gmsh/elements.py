@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..assemble import GroupTable
+from ...mesh.assemble import GroupTable
 from .numbering import Lookup, make_lookup
 
 

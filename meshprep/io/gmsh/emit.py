@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
-from .tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int, put_rows
+from ..text.tokens import (
+    ASCII,
+    BLANK,
+    BREAK,
+    DOUBLE_ROOM,
+    INT_ROOM,
+    Mode,
+    put_float,
+    put_int,
+    put_rows,
+)
 
 # Bytes that one piece takes at most; in binary they are filled in the cache.
 PIECE, SMALL_PIECE = 1 << 23, 1 << 20

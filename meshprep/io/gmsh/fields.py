@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import kernel
+from ..text.tokens import ASCII, Mode, next_double, next_int, skip_tokens
 from .raw import RawField
 from .scan import Cursor
 from .sections import decode, unquote
-from .tokens import ASCII, Mode, next_double, next_int, skip_tokens
 
 _NONE = np.empty(0, dtype=np.int64)
 

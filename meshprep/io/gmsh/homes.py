@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...cells import shape_of
 from ...kernels import kernel
 from ...mesh import ElementSet, Mesh, SetMap, Tag
+from ...mesh.cells import shape_of
 from .carry import Places
 from .info import source
 from .numbering import Distinct, constant, distinct, distinct_pairs

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
-from ..assemble import GroupTable
+from ...mesh.assemble import GroupTable
 from .numbering import distinct, distinct_pairs
 from .raw import RawCells
 

@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
-from .numbering import find_range
-from .raw import BAD_ROW, FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
-from .scan import Cursor, nodes_before
-from .tokens import (
+from ..text.tokens import (
     ASCII,
     Mode,
     find_token,
@@ -22,6 +19,9 @@ from .tokens import (
     take_ints,
     take_rows,
 )
+from .numbering import find_range
+from .raw import BAD_ROW, FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
+from .scan import Cursor, nodes_before
 from .types import NODES
 
 BAD_TYPE, BAD_FOLLOW, BAD_TAGS, BAD_PARTS = range(10, 14)

@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
-from ...threads import each, pieces
+from ...kernels.parallel import each, pieces
+from ..text.tokens import (
+    ASCII,
+    LITTLE,
+    Mode,
+    find_token,
+    next_int,
+    skip_blank,
+    skip_line,
+    take8,
+    take_doubles,
+    take_ints,
+)
 from .numbering import find_range
 from .raw import (
     BAD_COUNT,
@@ -26,18 +38,6 @@ from .raw import (
     RawNodes,
 )
 from .scan import Cursor, nodes_before
-from .tokens import (
-    ASCII,
-    LITTLE,
-    Mode,
-    find_token,
-    next_int,
-    skip_blank,
-    skip_line,
-    take8,
-    take_doubles,
-    take_ints,
-)
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...cells import node_count_problem
+from ...mesh.cells import node_count_problem
+from ..text.tokens import ASCII, BIG, LITTLE, Mode, next_int, skip_blank, take_rows
 from .numbering import Lookup
-from .tokens import ASCII, BIG, LITTLE, Mode, next_int, skip_blank, take_rows
 from .types import NAME_OF
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}

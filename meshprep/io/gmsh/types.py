@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells import SHAPES, node_count, shape_of
+from ...mesh.cells import SHAPES, node_count, shape_of
 
 # Gmsh's number of each type; where the name ends in a number, that is how many nodes it has.
 NUMBER_OF: dict[str, int] = {

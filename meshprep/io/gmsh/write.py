@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,41 +11,18 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
-from ...cells import shape_of
-from ...mesh import ElementSet, Mesh
+from ...mesh import Mesh
+from ...mesh.cells import shape_of
+from ..text.tokens import ASCII, LITTLE
 from . import write2, write4
-from .carry import INT_LIMIT, Places, find_places, is_text, keeps_section
+from .carry import INT_LIMIT, Cells, Places, find_places, is_text, keeps_section
 from .emit import Sink
 from .homes import Homes, keep_entities, split_entities
 from .info import source, target
 from .numbering import is_range, unused
 from .sections import NOTES_SECTION, NOTES_VERSION
-from .tokens import ASCII, LITTLE
 from .types import NUMBER_OF, TO_FILE
 from .write_fields import write_fields
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """A set of cells as it is written.
-
-    Parameters
-    ----------
-    set : ElementSet
-    number : int
-        Gmsh's number of the type.
-    dim : int
-    nodes : (n, k) int32
-        Positions of nodes, in Gmsh's order.
-    label, entity : (n,) int64
-    """
-
-    set: ElementSet
-    number: int
-    dim: int
-    nodes: NDArray[np.int32]
-    label: NDArray[np.int64]
-    entity: NDArray[np.int64]
 
 
 def write_file(

@@ -21,7 +21,7 @@ from .periodic import links
 from .raw import RawCells
 
 if TYPE_CHECKING:
-    from .write import Cells
+    from .carry import Cells
 
 _NONE = np.empty(0, dtype=np.int64)
 

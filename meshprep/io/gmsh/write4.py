@@ -17,7 +17,7 @@ from .periodic import links
 from .raw import Entity
 
 if TYPE_CHECKING:
-    from .write import Cells
+    from .carry import Cells
 
 
 def write_mesh(

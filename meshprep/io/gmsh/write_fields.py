@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...cells import node_count
 from ...mesh import Dat, ElementSet, Tag
+from ...mesh.cells import node_count
 from .carry import TEXT_LIMIT, Places
 from .emit import Sink
 from .info import INTEGERS, MARK, NAME, REALS, SECTION, STRINGS

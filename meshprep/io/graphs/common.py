@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh import GRAPH_MAP, Dat, ElementSet, Mesh, SetMap
+from ...mesh import Dat, ElementSet, Mesh, SetMap
+from ...mesh.model import GRAPH_MAP
 
 VERTICES, EDGES = "vertices", "edges"
 # Numbers on vertices and edges: of an edge, the entry of the matrix.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...cells import check_node_count, node_count
+from ...mesh.cells import check_node_count, node_count
 
 TYPE = "abaqus:type"
 # Written where cells have no type of their own: in a plane, and in space.

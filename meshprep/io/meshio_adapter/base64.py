@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import kernel
-from ...threads import each, pieces
+from ...kernels.parallel import each, pieces
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _WRONG = 255

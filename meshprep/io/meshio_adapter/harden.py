@@ -24,7 +24,7 @@ import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 
-from ...cells import node_count, shape_of
+from ...mesh.cells import node_count, shape_of
 
 # Reads at the end of a file before a reader is taken to be in an endless loop.
 _PATIENCE = 1000

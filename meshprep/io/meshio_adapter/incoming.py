@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh, Tag
-from ..assemble import Block, Place, assemble
+from ...mesh.assemble import Block, Place, assemble
 from ..carries import group_of_array
 
 # Point data of these names would be taken for something else.

@@ -7,7 +7,7 @@ from typing import Any
 import meshio
 from meshio.med import _med
 
-from ...cells import shape_of
+from ...mesh.cells import shape_of
 
 # Corners of a volume in memory, in the order of MED; twice is the order again.
 _CORNERS = {

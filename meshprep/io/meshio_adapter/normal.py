@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ...cells import shape_of
 from ...mesh import IndexList, Mesh, Tag
+from ...mesh.cells import shape_of
 from ..reduce import with_tags
 from .exodus_write import blocks
 

@@ -95,7 +95,7 @@ def _cell_sets(mesh: Mesh, names: list[str]) -> dict[str, list[NDArray]]:
 
 def _add_names(mesh: Mesh, made: Any) -> None:
     """Names of groups where meshio looks for them: ``field_data``, and MED's families."""
-    from ...cells import shape_of
+    from ...mesh.cells import shape_of
 
     families: dict[int, list[str]] = {}
     for t in mesh.tags:

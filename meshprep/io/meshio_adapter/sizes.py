@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice, takewhile
 from pathlib import Path
 
-from ...cells import check_node_count, node_count
+from ...mesh.cells import check_node_count, node_count
 
 # The type of each cell, and how many nodes the file gives it.
 Sizes = Iterator[tuple[str, int]]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...cells import check_node_count, node_count
+from ...mesh.cells import check_node_count, node_count
 
 # VTK's types of numbers; its identifiers go to the file as 32 bits.
 TYPES = {

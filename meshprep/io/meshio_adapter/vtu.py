@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...threads import each, pieces
+from ...kernels.parallel import each, pieces
 from .base64 import decode, letters
 
 BLOCK = 1 << 15

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...cells import check_node_count, node_count
-from ..gmsh.tokens import (
+from ...mesh.cells import check_node_count, node_count
+from ..text.tokens import (
     ASCII,
     DOUBLE_ROOM,
     INT_ROOM,

@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime import seal
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import seal
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.hdf5 import Sink
+from meshprep_runtime.plan.hdf5 import Sink
 
 from ...mesh import Mesh
 from ..meshio_adapter.harden import guarded

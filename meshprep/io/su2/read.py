@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...cells import check_node_count, node_count
 from ...mesh import IndexList, Mesh
-from ..assemble import Block, assemble
+from ...mesh.assemble import Block, assemble
+from ...mesh.cells import check_node_count, node_count
 from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
 _TYPE = {number: name for name, number in VTK_NUMBER.items()}

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
-from ...cells import shape_of
 from ...mesh import IndexList, Mesh, Tag
+from ...mesh.cells import shape_of
 from ..carries import Carries
 from ..reduce import flattened, reduce, with_tags
 from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ...occupancy import THREADS_PER_BLOCK, WARP
+from meshprep_runtime.cuda.strategies import WARP
+
+from ...metrics.cost import occupancy_share
+from ...metrics.occupancy import THREADS_PER_BLOCK
 from ..beside import comparable
 from ..compare import UNLIKE, Column, Comparison
-from ..cost import occupancy_share
 from . import charts
 from .charts import Series
 from .parts import Figure, Section, legend, slug

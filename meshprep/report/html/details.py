@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan
 
-from ...draw import Picture, draw_views, encode_png, spy
-from ...draw.paint import Painted, by_group, by_number, count_shown
 from ..compare import Column
+from ..draw import Picture, draw_views, encode_png, spy
+from ..draw.paint import Painted, by_group, by_number, count_shown
 from ..placing import BlockValues, NamedMesh, block_values, mesh_of, scene_of
 from . import charts
 from .parts import BEFORE_AFTER, Figure, Section, count, slug

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
 from typing import Any
+
+from meshprep_runtime.errors import Progress
 
 from ..compare import Column, Comparison
 from ..placing import NamedMesh
@@ -19,7 +21,6 @@ from .parts import Section, count
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
 MOST_PICTURED, MOST_VERDICTS = 3, 6
-Progress = Callable[[float, int, str], None]
 
 
 def html_report(

@@ -10,8 +10,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from . import cache, threads, vectors
-from .kernel import fresh, reach, stable
+from ..kernel import cache
+from ..kernel.analysis import fresh, reach, stable
+from . import atomics, vectors
 from .source import COUNTERS
 
 
@@ -89,4 +90,4 @@ def _names() -> dict[str, Any]:
     found |= COUNTERS | {
         n: getattr(vectors, n) for n in ("stack", "row", "spread", "load4", "store4")
     }
-    return found | {n: getattr(threads, n) for n in ("fetch_add", "look", "rest", "raises")}
+    return found | {n: getattr(atomics, n) for n in ("fetch_add", "look", "rest", "raises")}

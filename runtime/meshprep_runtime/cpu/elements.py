@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..kernel.rows import Row
 from ..loops import Access
-from .rows import Row
 
 LARGEST_CHUNK, LANES = 32, 4
 # Chunks that fill half of a 32 KB first-level cache leave it to the dats.

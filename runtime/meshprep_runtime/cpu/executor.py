@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import Slot
-from ..errors import MeshprepError, MissingPackageError
+from ..errors import MeshprepError
+from ..kernel.analysis import takes_single
+from ..kernel.compiler import compile_error, import_numba
+from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from .elements import Elements, can_chunk
-from .kernel import takes_single
-from .report import compile_error
-from .rows import Row, rows_of
 from .schedule import SCHEDULES, Schedule
 from .source import parallel, sequential
 from .two_step import PointSums, temporaries
@@ -158,17 +158,6 @@ def choose_strategy(variant: Variant | None) -> str:
     side_by_side = variant is not None and variant.n_blocks > variant.n_block_colours
     several = side_by_side and import_numba().get_num_threads() > 1
     return "hierarchical" if several else "sequential"
-
-
-def import_numba() -> Any:
-    """numba; raises MissingPackageError where it is not installed."""
-    try:
-        import numba
-    except ModuleNotFoundError as error:
-        raise MissingPackageError(
-            "running loops needs numba: pip install 'meshprep-runtime[cpu]'"
-        ) from error
-    return numba
 
 
 def _refuse_after_fork(name: str) -> None:

@@ -68,7 +68,7 @@ def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
 
 def global_colouring(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """Colours of the whole set one after the other, the elements of one in parallel."""
-    from .colouring import colour_elements
+    from ..kernel.colouring import colour_elements
 
     colour = colour_elements(plan)
     count = np.bincount(colour, minlength=1)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import Slot
+from ..kernel.rows import Row
 from ..plan import LoopPlan
-from .rows import Row
 from .source import point_sums
 
 

@@ -4,11 +4,12 @@ The text can be run on the CPU with checks, and compiled, where there is no GPU.
 when arrays of a GPU are first met.
 """
 
-from .arrays import on_device
-from .auto import Choice, choose
+from ..tuning.choose_gpu import Choice, choose
+from .detect import on_device
 from .element import PythonKernel
 from .executor import DeviceExecutor, DeviceOptions
-from .program import DeviceFunction, Launch, Program, program
+from .function import DeviceFunction
+from .programs import Launch, Program, program
 from .strategies import COMMITS, STRATEGIES, refusal
 
 __all__ = [

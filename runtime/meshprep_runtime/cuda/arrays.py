@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 from ..bind import Form, Slot, bound, check_form, check_names, sharing
 from ..errors import MeshprepError
 from ..loops import Loop
-from .device import Device
-
-# DLPack's numbers for memory of CUDA, managed memory included.
-DLPACK_CUDA = (2, 13)
-HOST = (np.ndarray, int, float, np.generic)
+from .detect import _cupy_pointer, on_device
+from .protocols import Device
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +37,6 @@ class Given:
     def still(self, value: Any) -> bool:
         """True when it is the same object, in the same memory, and has the same form."""
         return value is self.value and _form(value) == self.form
-
-
-def on_device(value: Any) -> bool:
-    """True for arrays in the memory of a GPU."""
-    if isinstance(value, HOST):
-        return False
-    if _cupy_pointer(value) is not None:
-        return True
-    try:
-        if getattr(value, "__cuda_array_interface__", None) is not None:
-            return True
-    except Exception:  # Libraries refuse to tell in words of their own; the binder asks again.
-        pass
-    ask = getattr(value, "__dlpack_device__", None)
-    return ask is not None and ask()[0] in DLPACK_CUDA
 
 
 class DeviceBinder:
@@ -162,11 +144,6 @@ def _form(value: Any) -> object:
     if told is not None:
         return (told["data"], tuple(told["shape"]), told["typestr"], told.get("strides"))
     return (getattr(value, "shape", None), getattr(value, "dtype", None))
-
-
-def _cupy_pointer(value: Any) -> object:
-    """The address of a CuPy array: its interface takes long to make."""
-    return getattr(getattr(value, "data", None), "ptr", None)
 
 
 def _dense(shape: tuple[int, ...], itemsize: int, strides: tuple[int, ...] | None) -> bool:

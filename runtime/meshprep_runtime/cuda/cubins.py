@@ -10,11 +10,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..cpu.cache import folder as loops_folder
-from ..cpu.kernel import reach, stable
+from ..kernel.analysis import reach, stable
+from ..kernel.cache import folder as loops_folder
 from . import nvrtc
 from .nvrtc import Compiled, compile_program
-from .program import Program
+from .programs import Program
 
 MOST_KEPT = 2000
 # What turns text and kernels into machine code, by its name on the package index.

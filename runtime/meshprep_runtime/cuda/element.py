@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..bind import Slot
-from ..cpu.executor import import_numba
-from ..cpu.kernel import fresh, reach, takes_single
-from ..cpu.report import compile_error
-from ..cpu.rows import Row
 from ..errors import MeshprepError, MissingPackageError
+from ..kernel.analysis import fresh, reach, takes_single
+from ..kernel.compiler import compile_error, import_numba
+from ..kernel.rows import Row
 from ..plan import LoopPlan
 from .shape import C_TYPES
 

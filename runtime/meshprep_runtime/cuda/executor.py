@@ -9,12 +9,14 @@ from typing import Any
 from ..bind import Layout, Slot
 from ..errors import MeshprepError
 from ..plan import LoopPlan
-from ..tuned import AUTO
+from ..tuning.choose_gpu import Choice, choose
+from ..tuning.lookup import AUTO
 from .arrays import DeviceBinder
-from .auto import Choice, choose
-from .device import Device, current
+from .device import current
+from .function import DeviceFunction
 from .launcher import Launcher
-from .program import DeviceFunction, program
+from .programs import program
+from .protocols import Device
 from .strategies import STRATEGIES
 
 

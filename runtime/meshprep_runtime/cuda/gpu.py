@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 from .cubins import compiled
-from .device import Call
-from .program import Program
+from .programs import Program
+from .protocols import Call
 
 # What a block may have without asking for more.
 USUAL_SHARED = 48 * 1024

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 from .arrays import Given
-from .device import Call, Device, Kernel, Memory
 from .parameters import Parameter
-from .program import Launch, Program
+from .programs import Launch, Program
+from .protocols import Call, Device, Kernel, Memory
 from .reductions import JOIN_NAME, JOIN_THREADS, join_text
 from .shape import C_TYPES
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
-from .program import Program
+from .programs import Program
 
 OPTIONS = ("--std=c++17",)
 VERBOSE = "--ptxas-options=-v"

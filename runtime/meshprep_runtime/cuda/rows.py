@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..cpu.rows import Row
+from ..kernel.rows import Row
 from .shape import Shape
 
 Lines = list[str]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..bind import Slot
-from ..cpu.rows import Row
+from ..kernel.rows import Row
 from ..loops import Access, Loop
 from ..plan import LoopPlan
 from .strategies import Strategy

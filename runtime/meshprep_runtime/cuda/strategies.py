@@ -8,6 +8,8 @@ import numpy as np
 
 from ..loops import Access, Loop
 
+WARP = 32
+
 # Types that CUDA adds to atomically, straight or by its unsigned twin.
 ATOMIC_TYPES = ("f4", "f8", "i4", "i8", "u4", "u8")
 COMMITS = ("colours", "atomics")

@@ -1,0 +1,103 @@
+"""Files of values on sets, from one numbering to the other: ``meshprep apply`` and ``restore``.
+
+One module a kind of file, each of which reads arrays with the sets they are on, and writes a copy
+of the file with other arrays in their place. Meshes (``.vtu`` and every format that is written)
+move as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import Plan
+
+from ..paths import check_input
+from . import columns, hdf5, meshes, numpy_files
+from .mover import Moved, Mover
+from .variant import Variant
+
+__all__ = ["VARIANTS", "Moved", "move"]
+
+VARIANTS: dict[str, Variant] = {
+    ".npy": numpy_files.NPY,
+    ".npz": numpy_files.NPZ,
+    ".h5": hdf5.HDF5,
+    ".hdf5": hdf5.HDF5,
+    ".csv": columns.CSV,
+    ".tsv": columns.CSV,
+}
+
+
+def move(
+    plan: Plan,
+    source: Path,
+    target: Path,
+    *,
+    restoring: bool = False,
+    declared: Mapping[str, str] | None = None,
+) -> list[Moved]:
+    """Write a copy of a file with its values in the plan's order, or back in the mesh file's.
+
+    Parameters
+    ----------
+    plan : Plan
+    source, target : Path
+        ``.npy``, ``.npz``, ``.h5``, ``.csv`` or a mesh, by the ending of the source. The target
+        is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.atomic`).
+    restoring : bool
+        From the plan's order back to that of the mesh that it was made from.
+    declared : mapping of array to ``SET`` or ``FROM->TO``
+        See :mod:`meshprep.io.declared`. Without it, the row count tells the set.
+
+    Returns
+    -------
+    list of Moved
+        What was moved; other contents are carried along unchanged.
+
+    Raises
+    ------
+    MeshprepError
+        Where nothing in the file fits the plan, it is not clear what does, or the written file
+        does not read back as the same bits.
+    """
+    try:
+        check_input(source)
+        return _move(Mover(plan, restoring, declared or {}), source, target)
+    except MeshprepError as error:
+        named = str(error).startswith(f"{source}: ")
+        raise error if named else MeshprepError(f"{source}: {error}") from None
+
+
+def _move(mover: Mover, source: Path, target: Path) -> list[Moved]:
+    variant = VARIANTS.get(source.suffix.lower())
+    if variant is None:
+        return meshes.move(mover, source, target)
+    old = variant.read(source, mover)
+    if not old:
+        sizes = ", ".join(f"{name} {size}" for name, size in mover.sizes.items())
+        raise MeshprepError(f"nothing in it has as many rows as a set of the plan ({sizes})")
+    new = {name: mover.move(name, a.values, a.place) for name, a in old.items()}
+    variant.write(source, target, new, mover)
+    # What was found out is not asked again: in the other order, it might not be found.
+    mover.declared |= {name: a.place for name, a in old.items()}
+    _prove(variant.read(target, mover), new)
+    return [Moved(name, a.place, len(a.values)) for name, a in old.items()]
+
+
+def _prove(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None:
+    """Raise MeshprepError unless the written file holds these arrays, to the bit."""
+    for name, values in expected.items():
+        back = getattr(found.get(name), "values", None)
+        if back is None or back.dtype != values.dtype or not _equal(back, values):
+            raise MeshprepError(f"'{name}' does not read back as it was written: nothing was kept")
+
+
+def _equal(a: NDArray, b: NDArray) -> bool:
+    if a.dtype == object:
+        return bool(np.array_equal(a, b))
+    return a.shape == b.shape and a.tobytes() == b.tobytes()

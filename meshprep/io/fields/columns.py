@@ -1,0 +1,122 @@
+"""Text tables with one line a row (``.csv``, ``.tsv``): lines move whole, as they are."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..declared import ANY, rows_of, values_of
+from .mover import Mover
+from .variant import Placed, Variant
+
+ROWS = "rows"
+_DELIMITERS = ",;\t"
+
+
+def _read(path: Path, mover: Mover) -> dict[str, Placed]:
+    """The rows, and each column that is declared as indices, which is then left out of the rows."""
+    head, lines, delimiter = _lines(path, mover)
+    out = {}
+    for name, where in list(mover.declared.items()):
+        if values_of(where) is not None and name not in (ANY, ROWS):
+            column = _column(head, name, delimiter)
+            texts = [_fields(line, delimiter)[column] for line in lines]
+            out[name] = Placed(_numbers(name, texts), where)
+            lines = [_with(line, delimiter, column, "") for line in lines]
+            mover.declared.setdefault(ROWS, rows_of(where))
+    place = mover.place(ROWS, len(lines))
+    if place is not None:
+        out[ROWS] = Placed(np.array([*lines, b""], dtype=object)[:-1], rows_of(place))
+    return out
+
+
+def _lines(path: Path, mover: Mover) -> tuple[bytes, list[bytes], str]:
+    """The header, empty where there is none, the lines of the rows, and what parts the fields."""
+    records = _records(path)
+    delimiter = _delimiter(records)
+    has_head = bool(records) and not _is_numeric(records[0], delimiter)
+    sizes = set(mover.sizes.values())
+    # Text in the first line makes it a header, unless only with it the number of rows fits.
+    if has_head and len(records) - 1 not in sizes and len(records) in sizes:
+        has_head = False
+    return (records[0], records[1:], delimiter) if has_head else (b"", records, delimiter)
+
+
+def _records(path: Path) -> list[bytes]:
+    """The rows as they stand in the file, line ends included; quoted fields may hold line ends."""
+    data = path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    if b'"' in data:
+        texts = iter([line.decode("latin-1") for line in lines])
+        reader, records, before = csv.reader(texts), [], 0
+        for _ in reader:
+            records.append(b"".join(lines[before : reader.line_num]))
+            before = reader.line_num
+        lines = records
+    while lines and not lines[-1].strip():
+        lines.pop()
+    # Lines move: the last one needs an end of its own.
+    if lines and not lines[-1].endswith((b"\n", b"\r")):
+        lines[-1] += b"\n"
+    return lines
+
+
+def _delimiter(records: list[bytes]) -> str:
+    first = records[0].decode("latin-1") if records else ""
+    return max(_DELIMITERS, key=first.count)
+
+
+def _is_numeric(line: bytes, delimiter: str) -> bool:
+    try:
+        [float(field) for field in _fields(line, delimiter) if field.strip()]
+    except ValueError:
+        return False
+    return True
+
+
+def _fields(line: bytes, delimiter: str) -> list[str]:
+    return next(csv.reader([line.decode("latin-1")], delimiter=delimiter), [])
+
+
+def _column(head: bytes, name: str, delimiter: str) -> int:
+    names = [n.strip() for n in _fields(head, delimiter)]
+    if name not in names:
+        raise MeshprepError(f"has no column '{name}': choose {', '.join(names) or 'another file'}")
+    return names.index(name)
+
+
+def _numbers(name: str, texts: list[str]) -> NDArray[np.int64]:
+    try:
+        return np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        raise MeshprepError(f"column '{name}' holds something other than whole numbers") from None
+
+
+def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+    head, _, delimiter = _lines(source, mover)
+    lines = list(arrays[ROWS])
+    for name, values in arrays.items():
+        if name != ROWS:
+            column = _column(head, name, delimiter)
+            pairs = zip(lines, values.tolist(), strict=True)
+            lines = [_with(line, delimiter, column, str(v)) for line, v in pairs]
+    target.write_bytes(head + b"".join(lines))
+
+
+def _with(line: bytes, delimiter: str, column: int, text: str) -> bytes:
+    """The line with another text in one column."""
+    if b'"' in line:
+        raise MeshprepError("has quotes in lines with indices: write it without")
+    body = line.rstrip(b"\r\n")
+    fields = body.split(delimiter.encode())
+    fields[column] = text.encode()
+    return delimiter.encode().join(fields) + line[len(body) :]
+
+
+CSV = Variant(_read, _write)

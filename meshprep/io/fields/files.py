@@ -1,0 +1,57 @@
+"""Several files of values at once, all or none: what the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.atomic import together
+
+from ..outputs import check_targets
+from . import move
+from .mover import Moved
+
+
+@dataclass(frozen=True)
+class MovedFile:
+    """A file of values that was written, and what in it was moved."""
+
+    written: Path
+    moved: list[Moved]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"written": str(self.written), "moved": [asdict(m) for m in self.moved]}
+
+
+def move_files(
+    plan: Path,
+    files: Sequence[Path],
+    output: Path | None = None,
+    *,
+    restoring: bool = False,
+    declared: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+) -> list[MovedFile]:
+    """Put files of values into the plan's order, or back; see :func:`meshprep.io.fields.move`.
+
+    Without ``output``, ``q.npy`` becomes ``q-reordered.npy`` or ``q-restored.npy``.
+    """
+    if output is not None and len(files) > 1:
+        raise MeshprepError("there are several files: leave --output out")
+    if output is not None and output.suffix.lower() != files[0].suffix.lower():
+        raise MeshprepError(f"{output}: must end in {files[0].suffix}, as what it is made from")
+    ending = "restored" if restoring else "reordered"
+    targets = [output or f.with_name(f"{f.stem}-{ending}{f.suffix}") for f in files]
+    check_targets(targets, overwrite=overwrite, inputs=[plan, *files])
+    made = Plan.load(plan)
+    with together(targets, overwrite=overwrite) as staged:
+        moved = [
+            move(made, source, place, restoring=restoring, declared=declared)
+            for source, place in zip(files, staged, strict=True)
+        ]
+    return [MovedFile(t, m) for t, m in zip(targets, moved, strict=True)]

@@ -1,0 +1,73 @@
+"""HDF5 files of any layout, OP2's results among them: datasets change in a copy of the file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import seal
+
+from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
+from ..meshio_adapter.harden import guarded
+from .mover import Mover
+from .variant import Placed, Variant
+
+
+def _read(path: Path, mover: Mover) -> dict[str, Placed]:
+    import h5py
+
+    from ..op2.infer import infer
+    from ..op2.objects import classify, load
+    from ..op2.read import index_range
+
+    _refuse_plan(path)
+    with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
+        declared = _declared(file, mover)
+        found = classify(file, declared)
+        check_names(declared, [f.path for f in found], (*mover.plan.sizes, NO_SET))
+        # Sets of equal order need not be told apart, unless somebody does.
+        parts = {p.strip() for place in declared.values() for p in place.split("->")}
+        sizes = {n: s for n, s in mover.plan.sizes.items() if n in parts or n in mover.sizes}
+        places = infer(found, sizes, declared, lambda p: index_range(file[p]))
+        mover.declared.setdefault(BASE, str(places.base))
+        at = {path: f"{a}->{b}" for path, (a, b) in places.maps.items()} | dict(places.dats)
+        return {path: Placed(load(file[path]), place) for path, place in at.items()}
+
+
+def _declared(file: Any, mover: Mover) -> dict[str, str]:
+    """What is declared, and for the other datasets what is known of those of the mesh."""
+    known = {name: place for name, place in mover.known.items() if name in file or name == BASE}
+    declared = {n: p for n, p in (known | mover.declared).items() if n != COORDINATES}
+    return {n: p for n, p in declared.items() if n in mover.declared or _fits(file, mover, n, p)}
+
+
+def _fits(file: Any, mover: Mover, name: str, place: str) -> bool:
+    """Whether a known dataset has the rows that it had in the mesh."""
+    if name == BASE:
+        return True
+    size = mover.plan.sizes.get(rows_of(place))
+    return size is not None and getattr(file[name], "shape", ())[:1] == (size,)
+
+
+def _refuse_plan(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(len(seal.FORMAT)) == seal.FORMAT.encode():
+            raise MeshprepError("is a plan: name the file with the values")
+
+
+def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+    import h5py
+
+    shutil.copyfile(source, target)
+    with guarded("the HDF5 file could not be written"), h5py.File(target, "r+") as file:
+        for path, values in arrays.items():
+            if values.size:
+                file[path][...] = values
+
+
+HDF5 = Variant(_read, _write)

@@ -1,0 +1,46 @@
+"""Meshes with values on them, such as ``.vtu``: nodes, cells and all that is on them move."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+
+from ... import io
+from ..registry import find
+from .mover import Moved, Mover
+
+
+def move(mover: Mover, source: Path, staged: Path) -> list[Moved]:
+    """Renumber a mesh file as a whole; refused where it is another mesh or in the order wanted.
+
+    The mesh may be deformed: only its cells are compared.
+    """
+    if mover.declared:
+        raise MeshprepError("a mesh says what its values are on: leave --sets out")
+    form = find(io.FORMATS, source, None)
+    mesh = io.read(source, format=form.name)
+    _check(mover, mesh.content_hash())
+    orders = {name: mover.plan.ordering.get(name) for name in mesh.sets}
+    for name, order in orders.items():
+        if order is None or order.size != mesh.size(name):
+            raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")
+    ways = {n: _inverse(o) if mover.restoring else o for n, o in orders.items() if o is not None}
+    io.write(mesh.renumber(ways), staged, format=form.name)
+    return [Moved(name, name, mesh.size(name)) for name in mesh.sets]
+
+
+def _inverse(order: Ordering) -> Ordering:
+    return Ordering(order.old_to_new, order.new_to_old)
+
+
+def _check(mover: Mover, found: str) -> None:
+    old, new = mover.plan.source_hash, mover.plan.mesh_hash
+    wanted, other = (new, old) if mover.restoring else (old, new)
+    if found == wanted:
+        return
+    if found == other:
+        where = "of the mesh it was made from" if mover.restoring else "of the plan"
+        raise MeshprepError(f"is in the order {where} already")
+    raise MeshprepError("holds another mesh than the plan: its cells differ")

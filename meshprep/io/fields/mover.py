@@ -1,0 +1,128 @@
+"""Where an array belongs, and how it gets into the other numbering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.plan import Plan
+
+from ..declared import ANY, BASE, COORDINATES, NO_SET, rows_of, values_of
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What was moved: its name, the set (``FROM->TO`` for indices) and the number of rows."""
+
+    name: str
+    place: str
+    rows: int
+
+
+class Mover:
+    """One direction through a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+    restoring : bool
+        From the plan's numbering to that of the mesh file, instead of the other way.
+    declared : mapping of name to ``SET`` or ``FROM->TO``
+
+    ``known`` is what was declared, or found out, when the plan was made.
+    """
+
+    def __init__(self, plan: Plan, restoring: bool, declared: Mapping[str, str]) -> None:
+        self.plan, self.restoring, self.declared = plan, restoring, dict(declared)
+        self.sizes = _distinct(plan)
+        found = plan.options.get("sets", {})
+        self.known: dict[str, str] = dict(found) if isinstance(found, dict) else {}
+        self._check()
+
+    def _check(self) -> None:
+        for name, place in self.declared.items():
+            for part in place.split("->") if name not in (BASE, COORDINATES) else ():
+                if part.strip() not in (*self.plan.sizes, NO_SET):
+                    raise MeshprepError(
+                        f"'{name}' is declared as {place}, but the plan has no set "
+                        f"'{part.strip()}': choose {', '.join(self.plan.sizes)}"
+                    )
+
+    def place(self, name: str, rows: int) -> str | None:
+        """Where an array of this name and length belongs; None where to no set of the plan.
+
+        Raises MeshprepError where several sets have that size and none is declared.
+        """
+        given = self.declared.get(name, self.declared.get(ANY, ""))
+        if given == NO_SET:
+            return None
+        if given:
+            size = self.plan.sizes[rows_of(given)]
+            if size != rows:
+                raise MeshprepError(
+                    f"{_called(name)} has {rows} rows, but set '{rows_of(given)}' that it is "
+                    f"declared on has {size} elements"
+                )
+            return given
+        known = self.known.get(name, "")
+        if self.plan.sizes.get(rows_of(known)) == rows:
+            return known
+        fitting = [s for s, size in self.sizes.items() if size == rows]
+        if len(fitting) > 1 and rows > 1:
+            word = fitting[0] if name == ANY else f"{name}={fitting[0]}"
+            raise MeshprepError(
+                f"{_called(name)} has {rows} rows, as have the sets {' and '.join(fitting)}: "
+                f"say which with --sets {word}"
+            )
+        return fitting[0] if fitting else None
+
+    def move(self, name: str, values: NDArray, place: str) -> NDArray:
+        """The rows of an array in the other order, and indices with other numbers. O(size)."""
+        rows = self._order(rows_of(place))
+        out: NDArray = rows.restore(values) if self.restoring else rows.apply(values)
+        target = values_of(place)
+        if target is not None:
+            out = self._renumbered(name, out, self._order(target), target)
+        if values.flags.f_contiguous and not values.flags.c_contiguous:
+            return np.asfortranarray(out)
+        return out
+
+    def _order(self, name: str) -> Ordering:
+        if name in self.plan.ordering:
+            return self.plan.ordering[name]
+        return Ordering.identity(self.plan.sizes[name])
+
+    def _renumbered(self, name: str, values: NDArray, order: Ordering, target: str) -> NDArray:
+        base = int(self.declared.get(BASE, "0"))
+        if values.dtype.kind not in "iu":
+            raise MeshprepError(f"'{name}' holds {values.dtype}, but indices are whole numbers")
+        if values.size and (int(values.min()) < base or int(values.max()) >= order.size + base):
+            raise MeshprepError(f"'{name}' has indices outside the {order.size} of set '{target}'")
+        new = order.new_to_old if self.restoring else order.old_to_new
+        return (new[values.astype(np.int64) - base] + np.int64(base)).astype(values.dtype)
+
+
+def _called(name: str) -> str:
+    return "the array" if name == ANY else f"'{name}'"
+
+
+def _distinct(plan: Plan) -> dict[str, int]:
+    """The sets, without those that have the order of another one: these need not be told apart."""
+    kept: dict[str, int] = {}
+    for name, size in plan.sizes.items():
+        same = (n for n, s in kept.items() if s == size)
+        if not any(_equal(plan.ordering.get(name), plan.ordering.get(n)) for n in same):
+            kept[name] = size
+    return kept
+
+
+def _equal(a: Ordering | None, b: Ordering | None) -> bool:
+    first, second = (o is None or o.is_identity for o in (a, b))
+    if a is None or b is None or first or second:
+        return first and second
+    return bool(np.array_equal(a.new_to_old, b.new_to_old))

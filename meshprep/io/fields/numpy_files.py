@@ -1,0 +1,59 @@
+"""``.npy`` and ``.npz``."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..declared import ANY
+from ..meshio_adapter.harden import guarded
+from .mover import Mover
+from .variant import Placed, Variant
+
+
+def _load(path: Path) -> dict[str, NDArray]:
+    """Every array by name; ``*`` in a .npy file."""
+    # Opened here: NumPy leaves a damaged archive open.
+    with guarded("not a readable NumPy file"), path.open("rb") as file:
+        found = np.load(file, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return {ANY: found}
+        return {name: found[name] for name in found.files}
+
+
+def _read(path: Path, mover: Mover) -> dict[str, Placed]:
+    out = {}
+    for name, values in _load(path).items():
+        place = mover.place(name, len(values)) if values.ndim else None
+        if place is not None:
+            out[name] = Placed(values, place)
+    return out
+
+
+def _write_npy(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+    with target.open("wb") as file:
+        np.save(file, arrays[ANY], allow_pickle=False)
+
+
+def _write_npz(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+    """Every member in its place and packed as it was."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", allowZip64=True) as new:
+        for member in old.infolist():
+            values = arrays.get(member.filename.removesuffix(".npy"))
+            copy = zipfile.ZipInfo(member.filename, member.date_time)
+            copy.compress_type, copy.external_attr = member.compress_type, member.external_attr
+            with new.open(copy, "w", force_zip64=True) as file:
+                if values is None:
+                    with old.open(member) as content:
+                        shutil.copyfileobj(content, file)
+                else:
+                    np.lib.format.write_array(file, values, allow_pickle=False)
+
+
+NPY = Variant(_read, _write_npy)
+NPZ = Variant(_read, _write_npz)

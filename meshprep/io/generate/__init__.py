@@ -1,0 +1,118 @@
+"""Meshes for demonstrations, tests and benchmarks, each by a name and a few options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh import Mesh
+from .airfoil import airfoil
+from .box import box, mixed2d, mixed3d
+from .delaunay import delaunay2d, delaunay3d
+from .op2 import op2_grid, op2_hdf5
+
+__all__ = ["GENERATORS", "Generator", "generate"]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A family of meshes: its function, what the function takes with defaults, and a line.
+
+    ``forms`` gives the mesh another form for a file format of that name.
+    """
+
+    function: Callable[..., Mesh]
+    options: Mapping[str, Any]
+    description: str
+    forms: Mapping[str, Callable[[Mesh], Mesh]] = field(default_factory=dict)
+
+
+_RANDOM = {"shuffle": False, "seed": 0}
+
+GENERATORS: dict[str, Generator] = {
+    "delaunay2d": Generator(
+        delaunay2d,
+        {"cells": 100_000, "seed": 0, "shuffle": True},
+        "unstructured triangles in a square, sides tagged",
+    ),
+    "delaunay3d": Generator(
+        delaunay3d,
+        {"cells": 100_000, "seed": 0, "shuffle": True},
+        "unstructured tetrahedra in a cube, sides tagged",
+    ),
+    "box": Generator(
+        box,
+        {"nx": 32, "ny": 32, "nz": 32, "type": "hexahedron", **_RANDOM},
+        "a square or cube of triangle, quad, tetra, hexahedron, wedge or pyramid",
+    ),
+    "mixed2d": Generator(
+        mixed2d, {"nx": 64, "ny": 64, **_RANDOM}, "a square of quads and triangles"
+    ),
+    "mixed3d": Generator(
+        mixed3d,
+        {"nx": 16, "ny": 16, "nz": 16, **_RANDOM},
+        "a cube of wedges, hexahedra, pyramids and tetrahedra",
+    ),
+    "airfoil": Generator(
+        airfoil,
+        {"cells": 720_000, "i": 0, "j": 0, **_RANDOM},
+        "quads around NACA0012, wall and farfield tagged: OP2's benchmark (.dat, .h5: its files)",
+        {"op2-grid": op2_grid, "op2": op2_hdf5},
+    ),
+}
+
+
+def generate(name: str, **options: Any) -> Mesh:
+    """Make the mesh ``name`` of ``GENERATORS``.
+
+    Parameters
+    ----------
+    name : str
+    options
+        Override the generator's defaults; text is converted to the type of the default.
+
+    Returns
+    -------
+    Mesh
+        Boundary cells below the others, in the groups of the tag ``physical``, with names.
+
+    Raises
+    ------
+    MeshprepError
+        For unknown names, options and values, and for sizes out of range.
+    """
+    if name not in GENERATORS:
+        raise MeshprepError(f"there is no mesh '{name}': choose {', '.join(GENERATORS)}")
+    known = GENERATORS[name].options
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise MeshprepError(f"mesh '{name}' has no option '{unknown[0]}': use {', '.join(known)}")
+    given = {k: _convert(name, k, v, known[k]) for k, v in options.items()}
+    return GENERATORS[name].function(**{**known, **given})
+
+
+def _convert(mesh: str, option: str, value: Any, default: Any) -> Any:
+    """The value in the type of the default, from text too."""
+    convert, wanted = _KINDS[type(default)]
+    found = convert(str(value).strip())
+    if found is None:
+        raise MeshprepError(f"mesh '{mesh}': option '{option}' is {value!r}, must be {wanted}")
+    return found
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 19 else None
+
+
+def _truth(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+_KINDS: dict[type, tuple[Callable[[str], Any], str]] = {
+    int: (_whole, "a whole number, 0 or more"),
+    bool: (_truth, "true or false"),
+    str: (str, "text"),
+}

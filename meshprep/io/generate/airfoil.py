@@ -1,0 +1,98 @@
+"""The C-mesh around a NACA0012 airfoil: the standard benchmark of OP2 [G12, R14, S19]."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from ...mesh import Mesh
+from ...mesh.assemble import Block, assemble
+from .common import check_count, shuffled
+
+WALL, FARFIELD = 1, 2
+# Half-width and height of the mesh, and the point inside the nose that the mesh wraps around,
+# in the plane where the square root has unfolded it.
+_EXTENT = 3.0
+_FOCUS = 0.0077
+_THICKNESS = (-0.127125232, -0.357907906, 0.291984971, -0.105174696)
+
+
+def airfoil(cells: int, i: int, j: int, shuffle: bool, seed: int) -> Mesh:
+    """Quads in a C around NACA0012: ``3 i`` along the C by ``j`` away from it.
+
+    The two sides of the wake cut are one line of nodes here: ``i + 1`` nodes fewer than OP2's
+    file, where they stand twice at the same place, and the cells across the cut are neighbours
+    by their nodes. So the derived ``edges->cells`` has OP2's edges, ``3 i (j - 1) + (3 i - 1) j +
+    i``, and the boundary ``2 j + 4 i``. Cells are anticlockwise: with (dx, dy) from node 0 to
+    node 1 of a derived edge, (dy, -dx) points out of cell 0; OP2's kernels take (dx, dy) the
+    other way round, so they want the columns of ``edges->nodes`` as ``index = [1, 0]``.
+
+    Parameters
+    ----------
+    cells : int
+        Approximate number of cells; 720,000 and 2,880,000 are OP2's two meshes.
+    i, j : int
+        Exact counts in place of ``cells``; 0 to choose ``j = 1.5 i``.
+    """
+    i, j = _counts(cells, i, j)
+    check_count("the number of nodes", (3 * i + 1) * (j + 1), 1)
+    point = _points(i, j)
+    node = _merged_nodes(i, j)
+    corners = (node[:-1, :-1], node[:-1, 1:], node[1:, 1:], node[1:, :-1])
+    quads = np.column_stack([c.reshape(-1) for c in corners])
+    lines, bound = _boundary(node, i)
+    blocks = [Block("line", lines, tags={"physical": bound}), Block("quad", quads)]
+    names = {("physical", 1): {WALL: "wall", FARFIELD: "farfield"}}
+    # The copies of the wake's nodes come last in the first row.
+    kept = np.concatenate([point[0, : 2 * i], point[1:].reshape(-1)])
+    mesh = assemble(np.column_stack([kept.real, kept.imag]), blocks, tag_names=names)[0]
+    return shuffled(mesh, shuffle, seed)
+
+
+def _counts(cells: int, i: int, j: int) -> tuple[int, int]:
+    """The counts asked for, or those of about ``cells`` cells with j = 1.5 i."""
+    if not i:
+        check_count("cells", cells, 1)
+        i = max(3, round(cells / (3 * j) if j else (cells / 4.5) ** 0.5))
+    # Fewer than three cells around the airfoil would meet each other at its tail.
+    check_count("i", i, 3)
+    return i, j or round(1.5 * i)
+
+
+def _points(i: int, j: int) -> NDArray[np.complex128]:
+    """Node positions x + i y, ``(j + 1, 3 i + 1)``."""
+    x = np.linspace(-_EXTENT, _EXTENT, 3 * i + 1)
+    base = np.zeros(x.size)
+    on_wall = slice(i + 1, 2 * i)
+    base[on_wall] = _inner_wall(x[on_wall])
+    rise = np.arange(j + 1)[:, None] / j
+    return (x + 1j * (base + (_EXTENT - base) * rise)) ** 2
+
+
+def _inner_wall(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The airfoil in the square-root plane, where it is nearly a parabola, at these x."""
+    chord = np.sin(np.linspace(0, np.pi / 2, 100)) ** 2
+    series = sum(c * chord**k for k, c in enumerate(_THICKNESS, start=1))
+    thickness = 0.594689181 * (0.298222773 * np.sqrt(chord) + series)
+    thickness[-1] = 0
+    half = np.sqrt(chord - _FOCUS + 1j * thickness)
+    wall = np.concatenate([-np.conj(half[::-1]), half[1:]])
+    return CubicSpline(wall.real, wall.imag, bc_type="not-a-knot")(x)
+
+
+def _merged_nodes(i: int, j: int) -> NDArray[np.int32]:
+    """Number of node (column, row) at ``[row, column]``, one for both sides of the wake cut."""
+    node = np.arange((j + 1) * (3 * i + 1), dtype=np.int32).reshape(j + 1, 3 * i + 1)
+    node[1:] -= i + 1
+    node[0, 2 * i :] = np.arange(i, -1, -1)
+    return node
+
+
+def _boundary(node: NDArray[np.int32], i: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Lines with the mesh on their left, wall then far field, and their groups."""
+    outer = np.concatenate([node[:, -1], node[-1, -2::-1], node[-2::-1, 0]])
+    wall = node[0, i : 2 * i + 1]
+    lines = [np.column_stack([chain[:-1], chain[1:]]) for chain in (wall, outer)]
+    bound = np.repeat([WALL, FARFIELD], [len(part) for part in lines])
+    return np.concatenate(lines), bound

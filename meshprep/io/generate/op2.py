@@ -1,0 +1,97 @@
+"""The airfoil as OP2's program has it: edges are sets, with OP2's maps, data and constants.
+
+The text grid is what OP2's ``naca0012.m`` writes, and the HDF5 file what its ``convert_mesh``
+makes of that.
+"""
+
+from __future__ import annotations
+
+from math import atan, sqrt
+from typing import Any
+
+import numpy as np
+
+from ...mesh import Dat, ElementSet, Mesh, SetMap
+from ...topology import derive
+from ..op2.notes import CONSTANTS, NOTES, Notes
+from ..op2_grid import DECIMALS, MAPS, SETS
+
+# OP2's file has so many digits behind the point, and its sums depend on them.
+_DIGITS = 6
+_MAP_NAMES = ("pcell", "pedge", "pecell", "pbedge", "pbecell")
+
+
+def op2_grid(mesh: Mesh) -> Mesh:
+    """The four sets of OP2's Airfoil, of a mesh by :func:`~meshprep.io.generate.airfoil.airfoil`.
+
+    Nodes of an edge stand the other way round than in derived edges: with (dx, dy) from the second
+    to the first, (dy, -dx) points out of the first cell, as OP2's kernels want it.
+    """
+    wanted = [f"{s}->{t}" for s in ("edges", "boundary_edges") for t in ("cells", "nodes")]
+    full = derive(mesh, wanted)
+    tag, points = full.tag("physical", "boundary_edges"), mesh.coordinates
+    assert tag is not None
+    assert points is not None
+    maps = []
+    for name in MAPS:
+        source, _, target = name.partition("->")
+        table = full.map(name.replace("bedges", "boundary_edges")).table
+        turned = table[:, ::-1] if target == "nodes" and source != "cells" else table
+        maps.append(SetMap(name, source, target, np.ascontiguousarray(turned)))
+    sizes = {m.from_set: m.size for m in maps} | {"nodes": len(points)}
+    dats = [
+        Dat("coordinates", "nodes", np.round(points[:, :2], _DIGITS) + 0.0),
+        Dat("bound", "bedges", tag.first_ids().astype(np.int32)),
+    ]
+    return Mesh([ElementSet(s, sizes[s]) for s in SETS], maps, dats, extras={DECIMALS: _DIGITS})
+
+
+def op2_hdf5(mesh: Mesh) -> Mesh:
+    """:func:`op2_grid` with the state and the constants that OP2's program reads from HDF5."""
+    grid, constants = op2_grid(mesh), _constants()
+    n = grid.size("cells")
+    bound, points = grid.dat("bound", "bedges"), grid.coordinates
+    assert bound is not None
+    assert points is not None
+    state = {"p_q": np.tile(constants["qinf"], (n, 1)), "p_adt": np.zeros((n, 1))}
+    state |= {name: np.zeros((n, 4)) for name in ("p_qold", "p_res")}
+    dats = [Dat("p_x", "nodes", points), Dat("p_bound", "bedges", bound.values[:, None])]
+    dats += [Dat(name, "cells", values) for name, values in state.items()]
+    paths = dict(zip(MAPS, _MAP_NAMES, strict=True))
+    notes = Notes({}, paths, {}, 0, _image(constants))
+    return Mesh(
+        grid.sets.values(),
+        grid.maps.values(),
+        dats,
+        extras={NOTES: notes, CONSTANTS: tuple(constants)},
+    )
+
+
+def _constants() -> dict[str, np.ndarray]:
+    """Of the gas and the free stream, from single precision as in OP2's program."""
+    gam, cfl, eps, mach = (float(np.float32(v)) for v in (1.4, 0.9, 0.05, 0.4))
+    speed = sqrt(gam) * mach
+    found = {
+        "gam": [gam],
+        "gm1": [gam - 1.0],
+        "cfl": [cfl],
+        "eps": [eps],
+        "mach": [mach],
+        "alpha": [3.0 * atan(1.0) / 45.0],
+        "qinf": [1.0, speed, 0.0, 1.0 / (gam - 1.0) + 0.5 * speed * speed],
+    }
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _image(constants: dict[str, np.ndarray]) -> bytes:
+    """An HDF5 file with the constants, as OP2 describes them."""
+    import h5py
+
+    from ..op2.write import describe
+
+    with h5py.File("constants", "w", driver="core", backing_store=False) as file:
+        for name, values in constants.items():
+            item: Any = file.create_dataset(name, data=values)
+            describe(item, {"dim": len(values)}, "double")
+        file.flush()
+        return bytes(file.id.get_file_image())

@@ -1,0 +1,1 @@
+"""Numbers and words of text files, read and written by compiled kernels."""

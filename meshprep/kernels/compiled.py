@@ -1,0 +1,239 @@
+"""The decorators of every compiled function of meshprep, and where its machine code is kept.
+
+A ``kernel`` is called from Python; a ``helper`` by kernels and helpers only, which spares it the
+way in from Python and machine code of its own. Machine code lies in files named by a digest of all
+that went into it: the code of the kernel and of every helper it reaches, the constants these read,
+the types, the processor and the versions of Python and of the compiler. So no change is missed,
+one that a kernel does not reach compiles nothing, and processes that compile the same write the
+same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import caching, codegen, compiler, config, serialize, types
+from numba.core.targetconfig import ConfigStack
+
+from meshprep_runtime.kernel.analysis import reach, stable
+from meshprep_runtime.kernel.cache import root, versions, write_whole
+
+__all__ = ["KERNELS", "digest", "folder", "from_python", "helper", "inlined", "kernel"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# In calls between compiled functions these are taken as 64 bits.
+NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16)
+CHECKED = getattr(config, "BOUNDSCHECK", None)
+# Every kernel of the modules that were imported.
+KERNELS: list[Any] = []
+# Machine code that nothing has used for so long is removed.
+UNUSED_DAYS = 60
+DAY = 86_400
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function that is called from Python; it lets other threads run."""
+    made = from_python(function)
+    KERNELS.append(made)
+    return made
+
+
+def helper(function: Function) -> Function:
+    """Compile a function that only kernels and helpers call."""
+    return _helper(function)
+
+
+def inlined(function: Function) -> Function:
+    """A helper of innermost loops: its code goes into the caller's, whatever its size."""
+    return _helper(function, forceinline=True)
+
+
+def from_python(function: Function) -> Function:
+    """A function, or a helper that is to be tested, as something that Python can call."""
+    plain = getattr(function, "py_func", function)
+    made: Any = numba.njit(nogil=True, pipeline_class=_Kernel)(plain)
+    made._cache = _Kept(made)
+    _take_one_integer(made)
+    return cast(Function, made)
+
+
+def folder() -> Path | None:
+    """Where machine code is kept; None where ``MESHPREP_CACHE_DIR`` is set to nothing."""
+    place = root()
+    return None if place is None else place / "kernels"
+
+
+def _helper(function: Function, **options: bool) -> Function:
+    jit: Any = numba.njit
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    made = jit(pipeline_class=_Helper, **options)(function)
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise TypeError(f"{function.__qualname__} is a helper: only kernels can call it")
+
+    _take_one_integer(made)
+    # There is nothing that Python could call, and it would try.
+    made._insert, made._compile_for_args = (lambda *overload: None), refuse
+    return cast(Function, made)
+
+
+def _take_one_integer(made: Any) -> None:
+    """Calls with a number from an array, or with a literal, are no reason to compile again."""
+    template = made.get_call_template
+
+    def widened(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        found = template([_wide(a) for a in args], {k: _wide(a) for k, a in kws.items()})
+        return (*found[:2], args, kws)
+
+    made.get_call_template = widened
+
+
+def _wide(argument: Any) -> Any:
+    plain = types.unliteral(argument)
+    return types.int64 if plain in NARROW else plain
+
+
+class _Shared(compiler.Compiler):
+    """numba's compiler, but what it compiles on the way, such as np.empty, serves all of ours."""
+
+    def define_pipelines(self) -> Any:
+        # a copy of the function's own flags, by which numba tells these apart
+        flags = ConfigStack.top_or_none()
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        flags.release_gil = flags.forceinline = False
+        return super().define_pipelines()
+
+
+class _Kernel(_Shared):
+    """Helpers get their environments once they are in machine code."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        made = super().compile_extra(func)
+        for environment in made._find_referenced_environments():
+            made.library.codegen.set_env(environment.env_name, environment)
+        return made
+
+
+class _Helper(_Shared):
+    """Compiles to code that can be linked, and no further."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.library = _Linkable(self.state.targetctx.codegen(), func.__qualname__)
+        return super().compile_extra(func)
+
+
+class _Linkable(codegen.JITCodeLibrary):
+    """A helper's code. It is optimised and made machine code of where it is linked into.
+
+    Otherwise a helper would go through both once by itself and again with every caller.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Left to the kernel."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return _Nowhere()
+
+
+class _Nowhere:
+    """What a helper has in place of the engine that holds machine code."""
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Left to the kernel."""
+
+
+class _Kept(caching._Cache):
+    """The machine code of one kernel on disk, one file for all that it depends on."""
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+
+    @property
+    def cache_path(self) -> str:
+        return str(folder())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel for these types, None where there is none."""
+        place = folder()
+        if place is None:
+            return None
+        target_context.refresh()
+        path = place / self._name(sig, target_context.codegen())
+        with suppress(OSError, pickle.UnpicklingError, EOFError):
+            payload = pickle.loads(path.read_bytes())
+            _mark_used(path)
+            return compiler.CompileResult._rebuild(target_context, *payload)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep it, where there is a folder that can be written to."""
+        place = folder()
+        if place is None or data.library.has_dynamic_globals:
+            return
+        with suppress(OSError):
+            write_whole(place / self._name(sig, data.codegen), serialize.dumps(data._reduce()))
+            _forget_unused(place)
+
+    def _name(self, sig: Any, codegen: Any) -> str:
+        function = self._dispatcher.py_func
+        parts = (digest(self._dispatcher), _describe(sig), codegen.magic_tuple())
+        name = hashlib.sha256(repr((versions(), CHECKED, *parts)).encode()).hexdigest()
+        return f"{function.__module__}.{function.__qualname__}-{name[:32]}.nbc"
+
+    def enable(self) -> None:
+        """Always enabled."""
+
+    def disable(self) -> None:
+        """Always enabled."""
+
+    def flush(self) -> None:
+        """Nothing is kept in memory."""
+
+
+@cache
+def digest(dispatcher: Any) -> str:
+    """A digest of the code of a kernel, and of every function and value that it reaches."""
+    known = stable(reach(dispatcher))
+    if known is None:
+        raise AssertionError(f"{dispatcher}: reaches something that another process cannot name")
+    return hashlib.sha256(repr(known).encode()).hexdigest()
+
+
+def _describe(arguments: Iterable[Any]) -> tuple[object, ...]:
+    """The types of a call in words; named tuples with their fields, whose order counts."""
+    found: list[object] = []
+    for one in arguments:
+        inner = _describe(getattr(one, "types", ()))
+        found.append((str(one), getattr(one, "fields", ()), inner))
+    return tuple(found)
+
+
+def _mark_used(path: Path) -> None:
+    if time.time() - path.stat().st_mtime > DAY:
+        path.touch()
+
+
+@cache
+def _forget_unused(place: Path) -> None:
+    """Once a process that compiles."""
+    for path in place.glob("*.nbc"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
+                path.unlink()

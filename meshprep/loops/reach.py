@@ -1,0 +1,55 @@
+"""What a loop reaches through its maps: sets, dats, and the points that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import SetMap
+
+from ..mesh.incidence import stack
+
+
+def indirect_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str], tuple[int, int]]:
+    """The dats that a loop reaches through maps: (name, set) to (components, bytes of one)."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for arg in loop.args:
+        if arg.map is not None:
+            key = (arg.name, maps[arg.map].to_set)
+            shape = (arg.dim, np.dtype(arg.dtype).itemsize)
+            found[key] = max(found.get(key, shape), shape, key=lambda s: s[0] * s[1])
+    return found
+
+
+def written_table(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]
+) -> tuple[NDArray[np.int32], int]:
+    """The columns that a loop writes through, as one table into the union of their to-sets.
+
+    What every colouring takes: ``(n_from, k)`` int32 and the number of points. Maps into one set
+    share its points; k is 0 where the loop writes nothing through a map.
+    """
+    columns: dict[str, list[NDArray[np.int32]]] = {}
+    for name, index in loop.conflict_columns.items():
+        table = maps[name].table
+        written = table if len(index) == table.shape[1] else table[:, list(index)]
+        columns.setdefault(maps[name].to_set, []).append(written)
+    if not columns:
+        return np.empty((sizes[loop.over], 0), np.int32), 0
+    tables = [_beside(t) for t in columns.values()]
+    return stack(tables, [sizes[s] for s in columns])
+
+
+def maps_by_set(loop: Loop, maps: Mapping[str, SetMap]) -> dict[str, list[str]]:
+    """The maps of a loop by the set they reach, in the order of its arguments."""
+    found: dict[str, list[str]] = {}
+    for name in loop.maps:
+        found.setdefault(maps[name].to_set, []).append(name)
+    return found
+
+
+def _beside(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))

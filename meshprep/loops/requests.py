@@ -1,0 +1,194 @@
+"""Which loops to prepare: from ``--loop``, from loops.toml, or by default.
+
+A request names maps before they exist (``faces->cells`` is derived later), so reading has two
+steps: :func:`read_requests` or :func:`simple_request` say which maps are needed, and
+:func:`resolve` makes checked :class:`Loop` objects once the mesh has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Access, Arg, Loop, cut_by_shell, loop_from_dict, with_arrow
+
+from ..mesh import Mesh
+from ..mesh.cells import shape_of
+from .toml_files import read_toml
+
+__all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
+
+_OPTIONS = {"block_size": int, "partition": str, "effort": str, "target": str}
+
+
+@dataclass(frozen=True)
+class LoopRequest:
+    """A loop as asked for, in the words of loops.toml; its maps need not exist yet.
+
+    Parameters
+    ----------
+    name : str
+    values : mapping
+        ``over``, ``args`` and options (``block_size``, ``partition``, ``effort``, ``target``), as
+        in a table ``[loop.NAME]``.
+    where : str
+        Begins the message of an error.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    where: str
+
+    @property
+    def maps(self) -> tuple[str, ...]:
+        """The maps the loop needs, each once."""
+        args = [a for a in self.values["args"] if isinstance(a, dict)]
+        return tuple(dict.fromkeys(str(a["map"]) for a in args if "map" in a))
+
+
+@dataclass(frozen=True)
+class LoopSpec:
+    """A loop that fits the mesh, and the options that its table gives (block_size, ...)."""
+
+    loop: Loop
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def simple_request(text: str) -> LoopRequest:
+    """``"faces->cells"``: one increment of one f8 named ``value`` on every point of the map.
+
+    ``"faces:cells"`` is the same, which needs no quotes in a shell.
+    """
+    over, arrow, to = (part.strip() for part in with_arrow(text).partition("->"))
+    if not (over and arrow and to) or "->" in to:
+        raise MeshprepError(
+            f"loop '{text}'{cut_by_shell(text)} must read FROM->TO or FROM:TO, "
+            "for example 'faces->cells'"
+        )
+    arg = {"dat": "value", "map": f"{over}->{to}", "access": "inc"}
+    return LoopRequest(f"{over}->{to}", {"over": over, "args": [arg]}, f"loop '{over}->{to}'")
+
+
+def default_request(mesh: Mesh) -> LoopRequest:
+    """The loop of a finite-volume solver: faces->cells in 3-D, edges->cells in 2-D.
+
+    Meshes of lines get cells->nodes; meshes without cells of known types the one of these maps
+    that they have, else the first.
+    """
+    cells = mesh.cell_sets
+    if not cells:
+        if not mesh.maps:
+            raise MeshprepError("the mesh has no maps: there is no loop to prepare")
+        usual = (m for m in ("faces->cells", "edges->cells", "cells->nodes") if m in mesh.maps)
+        return simple_request(next(usual, next(iter(mesh.maps))))
+    dim = max(shape_of(str(s.cell_type)).dim for s in cells)
+    return simple_request({3: "faces->cells", 2: "edges->cells"}.get(dim, "cells->nodes"))
+
+
+def empty_loop(loop: Loop) -> str:
+    """In words, that this loop has no elements, and why."""
+    facet = {"faces": "a face", "edges": "an edge"}.get(loop.over)
+    shared = facet and f"{loop.over}->cells" in loop.maps
+    why = f"no two cells share {facet}" if shared else f"the set '{loop.over}' is empty"
+    return f"loop {loop.name} has no elements, as {why}"
+
+
+def read_requests(path: str | Path) -> list[LoopRequest]:
+    """The loops of a loops.toml.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    list of LoopRequest
+        In the order of the file: the first one leads.
+
+    Raises
+    ------
+    MeshprepError
+        Where the file cannot be read, is no TOML, or holds no ``[loop.NAME]`` tables.
+    """
+    content = read_toml(path)
+    loops = content.get("loop")
+    unknown = sorted(set(content) - {"loop", "sets"})
+    if unknown:
+        raise MeshprepError(f"{path}: unknown table '{unknown[0]}': use [loop.NAME] and [sets]")
+    if not isinstance(loops, dict) or not loops:
+        raise MeshprepError(f"{path}: holds no loops: write a table [loop.NAME] for each")
+    return [_request(name, values, f"{path}, loop '{name}'") for name, values in loops.items()]
+
+
+def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
+    """Make and check the loops against a mesh that has their maps.
+
+    Raises
+    ------
+    MeshprepError
+        Naming the loop and argument that uses an unknown set, map or column, or a repeated name.
+    """
+    specs: list[LoopSpec] = []
+    for request in requests:
+        if request.name in (s.loop.name for s in specs):
+            raise MeshprepError(f"{request.where}: there are two loops of this name")
+        values = {k: v for k, v in request.values.items() if k not in _OPTIONS}
+        values["args"] = [_with_index(a, mesh, request.where) for a in values["args"]]
+        loop = loop_from_dict(request.name, values, request.where)
+        _check(loop, mesh, request.where)
+        options = {k: v for k, v in request.values.items() if k in _OPTIONS}
+        specs.append(LoopSpec(loop, options))
+    return specs
+
+
+def _request(name: str, values: Any, where: str) -> LoopRequest:
+    if not isinstance(values, dict) or not isinstance(values.get("args"), list):
+        raise MeshprepError(f'{where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
+    if "/" in name:
+        raise MeshprepError(f"{where}: a loop's name must not hold '/'")
+    unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
+    if unknown:
+        known = ", ".join(("over", "args", *_OPTIONS))
+        raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {known}")
+    for key, kind in _OPTIONS.items():
+        value = values.get(key, kind())
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise MeshprepError(f"{where}: {key} is {value!r}, must be {kind.__name__}")
+    args = [
+        a | {"map": with_arrow(a["map"])} if isinstance(a, dict) and _is_text(a, "map") else a
+        for a in values["args"]
+    ]
+    return LoopRequest(name, values | {"args": args}, where)
+
+
+def _is_text(values: dict[str, Any], key: str) -> bool:
+    return isinstance(values.get(key), str)
+
+
+def _with_index(arg: Any, mesh: Mesh, where: str) -> Any:
+    """An argument through a map without ``index`` means every column, in order."""
+    if not isinstance(arg, dict) or "map" not in arg or "index" in arg:
+        return arg
+    try:
+        return arg | {"index": list(range(mesh.map(str(arg["map"])).arity))}
+    except MeshprepError as error:
+        raise MeshprepError(f"{where}: {error}") from None
+
+
+def _check(loop: Loop, mesh: Mesh, where: str) -> None:
+    try:
+        mesh.size(loop.over)
+        for arg in loop.args:
+            if arg.map is None:
+                continue
+            arity = mesh.map(arg.map).arity
+            if max(arg.index) >= arity:
+                raise MeshprepError(
+                    f"argument '{arg.name}': index {max(arg.index)} is past the last column of "
+                    f"map '{arg.map}', which has {arity}: use 0..{arity - 1}"
+                )
+    except MeshprepError as error:
+        raise MeshprepError(f"{where}: {error}") from None

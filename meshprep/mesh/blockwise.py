@@ -1,0 +1,99 @@
+"""The points of one block, numbered from 0: what colouring and staging both begin with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import helper
+
+# 2^64 divided by the golden ratio: spreads consecutive numbers over a power of two.
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@helper
+def _find(slot: NDArray[np.int32], points: NDArray[np.int32], point: int) -> np.int64:
+    """Where the open hash ``slot`` keeps the position of ``point`` in ``points``, or would."""
+    mask = slot.size - 1
+    at = np.int64((np.uint64(point) * SPREAD) >> np.uint64(32)) & mask
+    while slot[at] >= 0 and points[slot[at]] != point:
+        at = (at + 1) & mask
+    return at
+
+
+@helper
+def number_points(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The distinct points of a block in the order of first touch, and its rows in these numbers.
+
+    Parameters
+    ----------
+    rows : (m, k) int32
+        The rows of the table that belong to the block.
+
+    Returns
+    -------
+    points : (n,) int32
+    local : (m, k) int32
+        ``points[local]`` is ``rows``.
+
+    O(m k), and no array as long as the mesh.
+    """
+    m, k = rows.shape
+    size = 2
+    while size < 2 * m * k:
+        size *= 2
+    slot = np.full(size, -1, np.int32)
+    points = np.empty(m * k, np.int32)
+    local = np.empty((m, k), np.int32)
+    count = 0
+    for e in range(m):
+        for j in range(k):
+            point = rows[e, j]
+            at = _find(slot, points, point)
+            if slot[at] < 0:
+                slot[at] = count
+                points[count] = point
+                count += 1
+            local[e, j] = slot[at]
+    return points[:count], local
+
+
+@helper
+def elements_of_points(
+    local: NDArray[np.int32], n_points: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The elements on each point of a block, ascending, each once: ``(offset, element)`` int32.
+
+    An element that names a point twice stands once in its row. O(m k).
+    """
+    m, k = local.shape
+    offset = np.zeros(n_points + 1, np.int32)
+    last = np.full(n_points, -1, np.int32)
+    for e in range(m):
+        for j in range(k):
+            p = local[e, j]
+            if last[p] != e:
+                last[p] = e
+                offset[p + 1] += 1
+    for p in range(n_points):
+        offset[p + 1] += offset[p]
+        last[p] = -1
+    element = np.empty(offset[n_points], np.int32)
+    fill = offset[:-1].copy()
+    for e in range(m):
+        for j in range(k):
+            p = local[e, j]
+            if last[p] != e:
+                last[p] = e
+                element[fill[p]] = e
+                fill[p] += 1
+    return offset, element
+
+
+@helper
+def most_on_a_point(offset: NDArray[np.int32]) -> int:
+    """The largest number of elements on one point: no block has fewer thread colours."""
+    most = 0
+    for p in range(offset.size - 1):
+        most = max(most, offset[p + 1] - offset[p])
+    return most

@@ -1,0 +1,69 @@
+"""Where the elements of a set lie: needed by orderings and partitioners that use coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ..kernels import kernel
+from ..kernels.parallel import each, pieces
+from .cells import shape_of
+from .model import Mesh
+
+# Sets whose coordinates a mesh holds.
+_PLACED = ("nodes", "vertices")
+
+
+def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
+    """Mean of the corners of every element of a set, (n, d); None where the mesh cannot tell.
+
+    Nodes give their coordinates, and so do the vertices of a graph; other sets go through
+    ``SET->nodes``, or through their map to cells or vertices; unions put their parts one after the
+    other.
+    """
+    if name in _PLACED:
+        own = mesh.dat("coordinates", name)
+        return None if own is None else own.values
+    xyz = mesh.coordinates
+    parts = mesh.sets[name].parts
+    if parts:
+        pieces = [centroids(mesh, p) for p in parts]
+        there = [p for p in pieces if p is not None]
+        return np.concatenate(there) if len(there) == len(pieces) else None
+    if xyz is not None and f"{name}->nodes" in mesh.maps:
+        cell_type = mesh.sets[name].cell_type
+        table = mesh.map(f"{name}->nodes").table
+        corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
+        return _mean(xyz, table[:, :corners])
+    through = next((m for m in mesh.maps.values() if m.from_set == name), None)
+    if through is None or through.to_set == name or through.to_set not in mesh.sets:
+        return None
+    known = through.to_set in (*_PLACED, "cells")
+    inner = centroids(mesh, through.to_set) if known else None
+    return None if inner is None else _mean(inner, through.table)
+
+
+def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.float64]:
+    xyz, table = read_only(xyz), read_only(table)
+    out = np.empty((len(table), xyz.shape[1]))
+    each(_fill_means, [(xyz, table, start, stop, out) for start, stop in pieces(len(table))])
+    return out
+
+
+@kernel
+def _fill_means(
+    xyz: NDArray[np.float64],
+    table: NDArray[np.int32],
+    start: int,
+    stop: int,
+    out: NDArray[np.float64],
+) -> None:
+    arity = table.shape[1]
+    for i in range(start, stop):
+        for a in range(xyz.shape[1]):
+            total = xyz[table[i, 0], a]
+            for j in range(1, arity):
+                total += xyz[table[i, j], a]
+            out[i, a] = total / arity

@@ -1,0 +1,165 @@
+"""Who meets whom: the transpose of a map and the graphs of elements and of points.
+
+All linear in the size of the result; indices are int32, offsets int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import INDEX_LIMIT, read_only
+
+from ..arrays import sort
+from ..kernels import kernel
+from ..kernels.parallel import each, pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """Rows of indices of different lengths: row ``i`` is ``index[offset[i]:offset[i + 1]]``."""
+
+    offset: NDArray[np.int64]
+    index: NDArray[np.int32]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.offset.size) - 1
+
+
+def transpose(table: NDArray[np.int32], n_to: int) -> Csr:
+    """The elements that touch each point, ascending.
+
+    Parameters
+    ----------
+    table : (n_from, arity) int32
+    n_to : int
+        Number of points; every entry of ``table`` is in 0..n_to-1.
+
+    Returns
+    -------
+    Csr
+        ``n_to`` rows. An element that names a point twice stands twice in its row.
+    """
+    return Csr(*_transpose(table, n_to))
+
+
+def stack(
+    tables: Sequence[NDArray[np.int32]], sizes: Sequence[int]
+) -> tuple[NDArray[np.int32], int]:
+    """Several maps of one from-set as one table into the disjoint union of their to-sets.
+
+    Returns the table ``(n_from, sum of arities)`` and the number of points of the union.
+    """
+    base = np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))])
+    if base[-1] > INDEX_LIMIT:
+        raise MeshprepError(f"the to-sets have {base[-1]} elements together, past 2^31-1")
+    if len(tables) == 1:
+        return tables[0], int(base[-1])
+    shifted = [t + np.int32(b) for t, b in zip(tables, base, strict=False)]
+    return np.ascontiguousarray(np.hstack(shifted)), int(base[-1])
+
+
+def as_csr(table: NDArray[np.int32]) -> Csr:
+    """A map's table seen as rows; shares its memory."""
+    n, arity = table.shape
+    return Csr(np.arange(n + 1, dtype=np.int64) * arity, np.ascontiguousarray(table).reshape(-1))
+
+
+def point_graph(table: NDArray[np.int32], n_to: int) -> Csr:
+    """The clique graph: two points are neighbours when an element has both [S19 section 2.3.1].
+
+    No loops, no repeated neighbours; rows are ascending. O(sum over points of incidences x arity).
+    """
+    return _two_steps(transpose(table, n_to), as_csr(table))
+
+
+def element_graph(table: NDArray[np.int32], n_to: int) -> Csr:
+    """The conflict graph: two elements are neighbours when they share a point [S19 section 2.3].
+
+    No loops, no repeated neighbours; rows are ascending. O(sum of arity x incidences).
+    """
+    return _two_steps(as_csr(table), transpose(table, n_to))
+
+
+def _two_steps(first: Csr, second: Csr) -> Csr:
+    arrays = [read_only(a) for a in (first.offset, first.index, second.offset, second.index)]
+    count = np.zeros(first.n_rows, np.int64)
+    shares = pieces(first.n_rows)
+    each(_count_two_steps, [(*arrays, start, stop, count) for start, stop in shares])
+    offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    index = np.empty(offset[-1], np.int32)
+    each(_fill_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
+    return Csr(offset, index)
+
+
+@kernel
+def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    n, arity = table.shape
+    offset = np.zeros(n_to + 1, np.int64)
+    for i in range(n):
+        for j in range(arity):
+            offset[table[i, j] + 1] += 1
+    for t in range(n_to):
+        offset[t + 1] += offset[t]
+    fill = offset[:-1].copy()
+    index = np.empty(n * arity, np.int32)
+    for i in range(n):
+        for j in range(arity):
+            t = table[i, j]
+            index[fill[t]] = i
+            fill[t] += 1
+    return offset, index
+
+
+@kernel
+def _count_two_steps(
+    offset1: NDArray[np.int64],
+    index1: NDArray[np.int32],
+    offset2: NDArray[np.int64],
+    index2: NDArray[np.int32],
+    start: int,
+    stop: int,
+    count: NDArray[np.int64],
+) -> None:
+    seen = np.full(offset1.size - 1, -1, np.int32)
+    for i in range(start, stop):
+        seen[i] = i
+        for p in range(offset1[i], offset1[i + 1]):
+            t = index1[p]
+            for q in range(offset2[t], offset2[t + 1]):
+                j = index2[q]
+                if seen[j] != i:
+                    seen[j] = i
+                    count[i] += 1
+
+
+@kernel
+def _fill_two_steps(
+    offset1: NDArray[np.int64],
+    index1: NDArray[np.int32],
+    offset2: NDArray[np.int64],
+    index2: NDArray[np.int32],
+    start: int,
+    stop: int,
+    offset: NDArray[np.int64],
+    index: NDArray[np.int32],
+) -> None:
+    seen = np.full(offset1.size - 1, -1, np.int32)
+    for i in range(start, stop):
+        seen[i] = i
+        at = offset[i]
+        for p in range(offset1[i], offset1[i + 1]):
+            t = index1[p]
+            for q in range(offset2[t], offset2[t + 1]):
+                j = index2[q]
+                if seen[j] != i:
+                    seen[j] = i
+                    index[at] = j
+                    at += 1
+        sort(index, offset[i], at)

@@ -1,0 +1,344 @@
+"""The mesh as OP2 sees it: sets, maps, dats and tags; frozen, and validated when made.
+
+Everything that holds indices is one of four things, so that a renumbering never forgets one:
+a :class:`SetMap` (rows follow the from-set, values point into the to-set), a :class:`Dat` or
+:class:`Tag` (rows follow a set), or an :class:`IndexList` (values point into a set, rows stay).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
+
+from ..mesh_items import Dat, ElementSet, IndexList, Tag
+
+__all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
+
+# The map that makes a mesh a graph.
+GRAPH_MAP = "edges->vertices"
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Sets, maps, dats, tags and index lists; validated as a whole when made.
+
+    Parameters
+    ----------
+    sets : iterable of ElementSet
+    maps : iterable of SetMap
+    dats : iterable of Dat
+        Names are unique on a set unless ``attrs`` differ (a field at several time steps). The
+        coordinates are the dat ``"coordinates"`` on ``"nodes"``; numbers that a file gives its
+        elements are the dat ``"label"`` on their set.
+    tags, lists : iterables of Tag and IndexList
+    extras : mapping
+        What a format must carry from reading to writing and that holds no index into a set.
+
+    Raises
+    ------
+    MeshprepError
+        On repeated names, unknown sets, sizes that differ and indices out of range.
+
+    Examples
+    --------
+    Two edges between three cells, and the same with the cells in another order:
+
+    >>> import numpy as np
+    >>> from meshprep import ElementSet, Mesh, Ordering, SetMap
+    >>> edges = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2]]))
+    >>> mesh = Mesh([ElementSet("edges", 2), ElementSet("cells", 3)], [edges])
+    >>> order = Ordering.from_new_to_old(np.array([2, 1, 0]))
+    >>> mesh.renumber({"cells": order}).map("edges->cells").table.tolist()
+    [[2, 1], [1, 0]]
+    """
+
+    sets: Mapping[str, ElementSet]
+    maps: Mapping[str, SetMap]
+    dats: tuple[Dat, ...] = ()
+    tags: tuple[Tag, ...] = ()
+    lists: tuple[IndexList, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        sets: Iterable[ElementSet],
+        maps: Iterable[SetMap],
+        dats: Iterable[Dat] = (),
+        tags: Iterable[Tag] = (),
+        lists: Iterable[IndexList] = (),
+        extras: Mapping[str, Any] | None = None,
+    ) -> None:
+        set_field = object.__setattr__
+        set_field(self, "sets", _by_name(sets, "set"))
+        set_field(self, "maps", _by_name(maps, "map"))
+        set_field(self, "dats", tuple(dats))
+        set_field(self, "tags", tuple(tags))
+        set_field(self, "lists", tuple(lists))
+        set_field(self, "extras", MappingProxyType(dict(extras or {})))
+        self._validate()
+
+    def _validate(self) -> None:
+        for s in self.sets.values():
+            if s.parts and s.size != sum(self.size(p) for p in s.parts):
+                raise MeshprepError(f"set '{s.name}' has not the size of its parts together")
+        for m in self.maps.values():
+            if m.size != self.size(m.from_set):
+                raise MeshprepError(
+                    f"map '{m.name}' has {m.size} rows, but set '{m.from_set}' has "
+                    f"{self.size(m.from_set)} elements"
+                )
+            m.check_range(self.size(m.to_set))
+        for d in self.dats:
+            self._check_rows(f"dat '{d.name}'", d.set, d.values if d.index is None else None)
+            if d.index is not None:
+                self._check_index(f"dat '{d.name}'", d.set, d.index)
+        for t in self.tags:
+            self._check_rows(f"tag '{t.name}'", t.set, t.values)
+        for i in self.lists:
+            self._check_index(f"index list '{i.name}'", i.set, i.index)
+
+    def _check_rows(self, what: str, set_name: str, values: NDArray[Any] | None) -> None:
+        n = self.size(set_name)
+        if values is not None and values.shape[0] != n:
+            raise MeshprepError(
+                f"{what} has {values.shape[0]} rows, but set '{set_name}' has {n} elements"
+            )
+
+    def _check_index(self, what: str, set_name: str, index: NDArray[np.int32]) -> None:
+        n = self.size(set_name)
+        if index.size and (index.min() < 0 or index.max() >= n):
+            raise MeshprepError(f"{what} points outside the {n} elements of set '{set_name}'")
+
+    def size(self, name: str) -> int:
+        """Number of elements of a set.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        MeshprepError
+            Where there is no such set; the message lists those there are.
+        """
+        if name not in self.sets:
+            raise MeshprepError(f"there is no set '{name}': choose {', '.join(self.sets)}")
+        return self.sets[name].size
+
+    def map(self, name: str) -> SetMap:
+        """A map by its name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        SetMap
+
+        Raises
+        ------
+        MeshprepError
+            Where there is no such map; the message lists those there are.
+        """
+        if name not in self.maps:
+            raise MeshprepError(f"there is no map '{name}': choose {', '.join(self.maps)}")
+        return self.maps[name]
+
+    def dat(self, name: str, set_name: str) -> Dat | None:
+        """Values by name and set.
+
+        Parameters
+        ----------
+        name, set_name : str
+
+        Returns
+        -------
+        Dat or None
+            The first of that name on that set.
+        """
+        found = (d for d in self.dats if d.name == name and d.set == set_name)
+        return next(found, None)
+
+    def tag(self, name: str, set_name: str) -> Tag | None:
+        """Groups by name and set.
+
+        Parameters
+        ----------
+        name, set_name : str
+
+        Returns
+        -------
+        Tag or None
+        """
+        return next((t for t in self.tags if t.name == name and t.set == set_name), None)
+
+    @property
+    def coordinates(self) -> NDArray[np.float64] | None:
+        """Node coordinates (n, 2 or 3), or None for a mesh without geometry."""
+        dat = self.dat("coordinates", "nodes")
+        return None if dat is None else dat.values
+
+    @property
+    def cell_sets(self) -> tuple[ElementSet, ...]:
+        """The sets that hold cells of one type, every dimension."""
+        return tuple(s for s in self.sets.values() if s.cell_type is not None)
+
+    def cell_map(self, name: str) -> SetMap:
+        """The map from a set of cells to its nodes.
+
+        Parameters
+        ----------
+        name : str
+            Of the set of cells.
+
+        Returns
+        -------
+        SetMap
+
+        Raises
+        ------
+        MeshprepError
+            Where there is none.
+        """
+        return self.map(f"{name}->nodes")
+
+    def with_(
+        self,
+        *,
+        sets: Iterable[ElementSet] = (),
+        maps: Iterable[SetMap] = (),
+        dats: Iterable[Dat] = (),
+        tags: Iterable[Tag] = (),
+    ) -> Mesh:
+        """The mesh with more in it; nothing is replaced.
+
+        Parameters
+        ----------
+        sets, maps, dats, tags : iterables of ElementSet, SetMap, Dat and Tag
+
+        Returns
+        -------
+        Mesh
+
+        Raises
+        ------
+        MeshprepError
+            As when a mesh is made: a repeated name is an error.
+        """
+        return Mesh(
+            (*self.sets.values(), *sets),
+            (*self.maps.values(), *maps),
+            (*self.dats, *dats),
+            (*self.tags, *tags),
+            self.lists,
+            self.extras,
+        )
+
+    def renumber(self, ordering: Mapping[str, Ordering]) -> Mesh:
+        """The same mesh with the elements of some sets in a new order.
+
+        Parameters
+        ----------
+        ordering : mapping of set name to Ordering
+            From the present numbering; other sets keep theirs.
+
+        Returns
+        -------
+        Mesh
+            Maps, dats, tags and index lists follow. O(size of the mesh).
+        """
+        return Mesh(
+            self.sets.values(),
+            (renumber_map(m, ordering) for m in self.maps.values()),
+            (_renumber_dat(d, ordering.get(d.set)) for d in self.dats),
+            (_renumber_tag(t, ordering.get(t.set)) for t in self.tags),
+            (_renumber_list(i, ordering.get(i.set)) for i in self.lists),
+            self.extras,
+        )
+
+    def content_hash(self) -> str:
+        """Digest of the cells of the highest dimension as numbered: their types and tables.
+
+        Returns
+        -------
+        str
+            32 hexadecimal digits (BLAKE2b). O(size of the tables).
+
+        Notes
+        -----
+        Coordinates are left out, since text formats may round them, and lower dimensions, since a
+        format may not carry them. Meshes whose cells have no known types or no nodes (only sets and
+        maps) hash every map; the edges of a graph count as a set of pairs, since its files keep
+        neither their order nor that of their ends.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        typed = "cells" in self.sets and self.cell_sets
+        parts = self.sets["cells"].parts or ("cells",) if typed else ()
+        names = [f"{p}->nodes" for p in parts]
+        if not names or any(name not in self.maps for name in names):
+            names = list(self.maps)
+        for name in sorted(names):
+            m = self.map(name)
+            cell_type = self.sets[m.from_set].cell_type
+            digest.update(f"{cell_type} {m.table.shape} {self.size(m.to_set)} ".encode())
+            table = rows_as_set(m.table) if name == GRAPH_MAP else m.table
+            digest.update(table.astype("<i4", copy=False).data)
+        return digest.hexdigest()
+
+
+def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
+    rows = np.sort(table, axis=1)
+    return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
+
+
+def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:
+    """The map in the new numbering of its from-set and to-set, where these have one."""
+    table, rows, values = m.table, ordering.get(m.from_set), ordering.get(m.to_set)
+    if rows is not None:
+        table = rows.apply(table)
+    if values is not None:
+        table = values.old_to_new[table]
+    return replace(m, table=table)
+
+
+def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:
+    if order is None:
+        return d
+    if d.index is None:
+        return replace(d, values=order.apply(d.values))
+    index = order.old_to_new[d.index]
+    rows = np.argsort(index)
+    return replace(d, values=d.values[rows], index=index[rows])
+
+
+def _renumber_tag(t: Tag, order: Ordering | None) -> Tag:
+    return t if order is None else replace(t, values=order.apply(t.values))
+
+
+def _renumber_list(i: IndexList, order: Ordering | None) -> IndexList:
+    return i if order is None else replace(i, index=order.old_to_new[i.index])
+
+
+def _by_name(items: Iterable[Any], what: str) -> Mapping[str, Any]:
+    out: dict[str, Any] = {}
+    for item in items:
+        if item.name in out:
+            raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
+        out[item.name] = item
+    return MappingProxyType(out)

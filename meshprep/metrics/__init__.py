@@ -1,0 +1,1 @@
+"""Figures of a plan: reuse, blocks, colours, traffic, occupancy, predicted cost."""

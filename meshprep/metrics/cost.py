@@ -1,0 +1,147 @@
+"""What a plan costs and when it pays: seconds of preparation against time saved a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.plan import Plan
+
+from .occupancy import DEVICES, LAUNCH_SECONDS, REGISTERS_PER_THREAD, THREADS_PER_BLOCK, occupancy
+from .traffic import SECTOR_BYTES
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """What figures of time and occupancy rest on.
+
+    Parameters
+    ----------
+    device : str
+        A name in ``occupancy.DEVICES``.
+    registers : int
+        Registers of a thread; what the compiler gives a kernel.
+    bandwidth : float or None
+        GB/s of the device's memory; None takes the published one, which no loop reaches, so that
+        the time saved is not overrated.
+    launch : float
+        Microseconds of a launch; a call has one for each block colour.
+    measured : mapping of str to (float, float)
+        Milliseconds of a call of a loop in the input order and in the plan's, where they were
+        measured; they replace what is predicted.
+
+    Raises
+    ------
+    MeshprepError
+        For an unknown device, and numbers out of range.
+    """
+
+    device: str = "H200"
+    registers: int = 64
+    bandwidth: float | None = None
+    launch: float = 1e6 * LAUNCH_SECONDS
+    measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_choice("device", self.device, DEVICES)
+        if not 1 <= self.registers <= REGISTERS_PER_THREAD:
+            raise MeshprepError(
+                f"registers is {self.registers}, must be 1 to {REGISTERS_PER_THREAD}"
+            )
+        if self.bandwidth is not None and not 0 < self.bandwidth < float("inf"):
+            raise MeshprepError(f"bandwidth is {self.bandwidth} GB/s, must be more than 0")
+        if not 0 <= self.launch < float("inf"):
+            raise MeshprepError(f"launch is {self.launch} microseconds, must be 0 or more")
+        for loop, times in self.measured.items():
+            if not all(0 < t < float("inf") for t in times):
+                raise MeshprepError(f"loop '{loop}': milliseconds of a call must be more than 0")
+
+    @property
+    def gigabytes(self) -> float:
+        """GB/s that predictions rest on."""
+        return self.bandwidth or float(DEVICES[self.device].bandwidth)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan cost, and what a call of every one of its loops saves.
+
+    Parameters
+    ----------
+    seconds : float
+        Of preparation, files apart.
+    saved : float or None
+        Milliseconds; None where it was neither measured nor can be predicted.
+    measured : bool
+        Whether every time was measured; else at least one is predicted.
+    loops : int
+    """
+
+    seconds: float
+    saved: float | None
+    measured: bool
+    loops: int
+
+    @property
+    def calls(self) -> int | None:
+        """Calls after which the preparation is repaid; None where it never is."""
+        if self.saved is None or self.saved <= 0:
+            return None
+        return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e6)))
+
+
+def predicted_ms(values: Values | None, assumed: Assumed) -> float | None:
+    """Milliseconds of a call when memory and launches count, in the layout that moves less.
+
+    Blocks of a colour are one launch. None for plans of older versions, and for the CPU:
+    transactions are those of a GPU's blocks.
+    """
+    moved = None if values is None else values.get("traffic")
+    if not moved or values is None or values.get("target") == "cpu":
+        return None
+    sectors = min(t["read"] + t["written"] for t in moved.values())
+    launches = values.get("block_colours", 0)
+    return sectors * SECTOR_BYTES / assumed.gigabytes / 1e6 + launches * assumed.launch / 1e3
+
+
+def occupancy_share(
+    values: Values, assumed: Assumed, block_size: int | None = None
+) -> float | None:
+    """Warps over the most that the device holds, when a block stages everything.
+
+    ``block_size`` threads where it is another than the block size of the values; then every block
+    stages in proportion. None where blocks have more elements than a block may have threads.
+    """
+    own = values.get("block_size")
+    staged = (values.get("staged_bytes") or {}).get("max")
+    if own is None or staged is None or values.get("target") == "cpu":
+        return None
+    threads = block_size or own
+    if threads > THREADS_PER_BLOCK:
+        return None
+    shared = -(-staged * threads // own)
+    return occupancy(assumed.device, threads, assumed.registers, shared).share
+
+
+def cost_of(plan: Plan, assumed: Assumed) -> Cost:
+    """What this plan cost and saves, its default variants counted."""
+    seconds = sum(plan.metrics.get("seconds", {}).values())
+    loops = plan.metrics.get("loops", {})
+    times = [_times(name, plan, variants, assumed) for name, variants in loops.items()]
+    known = [t for t in times if t is not None]
+    saved = sum(before - after for before, after in known) if len(known) == len(times) else None
+    measured = bool(loops) and set(loops) <= set(assumed.measured)
+    return Cost(seconds, saved if loops else None, measured, len(loops))
+
+
+def _times(name: str, plan: Plan, variants: Values, assumed: Assumed) -> tuple[float, float] | None:
+    """Milliseconds of a call before and after."""
+    if name in assumed.measured:
+        return assumed.measured[name]
+    sides = variants.get(plan[name].default) or next(iter(variants.values()))
+    before, after = (predicted_ms(sides[side], assumed) for side in ("before", "after"))
+    return None if before is None or after is None else (before, after)

@@ -1,0 +1,147 @@
+"""What devices hold and how fast they are, and how many blocks a multiprocessor holds at once.
+
+The limits are those of "Compute Capabilities" in NVIDIA's *CUDA C++ Programming Guide*; how
+registers and shared memory are handed out is that of the *CUDA Occupancy Calculator*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from meshprep_runtime.cuda.strategies import WARP
+from meshprep_runtime.errors import MeshprepError, check_choice
+
+THREADS_PER_BLOCK = 1024
+WARPS = 64
+BLOCKS = 32
+REGISTERS = 65536
+REGISTERS_PER_THREAD = 255
+REGISTER_UNIT = 256
+KIB = 1024
+# Seconds between the ends of two kernels that are launched one after the other and have nothing to
+# do. An assumption for all devices: 2 to 5 microseconds are usual from a host, about 1 in a graph.
+LAUNCH_SECONDS = 3e-6
+
+
+@dataclass(frozen=True)
+class Device:
+    """What differs between devices; all of them have 64 warps, 32 blocks and 65,536 registers.
+
+    Parameters
+    ----------
+    multiprocessors : int
+    shared : int
+        Bytes of shared memory of a multiprocessor, at the largest share of its cache.
+    shared_per_block : int
+        The most bytes that one block may ask for.
+    shared_unit : int
+        Bytes are handed out in multiples of this.
+    shared_reserved : int
+        Bytes that the system takes for each block.
+    partitions : int
+        Parts of a multiprocessor; each hands out its share of the registers to its warps.
+    bandwidth : int
+        GB/s between memory and processor, as published; what a loop reaches is less.
+    """
+
+    multiprocessors: int
+    shared: int
+    shared_per_block: int
+    shared_unit: int
+    shared_reserved: int
+    partitions: int
+    bandwidth: int
+
+
+# The A100 of 80 GB; A100, H100 and H200 on SXM boards.
+DEVICES = {
+    "P100": Device(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732),
+    "V100": Device(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900),
+    "A100": Device(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039),
+    "H100": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352),
+    "H200": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800),
+}
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """What a multiprocessor holds at once.
+
+    Parameters
+    ----------
+    blocks, warps : int
+        0 where not even one block fits.
+    share : float
+        Warps over the most that the device holds, from 0 to 1.
+    limited_by : tuple of str
+        Those of ``threads``, ``blocks``, ``registers`` and ``shared memory`` that allow no more.
+    """
+
+    blocks: int
+    warps: int
+    share: float
+    limited_by: tuple[str, ...]
+
+
+def occupancy(
+    device: str, block_size: int, registers: int = 32, shared_bytes: int = 0
+) -> Occupancy:
+    """The blocks of a kernel that one multiprocessor runs at once.
+
+    Parameters
+    ----------
+    device : str
+        A name in ``DEVICES``.
+    block_size : int
+        Threads of a block, 1 to 1,024.
+    registers : int
+        Registers of a thread, as the compiler tells them, 1 to 255.
+    shared_bytes : int
+        Shared memory of a block, static and dynamic.
+
+    Raises
+    ------
+    MeshprepError
+        For an unknown device and numbers out of range. A block that needs more shared memory or
+        registers than there are is no error: 0 blocks fit.
+    """
+    check_choice("device", device, DEVICES)
+    _check("block size", block_size, 1, THREADS_PER_BLOCK)
+    _check("registers", registers, 1, REGISTERS_PER_THREAD)
+    _check("shared bytes", shared_bytes, 0, None)
+    of = DEVICES[device]
+    warps = -(-block_size // WARP)
+    limits = {
+        "threads": WARPS // warps,
+        "blocks": BLOCKS,
+        "registers": _by_registers(of, warps, registers),
+        "shared memory": _by_shared(of, shared_bytes),
+    }
+    blocks = min(limits.values())
+    limiting = tuple(name for name, limit in limits.items() if limit == blocks)
+    return Occupancy(blocks, blocks * warps, blocks * warps / WARPS, limiting)
+
+
+def _by_registers(device: Device, warps: int, registers: int) -> int:
+    per_warp = _round_up(registers * WARP, REGISTER_UNIT)
+    # a launch is refused unless the block's warps fit when spread over all partitions alike
+    if per_warp * _round_up(warps, device.partitions) > REGISTERS:
+        return 0
+    return REGISTERS // device.partitions // per_warp * device.partitions // warps
+
+
+def _by_shared(device: Device, shared_bytes: int) -> int:
+    if shared_bytes > device.shared_per_block:
+        return 0
+    taken = _round_up(shared_bytes + device.shared_reserved, device.shared_unit)
+    return device.shared // max(taken, 1)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def _check(what: str, value: int, low: int, high: int | None) -> None:
+    if value < low or (high is not None and value > high):
+        bounds = f"{low} to {high}" if high is not None else f"at least {low}"
+        raise MeshprepError(f"{what} is {value}, must be {bounds}")

@@ -1,0 +1,362 @@
+"""Predicted memory traffic of a loop on a GPU: the 32-byte sectors that its blocks move [S19].
+
+Nothing is simulated: a block moves each sector that it touches once, as staging does and as a
+first-level cache that holds a block's data would. Counted are the values that the loop reaches
+through maps, its direct values, the maps and the arrays of the plan; globals are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.cuda.strategies import WARP
+from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan import Variant
+
+from ..colour.whole_set import colour_whole_set
+from ..kernels import kernel
+from ..loops.reach import written_table
+
+SECTOR_BYTES = 32
+INDEX_BYTES = 4
+OFFSET_BYTES = 8
+STAGED = ("all", "increments", "none", "atomics")
+# Threads of a block where the plan's blocks are not used.
+THREADS = 256
+LAYOUTS = ("aos", "soa")
+Column = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Bytes of an entry of a block's arrays: as plans store them, unless given."""
+
+    local: int = 2
+    colour: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.local, self.colour) < 1:
+            raise MeshprepError(f"entries of {self.local} and {self.colour} bytes: give at least 1")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Sectors read and written, by what they hold.
+
+    Parameters
+    ----------
+    reads : mapping of str to int
+        ``indirect``: values reached through maps, those to increment included; ``direct``;
+        ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
+        maps, colours and offsets, or the order of the elements where there are no blocks.
+    writes : mapping of str to int
+        ``indirect`` and ``direct``.
+    """
+
+    reads: Mapping[str, int]
+    writes: Mapping[str, int]
+
+    @property
+    def read(self) -> int:
+        """All sectors read."""
+        return sum(self.reads.values())
+
+    @property
+    def written(self) -> int:
+        """All sectors written."""
+        return sum(self.writes.values())
+
+
+@dataclass
+class _Use:
+    """What a loop does with one dat, over all its arguments."""
+
+    to_set: str | None
+    dim: int = 0
+    itemsize: int = 0
+    read: bool = False
+    written: bool = False
+    conflicts: bool = False
+    read_columns: dict[Column, None] = field(default_factory=dict)
+    written_columns: dict[Column, None] = field(default_factory=dict)
+
+    def add(self, arg: Arg) -> None:
+        if arg.nbytes > self.dim * self.itemsize:
+            self.dim, self.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
+        read, written = arg.access is not Access.WRITE, arg.access in CONFLICTING
+        self.read |= read
+        self.written |= written
+        self.conflicts |= arg.conflicts
+        if arg.map is not None:
+            columns = {(arg.map, i): None for i in arg.index}
+            self.read_columns |= columns if read else {}
+            self.written_columns |= columns if written else {}
+
+    @property
+    def columns(self) -> dict[Column, None]:
+        """The columns of maps that reach the dat, each once."""
+        return self.read_columns | self.written_columns
+
+    def arrays(self, layout: str) -> tuple[int, int]:
+        """How many arrays hold the dat, and the bytes of one entry of each."""
+        whole = self.dim * self.itemsize
+        return (1, whole) if layout == "aos" else (self.dim, self.itemsize)
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Elements that share what they fetch: blocks, or the warps of each colour of the set."""
+
+    rows: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    in_order: bool
+
+
+def traffic(
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    variant: Variant,
+    *,
+    staged: str = "all",
+    layout: str = "aos",
+    widths: Widths | None = None,
+) -> Traffic:
+    """Count the sectors that one call of a loop moves.
+
+    Parameters
+    ----------
+    loop, maps, sizes
+        The loop, its maps in the plan's numbering and the sizes of the sets.
+    variant : Variant
+    staged : {"all", "increments", "none", "atomics"}
+        What blocks keep in shared memory: all that is reached through maps; only what is written
+        through maps, the rest being fetched by every thread and shared through the cache; or
+        nothing, which is global colouring: colour after colour in warps of 32 elements, and each
+        warp fetches and writes for itself; or nothing and no colours: runs of 256 elements share
+        what they fetch, and each component that a warp adds is an atomic on each sector it meets.
+    layout : {"aos", "soa"}
+        All components of an element together, or an array for each component. Arrays start on a
+        sector. Maps are stored row by row, local maps column by column, in either layout.
+    widths : Widths or None
+        Bytes of the entries of local maps and thread colours; None as the plan stores them.
+
+    Raises
+    ------
+    MeshprepError
+        For other values of ``staged`` and ``layout``.
+
+    Notes
+    -----
+    Values that are incremented are read and written. A sector that two blocks touch counts for
+    both. Of a dat that is staged the whole list of the block's points is moved. O(n x arity x
+    dats); staging everything is O(loads x dats) without the maps.
+    """
+    check_choice("staged", staged, STAGED)
+    check_choice("layout", layout, LAYOUTS)
+    uses = _uses(loop, maps)
+    indirect = [u for u in uses if u.to_set is not None]
+    kept = [u for u in indirect if staged == "all" or (staged == "increments" and u.conflicts)]
+    loose = [u for u in indirect if u not in kept]
+    groups = _groups(staged, loop, maps, sizes, variant)
+    reads = {"indirect": 0, "direct": 0, "maps": _loose_maps(loose, maps, groups), "plan": 0}
+    writes = {"indirect": 0, "direct": 0}
+    for use in uses:
+        arrays, width = use.arrays(layout)
+        if use in kept:
+            read, written = _listed(use, variant, width)
+        elif staged == "atomics" and use.conflicts:
+            read, written = 0, _atomics(use, maps, sizes, arrays)
+        else:
+            read, written = _loose(use, maps, sizes, groups, width)
+        kind = "direct" if use.to_set is None else "indirect"
+        reads[kind] += arrays * read
+        writes[kind] += arrays * written
+    if kept or staged in ("all", "increments"):
+        reads["plan"] = _plan_sectors(loop, kept, variant, widths or _stored(variant))
+    elif not groups.in_order:
+        reads["plan"] = _range_sectors(groups.offset, INDEX_BYTES)
+    return Traffic(reads, writes)
+
+
+def _stored(variant: Variant) -> Widths:
+    return Widths(colour=variant.thread_colour.itemsize)
+
+
+def _uses(loop: Loop, maps: Mapping[str, SetMap]) -> list[_Use]:
+    found: dict[tuple[str, str | None], _Use] = {}
+    for arg in loop.args:
+        if not arg.is_global:
+            to_set = None if arg.map is None else maps[arg.map].to_set
+            found.setdefault((arg.name, to_set), _Use(to_set)).add(arg)
+    return list(found.values())
+
+
+def _blocks(variant: Variant) -> _Groups:
+    n = int(variant.block_offset[-1])
+    return _Groups(np.arange(n, dtype=np.int32), variant.block_offset, in_order=True)
+
+
+def _groups(
+    staged: str,
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    variant: Variant,
+) -> _Groups:
+    if staged == "none":
+        return _warps(loop, maps, sizes)
+    return _runs(sizes[loop.over], THREADS) if staged == "atomics" else _blocks(variant)
+
+
+def _runs(n: int, length: int) -> _Groups:
+    """Runs of elements in their order."""
+    offset = np.append(np.arange(0, n, length, dtype=np.int64), np.int64(n))
+    return _Groups(np.arange(n, dtype=np.int32), offset, in_order=True)
+
+
+def _atomics(use: _Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int) -> int:
+    """Sectors under the atomics of every warp, an instruction a column and component.
+
+    For one array of the dat where ``arrays`` hold a component each, else for all of it.
+    """
+    stride = use.dim // arrays
+    seen = -(-sizes[str(use.to_set)] * stride * use.itemsize // SECTOR_BYTES)
+    total = 0
+    for name, i in use.written_columns:
+        column = maps[name].table[:, i].astype(np.int64) * stride
+        for k in range(stride):
+            total += _columns_sectors([column + k], _runs(column.size, WARP), seen, use.itemsize)
+    return total
+
+
+def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> _Groups:
+    """Warps of the elements of each colour, in storage order inside a colour."""
+    colours = colour_whole_set(*written_table(loop, maps, sizes))
+    bounds = np.append(0, np.cumsum(np.bincount(colours.colour, minlength=colours.count)))
+    starts = [np.arange(first, past, WARP) for first, past in pairwise(bounds)]
+    rows = np.argsort(colours.colour, kind="stable").astype(np.int32)
+    offset = np.concatenate([*starts, [rows.size]]).astype(np.int64)
+    return _Groups(rows, offset, in_order=colours.count < 2)
+
+
+def _listed(use: _Use, variant: Variant, width: int) -> tuple[int, int]:
+    """Sectors read and written under all values on the staging lists, for one array of the dat."""
+    staging = variant.staging[str(use.to_set)]
+    found = aligned_units(staging.points, staging.point_offset, width, SECTOR_BYTES)
+    count = int(found.sum())
+    return count * use.read, count * use.written
+
+
+def _loose(
+    use: _Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], groups: _Groups, width: int
+) -> tuple[int, int]:
+    """Sectors read and written under the values that each group touches, for one array."""
+    if use.to_set is None:
+        count = _rows_sectors(groups, width)
+        return count * use.read, count * use.written
+    seen = -(-sizes[use.to_set] * width // SECTOR_BYTES)
+    read, written = (
+        _columns_sectors([maps[name].table[:, i] for name, i in columns], groups, seen, width)
+        for columns in (use.read_columns, use.written_columns)
+    )
+    return read, written
+
+
+def _columns_sectors(
+    columns: Sequence[NDArray[np.integer]], groups: _Groups, seen: int, width: int
+) -> int:
+    if not columns:
+        return 0
+    beside = np.column_stack(columns)
+    return int(_grouped_sectors(beside, groups.rows, groups.offset, seen, width))
+
+
+def _loose_maps(loose: list[_Use], maps: Mapping[str, SetMap], groups: _Groups) -> int:
+    names = dict.fromkeys(name for use in loose for name, _ in use.columns)
+    return sum(_rows_sectors(groups, maps[name].arity * INDEX_BYTES) for name in names)
+
+
+def _rows_sectors(groups: _Groups, width: int) -> int:
+    """Sectors under the rows of each group in an array over the from-set."""
+    if groups.in_order:
+        return _range_sectors(groups.offset, width)
+    seen = -(-groups.rows.size * width // SECTOR_BYTES)
+    columns = np.arange(groups.rows.size, dtype=np.int32)[:, None]
+    return int(_grouped_sectors(columns, groups.rows, groups.offset, seen, width))
+
+
+def _plan_sectors(loop: Loop, kept: list[_Use], variant: Variant, widths: Widths) -> int:
+    """Sectors of the arrays that tell a block what to do."""
+    lists = dict.fromkeys(str(use.to_set) for use in kept)
+    rows = dict.fromkeys(column for use in kept for column in use.columns)
+    total = _block_sectors(variant.n_blocks, len(lists), coloured=bool(loop.conflict_columns))
+    for name in lists:
+        total += _range_sectors(variant.staging[name].point_offset, INDEX_BYTES)
+    total += len(rows) * _range_sectors(variant.block_offset, widths.local)
+    if loop.conflict_columns:
+        total += _range_sectors(variant.block_offset, widths.colour)
+    return total
+
+
+def _block_sectors(n_blocks: int, lists: int, *, coloured: bool) -> int:
+    """Where a block finds its number, its number of thread colours, its elements and its lists."""
+    # two neighbouring offsets lie on two sectors where the first is the last of its sector
+    pairs = n_blocks + n_blocks // (SECTOR_BYTES // OFFSET_BYTES)
+    return n_blocks * (1 + coloured) + pairs * (1 + lists)
+
+
+def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
+    """Sectors under each range of an array whose entries have ``width`` bytes, summed."""
+    first = offset[:-1] * width // SECTOR_BYTES
+    past = -(-offset[1:] * width // SECTOR_BYTES)
+    return int((past - first)[offset[1:] > offset[:-1]].sum())
+
+
+@kernel
+def aligned_units(
+    points: NDArray[np.int32], point_offset: NDArray[np.int64], width: int, nbytes: int
+) -> NDArray[np.int64]:
+    """Distinct aligned pieces of ``nbytes`` under values of ``width`` bytes, block by block.
+
+    ``points`` ascend inside a block, as staging lists do. O(loads).
+    """
+    count = np.zeros(point_offset.size - 1, np.int64)
+    for b in range(count.size):
+        last = np.int64(-1)
+        # Points ascend, so that a piece seen before is the last one.
+        for i in range(point_offset[b], point_offset[b + 1]):
+            start = np.int64(points[i]) * width
+            first = max(start // nbytes, last + 1)
+            last = (start + width - 1) // nbytes
+            count[b] += last - first + 1
+    return count
+
+
+@kernel
+def _grouped_sectors(
+    columns: NDArray[np.integer],
+    rows: NDArray[np.int32],
+    group_offset: NDArray[np.int64],
+    n_sectors: int,
+    width: int,
+) -> int:
+    """Distinct sectors under the values that the rows of each group name, summed. O(n k)."""
+    seen_by = np.full(n_sectors, -1, np.int32)
+    total = 0
+    for g in range(group_offset.size - 1):
+        for i in range(group_offset[g], group_offset[g + 1]):
+            for j in range(columns.shape[1]):
+                start = np.int64(columns[rows[i], j]) * width
+                for s in range(start // SECTOR_BYTES, (start + width - 1) // SECTOR_BYTES + 1):
+                    if seen_by[s] != g:
+                        seen_by[s] = g
+                        total += 1
+    return total

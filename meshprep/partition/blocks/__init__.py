@@ -1,0 +1,5 @@
+"""Our partitioner: bisection, then annealed moves that count the loads."""
+
+from .partitioner import OPTIONS, blocks
+
+__all__ = ["OPTIONS", "blocks"]

@@ -1,0 +1,332 @@
+"""Recursive bisection of element centroids into parts of equal size, whatever the mesh's stretch.
+
+Each cut is made across the direction in which the part is most elements wide. What an element's
+width is, is measured on a sample of the part, so that thin layers are cut across, not along.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ...arrays import sort
+from ...kernels import helper, kernel
+from ...kernels.parallel import each
+
+# Elements of a part that are looked at to find its widest direction.
+SAMPLE = 128
+# How often a large mesh is cut before threads take a subtree each, and more than any tree is deep.
+FEW_CUTS = 3
+WORTH_THREADS = 20_000
+DEEP = 64
+# The share of these that tells how wide elements are; the widest are left out.
+USUAL = 0.85
+# Elements thinner than this, relative to their widest direction, count as this thin.
+THINNEST = 1e-6
+# The same where coordinates only stand in for real ones: these say little about what is thin.
+THINNEST_GUESSED = 0.3
+# A part is a grid when the mean of the fourth powers of its directions is longer than this.
+GRID = 0.4
+
+
+def bisect(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    n_blocks: int,
+    thinnest: float = THINNEST,
+) -> NDArray[np.int32]:
+    """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        With -1 for a point that is named again.
+    position : (n_points, d) float64
+        Where the points are (:func:`point_positions`).
+    coordinates : (n, d) float64
+        Where the elements are.
+    directions : (d, d) float64
+        Rows are the directions to cut across, in a frame where elements are as wide as tall.
+    n_blocks : int
+        From 1 to n, or anything where n is 0.
+    thinnest : float
+        Elements thinner than this, relative to their widest direction, count as this thin.
+
+    Returns
+    -------
+    (n,) int32
+        Parts are numbered along the tree: neighbouring numbers are neighbouring parts.
+
+    Notes
+    -----
+    O(n d log n_blocks) expected; the same result for any number of threads.
+    """
+    part = np.zeros(coordinates.shape[0], dtype=np.int32)
+    if n_blocks > 1 and part.size:
+        table, position = read_only(table), read_only(position)
+        coordinates, directions = read_only(coordinates), read_only(directions)
+        order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
+
+        def cut(tree: Subtree, deepest: int) -> list[Subtree]:
+            return _cut(
+                table, position, coordinates, directions, thinnest, order, key, tree, deepest, part
+            )
+
+        whole = Subtree(0, part.size, 0, n_blocks)
+        if part.size < WORTH_THREADS:
+            cut(whole, DEEP)
+        else:
+            each(cut, [(tree, DEEP) for tree in cut(whole, FEW_CUTS)])
+    return part
+
+
+@kernel
+def point_positions(
+    table: NDArray[np.int32], n_points: int, coordinates: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The mean of the elements at each point, (n_points, d); 0 where there are none. O(n)."""
+    n, d = coordinates.shape
+    position = np.zeros((n_points, d), np.float64)
+    count = np.zeros(n_points, np.int32)
+    for i in range(n):
+        for j in range(table.shape[1]):
+            t = table[i, j]
+            if t >= 0:
+                count[t] += 1
+                for a in range(d):
+                    position[t, a] += (coordinates[i, a] - position[t, a]) / count[t]
+    return position
+
+
+class Subtree(NamedTuple):
+    """Its ends in the order, its first block, and into how many blocks it is to be cut."""
+
+    low: int
+    high: int
+    first: int
+    parts: int
+
+
+@kernel
+def _cut(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    thinnest: float,
+    order: NDArray[np.int32],
+    key: NDArray[np.float64],
+    tree: Subtree,
+    deepest: int,
+    part: NDArray[np.int32],
+) -> list[Subtree]:
+    """Cut a subtree ``deepest`` times, one half after the other, as long as these fit a cache.
+
+    Writes down the parts that are done, and returns the subtrees that are left. ``order`` and
+    ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
+    """
+    waiting = [(tree, 0)]
+    left = [tree for _ in range(0)]
+    while len(waiting) > 0:
+        now, depth = waiting.pop()
+        low, high, first, parts = now
+        if parts == 1:
+            for i in range(low, high):
+                part[order[i]] = first
+            continue
+        if depth == deepest:
+            left.append(now)
+            continue
+        direction = _widest(table, position, coordinates, directions, order[low:high], thinnest)
+        for i in range(low, high):
+            key[i] = _along(coordinates, order[i], direction)
+        half = parts // 2
+        middle = low + ((high - low) * half + half) // parts
+        select(key, order, low, high, middle)
+        waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))
+        waiting.append((Subtree(low, middle, first, half), depth + 1))
+    return left
+
+
+@helper
+def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np.float64]) -> float:
+    total = 0.0
+    for a in range(direction.size):
+        total += coordinates[element, a] * direction[a]
+    return total
+
+
+@helper
+def _widest(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    elements: NDArray[np.int32],
+    thinnest: float,
+) -> NDArray[np.float64]:
+    """The direction in which a part is most elements wide, in the frame of the coordinates."""
+    d = directions.shape[0]
+    step = max(1, elements.size // SAMPLE)
+    lower = _element_width(table, position, coordinates, elements, step, thinnest)
+    best, widest = np.zeros(d, np.float64), -1.0
+    frame = directions
+    if d == 2:
+        frame = _along_lines(table, position, coordinates, directions, elements, step, lower)
+    for k in range(d):
+        direction = _unsheared(lower, frame[k])
+        low, high = np.inf, -np.inf
+        for i in range(0, elements.size, step):
+            along = _along(coordinates, elements[i], direction)
+            low, high = min(low, along), max(high, along)
+        if high - low > widest:
+            best, widest = direction, high - low
+    return best
+
+
+@helper
+def _element_width(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    elements: NDArray[np.int32],
+    step: int,
+    thinnest: float,
+) -> NDArray[np.float64]:
+    """Cholesky factor of the second moments of points about their elements, of a sample."""
+    d = coordinates.shape[1]
+    spread = np.empty((elements.size + step - 1) // step, np.float64)
+    for k in range(spread.size):
+        spread[k] = _spread(table, position, coordinates, elements[k * step])
+    # A periodic mesh has elements whose points seem to be far away.
+    usual = int(USUAL * (spread.size - 1))
+    sorted_spread = spread.copy()
+    sort(sorted_spread, 0, spread.size)
+    bound = sorted_spread[usual]
+    moment = np.zeros((d, d), np.float64)
+    for k in range(spread.size):
+        i = elements[k * step]
+        for j in range(table.shape[1] if spread[k] <= bound else 0):
+            t = table[i, j]
+            if t < 0:
+                continue
+            for a in range(d):
+                off = position[t, a] - coordinates[i, a]
+                for b in range(a + 1):
+                    moment[a, b] += off * (position[t, b] - coordinates[i, b])
+    trace = 0.0
+    for a in range(d):
+        trace += moment[a, a]
+    lower = np.zeros((d, d), np.float64)
+    for a in range(d):
+        lower[a, a] = 1.0
+    if trace > 0.0:
+        for a in range(d):
+            for b in range(a + 1):
+                total = moment[a, b] / trace + (thinnest * thinnest if a == b else 0.0)
+                for c in range(b):
+                    total -= lower[a, c] * lower[b, c]
+                lower[a, b] = np.sqrt(max(total, thinnest**4)) if a == b else total / lower[b, b]
+    return lower
+
+
+@helper
+def _along_lines(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    directions: NDArray[np.float64],
+    elements: NDArray[np.int32],
+    step: int,
+    lower: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Turn the directions with the lines of a part of a plane grid; as they are where it has none.
+
+    Points stand around an element of a grid in four directions: the mean of the fourth powers of
+    these, as complex numbers, is far from 0, and its phase tells how the lines run.
+    """
+    real, imaginary, count = 0.0, 0.0, 0
+    for k in range(0, elements.size, step):
+        i = elements[k]
+        for j in range(table.shape[1]):
+            if table[i, j] < 0:
+                continue
+            x = (position[table[i, j], 0] - coordinates[i, 0]) / lower[0, 0]
+            y = position[table[i, j], 1] - coordinates[i, 1] - lower[1, 0] * x
+            y /= lower[1, 1]
+            length = x * x + y * y
+            if length > 0.0:
+                cosine, sine = (x * x - y * y) / length, 2 * x * y / length
+                real += cosine * cosine - sine * sine
+                imaginary += 2 * cosine * sine
+                count += 1
+    if real * real + imaginary * imaginary < (GRID * count) ** 2 or count == 0:
+        return directions
+    turn = np.arctan2(imaginary, real) / 4
+    cosine, sine = np.cos(turn), np.sin(turn)
+    frame = np.empty((2, 2), np.float64)
+    for k in range(2):
+        frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]
+        frame[k, 1] = sine * directions[k, 0] + cosine * directions[k, 1]
+    return frame
+
+
+@helper
+def _spread(
+    table: NDArray[np.int32],
+    position: NDArray[np.float64],
+    coordinates: NDArray[np.float64],
+    element: int,
+) -> float:
+    total = 0.0
+    for j in range(table.shape[1]):
+        t = table[element, j]
+        for a in range(coordinates.shape[1] if t >= 0 else 0):
+            total += (position[t, a] - coordinates[element, a]) ** 2
+    return total
+
+
+@helper
+def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve ``lower.T @ out = direction``: a direction among equal widths, among the real ones."""
+    d = direction.size
+    out = np.zeros(d, np.float64)
+    for a in range(d - 1, -1, -1):
+        total = direction[a]
+        for b in range(a + 1, d):
+            total -= lower[b, a] * out[b]
+        out[a] = total / lower[a, a]
+    return out
+
+
+@helper
+def select(
+    key: NDArray[np.floating], order: NDArray[np.int32], low: int, high: int, middle: int
+) -> None:
+    """Reorder ``low..high-1`` so that no key before ``middle`` is above one from there on."""
+    left, right = low, high - 1
+    while left < right:
+        pivot = key[(left + right) >> 1]
+        i, j = left, right
+        while i <= j:
+            while key[i] < pivot:
+                i += 1
+            while key[j] > pivot:
+                j -= 1
+            if i <= j:
+                key[i], key[j] = key[j], key[i]
+                order[i], order[j] = order[j], order[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return

@@ -1,0 +1,107 @@
+"""The second cap: how many bytes of points a block may stage, so that it fits shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...kernels import kernel
+from ..blocks_of import sort_by
+from ..connectivity import connect
+from ..shift import gather, new_members
+from .start import Geometry, block_count
+
+# The share of blocks that may have to be split because they stage too much, before all are
+# made smaller; by how much smaller each time; and how much moves usually save.
+MAY_SPLIT = 0.01
+SMALLER = 0.95
+MOVES_SAVE = 0.97
+SAMPLE = 400_000
+
+
+def room_for_bytes(geometry: Geometry, cap: int, limit: int) -> int:
+    """The largest number of elements, at most ``cap``, with which nearly all blocks stage little.
+
+    Raises MeshprepError where an element alone stages more than ``limit`` bytes. O(n log n_blocks)
+    for every step of ``SMALLER``.
+    """
+    each = _bytes_of_elements(geometry.table, geometry.weight)
+    if each.max() > limit:
+        raise MeshprepError(
+            f"staged_bytes is {limit}, but element {int(each.argmax())} alone needs "
+            f"{int(each.max())} bytes: allow more"
+        )
+    while cap > 1:
+        n_blocks = block_count(each.size, cap)
+        block = geometry.cut(0.0, n_blocks)
+        staged = staged_bytes(geometry.table, geometry.weight, block, n_blocks)
+        if np.quantile(staged, 1 - MAY_SPLIT) * MOVES_SAVE <= limit:
+            return cap
+        # Bytes fall more slowly than elements, so this never goes too far.
+        ratio = limit / float(np.quantile(staged, 1 - MAY_SPLIT)) / MOVES_SAVE
+        cap = max(1, min(int(cap * max(ratio, 0.5)), int(cap * SMALLER)))
+    return cap
+
+
+def split_for_bytes(
+    geometry: Geometry, block: NDArray[np.int32], n_blocks: int, limit: int
+) -> tuple[NDArray[np.int32], int]:
+    """Halve blocks that stage more than ``limit`` bytes until none does; new blocks come last."""
+    while True:
+        staged = staged_bytes(geometry.table, geometry.weight, block, n_blocks)
+        if staged.max() <= limit:
+            return block, n_blocks
+        block = block.copy()
+        n_blocks = _halve(geometry.table, geometry.weight, block, n_blocks, staged > limit)
+
+
+@kernel
+def staged_bytes(
+    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int64]:
+    """The weight of the distinct points of each block, (n_blocks,). O(n * arity)."""
+    offset, member = sort_by(block, n_blocks)
+    seen = np.full(weight.size, -1, np.int32)
+    total = np.zeros(n_blocks, np.int64)
+    for b in range(n_blocks):
+        for k in range(offset[b], offset[b + 1]):
+            for j in range(table.shape[1]):
+                t = table[member[k], j]
+                if t >= 0 and seen[t] != b:
+                    seen[t] = b
+                    total[b] += weight[t]
+    return total
+
+
+@kernel
+def _bytes_of_elements(table: NDArray[np.int32], weight: NDArray[np.int32]) -> NDArray[np.int64]:
+    total = np.zeros(table.shape[0], np.int64)
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            if table[i, j] >= 0:
+                total[i] += weight[table[i, j]]
+    return total
+
+
+@kernel
+def _halve(
+    table: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    block: NDArray[np.int32],
+    n_blocks: int,
+    over: NDArray[np.bool_],
+) -> int:
+    """The second half of every block that is over, breadth-first, becomes a block."""
+    state = connect(table, weight, block, n_blocks)
+    members = new_members(state)
+    elements = np.empty(block.size, np.int32)
+    count = n_blocks
+    for b in range(n_blocks):
+        if over[b]:
+            size = gather(state, members, b, elements)
+            for k in range(size // 2, size):
+                block[elements[k]] = count
+            count += 1
+    return count

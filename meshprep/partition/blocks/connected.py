@@ -1,0 +1,85 @@
+"""Which blocks hang together: a block in several pieces loads more than it need."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import numbers
+from ...kernels import helper, kernel
+from ..blocks_of import sort_by
+
+
+def scattered_blocks(
+    table: NDArray[np.int32],
+    n_points: int,
+    new_to_old: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+) -> int:
+    """How many blocks consist of pieces that share no point.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        In the order before the blocks; -1 for no point.
+    n_points : int
+    new_to_old : (n,) int32
+    block_offset : (n_blocks + 1,) int64
+
+    Returns
+    -------
+    int
+        0 at best. Blocks across pieces of the mesh that do not touch are counted too.
+
+    Notes
+    -----
+    O(n * arity), a union of elements by their points.
+    """
+    return int((_count_pieces(table, n_points, new_to_old, block_offset) > 1).sum())
+
+
+@kernel
+def count_pieces(
+    table: NDArray[np.int32], n_points: int, block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int64]:
+    """Number of pieces of every block, 0 for an empty one, for elements in any order."""
+    offset, member = sort_by(block, n_blocks)
+    return _count_pieces(table, n_points, member, offset)
+
+
+@kernel
+def _count_pieces(
+    table: NDArray[np.int32],
+    n_points: int,
+    new_to_old: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    n = new_to_old.size
+    parent = numbers(n)
+    first = np.full(n_points, -1, np.int32)
+    pieces = np.empty(block_offset.size - 1, np.int64)
+    for b in range(block_offset.size - 1):
+        low, high = block_offset[b], block_offset[b + 1]
+        pieces[b] = high - low
+        for k in range(low, high):
+            for j in range(table.shape[1]):
+                t = table[new_to_old[k], j]
+                if t < 0:
+                    continue
+                # What an earlier block left at the point is out of date.
+                if first[t] < low:
+                    first[t] = k
+                    continue
+                one, other = _root(parent, k), _root(parent, first[t])
+                if one != other:
+                    parent[one] = other
+                    pieces[b] -= 1
+    return pieces
+
+
+@helper
+def _root(parent: NDArray[np.int32], k: int) -> int:
+    while parent[k] != k:
+        parent[k] = parent[parent[k]]
+        k = parent[k]
+    return k

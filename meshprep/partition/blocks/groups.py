@@ -1,0 +1,253 @@
+"""Refines blocks in groups: each group of neighbouring blocks is a small problem of its own.
+
+The objective is a sum over blocks, so groups do not interact: they fit a cache, run on any number
+of threads and give one result. What lies between groups is reached by grouping another way in the
+next phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import get_num_threads
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ...arrays import largest
+from ...kernels import kernel
+from ...kernels.parallel import each
+from ..blocks_of import sort_by
+from ..connectivity import connect, weighted_loads
+from ..loads import weighted_loads_of
+from ..repair import mend
+from .anneal import Schedule, anneal
+from .crowding import crowding_of
+from .pull import Middles, Places
+from .reunite import reunite
+
+# Each worker numbers the points of its group in an array over all points.
+MAX_WORKERS = 8
+# Points with more elements in a group than this, and than this many blocks hold, are in nearly
+# every block anyway: moves do not look at them.
+HUB = 1024
+HUB_BLOCKS = 8
+
+
+def refine_groups(
+    table: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    written: NDArray[np.bool_],
+    places: Places,
+    block: NDArray[np.int32],
+    group_of_block: NDArray[np.int32],
+    cap: int,
+    schedules: list[Schedule],
+    seed: int,
+) -> NDArray[np.int64]:
+    """Anneal every group of blocks on its own; ``block`` is changed in place.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        With -1 for a point that is named again.
+    weight : (n_points,) int32
+    written : (n_points,) bool
+        Points that count for the colours.
+    places : Places
+    block : (n,) int32
+    group_of_block : (n_blocks,) int32
+    cap : int
+        Largest size of a block.
+    schedules : list of Schedule
+        One for each group, or one for all. Where it ends past its total, no block of a group is
+        over the cap afterwards, unless the group has more elements than room.
+    seed : int
+
+    Returns
+    -------
+    (n_groups,) int64
+        By how much the weighted loads of each group fell, points at hubs left out.
+
+    Notes
+    -----
+    O(n * arity) for the grouping and each sweep; 4 bytes a point and worker, at most 8 workers.
+    """
+    grouping = Grouping.of(block, group_of_block)
+    gained = np.zeros(grouping.groups, np.int64)
+    numbers = np.array(schedules, dtype=np.float64)
+    numbers = np.broadcast_to(numbers, (grouping.groups, numbers.shape[1])).copy()
+    table, unit = read_only(table), unit_of(weight)
+
+    def refine(group: Group, number: NDArray[np.int32]) -> None:
+        inside, owned = group.elements, group.blocks
+        rows, points = _extract(table, inside, number, 2, max(HUB, HUB_BLOCKS * cap))
+        found, own_weight = group.rank[block[inside]], weight[points]
+        own_places = Places(places.coordinates[inside], places.metric[owned])
+        # what counts colours is compiled where they have a price
+        priced = written[points] if numbers[group.number, 2] > 0.0 else None
+        gain, loads, over = _refine(
+            rows, own_weight, priced, own_places, found, owned.size, cap, unit,
+            numbers[group.number], seed + group.number,
+        )  # fmt: skip
+        if over:
+            mend(rows, own_weight, found, owned.size, cap)
+            after = weighted_loads_of(read_only(rows), read_only(own_weight), found, owned.size)
+            gain += loads - int(after)
+        gained[group.number] = gain
+        block[inside] = owned[found]
+
+    _each_group(grouping, weight.size, refine)
+    return gained
+
+
+def reunite_groups(
+    table: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    block: NDArray[np.int32],
+    group_of_block: NDArray[np.int32],
+    cap: int,
+    scattered: NDArray[np.bool_],
+) -> None:
+    """Give the smaller pieces of scattered blocks to their neighbours; ``block`` is changed.
+
+    ``scattered`` (n_blocks,) tells which blocks are in pieces. Groups that would have more of them
+    afterwards stay as they are. O(n * arity) for the groups that have any.
+    """
+    table = read_only(table)
+
+    def bring_together(group: Group, number: NDArray[np.int32]) -> None:
+        if not scattered[group.blocks].any():
+            return
+        inside, owned = group.elements, group.blocks
+        rows, points = _extract(table, inside, number, 2, table.size)
+        found = group.rank[block[inside]]
+        if reunite(rows, weight[points], found, owned.size, cap):
+            block[inside] = owned[found]
+
+    _each_group(Grouping.of(block, group_of_block), weight.size, bring_together)
+
+
+class Group(NamedTuple):
+    """One group: its elements, its blocks, and the place of every block in its own group."""
+
+    number: int
+    elements: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    rank: NDArray[np.int32]
+
+
+class Grouping(NamedTuple):
+    """Elements and blocks by group, and the place of every block in its group."""
+
+    groups: int
+    element_offset: NDArray[np.int64]
+    elements: NDArray[np.int32]
+    block_offset: NDArray[np.int64]
+    blocks: NDArray[np.int32]
+    rank: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, block: NDArray[np.int32], group_of_block: NDArray[np.int32]) -> Grouping:
+        """Group the elements by the group of their block. Linear."""
+        count = int(group_of_block.max(initial=-1)) + 1
+        block_offset, blocks = sort_by(group_of_block, count)
+        rank = np.empty(group_of_block.size, np.int32)
+        rank[blocks] = np.arange(blocks.size) - np.repeat(block_offset[:-1], np.diff(block_offset))
+        return cls(count, *sort_by(group_of_block[block], count), block_offset, blocks, rank)
+
+    def group(self, g: int) -> Group:
+        """One of them."""
+        elements = self.elements[self.element_offset[g] : self.element_offset[g + 1]]
+        blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
+        return Group(g, elements, blocks, self.rank)
+
+
+def _each_group(
+    grouping: Grouping, n_points: int, work: Callable[[Group, NDArray[np.int32]], None]
+) -> None:
+    """Do the work on every group; each worker has an array to number points in, all -1."""
+    if not grouping.elements.size:
+        return
+    workers = min(MAX_WORKERS, get_num_threads(), grouping.groups)
+
+    def share(worker: int) -> None:
+        number = np.full(n_points, -1, np.int32)
+        for g in range(worker, grouping.groups, workers):
+            work(grouping.group(g), number)
+
+    each(share, [(worker,) for worker in range(workers)])
+
+
+def unit_of(weight: NDArray[np.int32]) -> float:
+    """Weight of a typical point."""
+    used = weight[weight > 0]
+    return float(used.mean()) if used.size else 1.0
+
+
+@kernel
+def _extract(
+    table: NDArray[np.int32],
+    inside: NDArray[np.int32],
+    number: NDArray[np.int32],
+    least: int,
+    most: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The rows of some elements with points numbered as they appear, and these points.
+
+    Points with fewer than ``least`` or more than ``most`` of the elements become -1. ``number`` is
+    -1 again afterwards.
+    """
+    arity = table.shape[1]
+    rows = np.empty((inside.size, arity), np.int32)
+    points = np.empty(inside.size * arity, np.int32)
+    degree = np.zeros(inside.size * arity, np.int32)
+    count = 0
+    for k in range(inside.size):
+        for j in range(arity):
+            t = table[inside[k], j]
+            if t >= 0 and number[t] < 0:
+                number[t] = count
+                points[count] = t
+                count += 1
+            rows[k, j] = number[t] if t >= 0 else -1
+            if t >= 0:
+                degree[number[t]] += 1
+    for k in range(inside.size):
+        for j in range(arity):
+            p = rows[k, j]
+            if p >= 0 and (degree[p] < least or degree[p] > most):
+                rows[k, j] = -1
+    for p in range(count):
+        number[points[p]] = -1
+    return rows, points[:count].copy()
+
+
+@kernel
+def _refine(
+    rows: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    written: NDArray[np.bool_] | None,
+    places: Places,
+    block: NDArray[np.int32],
+    n_blocks: int,
+    cap: int,
+    unit: float,
+    numbers: NDArray[np.float64],
+    seed: int,
+) -> tuple[int, int, bool]:
+    """Anneal one group; returns the gain, and the loads and True where a cap is to be mended.
+
+    ``written`` is None where colours have no price.
+    """
+    begin, end, total = int(numbers[3]), int(numbers[4]), int(numbers[5])
+    schedule = Schedule(numbers[0], numbers[1], numbers[2], begin, end, total)
+    state = connect(rows, weight, block, n_blocks)
+    middle = np.empty((n_blocks, places.coordinates.shape[1]), np.float64)
+    middles = Middles(places.coordinates, places.metric, middle)
+    crowding = None if written is None else crowding_of(state, written, cap)
+    gained = anneal(state, middles, crowding, cap, unit, schedule, seed)
+    over = end > total and largest(state.size) > cap and n_blocks * cap >= block.size
+    return gained, weighted_loads(state), over

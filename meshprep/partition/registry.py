@@ -1,0 +1,75 @@
+"""Cutting a set into blocks: one signature, one registry.
+
+``partition(problem, name, options)`` runs the partitioner of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from meshprep_runtime.errors import MeshprepError
+
+from . import blocks, contiguous, kahypar, metis, structured
+from .blocks_of import Blocks, blocks_of
+from .loads import loads
+from .options import Option, Partitioner, effective
+from .problem import BlockProblem
+
+__all__ = [
+    "PARTITIONERS",
+    "BlockProblem",
+    "Blocks",
+    "Option",
+    "Partitioner",
+    "blocks_of",
+    "loads",
+    "partition",
+]
+
+PARTITIONERS: dict[str, Partitioner] = {
+    "blocks": Partitioner(
+        blocks.blocks, blocks.OPTIONS, "bisection and annealed moves that count the loads"
+    ),
+    "contiguous": Partitioner(
+        contiguous.contiguous, {}, "chunks of the current order, as OP2 cuts them"
+    ),
+    "metis": Partitioner(
+        metis.metis, metis.OPTIONS, "METIS k-way on the conflict graph, then a hard cap"
+    ),
+    "structured": Partitioner(
+        structured.structured,
+        structured.OPTIONS,
+        "lines, rectangles and bricks of structured meshes",
+    ),
+    "kahypar": Partitioner(
+        kahypar.kahypar, kahypar.OPTIONS, "Mt-KaHyPar, connectivity objective, then a hard cap"
+    ),
+}
+
+
+def partition(
+    problem: BlockProblem, name: str, options: Mapping[str, object] | None = None
+) -> Blocks:
+    """Cut the elements into blocks of at most ``problem.block_size``.
+
+    Parameters
+    ----------
+    problem : BlockProblem
+    name : str
+        A name in :data:`PARTITIONERS`.
+    options : mapping of option name to value
+        Values may be text, as a command line gives them.
+
+    Returns
+    -------
+    Blocks
+
+    Raises
+    ------
+    MeshprepError
+        On an unknown partitioner or option, listing what there is, and on values that do not fit.
+    """
+    if name not in PARTITIONERS:
+        raise MeshprepError(f"there is no partitioner '{name}': choose {', '.join(PARTITIONERS)}")
+    chosen = PARTITIONERS[name]
+    return chosen.function(problem, effective(chosen.options, options, f"partitioner '{name}'"))

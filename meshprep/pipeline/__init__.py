@@ -1,0 +1,1 @@
+"""The steps from a mesh and its loops to a plan, in order."""

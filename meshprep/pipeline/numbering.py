@@ -1,0 +1,130 @@
+"""The orderings of all sets while they are being found.
+
+A union set (the cells of a mixed mesh) has no ordering of its own: it is that of its parts, one
+after the other, so that what a file stores type by type and what a loop sees agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
+
+from ..mesh import Mesh
+from ..mesh.model import renumber_map
+
+
+class Numbering:
+    """An ordering for every set of a mesh; what may still move, and what is final.
+
+    While orders are being found, ``present_ordering`` and ``present_map`` give them as they stand.
+    Whatever ends up in a plan is read through ``ordering`` and ``map``, which refuse sets that may
+    still move: staging lists or colours of an order that is not final cannot be made.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    settled : iterable of str
+        Sets that keep the order of the mesh.
+    """
+
+    def __init__(self, mesh: Mesh, settled: Iterable[str] = ()) -> None:
+        self.mesh = mesh
+        self._order = {s.name: Ordering.identity(s.size) for s in mesh.sets.values() if not s.parts}
+        self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
+        self._settled = set(self._frozen)
+
+    def copy(self) -> Numbering:
+        """The same orderings, to be moved further without moving these."""
+        other = Numbering(self.mesh)
+        other._order = dict(self._order)
+        other._frozen, other._settled = set(self._frozen), set(self._settled)
+        return other
+
+    def leaves(self, name: str) -> tuple[str, ...]:
+        """The parts of a union set; the set itself where it has none."""
+        self.mesh.size(name)
+        return self.mesh.sets[name].parts or (name,)
+
+    def movable(self, name: str) -> tuple[str, ...]:
+        """The parts of a set whose order is not final yet."""
+        return tuple(leaf for leaf in self.leaves(name) if leaf not in self._settled)
+
+    def is_frozen(self, name: str) -> bool:
+        """True when the set, or a part of it, keeps the order of the mesh."""
+        return any(leaf in self._frozen for leaf in self.leaves(name))
+
+    def present_ordering(self, name: str) -> Ordering:
+        """The ordering of a set as it stands, final or not."""
+        leaves = self.leaves(name)
+        if leaves == (name,):
+            return self._order[name]
+        base, pieces = 0, []
+        for leaf in leaves:
+            pieces.append(self._order[leaf].new_to_old + np.int32(base))
+            base += self._order[leaf].size
+        return Ordering.from_new_to_old(np.concatenate(pieces), name)
+
+    def present_map(self, name: str) -> SetMap:
+        """A map in the numbering as it stands, final or not."""
+        m = self.mesh.map(name)
+        return renumber_map(m, {s: self.present_ordering(s) for s in {m.from_set, m.to_set}})
+
+    def ordering(self, name: str) -> Ordering:
+        """The final ordering of a set; RuntimeError while a part of it may still move."""
+        movable = self.movable(name)
+        if movable:
+            raise RuntimeError(f"'{name}' is read while the order of '{movable[0]}' is not final")
+        return self.present_ordering(name)
+
+    def map(self, name: str) -> SetMap:
+        """A map in the final numbering; RuntimeError while one of its sets may still move."""
+        m = self.mesh.map(name)
+        return renumber_map(m, {s: self.ordering(s) for s in {m.from_set, m.to_set}})
+
+    def all(self) -> dict[str, Ordering]:
+        """The final ordering of every set."""
+        return {name: self.ordering(name) for name in self.mesh.sets}
+
+    def settled(self) -> dict[str, Ordering]:
+        """The orderings of the sets that must not move any more."""
+        return {name: self._order[name] for name in self._order if name in self._settled}
+
+    def move(
+        self, name: str, new_to_old: NDArray[np.int32], only: Iterable[str] | None = None
+    ) -> None:
+        """Reorder the parts of a set that may move, or ``only`` these, relative to their order now.
+
+        The parts of a union set stay one after the other: the caller passes an order that keeps
+        them apart. What it says of parts that are settled is left out.
+        """
+        moved = set(self.movable(name) if only is None else only) - self._settled
+        base = 0
+        for leaf in self.leaves(name):
+            n = self._order[leaf].size
+            if leaf in moved:
+                piece = Ordering.from_new_to_old(new_to_old[base : base + n] - np.int32(base), leaf)
+                self._order[leaf] = self._order[leaf].then(piece)
+            base += n
+
+    def settle(self, name: str) -> None:
+        """Forbid further moves of a set."""
+        self._settled.update(self.leaves(name))
+
+    def follow(self, orderings: Mapping[str, Ordering]) -> None:
+        """Take over the orderings of the sets that are not settled."""
+        for name, order in orderings.items():
+            if name in self._order and name not in self._settled:
+                if order.size != self._order[name].size:
+                    raise MeshprepError(f"the ordering of '{name}' has the wrong size")
+                self._order[name] = order
+
+    def finish(self, orderings: Mapping[str, Ordering]) -> None:
+        """Take over the orderings of the sets that are not settled, and settle every set."""
+        self.follow(orderings)
+        self._settled.update(self._order)

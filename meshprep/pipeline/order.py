@@ -1,0 +1,129 @@
+"""The locality order of the leading points, which every other set follows, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.loops import Loop
+
+from ..loops.reach import indirect_dats
+from ..mesh.geometry import centroids
+from ..reorder import (
+    FOLLOW,
+    METHODS,
+    Candidate,
+    LocalityProblem,
+    figures,
+    followers,
+    keep_parts,
+    locality_order,
+    propagate,
+)
+from .numbering import Numbering
+from .options import Options
+
+
+@dataclass(frozen=True, eq=False)
+class Lead:
+    """A loop whose points were ordered first, with what a report shows of them as JSON values."""
+
+    loop: Loop
+    options: Options
+    values: dict[str, Any]
+
+
+def order_for_locality(
+    numbering: Numbering, loops: Sequence[tuple[Loop, Options]]
+) -> tuple[Lead, ...]:
+    """Order the points of the leading map, and let every other set follow.
+
+    The first loop with maps leads. Where no chain of maps ties the points of a further loop to
+    sets that have an order (two meshes in one file), that loop leads its part.
+
+    Returns
+    -------
+    tuple of Lead
+        The loops that lead, the first one first; none where every set keeps its order. The values
+        tell the method, the figures before and after, and every candidate.
+    """
+    mesh, known = numbering.mesh, numbering.settled()
+    follow = FOLLOW[loops[0][1].target]
+    leads: list[Lead] = []
+    for loop, options in loops:
+        if loop.leading_map is None:
+            continue
+        points = mesh.map(loop.leading_map).to_set
+        if points in followers(mesh, known):
+            continue
+        leads.append(_lead(numbering, points, loop, options))
+        known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
+    numbering.follow(propagate(mesh, known, follow))
+    return tuple(leads)
+
+
+def _lead(numbering: Numbering, points: str, loop: Loop, options: Options) -> Lead:
+    problem = _problem(numbering, loop, options)
+    found = locality_order(problem, options.method, seconds=options.order_time)
+    parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
+    numbering.move(points, keep_parts(found.ordering.new_to_old, parts))
+    values = {
+        "set": points,
+        "target": options.target,
+        "asked": options.method,
+        "method": found.method,
+        "applied": found.applied,
+        "reason": found.reason,
+        "before": asdict(found.before),
+        "after": asdict(found.after),
+        "candidates": [_row(c) for c in found.candidates],
+    }
+    return Lead(loop, options, values)
+
+
+def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> dict[str, Any] | None:
+    """The values of the first lead, with ``final`` figures: of the numbering as the plan has it.
+
+    Those of further leads are a list under ``more``; None without leads.
+    """
+    rows = [
+        lead.values | {"final": asdict(figures(_problem(numbering, lead.loop, lead.options)))}
+        for lead in leads
+    ]
+    return rows[0] | {"more": rows[1:]} if rows else None
+
+
+def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProblem:
+    """The leading map in its present numbering, and what the loop moves for one of its points."""
+    assert loop.leading_map is not None
+    leading = numbering.present_map(loop.leading_map)
+    points, mesh = leading.to_set, numbering.mesh
+    known = METHODS.get(options.method)
+    needed = known is None or known.needs_coordinates
+    where = centroids(mesh, points) if needed else None
+    dats = indirect_dats(loop, {m: mesh.map(m) for m in loop.maps})
+    # an element of a map into its own set stands among its points
+    own = leading.from_set == points
+    return LocalityProblem(
+        table=_with_itself(leading.table) if own else leading.table,
+        rows_are_points=own,
+        n_points=mesh.size(points),
+        coordinates=None if where is None else numbering.present_ordering(points).apply(where),
+        target=options.target,
+        block_size=options.block_elements,
+        point_bytes=sum(dim * size for (_, to), (dim, size) in dats.items() if to == points),
+    )
+
+
+def _with_itself(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.column_stack([np.arange(len(table), dtype=np.int32), table])
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    values = {} if candidate.figures is None else asdict(candidate.figures)
+    told = {"note": candidate.note} if candidate.note else {}
+    return {"method": candidate.method, "seconds": candidate.seconds} | values | told

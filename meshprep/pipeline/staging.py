@@ -1,0 +1,129 @@
+"""Staging lists and the variants of a loop: the blocks as the runtime runs them.
+
+A block works on its own copy of the to-set elements it touches [G10 section 6]: the list says
+which these are, and the local map where in the list each argument of an element stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import read_only
+from meshprep_runtime.plan import Staging
+
+from ..arrays import sort
+from ..kernels import kernel
+from ..kernels.parallel import each, pieces
+from ..loops.reach import _beside
+from ..mesh.blockwise import number_points
+
+STAGED_LIMIT = 65536
+PLACE_BITS = 16
+# Fewer blocks than this are staged faster than threads start.
+FEW_BLOCKS = 256
+
+
+class StagingError(MeshprepError):
+    """A block touches more points than a staging list can number."""
+
+
+def build_staging(
+    tables: Sequence[NDArray[np.int32]], n_to: int, block_offset: NDArray[np.int64]
+) -> tuple[Staging, list[NDArray[np.uint16]]]:
+    """List the points of one to-set that each block touches, through any of the maps into it.
+
+    Parameters
+    ----------
+    tables : sequence of (n_from, arity) int32
+        The maps into the set, in the new numbering; at least one.
+    n_to : int
+    block_offset : (n_blocks + 1,) int64
+
+    Returns
+    -------
+    staging : Staging
+        The points of each block, ascending, each once.
+    local : list of (arity, n_from) uint16
+        Each map as positions in the block's list.
+
+    Raises
+    ------
+    MeshprepError
+        When a block touches more than 65,536 points.
+
+    O(n x arity) and the sorting of each block's points; parallel over blocks.
+    """
+    table = _beside(tables)
+    n_blocks = block_offset.size - 1
+    loads = np.zeros(n_blocks, np.int64)
+    table, block_offset = read_only(table), read_only(block_offset)
+    shares = pieces(n_blocks, FEW_BLOCKS)
+    each(_count_points, [(table, block_offset, first, last, loads) for first, last in shares])
+    most = int(loads.max(initial=0))
+    if most > STAGED_LIMIT:
+        raise StagingError(
+            f"block {int(loads.argmax())} touches {most} points of one set, but a block stages at "
+            f"most {STAGED_LIMIT}: lower the block size"
+        )
+    point_offset = np.concatenate([[0], np.cumsum(loads, dtype=np.int64)])
+    points = np.empty(point_offset[-1], np.int32)
+    local = np.empty(table.shape[::-1], np.uint16)
+    arrays = table, block_offset, point_offset, points, local
+    each(_fill_points, [(first, last, *arrays) for first, last in shares])
+    rows = np.cumsum([t.shape[1] for t in tables])[:-1]
+    return Staging(point_offset, points, _exclusive(points, n_to)), np.split(local, rows)
+
+
+@kernel
+def _count_points(
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    first: int,
+    last: int,
+    loads: NDArray[np.int64],
+) -> None:
+    for b in range(first, last):
+        points, _ = number_points(table[block_offset[b] : block_offset[b + 1]])
+        loads[b] = points.size
+
+
+@kernel
+def _fill_points(
+    first: int,
+    last: int,
+    table: NDArray[np.int32],
+    block_offset: NDArray[np.int64],
+    point_offset: NDArray[np.int64],
+    points: NDArray[np.int32],
+    local: NDArray[np.uint16],
+) -> None:
+    for b in range(first, last):
+        found, first_touch = number_points(table[block_offset[b] : block_offset[b + 1]])
+        # points with their places in one word, to be sorted by the points
+        order = np.empty(found.size, np.int64)
+        for i in range(found.size):
+            order[i] = (np.int64(found[i]) << PLACE_BITS) + i
+        sort(order, 0, found.size)
+        place = np.empty(found.size, np.uint16)
+        for i in range(found.size):
+            points[point_offset[b] + i] = order[i] >> PLACE_BITS
+            place[order[i] & ((1 << PLACE_BITS) - 1)] = i
+        for e in range(first_touch.shape[0]):
+            for j in range(first_touch.shape[1]):
+                local[j, block_offset[b] + e] = place[first_touch[e, j]]
+
+
+@kernel
+def _exclusive(points: NDArray[np.int32], n_to: int) -> NDArray[np.bool_]:
+    """True where a point is in one block's list only."""
+    blocks = np.zeros(n_to, np.uint8)
+    for p in points:
+        blocks[p] = min(blocks[p] + 1, 2)
+    out = np.empty(points.size, np.bool_)
+    for i in range(points.size):
+        out[i] = blocks[points[i]] == 1
+    return out

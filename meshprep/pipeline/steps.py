@@ -1,0 +1,320 @@
+"""The steps in their order: topology, locality, blocks, grouping, colours, plan; nothing else.
+
+``prepare`` is the entrance for one plan; ``order`` and ``cut_and_colour`` are its two halves, for
+those who make several plans of one order. Every step is a function of arrays in a folder of its
+own; only this module, :mod:`order` and :mod:`blocks` know them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import Progress
+from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan import LoopPlan, Plan, Variant
+from meshprep_runtime.plan.verify import refuse_wrong
+
+from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
+from ..mesh import Mesh
+from ..metrics import measures
+from ..reorder import FOLLOW, propagate
+from ..topology import derive
+from .blocks import colour, cut
+from .numbering import Numbering
+from .options import Options
+from .order import Lead, locality_metrics, order_for_locality
+from .provenance import about
+from .staging import StagingError
+from .variants import baseline
+
+__all__ = [
+    "STAGES",
+    "Options",
+    "Ordered",
+    "Prepared",
+    "cut_and_colour",
+    "order",
+    "plan_request_maps",
+    "prepare",
+]
+
+STAGES = (
+    "topology",
+    "locality",
+    "blocks and grouping",
+    "renumbering",
+    "colours and staging",
+    "figures",
+    "proof",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What comes out: the renumbered mesh as a file holds it, and the plan.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Without the sets that were derived for the loops.
+    plan : Plan
+        With these, and with the figures before and after under ``metrics``.
+    """
+
+    mesh: Mesh
+    plan: Plan
+
+
+def prepare(
+    mesh: Mesh,
+    loops: Sequence[LoopRequest | str] = (),
+    options: Options | None = None,
+    *,
+    keep_order: bool = False,
+    progress: Progress = lambda done, total, name: None,
+) -> Prepared:
+    """Find a numbering and a plan for these loops.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        It is not changed.
+    loops : sequence of LoopRequest or str
+        ``"faces->cells"`` stands for one increment; none at all for the default loop. The first
+        loop with maps over a set decides the order of that set and of the sets it reaches.
+    options : Options
+    keep_order : bool
+        Leave the order of the sets that the mesh file holds, and plan on top of it.
+    progress : callable
+        ``progress(done, total, name)`` is called before each stage with the stages done, and during
+        a long one with fractions.
+
+    Returns
+    -------
+    Prepared
+        The renumbered mesh and the plan.
+
+    Raises
+    ------
+    MeshprepError
+        On unknown names and on loops that do not fit the mesh.
+    ProofError
+        When the plan is wrong, which is a fault of meshprep.
+
+    Notes
+    -----
+    The method is that of [S19]: a locality order, blocks, points grouped by blocks, colours. About
+    linear in the entries of the maps; the first call on a machine compiles for minutes.
+    """
+    options = options or Options()
+    ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
+    return Prepared(*_finish(mesh, cut_and_colour(ordered, options, progress)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """A mesh in its locality order, from which plans of several block sizes can be made.
+
+    ``seconds`` are those of the stages so far; ``baselines`` keeps the figures of input orders by
+    loop and block size, filled as plans are made.
+    """
+
+    mesh: Mesh
+    full: Mesh
+    specs: tuple[LoopSpec, ...]
+    numbering: Numbering
+    leads: tuple[Lead, ...]
+    seconds: Mapping[str, float]
+    baselines: dict[tuple[str, int], dict[str, Any] | None] = field(default_factory=dict)
+
+
+def order(
+    mesh: Mesh,
+    loops: Sequence[LoopRequest | str],
+    options: Options,
+    *,
+    keep_order: bool = False,
+    progress: Progress = lambda done, total, name: None,
+    derived: tuple[Mesh, list[LoopSpec]] | None = None,
+) -> Ordered:
+    """The first half of :func:`prepare`: topology and locality.
+
+    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops.
+    """
+    clock = _Clock(progress)
+    with clock.stage("topology"):
+        requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
+        full, specs = derived or plan_request_maps(mesh, requests or [default_request(mesh)])
+    numbering = Numbering(full, mesh.sets if keep_order else ())
+    with clock.stage("locality"):
+        chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
+        leads = order_for_locality(numbering, chosen)
+    return Ordered(mesh, full, tuple(specs), numbering, leads, clock.seconds)
+
+
+def cut_and_colour(
+    ordered: Ordered,
+    options: Options,
+    progress: Progress = lambda done, total, name: None,
+) -> Plan:
+    """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
+
+    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh. Blocks of every loop
+    come first, since they order the sets; what names elements by their new numbers comes after.
+
+    Raises
+    ------
+    ProofError
+        When the plan is wrong, which is a fault of meshprep.
+    """
+    clock, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
+    cuts, notes = {}, {}
+    # a loop without maps does not decide the order of its set, and takes what the others leave
+    for spec in sorted(ordered.specs, key=lambda s: not s.loop.maps):
+        start = time.perf_counter()
+        with clock.stage("blocks and grouping"):
+            found = cut(numbering, spec, options.for_loop(spec.options), clock.within)
+        seconds = round(time.perf_counter() - start, 4)
+        cuts[spec.loop.name] = found
+        notes[spec.loop.name] = {**found.notes, "seconds": seconds}
+    with clock.stage("renumbering"):
+        target = options.for_loop(ordered.specs[0].options).target
+        numbering.finish(propagate(ordered.full, numbering.settled(), FOLLOW[target]))
+    variants = {}
+    with clock.stage("colours and staging"):
+        for spec in ordered.specs:
+            own = options.for_loop(spec.options)
+            variants[spec.loop.name] = colour(numbering, spec.loop, cuts[spec.loop.name], own)
+    with clock.stage("figures"):
+        locality = locality_metrics(numbering, ordered.leads)
+        plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
+        measured = _measure(ordered, plan, locality, notes)
+    with clock.stage("proof"):
+        if options.proof:
+            refuse_wrong(plan, ordered.full.maps)
+    return replace(plan, metrics=measured | {"seconds": clock.seconds})
+
+
+class _Clock:
+    """Tells the stages to the caller and adds up their seconds."""
+
+    def __init__(self, progress: Progress, before: Mapping[str, float] | None = None) -> None:
+        self.seconds = dict.fromkeys(STAGES, 0.0) | dict(before or {})
+        self._progress = progress
+        self._now = STAGES[0]
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self._now = name
+        self._progress(STAGES.index(name), len(STAGES), name)
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = round(self.seconds[name] + time.perf_counter() - start, 4)
+
+    def within(self, share: float) -> None:
+        """A share of the stage under way is done."""
+        if share < 1.0:
+            self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
+
+
+def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh, list[LoopSpec]]:
+    """The mesh with every map the loops need, and the loops checked against it."""
+    names = dict.fromkeys(name for r in requests for name in r.maps)
+    # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
+    for facets in ("faces", "edges"):
+        if f"{facets}->cells" in names and f"{facets}->cells" not in mesh.maps:
+            names[f"boundary_{facets}->cells"] = None
+    full = derive(mesh, names)
+    return full, resolve(requests, full)
+
+
+def _assemble(
+    mesh: Mesh,
+    numbering: Numbering,
+    specs: Sequence[LoopSpec],
+    variants: Mapping[str, Variant],
+    options: Options,
+) -> Plan:
+    full = numbering.mesh
+    wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
+    wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
+    maps = {name: numbering.map(name) for name in wanted}
+    sizes = {name: s.size for name, s in full.sets.items()}
+    loops = {}
+    for spec in specs:
+        loop, variant = spec.loop, variants[spec.loop.name]
+        own = {m: maps[m] for m in loop.maps}
+        loops[loop.name] = LoopPlan(loop, sizes, own, {variant.name: variant}, variant.name)
+    ordering = numbering.all()
+    return Plan(
+        sizes=sizes,
+        ordering=ordering,
+        maps=maps,
+        loops=loops,
+        source_hash=mesh.content_hash(),
+        mesh_hash="",
+        options=options.effective(),
+        about=about(),
+        tags=_derived_tags(mesh, full, ordering),
+    )
+
+
+def _derived_tags(
+    mesh: Mesh, full: Mesh, ordering: Mapping[str, Any]
+) -> dict[str, dict[str, NDArray]]:
+    """Groups of the boundary facets, and the numbers the file gave its elements, in new order."""
+    tags: dict[str, dict[str, NDArray]] = {}
+    for tag in full.tags:
+        if tag.set not in mesh.sets:
+            values = ordering[tag.set].apply(tag.first_ids())
+            tags.setdefault(tag.set, {})[tag.name] = values
+    for dat in mesh.dats:
+        if dat.name == "label":
+            tags.setdefault(dat.set, {})["label"] = ordering[dat.set].apply(dat.values)
+    return tags
+
+
+def _measure(
+    ordered: Ordered,
+    plan: Plan,
+    locality: dict[str, Any] | None,
+    notes: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Figures of every loop: its input order cut into chunks, and the plan."""
+    loops = {}
+    for name, loop_plan in plan.loops.items():
+        variant = loop_plan.variant()
+        key = (name, variant.block_size)
+        if key not in ordered.baselines:
+            maps = {m: ordered.full.map(m) for m in loop_plan.loop.maps}
+            ordered.baselines[key] = _baseline(loop_plan.loop, maps, plan.sizes, key[1])
+        after = measures.measure(loop_plan, variant) | {"partition": dict(notes[name])}
+        loops[name] = {variant.name: {"before": ordered.baselines[key], "after": after}}
+    return {"locality": locality, "loops": loops}
+
+
+def _baseline(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
+) -> dict[str, Any] | None:
+    """The figures of the input order; None where its blocks are too scattered to be staged."""
+    try:
+        return baseline(loop, maps, sizes, block_size)
+    except StagingError:
+        return None
+
+
+def _finish(mesh: Mesh, plan: Plan) -> tuple[Mesh, Plan]:
+    """Renumber what the file holds; its elements are then numbered 1..n in the new order."""
+    ordering = {name: plan.ordering[name] for name in mesh.sets}
+    moved = {name for name, order in ordering.items() if not order.is_identity}
+    kept = [d for d in mesh.dats if d.name != "label" or d.set not in moved]
+    bare = Mesh(mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras)
+    new = bare.renumber(ordering)
+    return new, replace(plan, mesh_hash=new.content_hash())

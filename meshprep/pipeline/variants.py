@@ -1,0 +1,248 @@
+"""Further variants of a planned loop: other block sizes on the order that the plan has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
+
+from ..colour.block_colours import colour_blocks
+from ..colour.thread_colours import ThreadColours, colour_threads
+from ..kernels import kernel
+from ..loops.reach import maps_by_set, written_table
+from ..metrics import measures
+from ..metrics.measures import variant_metrics
+from .staging import StagingError, build_staging
+
+# Blocks filled less than this on average are no blocks of that size any more.
+LEAST_FILL = 0.9
+
+
+def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
+    """Cut the plan's order into blocks of another size.
+
+    Parameters
+    ----------
+    plan : LoopPlan
+    block_size : int
+        The most elements of a block.
+    target : {"gpu", "cpu"}
+        What the blocks are for, as the variant will say.
+
+    Returns
+    -------
+    Variant
+        Larger blocks are unions of consecutive blocks of the plan's default variant, which are
+        numbered along its bisection tree, so that a union is compact, too; smaller ones are equal
+        parts of its blocks. Where that leaves blocks too empty, and where the plan has no blocks,
+        plain runs of the order.
+
+    Raises
+    ------
+    MeshprepError
+        For a size below 1, and blocks that reach too many points to be staged.
+
+    O(n x arity).
+    """
+    if block_size < 1:
+        raise MeshprepError(f"block size {block_size}: give at least 1")
+    n = plan.sizes[plan.loop.over]
+    offset = np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n))
+    if plan.variants:
+        kept = _joined_or_split(plan.variant().block_offset, block_size)
+        if kept.size - 1 <= (offset.size - 1) / LEAST_FILL:
+            offset = kept
+    return build_variant(
+        plan.loop,
+        plan.maps,
+        plan.sizes,
+        offset,
+        block_size=block_size,
+        target=target,
+        partitioner="recut",
+    )
+
+
+def with_sizes(
+    plan: LoopPlan, block_sizes: Iterable[int], target: str = "gpu"
+) -> tuple[LoopPlan, list[str]]:
+    """The loop with further variants, one for each block size that it does not have.
+
+    Returns
+    -------
+    plan : LoopPlan
+    refused : list of str
+        One line for each size whose blocks cannot be staged.
+    """
+    variants, refused = dict(plan.variants), []
+    for size in dict.fromkeys(block_sizes):
+        if any(v.block_size == size for v in variants.values()):
+            continue
+        try:
+            variant = recut(plan, size, target)
+        except StagingError as error:
+            refused.append(f"block size {size}: {error}")
+        else:
+            variants[variant.name] = variant
+    default = plan.default or next(iter(variants), "")
+    return replace(plan, variants=variants, default=default), refused
+
+
+def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
+    """The plan with this loop in place of its own, new variants measured as the others are.
+
+    O(n x arity) for each new variant.
+    """
+    name = loop_plan.loop.name
+    measured = dict(plan.metrics.get("loops", {}).get(name, {}))
+    before: dict[str, SetMap] = {}
+    for variant in loop_plan.variants.values():
+        if variant.name not in measured:
+            before = before or _input_maps(plan, loop_plan)
+            measured[variant.name] = _figures(loop_plan, before, variant)
+    loops = {**plan.metrics.get("loops", {}), name: measured}
+    return replace(
+        plan, loops={**plan.loops, name: loop_plan}, metrics={**plan.metrics, "loops": loops}
+    )
+
+
+def _figures(plan: LoopPlan, before: dict[str, SetMap], variant: Variant) -> dict[str, Any]:
+    try:
+        base = baseline(plan.loop, before, plan.sizes, variant.block_size)
+    except StagingError:
+        base = None
+    after = measures.measure(plan, variant) | {"partition": {}}
+    return {"before": base, "after": after}
+
+
+def _input_maps(plan: Plan, loop_plan: LoopPlan) -> dict[str, SetMap]:
+    """The loop's maps in the numbering of the input mesh."""
+    found = {}
+    for name in loop_plan.loop.maps:
+        m = loop_plan.maps[name]
+        rows, points = plan.ordering[m.from_set], plan.ordering[m.to_set]
+        table = points.new_to_old[m.table[rows.old_to_new]]
+        found[name] = SetMap(name, m.from_set, m.to_set, table)
+    return found
+
+
+def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+    """Ends of blocks that are unions or equal parts of these."""
+    if offset.size < 2:
+        return offset
+    if int(np.diff(offset).max()) <= block_size:
+        return offset[_joined(offset, block_size)]
+    parts = -(-np.diff(offset) // block_size)
+    step = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    size, start = np.repeat(np.diff(offset), parts), np.repeat(offset[:-1], parts)
+    return np.append(start + step * size // np.repeat(parts, parts), offset[-1])
+
+
+@kernel
+def _joined(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
+    """Which offsets stay when consecutive blocks are joined as long as they fit together."""
+    kept = np.empty(offset.size, np.int64)
+    count, last = 1, 0
+    kept[0] = 0
+    for i in range(1, offset.size):
+        if offset[i] - offset[last] > block_size:
+            last = i - 1
+            kept[count] = last
+            count += 1
+    kept[count] = offset.size - 1
+    return kept[: count + 1]
+
+
+def build_variant(
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    block_offset: NDArray[np.int64],
+    *,
+    block_size: int,
+    target: str,
+    partitioner: str,
+    thread_colours: ThreadColours | None = None,
+) -> Variant:
+    """Colour and stage the blocks of a loop.
+
+    Parameters
+    ----------
+    loop : Loop
+    maps : mapping of map name to SetMap
+        In the new numbering; at least those of the loop.
+    sizes : mapping of set name to number of elements
+    block_offset : (n_blocks + 1,) int64
+        Rises from 0 to the size of the loop's set.
+    block_size, target, partitioner
+        As :class:`~meshprep_runtime.plan.Variant` keeps them.
+    thread_colours : ThreadColours, optional
+        Colours by which the elements of each block are sorted already.
+
+    Returns
+    -------
+    Variant
+        Named ``s{block_size}``. A loop without maps has one colour and nothing staged.
+
+    Raises
+    ------
+    MeshprepError
+        When a block stages more than 65,536 points or needs more than 65,536 colours.
+    """
+    table, n_points = written_table(loop, maps, sizes)
+    threads = thread_colours or colour_threads(table, n_points, block_offset)
+    blocks = colour_blocks(table, n_points, block_offset)
+    staging: dict[str, Staging] = {}
+    local: dict[str, NDArray[np.uint16]] = {}
+    for to_set, names in maps_by_set(loop, maps).items():
+        tables = [maps[name].table for name in names]
+        staging[to_set], found = build_staging(tables, sizes[to_set], block_offset)
+        local |= dict(zip(names, found, strict=True))
+    return Variant(
+        name=f"s{block_size}",
+        block_size=block_size,
+        target=target,
+        partitioner=partitioner,
+        sorted_by_colour=thread_colours is not None,
+        block_offset=np.asarray(block_offset, dtype=np.int64),
+        block_colour_offset=blocks.offset,
+        block_order=blocks.order,
+        thread_colour=threads.colour,
+        thread_colours=threads.count,
+        staging=staging,
+        local=local,
+    )
+
+
+def baseline(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
+) -> dict[str, Any]:
+    """:func:`variant_metrics` of the order as it is, cut into blocks of ``block_size``.
+
+    What a solver gets without meshprep; raises MeshprepError when such a block cannot be staged.
+    """
+    return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
+
+
+def baseline_variant(
+    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
+) -> Variant:
+    """The order as it is, cut into blocks of ``block_size`` elements."""
+    n = sizes[loop.over]
+    return build_variant(
+        loop,
+        maps,
+        sizes,
+        np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n)),
+        block_size=block_size,
+        target="gpu",
+        partitioner="contiguous",
+    )

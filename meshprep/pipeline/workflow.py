@@ -1,0 +1,376 @@
+"""From file to file: what the commands do, for scripts that want the same.
+
+Reading, preparing and writing in one call each, all or nothing on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshprep_runtime.errors import MeshprepError, PlanError, Progress
+from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.verify import compare_maps
+
+from .. import io
+from ..io.original_ids import with_original_ids
+from ..io.outputs import check_targets
+from ..io.registry import Format, find
+from ..io.vectors import check_vector, write_vector
+from ..loops import LoopRequest, LoopSpec, default_request
+from ..loops.requests import empty_loop
+from ..mesh import Mesh
+from ..mesh.model import GRAPH_MAP, rows_as_set
+from ..metrics.measures import localities
+from ..topology import derive
+from .steps import STAGES, Options, plan_request_maps, prepare
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to read, prepare and write; without ``output`` the mesh keeps its order.
+
+    ``declared`` says what the datasets of a file are that does not say it
+    (:mod:`meshprep.io.declared`); ``ids`` writes ``original_id`` into the mesh where it can be.
+    ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
+    it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
+    from 0 and in the order of the input.
+    """
+
+    mesh: Path
+    output: Path | None
+    plan: Path
+    requests: tuple[LoopRequest, ...] = ()
+    options: Options = field(default_factory=Options)
+    input_format: str | None = None
+    output_format: str | None = None
+    dimension: int | None = None
+    drop: bool = False
+    overwrite: bool = False
+    declared: Mapping[str, str] = field(default_factory=dict)
+    ids: bool = True
+    permutation: Path | None = None
+    blocks: Path | None = None
+
+    @property
+    def vectors(self) -> list[Path]:
+        """The files of numbers that the job writes."""
+        return [p for p in (self.permutation, self.blocks) if p is not None]
+
+    @property
+    def outputs(self) -> list[Path]:
+        """The files the job writes."""
+        return [p for p in (self.output, self.plan, *self.vectors) if p is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class Done:
+    """What a job made."""
+
+    plan: Plan
+    written: list[Path]
+    notes: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: files, notes and every figure."""
+        return {
+            "written": [str(p) for p in self.written],
+            "notes": self.notes,
+            "metrics": dict(self.plan.metrics),
+        }
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A mesh that was generated and written: the sizes of its sets, and what was dropped."""
+
+    sizes: dict[str, int]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The outcome of a check: findings, empty when the plan is right, and a verdict in words."""
+
+    findings: list[str]
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
+
+
+def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
+    """Read, prepare, write: the mesh and the plan appear together or not at all.
+
+    Raises
+    ------
+    MeshprepError
+        On bad input, unknown names, outputs that exist, and losses without ``drop``.
+    """
+    total = len(STAGES) + 1 + len(job.outputs)
+    mesh = _read(job, lambda name: progress(0, total, name))
+    done = prepare(
+        mesh,
+        job.requests,
+        job.options,
+        keep_order=job.output is None,
+        progress=lambda i, n, name: progress(i + 1, total, name),
+    )
+    _check_default(job.requests, done.plan.loops.values(), done.plan.sizes)
+    notes = [*_found(mesh), *_notes(done.plan)]
+    with together(job.outputs, overwrite=job.overwrite) as temporary:
+        staged = dict(zip(job.outputs, temporary, strict=True))
+        if job.output is not None:
+            progress(len(STAGES) + 1, total, f"writing {job.output.name} and reading it back")
+            target = _target(job, mesh)
+            new = done.mesh
+            if job.ids:
+                new, left_out = with_original_ids(new, done.plan.ordering, target)
+                notes += left_out
+            lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
+            notes += _dropped(lost, job.output)
+        progress(total - 1, total, f"writing {job.plan.name}")
+        plan = _with_sets(done.plan, job, mesh)
+        plan.save(staged[job.plan])
+        _write_vectors(plan, job, staged)
+    return Done(plan, job.outputs, notes)
+
+
+def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
+    """What :func:`run` would do, found without doing the work: reads, checks, derives the maps."""
+    mesh = _read(job, lambda name: progress(0, 2, name))
+    progress(1, 2, "topology")
+    requests = job.requests or (default_request(mesh),)
+    full, specs = plan_request_maps(mesh, requests)
+    sizes = {s.name: s.size for s in full.sets.values()}
+    _check_default(job.requests, specs, sizes)
+    loops = []
+    for spec in specs:
+        size = job.options.for_loop(spec.options).block_elements
+        n = sizes[spec.loop.over]
+        loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
+    what = "keep the order of" if job.output is None else f"order by {job.options.method}"
+    text = [f"read {job.mesh}: {', '.join(f'{s.size} {s.name}' for s in mesh.sets.values())}"]
+    text.append(f"would {what} the mesh")
+    text += [
+        f"would cut loop {i['name']} ({i['elements']} elements) into blocks of {i['block_size']}"
+        for i in loops
+    ]
+    text += _empty(specs, sizes)
+    text += [f"would write {path}" for path in job.outputs]
+    return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
+
+
+def check(
+    plan: Path,
+    mesh: Path | None = None,
+    *,
+    input_format: str | None = None,
+    dimension: int | None = None,
+    declared: Mapping[str, str] | None = None,
+    progress: Progress = lambda done, total, name: None,
+) -> Checked:
+    """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
+
+    ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
+    which.
+
+    Raises
+    ------
+    PlanError
+        When the file is damaged, or belongs to another mesh.
+    """
+    total = 1 if mesh is None else 3
+    progress(0, total, "proving the plan")
+    made = Plan.load(plan)
+    findings = made.verify()
+    against = ""
+    if mesh is not None:
+        progress(1, total, "reading the mesh")
+        known = made.options.get("sets")
+        takes = find(io.FORMATS, mesh, input_format).read_options
+        if not declared and isinstance(known, dict) and "sets" in takes:
+            declared = {str(name): str(place) for name, place in known.items()}
+        given = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
+        progress(2, total, "comparing the maps")
+        findings = findings or _compare(made, given, plan, mesh)
+        against = f" and fits {mesh}"
+    if findings:
+        return Checked(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
+    elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
+    return Checked([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
+
+
+def generate(
+    kind: str,
+    target: Path,
+    *,
+    cells: int | None = None,
+    seed: int = 0,
+    values: Mapping[str, str] | None = None,
+    format: str | None = None,
+    drop: bool = False,
+    overwrite: bool = False,
+    progress: Progress = lambda done, total, name: None,
+) -> Generated:
+    """Write a generated mesh.
+
+    A format for which the kind has a form of its own (OP2's, of its airfoil) goes before others
+    with the same ending.
+
+    Raises
+    ------
+    MeshprepError
+        For unknown kinds, options and formats, outputs that exist, and losses without ``drop``.
+    """
+    from ..io.generate import GENERATORS
+    from ..io.generate import generate as make
+
+    forms = GENERATORS[kind].forms if kind in GENERATORS else {}
+    endings = {name: io.FORMATS[name].extensions for name in forms}
+    own = (name for name, ends in endings.items() if target.name.lower().endswith(ends))
+    written_as = find(io.FORMATS, target, format or next(own, None), writing=True)
+    check_targets([target], overwrite=overwrite)
+    given = dict(values or {}) | ({} if cells is None else {"cells": cells})
+    progress(0, 2, f"generating {kind}")
+    mesh = make(kind, **{"seed": seed} | given)
+    progress(1, 2, f"writing {target.name} and reading it back")
+    if written_as.name in forms:
+        mesh = forms[written_as.name](mesh)
+    lost = io.write(mesh, target, format=written_as.name, drop=drop, overwrite=overwrite)
+    return Generated({s.name: s.size for s in mesh.sets.values()}, _dropped(lost, target))
+
+
+def kinds() -> list[tuple[str, str, str]]:
+    """The kinds of mesh that :func:`generate` knows: name, description, options and defaults."""
+    from ..io.generate import GENERATORS
+
+    return [
+        (name, g.description, " ".join(f"{k}={v}" for k, v in g.options.items()))
+        for name, g in GENERATORS.items()
+    ]
+
+
+def _read(job: Job, told: Callable[[str], None]) -> Mesh:
+    """Refuse what can be refused before reading; then read."""
+    find(io.FORMATS, job.mesh, job.input_format)
+    check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
+    for path in job.vectors:
+        check_vector(path)
+    if job.output is not None:
+        find(io.FORMATS, job.output, job.output_format, writing=True)
+    told("reading")
+    declared = job.declared or None
+    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=declared)
+    if job.output is not None and not job.drop:
+        # The numbers of the file give way to new ones, and stay in the plan.
+        kept = [d for d in mesh.dats if d.name != "label"]
+        bare = Mesh(
+            mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras
+        )
+        io.refuse_losses(bare, job.output, _target(job, mesh))
+    return mesh
+
+
+def _target(job: Job, mesh: Mesh) -> Format:
+    """The format to write: asked for, or that of the name, or of the input where it has that name.
+
+    Several formats may share the ending of the input.
+    """
+    assert job.output is not None
+    if job.output_format is None and job.output.suffix == job.mesh.suffix:
+        same = find(io.FORMATS, job.mesh, job.input_format)
+        if same.write is not None:
+            return same
+    return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
+
+
+def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
+    first = next(iter(plan.loops.values()))
+    if job.permutation is not None:
+        leading = first.loop.leading_map
+        if leading is None:
+            raise MeshprepError(
+                f"{job.permutation}: loop '{first.loop.name}' reaches no points through a map: "
+                "name another loop first"
+            )
+        order = plan.ordering[first.maps[leading].to_set]
+        write_vector(staged[job.permutation], order.old_to_new)
+    if job.blocks is not None:
+        sizes = np.diff(first.variant().block_offset)
+        block = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
+        order = plan.ordering[first.loop.over]
+        write_vector(staged[job.blocks], order.restore(block))
+
+
+def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
+    """The plan with what its input does not say by itself among the options in effect."""
+    again = find(io.FORMATS, job.mesh, job.input_format).again
+    return plan if again is None else replace(plan, options={**plan.options, **again(mesh)})
+
+
+def _dropped(lost: list[str], output: Path) -> list[str]:
+    return [f"dropped, as {output.name} cannot carry it: {what}" for what in lost]
+
+
+def _found(mesh: Mesh) -> list[str]:
+    """What had to be found out about a file that does not say it."""
+    found = [" ".join(v) for k, v in mesh.extras.items() if k.endswith(":inferred")]
+    return [f"found by sizes and ranges, to be declared with --sets if wrong: {t}" for t in found]
+
+
+def _notes(plan: Plan) -> list[str]:
+    return _empty(plan.loops.values(), plan.sizes) + [
+        f"order {one['method']} of {one['set']} was not applied: {one['reason']}"
+        for one in localities(plan)
+        if not one["applied"]
+    ]
+
+
+def _empty(loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]) -> list[str]:
+    return [
+        f"{empty_loop(one.loop)}: the plan does nothing for it"
+        for one in loops
+        if sizes[one.loop.over] == 0
+    ]
+
+
+def _check_default(
+    asked: Sequence[LoopRequest],
+    loops: Iterable[LoopSpec | LoopPlan],
+    sizes: Mapping[str, int],
+) -> None:
+    """Raise MeshprepError where nobody named a loop and the default one has no elements."""
+    for one in loops:
+        if not asked and sizes[one.loop.over] == 0:
+            raise MeshprepError(
+                f"the default {empty_loop(one.loop)}: name another loop, such as "
+                "--loop 'cells->nodes', or one that 'meshprep loops MESH' lists"
+            )
+
+
+def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:
+    """Findings where the plan's maps are not those that the mesh gives."""
+    content = mesh.content_hash()
+    if content == plan.mesh_hash:
+        # edges and faces are numbered by the order of the cells: derive them in that of the input
+        held = plan.ordering.keys() & mesh.sets.keys()
+        mesh = mesh.renumber({name: plan.ordering[name].inverse for name in held})
+    elif content != plan.source_hash:
+        raise PlanError(
+            f"{plan_path}: made for another mesh than {mesh_path}: "
+            "give the mesh it was made from, the reordered one, or make a new plan"
+        )
+    if GRAPH_MAP in plan.maps:
+        # files of graphs keep neither the order of the edges nor that of their ends
+        own, edges = plan.maps[GRAPH_MAP], mesh.map(GRAPH_MAP)
+        back = plan.ordering[own.to_set].new_to_old[own.table]
+        same = np.array_equal(rows_as_set(back), rows_as_set(edges.table))
+        return [] if same else [f"map '{GRAPH_MAP}' has other edges in the plan than in the mesh"]
+    return compare_maps(plan, derive(mesh, plan.maps).maps)

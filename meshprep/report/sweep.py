@@ -1,0 +1,285 @@
+"""Many plans of one mesh: every order, partitioner and block size asked for, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError, Progress, check_choice
+from meshprep_runtime.plan import LoopPlan, Plan
+
+from ..loops import LoopRequest, LoopSpec, default_request, simple_request
+from ..mesh import Mesh
+from ..metrics.cost import Assumed, predicted_ms
+from ..partition import PARTITIONERS
+from ..partition.options import effective
+from ..pipeline.options import Options
+from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
+from .compare import Comparison
+
+# More plans than anybody reads; a mistyped range is refused before any work.
+MOST = 400
+# What a loop of loops.toml may ask for that a sweep varies.
+VARIED = ("block_size", "partition", "effort")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to make a plan.
+
+    Parameters
+    ----------
+    method : str
+        Locality order.
+    partitioner : str
+    block_size : int
+    options : mapping
+        Of the partitioner.
+    """
+
+    method: str
+    partitioner: str
+    block_size: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """``gps blocks colour_weight=64 s448``."""
+        told = [f"{name}={value}" for name, value in self.options.items()]
+        return " ".join([self.method, *told, self.partitioner, f"s{self.block_size}"])
+
+
+@dataclass(frozen=True, eq=False)
+class Swept:
+    """What a sweep found.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        A plan for each way that worked. All but the best have figures alone, no arrays.
+    failures : tuple of (str, str)
+        Ways that did not work, and why.
+    best : Way
+        The one with the fewest predicted milliseconds for a call of every loop, for the CPU the
+        one with the fewest loads.
+    """
+
+    comparison: Comparison
+    failures: tuple[tuple[str, str], ...]
+    best: Way
+
+    @property
+    def criterion(self) -> str:
+        """What the best is best in."""
+        plan = self.comparison.plans[self.comparison.names.index(self.best.name)]
+        timed = _rank(plan, self.comparison.assumed)[0] < float("inf")
+        return "predicted time" if timed else "loads"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: the comparison, failures and the best."""
+        failed = [{"plan": name, "reason": reason} for name, reason in self.failures]
+        return self.comparison.to_dict() | {"failures": failed, "best": self.best.name}
+
+
+def ways(
+    methods: Sequence[str], partitioners: Sequence[str], block_sizes: Sequence[int]
+) -> list[Way]:
+    """Every combination, by method, then partitioner, then block size.
+
+    Parameters
+    ----------
+    methods : sequence of str
+    partitioners : sequence of str
+        Names, with options as in ``blocks:effort=strong:colour_weight=64``.
+    block_sizes : sequence of int
+
+    Raises
+    ------
+    MeshprepError
+        For unknown names and options, sizes below 1, nothing at all, and more than 400 plans.
+    """
+    cuts = [_cut(text) for text in dict.fromkeys(partitioners)]
+    sizes = sorted(set(block_sizes))
+    for method in methods:
+        Options(method=method)
+    count = len(set(methods)) * len(cuts) * len(sizes)
+    if not 0 < count <= MOST:
+        raise MeshprepError(f"a sweep of {count} plans: ask for 1 to {MOST}")
+    if sizes[0] < 1:
+        raise MeshprepError(f"block size {sizes[0]} must be at least 1")
+    return [
+        Way(method, name, size, options)
+        for method in dict.fromkeys(methods)
+        for name, options in cuts
+        for size in sizes
+    ]
+
+
+def block_sizes(text: str) -> list[int]:
+    """Block sizes from text: ``64:1024`` doubles, ``128:512:64`` steps, ``256,448`` lists.
+
+    Raises
+    ------
+    MeshprepError
+        For anything else.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        pieces = part.strip().split(":")
+        if not 1 <= len(pieces) <= 3 or not all(p.isdecimal() and len(p) < 10 for p in pieces):
+            raise _bad(part)
+        low, *rest = map(int, pieces)
+        high, step = [*rest, 0][:2] if rest else [low, 0]
+        if low < 1 or high < low or (len(rest) == 2 and step < 1):
+            raise _bad(part)
+        found += range(low, high + 1, step) if step else _doubled(low, high)
+        if len(found) > MOST:
+            raise MeshprepError(f"block sizes '{text}' are more than {MOST}: take a larger step")
+    return found
+
+
+def sweep(
+    mesh: Mesh,
+    loops: Sequence[LoopRequest | str],
+    chosen: Sequence[Way],
+    options: Options | None = None,
+    *,
+    assumed: Assumed | None = None,
+    progress: Progress = lambda done, total, name: None,
+) -> Swept:
+    """Make a plan in every way and compare them.
+
+    Topology is derived once and every order found once; that order is judged at the middle block
+    size. Block sizes and partitioners that the loops themselves ask for give way to the sweep's.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    loops : sequence of LoopRequest or str
+        As for :func:`~meshprep.prepare`.
+    chosen : sequence of Way
+        From :func:`ways`.
+    options : Options, optional
+        Whatever else there is to choose.
+    assumed : Assumed, optional
+        What predictions rest on.
+    progress : callable
+        Called with the plans made, their number and the next one's name, and with fractions.
+
+    Raises
+    ------
+    MeshprepError
+        On loops that do not fit the mesh, and where no way works; the message is the first's.
+    """
+    options, assumed = options or Options(), assumed or Assumed()
+    progress(0, len(chosen), "topology")
+    start = time.perf_counter()
+    requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
+    full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
+    derived = full, [_free(spec) for spec in specs]
+    topology = {"topology": round(time.perf_counter() - start, 4)}
+    found = _Found(assumed)
+    ordered: Ordered | None = None
+    middle = sorted({way.block_size for way in chosen})[len({w.block_size for w in chosen}) // 2]
+    for number, way in enumerate(chosen):
+        progress(number, len(chosen), way.name)
+        if number == 0 or way.method != chosen[number - 1].method:
+            first = replace(_options(options, way), block_size=middle)
+            ordered = order(mesh, (), first, derived=derived)
+            # every plan bears the whole cost, as if it were made alone
+            ordered = replace(ordered, seconds={**ordered.seconds, **topology})
+        assert ordered is not None
+        try:
+            within = _within(progress, number, len(chosen), way.name)
+            found.add(way, cut_and_colour(ordered, _options(options, way), within))
+        except MeshprepError as error:
+            found.failures.append((way.name, str(error)))
+    return found.swept()
+
+
+def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
+    """Tells the progress of one plan as a fraction of it."""
+    return lambda done, stages, stage: progress(number + min(0.99, done / stages), total, name)
+
+
+class _Found:
+    """The plans so far; arrays are kept of the best alone."""
+
+    def __init__(self, assumed: Assumed) -> None:
+        self.failures: list[tuple[str, str]] = []
+        self._assumed = assumed
+        self._plans: dict[str, Plan] = {}
+        self._best: tuple[tuple[float, float], Way, Plan] | None = None
+
+    def add(self, way: Way, plan: Plan) -> None:
+        self._plans[way.name] = _figures_only(plan)
+        rank = _rank(plan, self._assumed)
+        if self._best is None or rank < self._best[0]:
+            self._best = rank, way, plan
+
+    def swept(self) -> Swept:
+        if self._best is None:
+            name, reason = self.failures[0]
+            raise MeshprepError(f"no plan could be made; {name}: {reason}")
+        _, way, plan = self._best
+        plans = self._plans | {way.name: plan}
+        comparison = Comparison(tuple(plans), tuple(plans.values()), self._assumed)
+        return Swept(comparison, tuple(self.failures), way)
+
+
+def _rank(plan: Plan, assumed: Assumed) -> tuple[float, float]:
+    """Milliseconds of a call of every loop where they can be predicted, then loads."""
+    sides = [s["after"] for v in plan.metrics["loops"].values() for s in v.values()]
+    times = [predicted_ms(after, assumed) for after in sides]
+    known = [t for t in times if t is not None]
+    total = sum(known) if len(known) == len(times) else float("inf")
+    return total, float(sum(after["loads"] for after in sides))
+
+
+def _figures_only(plan: Plan) -> Plan:
+    loops = {name: LoopPlan(p.loop, p.sizes, {}, {}, p.default) for name, p in plan.loops.items()}
+    return replace(plan, ordering={}, maps={}, loops=loops, tags={})
+
+
+def _options(options: Options, way: Way) -> Options:
+    return replace(
+        options,
+        method=way.method,
+        partition=way.partitioner,
+        partition_options=way.options,
+        block_size=way.block_size,
+    )
+
+
+def _free(spec: LoopSpec) -> LoopSpec:
+    """The loop without wishes of its own for what the sweep varies."""
+    return replace(spec, options={k: v for k, v in spec.options.items() if k not in VARIED})
+
+
+def _cut(text: str) -> tuple[str, dict[str, Any]]:
+    """A partitioner and its options from ``NAME:OPTION=VALUE:...``."""
+    name, *pairs = text.strip().split(":")
+    check_choice("partitioner", name, PARTITIONERS)
+    given = {}
+    for pair in pairs:
+        option, equals, value = pair.partition("=")
+        if not (option and equals):
+            raise MeshprepError(f"partitioner '{text}' must read NAME:OPTION=VALUE:...")
+        given[option] = value
+    effective(PARTITIONERS[name].options, given, f"partitioner '{name}'")
+    return name, given
+
+
+def _doubled(low: int, high: int) -> list[int]:
+    sizes = [low]
+    while sizes[-1] * 2 <= high:
+        sizes.append(sizes[-1] * 2)
+    return sizes
+
+
+def _bad(part: str) -> MeshprepError:
+    return MeshprepError(
+        f"block sizes '{part}' must read LOW:HIGH (doubling), LOW:HIGH:STEP, or a number"
+    )

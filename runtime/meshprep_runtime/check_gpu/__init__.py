@@ -1,0 +1,1 @@
+"""A test tool: CUDA text run on the CPU under checks for races."""

@@ -1,0 +1,260 @@
+"""A GPU that is none: kernels run on the CPU under the checks of :mod:`checked`.
+
+Memory of the device is memory of the host that only kernels and copies may touch, and what is
+queued on a stream waits until somebody waits for it, as late as a GPU may be.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..cuda.programs import Program
+from ..cuda.protocols import Call
+from ..cuda.shape import C_TYPES
+from ..errors import MeshprepError
+from .checked import launch_checked
+
+ALIGNED = 256
+
+
+class EmulatedDevice:
+    """Stands for a GPU; see :class:`device.Device`.
+
+    Parameters
+    ----------
+    most_shared : int
+        Bytes of shared memory that a block may have.
+    number : int
+        What it calls itself.
+    """
+
+    name = "emulated"
+    arch = "sm_90"
+
+    def __init__(self, most_shared: int = 227 * 1024, number: int = 0) -> None:
+        self.most_shared = most_shared
+        self.number = number
+        # Names of the programs loaded, and how many launches were queued one by one.
+        self.loaded: list[str] = []
+        self.launched = 0
+        self._memory: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+        self._stream = Stream()
+        self._recording = False
+
+    def array(self, values: ArrayLike) -> Array:
+        """A copy of some values in the memory of the device."""
+        return Array(self, np.asarray(values))
+
+    def load(self, program: Program) -> Kernel:
+        if program.shared_bytes > self.most_shared:
+            raise MeshprepError(f"a block cannot have {program.shared_bytes} bytes")
+        self.loaded.append(program.name)
+        return Kernel(self, program)
+
+    def upload(self, values: NDArray[Any]) -> Memory:
+        self._refuse_recording("upload")
+        memory = Memory(values.nbytes)
+        memory.bytes[:] = _bytes_of(values)
+        self._memory[memory.pointer] = memory
+        return memory
+
+    def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
+        self._stream.add(lambda: to.bytes.__setitem__(slice(nbytes), source.bytes[:nbytes]))
+
+    def write(self, memory: Memory, values: NDArray[Any]) -> None:
+        self._refuse_recording("write")
+        content = _bytes_of(values).copy()
+        self._stream.add(lambda: memory.bytes.__setitem__(slice(None), content))
+
+    def read(self, memory: Memory, into: NDArray[Any]) -> None:
+        self._refuse_recording("read")
+        self.synchronize()
+        into.view(np.uint8).reshape(-1)[:] = memory.bytes
+
+    def stream(self) -> Stream:
+        return self._stream
+
+    @contextmanager
+    def on(self, stream: Stream) -> Iterator[Stream]:
+        """Make another stream the current one."""
+        before, self._stream = self._stream, stream
+        try:
+            yield stream
+        finally:
+            self._stream = before
+
+    def follow(self, stream: Stream) -> None:
+        until = stream.added
+        self._stream.add(lambda: stream.finish(until))
+
+    def wait(self, stream: Stream) -> None:
+        stream.finish(stream.added)
+
+    def mark(self) -> Mark:
+        made = Mark(self._stream)
+        self._stream.add(made.pass_by)
+        return made
+
+    def seconds(self, start: Mark, end: Mark) -> float:
+        self.wait(end.stream)
+        return end.time - start.time
+
+    def run(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            self.launched += 1
+            call(self._stream)
+
+    def record(self, calls: Sequence[Call]) -> Callable[[], None]:
+        found = Stream()
+        self._recording = True
+        try:
+            for call in calls:
+                call(found)
+        finally:
+            self._recording = False
+        work = list(found.waiting)
+
+        def replay() -> None:
+            for one in work:
+                self._stream.add(one)
+
+        return replay
+
+    def home(self, pointer: int) -> int | None:
+        return self.number if self.span(pointer) is not None else None
+
+    def from_dlpack(self, value: Any) -> Any:
+        return value.__dlpack__()
+
+    def synchronize(self) -> None:
+        """Wait for the current stream."""
+        self.wait(self._stream)
+
+    def span(self, pointer: int) -> int | None:
+        """Bytes from an address to the end of its memory; None outside."""
+        for begin, memory in self._memory.items():
+            if begin <= pointer < begin + max(memory.bytes.size, 1):
+                return begin + memory.bytes.size - pointer
+        return None
+
+    def _refuse_recording(self, what: str) -> None:
+        if self._recording:
+            raise MeshprepError(f"{what}: not while launches are recorded")
+
+
+class Stream:
+    """Work in its order, which waits."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+        self.failed: Exception | None = None
+        self.added = 0
+
+    def add(self, work: Callable[[], None]) -> None:
+        """Queue it."""
+        self.waiting.append(work)
+        self.added += 1
+
+    def finish(self, until: int) -> None:
+        """Do what was queued first, up to that number; what fails, fails from then on."""
+        if self.failed is not None:
+            raise self.failed
+        while self.waiting and self.added - len(self.waiting) < until:
+            try:
+                self.waiting.pop(0)()
+            except Exception as error:
+                self.failed = error
+                raise
+
+
+class Mark:
+    """When a stream came by."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.time = 0.0
+
+    def pass_by(self) -> None:
+        """The stream is here."""
+        self.time = time.perf_counter()
+
+
+class Memory:
+    """Memory of the device."""
+
+    def __init__(self, nbytes: int) -> None:
+        raw = np.zeros(nbytes + ALIGNED, np.uint8)
+        begin = -raw.ctypes.data % ALIGNED
+        self.bytes = raw[begin : begin + nbytes]
+        self.pointer = raw.ctypes.data + begin
+        self._raw = raw
+
+
+class Array:
+    """An array there, as other libraries show theirs."""
+
+    def __init__(self, device: EmulatedDevice, values: NDArray[Any]) -> None:
+        self.device = device
+        self.shape = values.shape
+        self.dtype = values.dtype
+        self.memory = device.upload(np.ascontiguousarray(values))
+        # What a test wants told otherwise.
+        self.told: dict[str, Any] = {}
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        told = {"shape": self.shape, "typestr": self.dtype.str, "strides": None, "version": 3}
+        return told | {"data": (self.memory.pointer, False), "stream": 1} | self.told
+
+    def get(self) -> NDArray[Any]:
+        """A copy on the host, when the current stream is done."""
+        self.device.synchronize()
+        return self.memory.bytes.view(self.dtype).reshape(self.shape).copy()
+
+    def set(self, values: ArrayLike) -> None:
+        """New values from the host."""
+        self.device.write(self.memory, np.ascontiguousarray(values, self.dtype))
+
+
+class Kernel:
+    """The code of a program, for g++."""
+
+    def __init__(self, device: EmulatedDevice, program: Program) -> None:
+        self._device = device
+        self._program = program
+
+    def prepare(self, blocks: int, arguments: Sequence[int]) -> Call:
+        """One launch; what is not an address of the device is refused when it runs."""
+        program = self._program
+
+        def launch() -> None:
+            given = list(zip(program.parameters, arguments, strict=True))
+            arrays = [
+                self._span(p.name, p.c_type, value) for p, value in given if p.access != "size"
+            ]
+            numbers = [value for p, value in given if p.access == "size"]
+            launch_checked(program, blocks, arrays, numbers)
+
+        return lambda stream: stream.add(launch)
+
+    def _span(self, name: str, c_type: str, pointer: int) -> tuple[int, int]:
+        span = self._device.span(pointer)
+        if span is None:
+            if pointer == 0:
+                return 0, 0
+            raise MeshprepError(f"{name}: {pointer:#x} is no address of the device")
+        return pointer, span // ITEMSIZE[c_type]
+
+
+ITEMSIZE = {c_type: np.dtype(code).itemsize for code, c_type in C_TYPES.items()}
+
+
+def _bytes_of(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -1,0 +1,292 @@
+"""From a loop's plan and a device function to CUDA C with the arrays and launches it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import AOS, Layout, Slot, slots
+from ..errors import MeshprepError
+from ..kernel.rows import Row, rows_of
+from ..loops import Loop
+from ..plan import LoopPlan, Variant
+from ..plan.structure import check_loop, check_variant
+from . import second_step, text
+from .element import PythonKernel
+from .function import DeviceFunction
+from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
+from .shape import MOST_THREADS, Shape
+from .strategies import COMMITS, STRATEGIES, WARP, refusal
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: ``blocks`` thread blocks, for the places ``first`` to ``last - 1``.
+
+    ``part`` is the number of blocks in the launches before.
+    """
+
+    blocks: int
+    first: int
+    last: int
+    part: int
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A kernel and how it is to be launched.
+
+    Parameters
+    ----------
+    loop : Loop
+    name : str
+        The kernel's name in the text.
+    text : str
+        The user's function and the kernel, in macros that two headers define.
+    parameters : tuple of Parameter
+    arrays : mapping of parameter name to array
+        Those of the plan; the rest are ``slots``, as ``s0``, ``s1``, ... in their order.
+    sizes : mapping of parameter name to int
+    slots : tuple of Slot
+        What the arrays of a call must be.
+    threads : int
+        Threads of a block.
+    shared_bytes : int
+        Dynamic shared memory of the largest block.
+    launches : tuple of Launch
+        One after the other; blocks of one launch run in any order.
+    reduced : tuple of int
+        The slots of globals that are reduced: each has an array ``partial0``, ... of its number,
+        ``dim`` times ``parts`` values, which the caller provides and joins.
+    kernel : PythonKernel or None
+        The function for one element where it is in Python: the text only declares it.
+    alignment : tuple of int
+        For each slot, the bytes that its array's address has to be a multiple of.
+    scratch : mapping of parameter name to (dtype, number of values)
+        Arrays that the caller provides, with nothing in particular in them.
+    then : tuple of Program
+        What is launched after: on the same dats and scratch, with arrays of its own.
+    fastmath : bool
+        How it is to be compiled, see :func:`programs`.
+    """
+
+    loop: Loop
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    arrays: Mapping[str, NDArray[Any]]
+    sizes: Mapping[str, int]
+    slots: tuple[Slot, ...]
+    threads: int
+    shared_bytes: int
+    launches: tuple[Launch, ...]
+    reduced: tuple[int, ...]
+    kernel: PythonKernel | None = None
+    alignment: tuple[int, ...] = ()
+    scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
+    then: tuple[Program, ...] = ()
+    fastmath: bool = False
+
+    @property
+    def parts(self) -> int:
+        """The number of blocks in all launches."""
+        return sum(launch.blocks for launch in self.launches)
+
+    @property
+    def cuda(self) -> str:
+        """The whole text for nvcc or NVRTC; a kernel in Python has to be linked with it."""
+        return f"{header()}\n{self.text}"
+
+
+def header() -> str:
+    """The text that gives the macros a meaning on a GPU."""
+    return (files(__package__) / "device.hpp").read_text(encoding="utf-8")
+
+
+def program(
+    function: DeviceFunction | Callable[..., None],
+    plan: LoopPlan,
+    strategy: str = "hierarchical",
+    *,
+    layout: Layout = AOS,
+    variant: str | None = None,
+    commit: str = "colours",
+    threads: int = 256,
+    vectors: bool = True,
+    fastmath: bool = False,
+) -> Program:
+    """Write the CUDA C of a loop.
+
+    Parameters
+    ----------
+    function : DeviceFunction or Python function
+        A Python function is what a ParLoop takes: with rows as arrays, compiled by numba when the
+        program is run or compiled.
+    plan : LoopPlan
+    strategy : str
+        ``"hierarchical"``: thread colours in shared memory, with all indirect data staged, or
+        increments only (``"hierarchical-inc"``) [S19]; ``"shared-atomics"``: atomics there;
+        ``"staged-gather"``: threads leave what they add in shared memory, then one a point sums
+        [G10 section 10]; ``"block-permute"``: hierarchical, with the elements of a block by thread
+        colour [R14 7.1]. Without blocks: ``"global-atomics"``, ``"global-colouring"``,
+        ``"full-permute"`` (the same with maps in the order of the colours), ``"two-step"``
+        (a temporary array, and a second kernel that sums).
+    layout : str or mapping of dat name to str
+        ``"aos"`` or ``"soa"``, as for a ParLoop.
+    variant : str or None
+        Which blocks; None takes the loop's default. Strategies without blocks need none.
+    commit : str
+        How blocks add to points that others share: ``"colours"``, a launch for each block colour,
+        or ``"atomics"``, one launch, where points of a single block are still written plainly.
+    threads : int
+        Threads of a block, for strategies without blocks; else as many as the plan's blocks need.
+    vectors : bool
+        Move up to 16 bytes of an AoS row at once, where its size is a multiple of them; arrays
+        must then begin at multiples of :attr:`Program.alignment`.
+    fastmath : bool
+        Let the compilers reorder sums, assume that no value is inf or nan, take tiny ``f4`` for
+        zero, and approximate quotients, roots and functions of ``f4``.
+
+    Raises
+    ------
+    MeshprepError
+        For what is unknown, a loop that the strategy cannot run, and blocks too large for a GPU.
+
+    Notes
+    -----
+    The text depends on the loop and the options, not on the mesh. O(map entries x log).
+    """
+    check_loop(plan)
+    _check(plan, strategy, commit, threads)
+    chosen = STRATEGIES[strategy]
+    blocks = _blocks(plan, variant) if chosen.blocks else None
+    if blocks is not None:
+        threads = -(-max(blocks.block_size, 1) // WARP) * WARP
+    wanted = slots(plan, layout)
+    rows = rows_of(plan.loop, wanted)
+    element = _element(function, plan, wanted, rows, fastmath)
+    shape = Shape(plan, wanted, rows, chosen, commit, element.name, threads, vectors)
+    order, launches = _launches(shape, blocks)
+    arrays = plan_arrays(shape, blocks, order)
+    listed = parameters(shape, arrays)
+    first = Program(
+        loop=plan.loop,
+        name=text.NAME,
+        text=f"{element.text}\n\n{text.text(shape, listed)}",
+        parameters=listed,
+        arrays=arrays,
+        sizes=sizes(shape),
+        slots=wanted,
+        threads=threads,
+        shared_bytes=shared_bytes(shape, blocks),
+        launches=launches,
+        reduced=shape.reduced,
+        kernel=element if isinstance(element, PythonKernel) else None,
+        alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
+        scratch=second_step.scratch(shape),
+        fastmath=fastmath,
+    )
+    sums = shape.added if shape.strategy.adds == "apart" else ()
+    return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
+
+
+def _sums(first: Program, shape: Shape, i: int) -> Program:
+    """The second step for one slot."""
+    arrays = second_step.sum_arrays(shape, i)
+    listed = second_step.sum_parameters(shape, i, arrays)
+    n_points = shape.plan.sizes[str(shape.slots[i].rows)]
+    body = second_step.sum_body(shape, i)
+    return replace(
+        first,
+        name=second_step.NAME,
+        text=text.kernel_text(second_step.NAME, shape, listed, body),
+        parameters=listed,
+        arrays=arrays,
+        shared_bytes=0,
+        launches=_nonempty(np.array([0, n_points]), shape.threads),
+        reduced=(),
+        kernel=None,
+    )
+
+
+def _element(
+    function: DeviceFunction | Callable[..., None],
+    plan: LoopPlan,
+    wanted: tuple[Slot, ...],
+    rows: tuple[Row, ...],
+    fastmath: bool,
+) -> DeviceFunction | PythonKernel:
+    if isinstance(function, DeviceFunction):
+        return function
+    from ..kernel.analysis import _check_parameters
+
+    _check_parameters(function, plan)
+    return PythonKernel(function, plan, wanted, rows, fastmath)
+
+
+def _launches(
+    shape: Shape, blocks: Variant | None
+) -> tuple[NDArray[Any] | None, tuple[Launch, ...]]:
+    """The order of the elements, where it is another than theirs, and the launches."""
+    n = shape.plan.sizes[shape.loop.over]
+    if blocks is not None:
+        ends = blocks.block_colour_offset
+        if shape.commit == "atomics":
+            ends = np.array([0, blocks.n_blocks])
+        order = _by_thread_colour(blocks) if shape.strategy.permutes else None
+        return order, _nonempty(ends, 1)
+    if shape.strategy.adds != "plain":
+        return None, _nonempty(np.array([0, n]), shape.threads)
+    from ..kernel.colouring import colour_elements
+
+    colour = colour_elements(shape.plan)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    return np.argsort(colour, kind="stable").astype(np.int32), _nonempty(ends, shape.threads)
+
+
+def _by_thread_colour(v: Variant) -> NDArray[np.int32]:
+    """The elements of each block by thread colour, so that a warp meets few of them."""
+    block = np.repeat(np.arange(v.n_blocks), np.diff(v.block_offset))
+    return np.lexsort((v.thread_colour, block)).astype(np.int32)
+
+
+def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:
+    launches, part = [], 0
+    for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        if b > a:
+            launches.append(Launch(-(-(b - a) // each), a, b, part))
+            part += launches[-1].blocks
+    return tuple(launches)
+
+
+def _check(plan: LoopPlan, strategy: str, commit: str, threads: int) -> None:
+    where = f"loop '{plan.loop.name}'"
+    if strategy not in STRATEGIES:
+        raise MeshprepError(
+            f"{where}: strategy '{strategy}' is unknown: use {', '.join(STRATEGIES)}"
+        )
+    if commit not in COMMITS:
+        raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
+    if not 1 <= threads <= MOST_THREADS:
+        raise MeshprepError(f"{where}: threads is {threads}, must be 1 to {MOST_THREADS}")
+    if reason := refusal(plan.loop, strategy, commit):
+        raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
+
+
+def _blocks(plan: LoopPlan, name: str | None) -> Variant:
+    where = f"loop '{plan.loop.name}'"
+    if not plan.variants:
+        raise MeshprepError(f"{where} has no blocks in this plan: use 'global-atomics'")
+    variant = plan.variant(name)
+    check_variant(plan, variant)
+    if variant.block_size > MOST_THREADS:
+        raise MeshprepError(
+            f"{where}: variant '{variant.name}' has blocks of up to {variant.block_size} elements, "
+            f"but a thread block has at most {MOST_THREADS} threads: take another variant"
+        )
+    return variant

@@ -1,0 +1,1 @@
+"""What loops on the CPU and on the GPU need to know about a kernel."""

@@ -1,0 +1,225 @@
+"""A user's kernel: everything its result depends on, and a fresh compilation of it.
+
+numba keeps what a function's globals were when it was first compiled. So a kernel is compiled
+from a copy of the function, with the functions it calls, and the copy is kept under a key that
+holds the code and every value it reaches: a changed constant or helper makes a new key.
+Functions that are reached as attributes of a module are numba's, and keep numba's habits.
+Functions of NumPy and of the standard library count by name: their version is in the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..errors import MeshprepError
+from ..plan import LoopPlan
+
+GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+KNOWN_PACKAGES = frozenset({"_heapq", "builtins", "cmath", "math", "numba", "numpy", "operator"})
+
+
+def reach(kernel: Callable[..., None]) -> Hashable:
+    """A key that is equal for functions with the same code that reach the same values.
+
+    O(code + bytes of global arrays). Objects of unknown kinds count by identity.
+    """
+    return _describe(kernel, set(), ())
+
+
+def stable(key: Hashable) -> object | None:
+    """The key of :func:`reach` in words that mean the same in another process.
+
+    None where it holds an object that counts by identity. O(code).
+    """
+    try:
+        return _words(key)
+    except _Unstable:
+        return None
+
+
+def fresh(
+    kernel: Callable[..., None],
+    jit: Callable[..., Any],
+    single: bool = False,
+    module: str = __name__,
+) -> Any:
+    """Compile a copy of the kernel and of the functions it reaches, with their present globals.
+
+    Parameters
+    ----------
+    kernel : function, or one compiled by numba
+    jit : function
+        ``jit(function, options)`` returns the compiled function; ``options`` are those
+        of a function that the user has compiled, else empty.
+    single : bool
+        Take constants, in the code and reached from it, for ``f4``, as NumPy does beside ``f4``;
+        numba takes them for ``f8`` and would compute everything in ``f8``.
+    module : str
+        What the copies name as their module, which numba imports to load machine code from disk:
+        the kernel's own may be none (code from ``exec``), or be missing in the next process.
+    """
+    return _copy(kernel, jit, {}, single, module)
+
+
+def takes_single(dtypes: Iterable[np.dtype]) -> bool:
+    """True where constants are to be ``f4``: beside ``f4`` arguments and none of ``f8``."""
+    found = {dtype.str for dtype in dtypes}
+    return "<f4" in found and "<f8" not in found
+
+
+def _describe(value: Any, seen: set[int], names: tuple[str, ...]) -> Hashable:
+    function = getattr(value, "py_func", value)
+    if _is_known(function):
+        return ("known", function.__module__, function.__name__)
+    if isinstance(function, FunctionType):
+        return _describe_function(function, _options(value), seen)
+    if isinstance(value, ModuleType):
+        inside = sorted(n for n in set(names) if n in vars(value))
+        # Modules of modules (np.linalg) are not followed; their numbers and functions are.
+        found = [(n, getattr(value, n)) for n in inside]
+        plain = [(n, v) for n, v in found if not isinstance(v, ModuleType)]
+        return ("module", value.__name__, tuple((n, _describe(v, seen, ())) for n, v in plain))
+    if isinstance(value, np.ndarray):
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return ("array", value.dtype.str, value.shape, content)
+    if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+        return ("named tuple", value.__module__, value.__qualname__, value._fields)
+    if isinstance(value, tuple):
+        return ("tuple", tuple(_describe(v, seen, names) for v in value))
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
+        return (type(value).__name__, repr(value))
+    return ("object", _Same(value))
+
+
+def _describe_function(function: FunctionType, options: dict[str, Any], seen: set[int]) -> Hashable:
+    if id(function) in seen:
+        return ("again", function.__qualname__)
+    seen.add(id(function))
+    names = tuple(_names(function.__code__))
+    reached = [(n, _describe(v, seen, names)) for n, v in _globals(function)]
+    cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
+    defaults = _describe(function.__defaults__, seen, ())
+    settings = repr(sorted(options.items()))
+    own = (function.__code__, settings)
+    return ("function", *own, tuple(reached), tuple(cells), defaults)
+
+
+def _is_known(value: Any) -> bool:
+    """True for what a package of a known version holds under its own name."""
+    package, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    if isinstance(value, np.ufunc):
+        package = "numpy"
+    if not isinstance(package, str) or package.partition(".")[0] not in KNOWN_PACKAGES:
+        return False
+    return isinstance(name, str) and getattr(sys.modules.get(package), name, None) is value
+
+
+class _Unstable(Exception):
+    pass
+
+
+def _words(key: Hashable) -> object:
+    if isinstance(key, _Same):
+        raise _Unstable
+    if isinstance(key, tuple):
+        return tuple(_words(k) for k in key)
+    if isinstance(key, frozenset):
+        return sorted(repr(_words(k)) for k in key)
+    if isinstance(key, CodeType):
+        names = (key.co_names, key.co_varnames, key.co_freevars, key.co_cellvars)
+        shape = (key.co_name, key.co_flags, key.co_argcount)
+        return (*shape, key.co_code, key.co_exceptiontable, names, _words(key.co_consts))
+    return (type(key).__name__, repr(key))
+
+
+class _Same:
+    """Equal only to itself; keeps the object alive, so that its identity is not given away."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _copy(
+    value: Any, jit: Callable[..., Any], made: dict[int, Any], single: bool, module: str
+) -> Any:
+    function = getattr(value, "py_func", value)
+    if not isinstance(function, FunctionType) or _is_known(function):
+        return np.float32(value) if single and type(value) is float else value
+    if id(function) in made:
+        return made[id(function)]
+    scope: dict[str, Any] = {"__name__": module}
+    cells = tuple(CellType() for _ in function.__closure__ or ())
+    code = _single(function.__code__) if single else function.__code__
+    twin = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+    # Noted before its callees are copied, for functions that call themselves.
+    made[id(function)] = compiled = jit(twin, _options(value))
+    scope |= {n: _copy(v, jit, made, single, module) for n, v in _globals(function)}
+    for cell, old in zip(cells, function.__closure__ or (), strict=True):
+        cell.cell_contents = _copy(old.cell_contents, jit, made, single, module)
+    return compiled
+
+
+def _single(code: CodeType) -> CodeType:
+    """The code with its ``f8`` constants as ``f4``."""
+    constants = tuple(np.float32(c) if type(c) is float else c for c in code.co_consts)
+    return code.replace(co_consts=constants)
+
+
+def _options(value: Any) -> dict[str, Any]:
+    return dict(getattr(value, "targetoptions", {}))
+
+
+def _globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    for name in sorted(set(_names(function.__code__))):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
+    function = getattr(kernel, "py_func", kernel)
+    if not inspect.isfunction(function):
+        raise MeshprepError(
+            f"loop '{plan.loop.name}': the kernel is a {type(kernel).__name__}, "
+            "must be a Python function"
+        )
+    wanted = [
+        f"{a.name}[{i}]" if a.map is not None else a.name
+        for a in plan.loop.args
+        for i in (a.index or (0,))
+    ]
+    code = function.__code__
+    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        raise MeshprepError(
+            f"kernel '{function.__name__}' has *, ** or keyword parameters: it must have "
+            f"{len(wanted)} plain ones"
+        )
+    if code.co_flags & GENERATOR:
+        raise MeshprepError(
+            f"kernel '{function.__name__}' is a generator or coroutine: use no yield"
+        )
+    if code.co_argcount != len(wanted):
+        raise MeshprepError(
+            f"kernel '{function.__name__}' has {code.co_argcount} parameters, but loop "
+            f"'{plan.loop.name}' hands it {len(wanted)}: {', '.join(wanted)}"
+        )

@@ -1,0 +1,207 @@
+"""Files that appear whole or not at all, several of them together."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+
+from ..errors import MeshprepError
+from .hidden import hidden_folder
+
+# Freeing a file of this many bytes is worth a thread.
+_LARGE = 1 << 22
+
+
+@contextmanager
+def new_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """An empty file under another name to write into; it takes ``path`` when the block ends well.
+
+    The data are flushed to the disk before the name appears. A link stays, and what it points to
+    is replaced.
+
+    Raises
+    ------
+    MeshprepError
+        When ``path`` exists and not ``overwrite``, is no regular file, or cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    _check_target(target, Path(path), overwrite)
+    with together([target], overwrite=overwrite) as (staged,):
+        staged.touch()
+        yield staged
+        _flush(staged)
+    if os.name == "posix":
+        _flush(target.parent)
+
+
+@contextmanager
+def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
+    """Yield a temporary path for each output; give all their names when the block succeeds.
+
+    The temporary files stand in a hidden folder beside each output. Whatever happens inside,
+    KeyboardInterrupt included, no partial output is left. Where one output cannot have its name,
+    none has.
+
+    Raises
+    ------
+    MeshprepError
+        When a folder takes no files, when the disk is full, and when an output exists, or has
+        come to exist meanwhile, and not ``overwrite``. It names the outputs, never what is hidden.
+    """
+    with ExitStack() as ending:
+        # Last of all.
+        old: list[int] = []
+        ending.callback(_let_go, old)
+        staged = {}
+        for path in paths:
+            try:
+                folder = ending.enter_context(hidden_folder(path.parent))
+            except OSError as error:
+                raise MeshprepError(
+                    f"{path}: its folder takes no new files ({error.strerror}): "
+                    "choose another, or change its permissions"
+                ) from error
+            staged[folder / path.name] = path
+        with _named(staged):
+            yield list(staged)
+            _publish(staged, overwrite, old)
+
+
+def _check_target(target: Path, shown: Path, overwrite: bool) -> None:
+    try:
+        if target.is_dir():
+            raise MeshprepError(f"cannot write {shown}: it is a directory")
+        if not target.parent.is_dir():
+            raise MeshprepError(f"cannot write {shown}: there is no folder {target.parent}")
+        if target.exists() and not target.is_file():
+            raise MeshprepError(f"cannot write {shown}: it is a device or a pipe")
+        if target.exists() and not overwrite:
+            raise _exists(shown)
+    except OSError as error:
+        raise MeshprepError(f"cannot write {shown}: {error.strerror}") from error
+
+
+def _exists(shown: Path) -> MeshprepError:
+    return MeshprepError(f"{shown} exists: choose another name, or allow overwriting it")
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _named(staged: Mapping[Path, Path]) -> Iterator[None]:
+    """Errors that leave name outputs, and no temporary paths."""
+    try:
+        yield
+    except MeshprepError as error:
+        text = _final(str(error), staged)
+        if text == str(error):
+            raise
+        raise type(error)(text) from error.__cause__
+    except OSError as error:
+        text = str(error)
+        where = [path for one, path in staged.items() if str(one) in text or str(path) in text]
+        if error.filename is not None and not where:
+            # Of a file that is read.
+            raise
+        names = " and ".join(map(str, where or staged.values()))
+        reason = os.strerror(error.errno) if error.errno else _final(str(error), staged)
+        raise MeshprepError(f"{names}: cannot write: {reason}") from error
+
+
+def _final(text: str, staged: Mapping[Path, Path]) -> str:
+    for hidden, path in staged.items():
+        text = text.replace(str(hidden), str(path))
+    return text
+
+
+def _publish(staged: Mapping[Path, Path], overwrite: bool, old: list[int]) -> None:
+    """Give the files their names; when one cannot have it, take them from the others."""
+    undo: list[Callable[[], object]] = []
+    try:
+        for hidden, path in staged.items():
+            if overwrite:
+                old += _held(path)
+                undo.append(_replaced(hidden, path))
+            else:
+                undo.append(_named_newly(hidden, path))
+    except BaseException:
+        for back in reversed(undo):
+            with suppress(OSError):
+                back()
+        raise
+
+
+def _replaced(hidden: Path, path: Path) -> Callable[[], object]:
+    """Put a file where another may be; returns what undoes it."""
+    mine = hidden.lstat()
+    before = hidden.with_name(f"{hidden.name[:200]}.before")
+    try:
+        os.link(path, before, follow_symlinks=False)
+    except FileNotFoundError:
+        os.replace(hidden, path)
+        return lambda: _remove(path, mine)
+    except (OSError, NotImplementedError):
+        # File systems without hard links, and directories.
+        os.replace(hidden, path)
+        return lambda: None
+    os.replace(hidden, path)
+    return lambda: os.replace(before, path)
+
+
+def _named_newly(hidden: Path, path: Path) -> Callable[[], object]:
+    """Put a file where none is, whoever else does so at the same time; returns what undoes it."""
+    mine = hidden.lstat()
+    try:
+        try:
+            # Both fail where the name exists, so that nobody's new file is replaced.
+            os.link(hidden, path, follow_symlinks=False)
+        except (OSError, NotImplementedError) as error:
+            if isinstance(error, FileExistsError):
+                raise
+            # File systems without hard links: an empty file reserves the name.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            try:
+                os.replace(hidden, path)
+            except BaseException:
+                path.unlink()
+                raise
+    except FileExistsError:
+        raise MeshprepError(
+            f"{path}: has come to exist meanwhile, nothing was written: "
+            "choose another name, or allow overwriting it"
+        ) from None
+    return lambda: _remove(path, mine)
+
+
+def _remove(path: Path, mine: os.stat_result) -> None:
+    """Remove a file that has its name from here."""
+    if os.path.samestat(path.lstat(), mine):
+        path.unlink()
+
+
+def _held(path: Path) -> list[int]:
+    """A large file, opened so that it is freed when it is closed, not when it loses its name."""
+    try:
+        mode = path.lstat()
+        if os.name == "posix" and stat.S_ISREG(mode.st_mode) and mode.st_size >= _LARGE:
+            return [os.open(path, os.O_RDONLY)]
+    except OSError:
+        # Then it is freed where it is replaced.
+        pass
+    return []
+
+
+def _let_go(files: Sequence[int]) -> None:
+    """Freeing the blocks of a large file takes the system a while: done aside."""
+    for file in files:
+        Thread(target=os.close, args=(file,)).start()

@@ -1,0 +1,254 @@
+"""The plan: what a solver needs to run its loops in blocks, without a race.
+
+Frozen arrays only; :mod:`store` reads and writes them, :mod:`verify` proves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import PlanError
+from ..loops import Loop, among, cut_by_shell
+from ..maps import SetMap
+from ..ordering import Ordering
+from .tuned import Tuned
+
+
+@dataclass(frozen=True, eq=False)
+class Staging:
+    """For one to-set: the distinct elements each block touches.
+
+    Parameters
+    ----------
+    point_offset : (n_blocks + 1,) int64
+        Block ``b`` stages ``points[point_offset[b]:point_offset[b + 1]]``.
+    points : (loads,) int32
+        Ascending inside a block.
+    exclusive : (loads,) bool
+        True where no other block touches the point, so that it may be written plainly.
+    """
+
+    point_offset: NDArray[np.int64]
+    points: NDArray[np.int32]
+    exclusive: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One way to cut a loop's from-set into blocks; blocks are ranges of the new order.
+
+    Parameters
+    ----------
+    name : str
+        ``"s448"`` for a block size of 448.
+    block_size : int
+        The cap: no block has more elements.
+    target : str
+        ``"gpu"`` or ``"cpu"``.
+    partitioner : str
+        Which partitioner cut the blocks.
+    sorted_by_colour : bool
+        True when the elements of each block stand in the order of their thread colours.
+    block_offset : (n_blocks + 1,) int64
+        Block ``b`` owns elements ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+    block_colour_offset : (n_block_colours + 1,) int64
+        Blocks of colour ``c`` are ``block_order[block_colour_offset[c]:block_colour_offset[c+1]]``.
+    block_order : (n_blocks,) int32
+        Blocks grouped by colour, ascending inside a colour.
+    thread_colour : (n_from,) uint8 or uint16
+        Colour of each element inside its block, from 0.
+    thread_colours : (n_blocks,) int32
+        Number of thread colours of each block.
+    staging : mapping of to-set name to Staging
+    local : mapping of map name to (arity, n_from) uint16
+        The map as positions in the block's staging list; transposed for coalesced reading.
+    """
+
+    name: str
+    block_size: int
+    target: str
+    partitioner: str
+    sorted_by_colour: bool
+    block_offset: NDArray[np.int64]
+    block_colour_offset: NDArray[np.int64]
+    block_order: NDArray[np.int32]
+    thread_colour: NDArray[np.uint8] | NDArray[np.uint16]
+    thread_colours: NDArray[np.int32]
+    staging: Mapping[str, Staging]
+    local: Mapping[str, NDArray[np.uint16]]
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return int(self.block_offset.size) - 1
+
+    @property
+    def n_block_colours(self) -> int:
+        """Number of block colours: launches a loop takes."""
+        return int(self.block_colour_offset.size) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class LoopPlan:
+    """A loop as a solver runs it: what ``ParLoop`` takes.
+
+    Parameters
+    ----------
+    loop : Loop
+    sizes : mapping of set name to number of elements
+    maps : mapping of map name to SetMap
+        Those that the loop uses, in the plan's numbering.
+    variants : mapping of variant name to Variant
+    default : str
+        The variant that is taken where none is named.
+    tuned : tuple of Tuned
+        What ``meshprep tune`` found, one entry a machine and layout.
+    """
+
+    loop: Loop
+    sizes: Mapping[str, int]
+    maps: Mapping[str, SetMap]
+    variants: Mapping[str, Variant]
+    default: str
+    tuned: tuple[Tuned, ...] = ()
+
+    def variant(self, name: str | None = None) -> Variant:
+        """One way to cut the loop into blocks.
+
+        Parameters
+        ----------
+        name : str, optional
+            None for the default.
+
+        Returns
+        -------
+        Variant
+
+        Raises
+        ------
+        PlanError
+            Where there is none of that name; the message lists those there are.
+        """
+        wanted = self.default if name is None else name
+        if wanted not in self.variants:
+            raise PlanError(
+                f"loop '{self.loop.name}' has no variant '{wanted}': "
+                f"choose {', '.join(self.variants)}"
+            )
+        return self.variants[wanted]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything prepared for one mesh.
+
+    Parameters
+    ----------
+    sizes : mapping of set name to number of elements
+    ordering : mapping of set name to Ordering
+        From the numbering of the input mesh to the plan's.
+    maps : mapping of map name to SetMap
+        The tables in the new numbering.
+    loops : mapping of loop name to LoopPlan
+    source_hash, mesh_hash : str
+        Content of the input mesh and of the renumbered mesh (hex digests).
+    metrics, options, about : mapping
+        What reports show; the effective options; creator, time and versions. JSON values.
+    tags : mapping of set name to (mapping of tag name to (n,) int64)
+        Group numbers in the new numbering, for sets that the input file does not have (boundary
+        faces), so that a solver can set boundary conditions.
+
+    Notes
+    -----
+    ``plan["NAME"]`` is the ``LoopPlan`` of a loop.
+    """
+
+    sizes: Mapping[str, int]
+    ordering: Mapping[str, Ordering]
+    maps: Mapping[str, SetMap]
+    loops: Mapping[str, LoopPlan]
+    source_hash: str
+    mesh_hash: str
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+
+    def __getitem__(self, loop: str) -> LoopPlan:
+        name = among(loop, self.loops)
+        if name not in self.loops:
+            has = ", ".join(self.loops)
+            raise PlanError(f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}")
+        return self.loops[name]
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Plan
+            Checked: the seal over all bytes, every shape and type, and every index that a loop
+            will use.
+
+        Raises
+        ------
+        PlanError
+            When the file is missing, damaged, no plan, or of a version that this one cannot read.
+        MissingPackageError
+            Where h5py is not installed.
+
+        Notes
+        -----
+        O(bytes of the file), which is read once.
+        """
+        from .store import load
+
+        return load(path)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the plan file; it appears whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ``MESH.plan.h5``.
+        overwrite : bool
+            Replaces a file that exists.
+
+        Raises
+        ------
+        PlanError
+            When the file exists and ``overwrite`` is False, or cannot be written.
+        MissingPackageError
+            Where h5py is not installed.
+        """
+        from .store import save
+
+        save(self, path, overwrite=overwrite)
+
+    def verify(self) -> list[str]:
+        """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.
+
+        Returns
+        -------
+        list of str
+            What is wrong, one line each; empty when the plan is right.
+
+        Notes
+        -----
+        Every element and index is looked at: O(elements x arity) for each variant, in NumPy.
+        """
+        from .verify import verify
+
+        return verify(self)

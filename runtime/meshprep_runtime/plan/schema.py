@@ -1,0 +1,238 @@
+"""A plan as a tree of groups and datasets, and back: docs/plan-format.md in code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import MeshprepError, PlanError
+from ..loops import Loop, loop_from_dict
+from ..maps import SetMap, read_only
+from ..ordering import Ordering
+from .model import LoopPlan, Plan, Staging, Variant
+from .tree import Tree
+from .tuned import Tuned, from_dict
+
+DOCUMENTS = ("about", "metrics", "options")
+TUNED = "tuned"
+
+
+def to_tree(plan: Plan) -> Tree:
+    """The plan as groups and datasets; raises PlanError for names that a file cannot hold."""
+    tree = Tree()
+    _put_sets(tree, plan)
+    tree.group("/maps")
+    for i, m in enumerate(plan.maps.values()):
+        path = tree.group(
+            f"/maps/{_name(m.name)}", from_set=m.from_set, to_set=m.to_set, position=i
+        )
+        tree.datasets[f"{path}/table"] = m.table
+    tree.group("/loops")
+    for i, loop_plan in enumerate(plan.loops.values()):
+        _put_loop(tree, loop_plan, i)
+    for name in DOCUMENTS:
+        tree.datasets[f"/{name}"] = _to_json(name, getattr(plan, name))
+    return tree
+
+
+def from_tree(tree: Tree) -> Plan:
+    """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
+    sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
+    maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
+    return Plan(
+        sizes=sizes,
+        ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
+        maps=maps,
+        loops={name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")},
+        source_hash=tree.text("/mesh", "source_hash"),
+        mesh_hash=tree.text("/mesh", "mesh_hash"),
+        tags={name: _get_tags(tree, name) for name in _by(sizes, tree, "/tags")},
+        **{name: _from_json(tree, name) for name in DOCUMENTS},
+    )
+
+
+def _put_sets(tree: Tree, plan: Plan) -> None:
+    tree.group("/mesh", source_hash=plan.source_hash, mesh_hash=plan.mesh_hash)
+    for i, (name, size) in enumerate(plan.sizes.items()):
+        tree.group(f"/mesh/{_name(name)}", size=int(size), position=i)
+    tree.group("/ordering")
+    for name, ordering in plan.ordering.items():
+        path = tree.group(f"/ordering/{_name(name)}")
+        tree.datasets[f"{path}/new_to_old"] = ordering.new_to_old
+        tree.datasets[f"{path}/old_to_new"] = ordering.old_to_new
+    tree.group("/tags")
+    for name, tags in plan.tags.items():
+        path = tree.group(f"/tags/{_name(name)}")
+        for tag, values in tags.items():
+            tree.datasets[f"{path}/{_name(tag)}"] = values
+
+
+def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
+    loop = loop_plan.loop
+    path = tree.group(
+        f"/loops/{_name(loop.name)}",
+        over=loop.over,
+        arguments=json.dumps(loop.to_dict()["args"]),
+        default=loop_plan.default,
+        position=position,
+    )
+    if loop_plan.tuned:
+        entries = [entry.to_dict() for entry in loop_plan.tuned]
+        tree.datasets[f"{path}/{TUNED}"] = json.dumps(entries)
+    for i, variant in enumerate(loop_plan.variants.values()):
+        if variant.name == TUNED:
+            raise PlanError(f"{path}: '{TUNED}' is no name for a variant")
+        _put_variant(tree, f"{path}/{_name(variant.name)}", loop_plan, variant, i)
+
+
+BLOCK_ARRAYS = {
+    "block_offset": ("<i8",),
+    "block_colour_offset": ("<i8",),
+    "block_order": ("<i4",),
+    "thread_colour": ("|u1", "<u2"),
+    "thread_colours": ("<i4",),
+}
+
+
+def _put_variant(
+    tree: Tree, path: str, loop_plan: LoopPlan, variant: Variant, position: int
+) -> None:
+    tree.group(
+        path,
+        block_size=int(variant.block_size),
+        target=variant.target,
+        partitioner=variant.partitioner,
+        sorted_by_colour=int(variant.sorted_by_colour),
+        position=position,
+    )
+    for name in BLOCK_ARRAYS:
+        tree.datasets[f"{path}/{name}"] = getattr(variant, name)
+    tree.group(f"{path}/staging")
+    tree.group(f"{path}/local")
+    for map_name in loop_plan.loop.maps:
+        to_set = loop_plan.maps[map_name].to_set
+        staging, place = variant.staging[to_set], f"{path}/staging/{_name(to_set)}"
+        tree.group(place)
+        tree.datasets[f"{place}/point_offset"] = staging.point_offset
+        tree.datasets[f"{place}/points"] = staging.points
+        tree.datasets[f"{place}/exclusive"] = staging.exclusive.view(np.uint8)
+        tree.datasets[f"{path}/local/{_name(map_name)}"] = variant.local[map_name]
+
+
+def _get_ordering(tree: Tree, name: str) -> Ordering:
+    path = f"/ordering/{name}"
+    return Ordering(
+        read_only(tree.array(f"{path}/new_to_old", "<i4")),
+        read_only(tree.array(f"{path}/old_to_new", "<i4")),
+    )
+
+
+def _get_tags(tree: Tree, name: str) -> Mapping[str, NDArray[np.int64]]:
+    path = f"/tags/{name}"
+    return {tag: read_only(tree.array(f"{path}/{tag}", "<i8")) for tag in tree.leaves(path)}
+
+
+def _get_map(tree: Tree, name: str) -> SetMap:
+    path = f"/maps/{name}"
+    table = tree.array(f"{path}/table", "<i4", ndim=2)
+    return SetMap(name, tree.text(path, "from_set"), tree.text(path, "to_set"), table)
+
+
+def _get_loop(
+    tree: Tree, name: str, sizes: Mapping[str, int], maps: Mapping[str, SetMap]
+) -> LoopPlan:
+    path = f"/loops/{name}"
+    words = {"over": tree.text(path, "over"), "args": json.loads(tree.text(path, "arguments"))}
+    try:
+        loop = loop_from_dict(name, words, path)
+    except MeshprepError as error:
+        raise PlanError(str(error)) from None
+    missing = [m for m in loop.maps if m not in maps]
+    if missing:
+        raise PlanError(f"{path} uses map '{missing[0]}', which the plan does not have")
+    own = {m: maps[m] for m in loop.maps}
+    variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in tree.children(path)}
+    return LoopPlan(
+        loop, sizes, own, variants, tree.text(path, "default"), _get_tuned(tree, f"{path}/{TUNED}")
+    )
+
+
+def _get_tuned(tree: Tree, path: str) -> tuple[Tuned, ...]:
+    """What was tuned; plans that nobody tuned have no such dataset."""
+    if path not in tree.datasets:
+        return ()
+    entries = json.loads(tree.document(path))
+    if not isinstance(entries, list):
+        raise PlanError(f"{path} is no JSON list")
+    return tuple(from_dict(entry, path) for entry in entries)
+
+
+def _get_variant(
+    tree: Tree, path: str, name: str, loop: Loop, maps: Mapping[str, SetMap]
+) -> Variant:
+    arrays = {k: read_only(tree.array(f"{path}/{k}", *types)) for k, types in BLOCK_ARRAYS.items()}
+    to_sets = dict.fromkeys(maps[m].to_set for m in loop.maps)
+    local = {m: read_only(tree.array(f"{path}/local/{m}", "<u2", ndim=2)) for m in loop.maps}
+    return Variant(
+        name=name,
+        block_size=tree.number(path, "block_size"),
+        target=tree.text(path, "target"),
+        partitioner=tree.text(path, "partitioner"),
+        sorted_by_colour=bool(tree.number(path, "sorted_by_colour")),
+        staging={s: _get_staging(tree, f"{path}/staging/{s}") for s in to_sets},
+        local=local,
+        **arrays,
+    )
+
+
+def _get_staging(tree: Tree, path: str) -> Staging:
+    exclusive = tree.array(f"{path}/exclusive", "|u1")
+    if exclusive.size and exclusive.max() > 1:
+        raise PlanError(f"{path}/exclusive holds something else than 0 and 1")
+    return Staging(
+        read_only(tree.array(f"{path}/point_offset", "<i8")),
+        read_only(tree.array(f"{path}/points", "<i4")),
+        read_only(exclusive.view(np.bool_)),
+    )
+
+
+def _by(sizes: Mapping[str, int], tree: Tree, path: str) -> list[str]:
+    """The groups under ``path`` in the order of the sets; sets that are not there come last."""
+    order = {name: i for i, name in enumerate(sizes)}
+    return sorted(tree.children(path), key=lambda name: order.get(name, len(order)))
+
+
+def _name(name: str) -> str:
+    if not name or name == "." or "/" in name or "\0" in name:
+        raise PlanError(f"a plan file cannot hold the name {name!r}: no '/', not empty, not '.'")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise PlanError(f"a plan file cannot hold the name {name!r}: it is not Unicode") from None
+    return name
+
+
+def _to_json(what: str, values: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(values), default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"the plan's {what} cannot be stored as JSON: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def _from_json(tree: Tree, name: str) -> Mapping[str, Any]:
+    values = json.loads(tree.document(f"/{name}"))
+    if not isinstance(values, dict):
+        raise PlanError(f"/{name} is no JSON object")
+    return values

@@ -1,0 +1,166 @@
+"""Is a plan safe to run: do its arrays fit each other and does every index stay inside?
+
+These checks are cheap (a few passes) and made on every load and save, so that compiled loops may
+leave bounds checks out. Whether the plan is also free of races is :mod:`verify`'s question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import MeshprepError, PlanError
+from .model import LoopPlan, Plan, Staging, Variant
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise PlanError at the first thing that does not fit. O(bytes)."""
+    for name, ordering in plan.ordering.items():
+        n = _size(plan.sizes, name, "the ordering")
+        for label in ("new_to_old", "old_to_new"):
+            values = getattr(ordering, label)
+            where = f"ordering of '{name}', {label}"
+            _check_array(where, values, "i4", (n,))
+            _check_below(where, values, n)
+    for m in plan.maps.values():
+        if m.size != _size(plan.sizes, m.from_set, f"map '{m.name}'"):
+            raise PlanError(f"map '{m.name}' has not one row an element of '{m.from_set}'")
+        _check_range(m, _size(plan.sizes, m.to_set, f"map '{m.name}'"))
+    for set_name, tags in plan.tags.items():
+        n = _size(plan.sizes, set_name, "a tag")
+        for name, values in tags.items():
+            _check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
+    for name, loop_plan in plan.loops.items():
+        _check_same_maps(plan, name, loop_plan)
+        check_loop(loop_plan)
+        for variant in loop_plan.variants.values():
+            check_variant(loop_plan, variant)
+
+
+def check_loop(loop_plan: LoopPlan) -> None:
+    """Raise PlanError unless the loop's maps fit its sets and its arguments. O(map entries)."""
+    loop, sizes = loop_plan.loop, loop_plan.sizes
+    where = f"loop '{loop.name}'"
+    n = _size(sizes, loop.over, where)
+    for name in loop.maps:
+        m = loop_plan.maps.get(name)
+        if m is None:
+            raise PlanError(f"{where} uses map '{name}', which the plan does not have")
+        if m.from_set != loop.over or m.size != n:
+            raise PlanError(f"{where}: map '{name}' has not one row an element of '{loop.over}'")
+        _check_range(m, _size(sizes, m.to_set, f"map '{name}'"))
+    for arg in loop.args:
+        if arg.map is not None and max(arg.index) >= loop_plan.maps[arg.map].arity:
+            raise PlanError(
+                f"{where}: argument '{arg.name}' takes column {max(arg.index)} of map "
+                f"'{arg.map}', which has {loop_plan.maps[arg.map].arity}"
+            )
+    if loop_plan.variants and loop_plan.default not in loop_plan.variants:
+        raise PlanError(f"{where}: its default variant '{loop_plan.default}' is missing")
+
+
+def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
+    """Raise PlanError unless a variant's arrays fit each other and the loop. O(map entries)."""
+    where = f"loop '{loop_plan.loop.name}', variant '{variant.name}'"
+    n = loop_plan.sizes[loop_plan.loop.over]
+    check_blocks(where, variant, n)
+    if variant.thread_colour.dtype.str not in ("|u1", "<u2"):
+        raise PlanError(
+            f"{where}: thread_colour is {variant.thread_colour.dtype}, must be u1 or u2"
+        )
+    _check_array(
+        f"{where}, thread_colour", variant.thread_colour, variant.thread_colour.dtype, (n,)
+    )
+    _check_array(f"{where}, thread_colours", variant.thread_colours, "i4", (variant.n_blocks,))
+    for name in loop_plan.loop.maps:
+        m = loop_plan.maps[name]
+        staging, local = variant.staging.get(m.to_set), variant.local.get(name)
+        if staging is None or local is None:
+            raise PlanError(f"{where} stages nothing for map '{name}'")
+        _check_staging(f"{where}, set '{m.to_set}'", variant, staging, loop_plan.sizes[m.to_set])
+        _check_array(f"{where}, local map '{name}'", local, "u2", (m.arity, n))
+        _check_local(f"{where}, local map '{name}'", variant, staging, local)
+
+
+def check_blocks(where: str, variant: Variant, n: int) -> None:
+    """Raise PlanError unless blocks and block colours are safe to run over. O(blocks)."""
+    _check_offset(f"{where}, block_offset", variant.block_offset, n)
+    _check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
+    _check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
+    _check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
+
+
+def _check_same_maps(plan: Plan, name: str, loop_plan: LoopPlan) -> None:
+    if loop_plan.loop.name != name:
+        raise PlanError(f"loop '{name}' calls itself '{loop_plan.loop.name}'")
+    for label in loop_plan.loop.maps:
+        own, common = loop_plan.maps.get(label), plan.maps.get(label)
+        if own is None or common is None:
+            raise PlanError(f"loop '{name}' uses map '{label}', which the plan does not have")
+        if own is not common and not (
+            own.to_set == common.to_set and np.array_equal(own.table, common.table)
+        ):
+            raise PlanError(f"loop '{name}' has a map '{label}' that differs from the plan's")
+    for label, size in loop_plan.sizes.items():
+        if plan.sizes.get(label) != size:
+            raise PlanError(f"loop '{name}': set '{label}' has not the plan's size")
+
+
+def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) -> None:
+    if staging.point_offset.shape != variant.block_offset.shape:
+        raise PlanError(f"{where}: point_offset has not one entry a block and one more")
+    _check_offset(f"{where}, point_offset", staging.point_offset, staging.points.size)
+    _check_array(f"{where}, points", staging.points, "i4", (staging.points.size,))
+    _check_below(f"{where}, points", staging.points, n_to)
+    _check_array(f"{where}, exclusive", staging.exclusive, "?", (staging.points.size,))
+
+
+def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[Any]) -> None:
+    staged = np.repeat(np.diff(staging.point_offset), np.diff(variant.block_offset))
+    for column, places in enumerate(local):
+        inside = places < staged
+        if not inside.all():
+            element = int(np.argmin(inside))
+            raise PlanError(
+                f"{where}: element {element}, column {column} is {places[element]}, but its "
+                f"block stages {staged[element]} points"
+            )
+
+
+def _check_offset(where: str, offset: NDArray[Any], end: int) -> None:
+    _check_array(where, offset, "i8", (offset.size,))
+    if not offset.size or offset[0] != 0 or offset[-1] != end:
+        raise PlanError(f"{where} does not go from 0 to {end}")
+    falls = np.diff(offset) < 0
+    if falls.any():
+        raise PlanError(f"{where} falls after entry {int(np.argmax(falls))}")
+
+
+def _check_array(where: str, values: NDArray[Any], dtype: object, shape: tuple[int, ...]) -> None:
+    if values.dtype != np.dtype(dtype) or values.shape != shape:  # type: ignore[call-overload]
+        raise PlanError(
+            f"{where} is {values.dtype} of shape {values.shape}, must be "
+            f"{np.dtype(dtype)} of shape {shape}"  # type: ignore[call-overload]
+        )
+
+
+def _check_below(where: str, values: NDArray[Any], end: int) -> None:
+    if values.size and (values.min() < 0 or values.max() >= end):
+        at = int(np.argmax((values < 0) | (values >= end)))
+        raise PlanError(f"{where}: entry {at} is {values[at]}, outside 0..{end - 1}")
+
+
+def _check_range(m: object, n_to: int) -> None:
+    try:
+        m.check_range(n_to)  # type: ignore[attr-defined]
+    except MeshprepError as error:
+        raise PlanError(str(error)) from None
+
+
+def _size(sizes: Mapping[str, int], name: str, what: str) -> int:
+    if name not in sizes:
+        raise PlanError(f"{what} names set '{name}', which the plan does not have")
+    return sizes[name]

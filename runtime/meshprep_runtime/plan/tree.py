@@ -1,0 +1,82 @@
+"""A plan file as plain values: no HDF5 in here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import PlanError
+
+Scalar = int | str
+
+
+@dataclass
+class Tree:
+    """Groups with their attributes, and datasets, by path from the root.
+
+    Parameters
+    ----------
+    groups : mapping of path to attributes
+        ``"/"`` is the root. Attributes are whole numbers (int64) or text.
+    datasets : mapping of path to array or text
+    """
+
+    groups: dict[str, dict[str, Scalar]] = field(default_factory=lambda: {"/": {}})
+    datasets: dict[str, NDArray[Any] | str] = field(default_factory=dict)
+
+    def group(self, path: str, **attributes: Scalar) -> str:
+        """Add a group under groups that exist already; returns its path."""
+        self.groups.setdefault(path, {}).update(attributes)
+        return path
+
+    def children(self, path: str) -> list[str]:
+        """Names of the groups directly under ``path``, by ``position`` where they have one."""
+        inside = [p for p in self.groups if p != "/" and p.rpartition("/")[0] == path.rstrip("/")]
+        inside.sort(key=lambda p: (self.groups[p].get("position", 0), p))
+        return [p.rpartition("/")[2] for p in inside]
+
+    def leaves(self, path: str) -> list[str]:
+        """Names of the datasets directly under ``path``, sorted."""
+        return sorted(
+            p.rpartition("/")[2] for p in self.datasets if p.rpartition("/")[0] == path.rstrip("/")
+        )
+
+    def attribute(self, path: str, name: str, kind: type) -> Scalar:
+        """An attribute of the kind ``int`` or ``str``; raises PlanError when it is not there."""
+        value = self.groups.get(path, {}).get(name)
+        if value is None or not isinstance(value, kind):
+            raise PlanError(f"{path} has no attribute '{name}' that is {_KINDS[kind]}")
+        return value
+
+    def text(self, path: str, name: str) -> str:
+        """An attribute that is text."""
+        return str(self.attribute(path, name, str))
+
+    def number(self, path: str, name: str) -> int:
+        """An attribute that is a whole number."""
+        return int(self.attribute(path, name, int))
+
+    def array(self, path: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:
+        """A dataset of one of these dtypes; raises PlanError when it is absent or otherwise."""
+        found = self.datasets.get(path)
+        if not isinstance(found, np.ndarray):
+            raise PlanError(f"{path} is missing")
+        if found.dtype.str not in dtypes or found.ndim != ndim:
+            raise PlanError(
+                f"{path} holds {found.dtype.str} of shape {found.shape}, must be "
+                f"{' or '.join(dtypes)} of {ndim} dimensions"
+            )
+        return found
+
+    def document(self, path: str) -> str:
+        """A dataset that is text; raises PlanError when it is absent."""
+        found = self.datasets.get(path)
+        if not isinstance(found, str):
+            raise PlanError(f"{path} is missing")
+        return found
+
+
+_KINDS = {int: "a whole number", str: "text"}

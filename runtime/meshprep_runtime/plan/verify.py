@@ -1,0 +1,152 @@
+"""The proof of a plan, and its comparison with a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import PlanError, ProofError
+from ..maps import SetMap
+from ..ordering import Ordering
+from .model import LoopPlan, Plan
+from .proof import prove
+from .structure import check_loop, check_plan, check_variant
+
+
+def verify(plan: Plan) -> list[str]:
+    """Prove that a plan is right; returns what is not, one line each.
+
+    Checked: permutations are bijective and inverse of each other; every index is in range; blocks
+    are not empty and at most the block size; staging lists hold exactly the points that a block
+    touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
+    thread colour in a block, and no two blocks of one colour, write one point; counts and sizes
+    agree.
+
+    Returns
+    -------
+    list of str
+        Empty when the plan is right. A property broken in many places gives one line, with the
+        first place and the number of the others.
+
+    Notes
+    -----
+    By gathers, scatters and counting, independent of the code that makes plans. O(a) for ``a``
+    accesses.
+    """
+    findings = [line for name, o in plan.ordering.items() for line in _ordering(name, o)]
+    for loop_plan in plan.loops.values():
+        findings += _loop(loop_plan)
+    if not findings:
+        # What is left: sizes, tags, and maps that differ between the plan and its loops.
+        findings += _raised(lambda: check_plan(plan))
+    return findings
+
+
+def refuse_wrong(plan: Plan, maps: Mapping[str, SetMap] | None = None) -> None:
+    """Raise ProofError with the findings of :func:`verify` and, given maps, :func:`compare_maps`.
+
+    For those who make plans: a finding is their fault, not their user's.
+    """
+    findings = verify(plan) or ([] if maps is None else compare_maps(plan, maps))
+    if findings:
+        raise ProofError(f"the plan is wrong in {len(findings)} places: {'; '.join(findings[:3])}")
+
+
+def compare_maps(plan: Plan, maps: Mapping[str, SetMap]) -> list[str]:
+    """Where the plan's maps differ from these of its input mesh; empty when nowhere.
+
+    Parameters
+    ----------
+    plan : Plan
+        One whose orderings are permutations, see :func:`verify`.
+    maps : mapping of map name to SetMap
+        At least every map of the plan, in the numbering of the input; others are not looked at.
+
+    Returns
+    -------
+    list of str
+        One line a map. O(map entries).
+    """
+    findings = []
+    for name, own in plan.maps.items():
+        line = _unlike(name, own, maps.get(name)) or _first_difference(plan, own, maps[name])
+        if line:
+            findings.append(line)
+    return findings
+
+
+def _ordering(name: str, ordering: Ordering) -> Iterator[str]:
+    where, n = f"ordering of '{name}'", ordering.new_to_old.size
+    if _are_inverse(ordering.new_to_old, ordering.old_to_new):
+        return
+    for label in ("new_to_old", "old_to_new"):
+        values = getattr(ordering, label)
+        inside = (values >= 0) & (values < n)
+        count = np.bincount(values[inside], minlength=n)
+        if not inside.all():
+            at = int(np.argmin(inside))
+            yield f"{where}: {label}[{at}] is {values[at]}, outside 0..{n - 1}"
+            return
+        if values.size != n or (count != 1).any():
+            at = int(np.argmax(count != 1))
+            yield f"{where}: {label} is no permutation: element {at} stands {count[at]} times"
+            return
+    back = ordering.old_to_new[ordering.new_to_old]
+    wrong = back != np.arange(n)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        yield f"{where}: old_to_new is not the inverse of new_to_old at element {at}"
+
+
+def _are_inverse(forward: NDArray[np.int32], back: NDArray[np.int32]) -> bool:
+    """True for two permutations that undo each other: then neither has a number twice."""
+    n = forward.size
+    inside = n == 0 or (min(forward.min(), back.min(initial=0)) >= 0 and forward.max() < n)
+    return bool(inside and back.size == n and (back[forward] == np.arange(n)).all())
+
+
+def _loop(loop_plan: LoopPlan) -> list[str]:
+    findings = _raised(lambda: check_loop(loop_plan))
+    if findings:
+        return findings
+    for variant in loop_plan.variants.values():
+        findings += _raised(lambda v=variant: check_variant(loop_plan, v)) or prove(
+            loop_plan, variant
+        )
+    return findings
+
+
+def _raised(check: object) -> list[str]:
+    try:
+        check()  # type: ignore[operator]
+    except PlanError as error:
+        return [str(error)]
+    return []
+
+
+def _unlike(name: str, own: SetMap, other: SetMap | None) -> str | None:
+    if other is None:
+        return f"map '{name}' of the plan is not in the mesh"
+    if (own.from_set, own.to_set) != (other.from_set, other.to_set):
+        return f"map '{name}' goes from '{other.from_set}' to '{other.to_set}' in the mesh"
+    if own.table.shape != other.table.shape:
+        return (
+            f"map '{name}' has {own.size} rows of {own.arity} in the plan, "
+            f"{other.size} of {other.arity} in the mesh"
+        )
+    return None
+
+
+def _first_difference(plan: Plan, own: SetMap, other: SetMap) -> str | None:
+    rows, points = plan.ordering[own.from_set], plan.ordering[own.to_set]
+    if np.array_equal(points.new_to_old[own.table], other.table[rows.new_to_old]):
+        return None
+    table = points.old_to_new[other.table[rows.new_to_old]]
+    wrong = own.table != table
+    row, column = (int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    return (
+        f"map '{own.name}': element {row}, column {column} is {own.table[row, column]} in the "
+        f"plan, {table[row, column]} in the mesh ({np.count_nonzero(wrong)} differ)"
+    )

@@ -1,0 +1,1 @@
+"""What a loop runs when nobody says: timed, recorded in the plan, chosen by rule."""

@@ -1,0 +1,124 @@
+"""What a loop does on a GPU when nobody says: strategy, blocks and commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bind import Slot
+from ..cuda.shape import MOST_THREADS
+from ..cuda.strategies import STRATEGIES, refusal
+from ..loops import Access
+from ..plan import LoopPlan, Variant
+from ..plan.tuned import GPU, Machine
+from .lookup import AUTO, tuned_for
+
+# Two such blocks fit a multiprocessor of every device since 2017, and one any device.
+MODEST_SHARED = 48 * 1024
+# Values read so often from shared memory that the barriers they cost are paid back.
+LEAST_REUSE = 2.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a loop is to run: names of a strategy, of a variant (None: no blocks) and a commit."""
+
+    strategy: str
+    variant: str | None
+    commit: str
+
+
+def choose(
+    plan: LoopPlan,
+    slots: Sequence[Slot],
+    most_shared: int,
+    *,
+    strategy: str = AUTO,
+    variant: str | None = None,
+    commit: str = "colours",
+    device: str = "",
+    kernel: str = "",
+) -> Choice:
+    """What is asked for; for what is left open what was tuned, else a rule.
+
+    Tuned choices are the plan's for the device and, if there are any, the kernel of these names.
+    The rule measures nothing.
+    Loops that do not write through maps take a thread an element and no blocks
+    (``"global-atomics"``, of which no atomics are left). Others take blocks of the plan where it
+    has any of at most 1024 elements: ``"hierarchical"`` when the elements of a block read each
+    value that it stages at least twice, and the largest block stages no more than 48 KB; else
+    ``"hierarchical-inc"``, when its increments fit the device. Without such blocks:
+    ``"global-atomics"``, or ``"global-colouring"`` where CUDA has no atomics for what is written.
+
+    O(map entries).
+    """
+    blocks = _variant(plan, variant)
+    if strategy != AUTO:
+        named = blocks.name if blocks is not None else variant
+        return Choice(strategy, named if STRATEGIES[strategy].blocks else None, commit)
+    tuned = _tuned(plan, slots, device, kernel, variant)
+    if tuned is not None:
+        return tuned
+    if blocks is not None and plan.loop.conflict_columns:
+        for wanted in _staging(plan, slots, blocks, most_shared):
+            if refusal(plan.loop, wanted, commit) is None:
+                return Choice(wanted, blocks.name, commit)
+    atomics = refusal(plan.loop, "global-atomics") is None
+    return Choice("global-atomics" if atomics else "global-colouring", None, commit)
+
+
+def staged_bytes(
+    plan: LoopPlan, slots: Sequence[Slot], variant: Variant, reads: bool = True
+) -> int:
+    """Shared memory of the largest block, with what is read through maps or without it."""
+    need = np.zeros(variant.n_blocks, np.int64)
+    for slot in slots:
+        args = [a for a in plan.loop.args if a.name == slot.name and a.map is not None]
+        if args and (reads or args[0].access is not Access.READ):
+            points = np.diff(variant.staging[str(slot.rows)].point_offset)
+            need += args[0].nbytes * points
+    return int(need.max(initial=0))
+
+
+def _tuned(
+    plan: LoopPlan, slots: Sequence[Slot], device: str, kernel: str, variant: str | None
+) -> Choice | None:
+    """What was found best; None where nobody knows for these blocks."""
+    soa = tuple(s.name for s in slots if s.soa)
+    trial = tuned_for(plan, Machine(GPU, device), kernel, soa, STRATEGIES)
+    if trial is None or (variant is not None and trial.variant not in ("", variant)):
+        return None
+    return Choice(trial.strategy, trial.variant or None, trial.commit)
+
+
+def _staging(
+    plan: LoopPlan, slots: Sequence[Slot], variant: Variant, most_shared: int
+) -> list[str]:
+    found = []
+    everything = staged_bytes(plan, slots, variant)
+    if everything <= min(MODEST_SHARED, most_shared) and _reuse(plan, variant) >= LEAST_REUSE:
+        found.append("hierarchical")
+    if staged_bytes(plan, slots, variant, reads=False) <= most_shared:
+        found.append("hierarchical-inc")
+    return found
+
+
+def _reuse(plan: LoopPlan, variant: Variant) -> float:
+    """How often a staged value is read, over all that is read through maps, by bytes."""
+    read, staged = 0, 0
+    for arg in plan.loop.args:
+        if arg.map is not None and arg.access is Access.READ:
+            read += arg.nbytes * len(arg.index) * plan.sizes[plan.loop.over]
+            staged += arg.nbytes * variant.staging[plan.maps[arg.map].to_set].points.size
+    # Where nothing is read through maps, both strategies are the same.
+    return read / staged if staged else LEAST_REUSE
+
+
+def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
+    """The blocks asked for; else the loop's default, or others, when they fit a thread block."""
+    if name is not None:
+        return plan.variant(name)
+    fits = [v for v in plan.variants.values() if v.block_size <= MOST_THREADS]
+    return min(fits, key=lambda v: (v.target != "gpu", v.name != plan.default), default=None)

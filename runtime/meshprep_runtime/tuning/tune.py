@@ -1,0 +1,275 @@
+"""Finds by trying how a loop runs fastest: strategy, blocks, layout [G12 section 6].
+
+First every strategy with every variant in whole layouts; then, with the best of these, the layout
+of each dat on its own, for one dat's hardly matters to another's. What is clearly slower after one
+run is given up.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import AOS, SOA, slots
+from ..cuda import COMMITS, DeviceFunction
+from ..cuda.executor import name_of
+from ..errors import MeshprepError, Progress
+from ..loop import ParLoop
+from ..plan import LoopPlan
+from ..plan.tuned import Trial, Tuned
+from .machines import Place, this_cpu
+
+SAMPLE_SECONDS = 0.002
+FINALISTS = 3
+# More than one, so that a hiccup of the machine costs nobody the place.
+FIRST_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to run a loop; ``variant`` is empty for strategies without blocks."""
+
+    strategy: str
+    variant: str
+    soa: tuple[str, ...]
+    commit: str = COMMITS[0]
+
+    def __str__(self) -> str:
+        blocks = f" {self.variant}" if self.variant else ""
+        atomics = " atomics" if self.commit != COMMITS[0] else ""
+        soa = f", SoA {' '.join(self.soa)}" if self.soa else ""
+        return f"{self.strategy}{blocks}{atomics}{soa}"
+
+
+def tune(
+    kernel: Callable[..., None] | DeviceFunction,
+    plan: LoopPlan,
+    values: Mapping[str, NDArray[Any]],
+    *,
+    place: Place | None = None,
+    strategies: Sequence[str] | None = None,
+    layouts: Sequence[str] = (AOS, SOA),
+    runs: int = 9,
+    patience: float = 1.5,
+    progress: Progress = lambda done, total, what: None,
+) -> Tuned:
+    """Time a loop in every way that may be fastest.
+
+    Parameters
+    ----------
+    kernel : function or DeviceFunction
+        As for a ParLoop.
+    plan : LoopPlan
+        With the variants to choose from.
+    values : mapping of argument name to array
+        ``(n, dim)`` or ``(n,)``, in the plan's numbering; not changed.
+    place : Place or None
+        None for :func:`this_cpu`.
+    strategies : sequence of str or None
+        None for all of the place that can run the loop.
+    layouts : sequence of {"aos", "soa"}
+        Whole layouts to begin with. With both, dats are also tried one by one.
+    runs : int
+        Runs of each candidate; the fastest counts.
+    patience : float
+        A candidate that takes this many times the best so far in its first three runs gets no more.
+    progress : callable
+        ``progress(done, total, what)`` before each candidate.
+
+    Returns
+    -------
+    Tuned
+
+    Raises
+    ------
+    MeshprepError
+        For unknown strategies and layouts, and where no strategy can run the loop.
+
+    Notes
+    -----
+    A sample repeats a call until it takes two milliseconds; written arrays start anew for each. At
+    the end the three fastest take turns once more, so that a slow spell of the machine hits all.
+    Compiling dominates the time of small meshes: once for each strategy and layout.
+    """
+    if runs < 1 or patience < 1:
+        raise MeshprepError(f"runs is {runs} and patience {patience}: give at least 1 of each")
+    where = this_cpu() if place is None else place
+    dats = [s.name for s in slots(plan) if s.rows is not None and s.dim > 1]
+    grid = _grid(plan, where, strategies, _whole(layouts, dats))
+    race = _Race(kernel, plan, values, where, runs, patience, progress)
+    race.expected = len(grid) + (len(dats) if len(set(layouts)) > 1 and len(dats) > 1 else 0)
+    for candidate in grid:
+        race.enter(candidate)
+    if len(set(layouts)) > 1 and len(dats) > 1:
+        _mix_layouts(race, dats)
+    race.finals()
+    return Tuned(
+        machine=where.machine,
+        kernel=name_of(kernel),
+        measured=True,
+        trials=tuple(sorted(race.trials(), key=lambda t: t.seconds)),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def synthetic(plan: LoopPlan, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """Arrays that most kernels can work on: floats from 0.5 to 1.5, whole numbers 1, sums 0."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for slot in slots(plan):
+        if slot.access.value in ("inc", "write"):
+            made[slot.name] = np.zeros(slot.shape, slot.dtype)
+        elif slot.dtype.kind == "f":
+            made[slot.name] = (0.5 + rng.random(slot.shape)).astype(slot.dtype)
+        else:
+            made[slot.name] = np.ones(slot.shape, slot.dtype)
+    return made
+
+
+def _whole(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]:
+    unknown = [name for name in layouts if name not in (AOS, SOA)]
+    if unknown or not layouts:
+        raise MeshprepError(f"layout '{''.join(unknown[:1])}' is unknown: use aos, soa")
+    return list(dict.fromkeys(tuple(dats) if name == SOA else () for name in layouts))
+
+
+def _grid(
+    plan: LoopPlan, place: Place, asked: Sequence[str] | None, layouts: Sequence[tuple[str, ...]]
+) -> list[Candidate]:
+    """Strategies by variants by whole layouts."""
+    for name in asked or ():
+        if name not in place.strategies:
+            raise MeshprepError(
+                f"strategy '{name}' is unknown here: use {', '.join(place.strategies)}"
+            )
+    grid = [
+        Candidate(strategy, variant, soa, commit)
+        for strategy in place.strategies
+        if not asked or strategy in asked
+        for soa in layouts
+        for variant, commit in place.ways(plan, strategy)
+    ]
+    if not grid:
+        raise MeshprepError(
+            f"loop '{plan.loop.name}': none of {', '.join(asked or place.strategies)} can run it"
+        )
+    return grid
+
+
+def _mix_layouts(race: _Race, dats: Sequence[str]) -> None:
+    """The other layout for each dat alone, then for all together whose change paid."""
+    start, seconds = race.best()
+    paid = set()
+    for dat in dats:
+        changed = replace(start, soa=_toggled(start.soa, {dat}, dats))
+        if race.enter(changed) < seconds:
+            paid.add(dat)
+    if len(paid) > 1:
+        race.enter(replace(start, soa=_toggled(start.soa, paid, dats)))
+
+
+def _toggled(soa: Iterable[str], which: set[str], dats: Sequence[str]) -> tuple[str, ...]:
+    changed = set(soa) ^ which
+    return tuple(dat for dat in dats if dat in changed)
+
+
+@dataclass
+class _Race:
+    """Candidates that have run, with the seconds of each of their runs."""
+
+    kernel: Callable[..., None] | DeviceFunction
+    plan: LoopPlan
+    values: Mapping[str, NDArray[Any]]
+    place: Place
+    runs: int
+    patience: float
+    progress: Progress
+    expected: int = 0
+    times: dict[Candidate, list[float]] = field(default_factory=dict)
+    _arrays: dict[tuple[str, bool], Any] = field(default_factory=dict)
+
+    def enter(self, candidate: Candidate) -> float:
+        """Run a candidate; returns the seconds of its fastest run."""
+        if candidate not in self.times:
+            done = len(self.times)
+            self.progress(done, max(self.expected, done + 1), str(candidate))
+            run = self._prepared(candidate)
+            first = min(self.runs, FIRST_RUNS)
+            self.times[candidate] = times = [run() for _ in range(first)]
+            if min(times) <= self.patience * self.best()[1]:
+                times += [run() for _ in range(self.runs - first)]
+        return min(self.times[candidate])
+
+    def finals(self) -> None:
+        """The fastest take turns once more."""
+        fastest = sorted(self.times, key=lambda c: min(self.times[c]))[:FINALISTS]
+        prepared = {c: self._prepared(c) for c in fastest}
+        for _ in range(self.runs):
+            for candidate, run in prepared.items():
+                self.times[candidate].append(run())
+
+    def best(self) -> tuple[Candidate, float]:
+        """The fastest so far and its seconds."""
+        found = min(self.times, key=lambda c: min(self.times[c]))
+        return found, min(self.times[found])
+
+    def trials(self) -> list[Trial]:
+        """What came out for each candidate."""
+        return [
+            Trial(
+                strategy=c.strategy,
+                variant=c.variant,
+                soa=c.soa,
+                seconds=min(times),
+                median=statistics.median(times),
+                spread=max(times) / min(times) - 1,
+                runs=len(times),
+                commit=c.commit,
+            )
+            for c, times in self.times.items()
+        ]
+
+    def _prepared(self, candidate: Candidate) -> Callable[[], float]:
+        """A function that takes one sample: the seconds of one call."""
+        layout = dict.fromkeys(candidate.soa, SOA)
+        loop = ParLoop(
+            self.kernel,
+            self.plan,
+            strategy=candidate.strategy,
+            layout=layout,
+            variant=candidate.variant or None,
+            commit=candidate.commit,
+        )
+        given = {s.name: self._array(s.name, s.soa) for s in slots(self.plan, layout)}
+        written = [s for s in slots(self.plan, layout) if s.written]
+
+        def call(times: int) -> float:
+            for slot in written:
+                self.place.assign(given[slot.name], _laid_out(self.values[slot.name], slot.soa))
+            self.place.wait()
+            start = time.perf_counter()
+            for _ in range(times):
+                loop(**given)
+            self.place.wait()
+            return (time.perf_counter() - start) / times
+
+        call(1)  # Compiles.
+        times = 1 + int(SAMPLE_SECONDS / call(1))
+        return lambda: call(times)
+
+    def _array(self, name: str, soa: bool) -> Any:
+        key = (name, soa)
+        if key not in self._arrays:
+            self._arrays[key] = self.place.put(_laid_out(self.values[name], soa))
+        return self._arrays[key]
+
+
+def _laid_out(values: NDArray[Any], soa: bool) -> NDArray[Any]:
+    return np.ascontiguousarray(values.T) if soa else values

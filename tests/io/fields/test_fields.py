@@ -1,0 +1,272 @@
+"""Files of values: every value at its new place, and back to the bit."""
+
+import csv
+import json
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from meshprep import io
+from meshprep.io.fields.files import move_files
+from meshprep.io.generate import generate
+from meshprep.mesh import Dat
+from meshprep_cli.main import main
+from meshprep_runtime import MeshprepError, Ordering, Plan
+
+SIZES = {"nodes": 7, "cells": 5, "edges": 11, "twins": 5}
+DTYPES = ("f8", "f4", "i4", "i8", "u1", "c16", "S3", "?", ">f8")
+
+
+def make_plan(folder, sizes=SIZES, source="", mesh="", seed=0):
+    random = np.random.default_rng(seed)
+    order = {n: Ordering.from_new_to_old(random.permutation(s)) for n, s in sizes.items()}
+    path = folder / "a.plan.h5"
+    Plan(sizes, order, {}, {}, source, mesh).save(path, overwrite=True)
+    return path, order
+
+
+def there_and_back(plan, path, **options):
+    """Apply and restore through files; returns both."""
+    options = {"overwrite": True} | options
+    (there,) = move_files(plan, [path], **options)
+    (back,) = move_files(plan, [there.written], restoring=True, **options)
+    return there.written, back.written
+
+
+def any_array(draw, rows):
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    shape = (rows, *draw(st.sampled_from([(), (1,), (3,), (2, 2)])))
+    if dtype.kind in "S?":
+        return draw(hnp.arrays(dtype, shape))
+    bits = draw(hnp.arrays(np.uint8, (int(np.prod(shape)) * dtype.itemsize,)))
+    return np.frombuffer(bits.tobytes(), dtype).reshape(shape).copy()
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.data())
+def test_random_bits_come_back(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("fields")
+    plan, order = make_plan(folder)
+    on = data.draw(st.sampled_from(["nodes", "edges"]))
+    values = any_array(data.draw, SIZES[on])
+    if data.draw(st.booleans()):
+        values = np.asfortranarray(values)
+    expected = values[order[on].new_to_old].tobytes()
+    np.save(folder / "a.npy", values)
+    there, back = there_and_back(plan, folder / "a.npy")
+    assert np.load(there).tobytes() == expected
+    assert back.read_bytes() == (folder / "a.npy").read_bytes()
+    save = np.savez_compressed if data.draw(st.booleans()) else np.savez
+    save(folder / "a.npz", q=values, other=np.arange(3), scalar=1.5)
+    there, back = there_and_back(plan, folder / "a.npz")
+    with np.load(back) as found, np.load(there) as moved:
+        assert found["q"].tobytes() == values.tobytes()
+        assert found["q"].dtype == values.dtype
+        assert moved["q"].tobytes() == expected
+        assert found["other"].tolist() == [0, 1, 2]
+        assert found["scalar"] == 1.5
+    kinds = [
+        {i.compress_type for i in zipfile.ZipFile(p).infolist()} for p in (folder / "a.npz", back)
+    ]
+    assert kinds[0] == kinds[1]
+    with h5py.File(folder / "a.h5", "w") as file:
+        chunks = None if data.draw(st.booleans()) else (2, *values.shape[1:])
+        item = file.create_dataset("deep/q", data=values, chunks=chunks)
+        item.attrs["unit"] = "K"
+        file["other"] = np.arange(3)
+    there, back = there_and_back(plan, folder / "a.h5")
+    with h5py.File(there) as moved, h5py.File(back) as found:
+        native = values.astype(values.dtype.newbyteorder("="))
+        assert moved["deep/q"][()].tobytes() == expected
+        assert found["deep/q"][()].astype(native.dtype).tobytes() == native.tobytes()
+        assert found["deep/q"].dtype == values.dtype
+        assert found["deep/q"].attrs["unit"] == "K"
+        assert found["deep/q"].chunks == chunks
+        assert found["other"][()].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_lines_of_a_table_move_whole(tmp_path, ending, last):
+    plan, order = make_plan(tmp_path)
+    rows = [f'{i},0.{i}0,"a ""{i}"" {chr(10)}line"' for i in range(11)]
+    text = ending.join(["id,t,note", *rows]) + (ending if last else "")
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    there, back = there_and_back(plan, path)
+    with open(there, newline="") as file:
+        found = list(csv.reader(file))[1:]
+    assert [int(r[0]) for r in found] == order["edges"].new_to_old.tolist()
+    assert found[0][2] == f'a "{found[0][0]}" \nline'
+    assert back.read_bytes().rstrip() == path.read_bytes().rstrip()
+
+
+def test_columns_of_indices_get_new_numbers(tmp_path):
+    plan, order = make_plan(tmp_path)
+    path = tmp_path / "t.tsv"
+    ends = [(i % 7, i % 5) for i in range(11)]
+    path.write_text("a\tcell\tx\n" + "".join(f"{a}\t{c}\t{a}.5\n" for a, c in ends))
+    declared = {"a": "edges->nodes", "cell": "edges->twins"}
+    there, back = there_and_back(plan, path, declared=declared)
+    expected = [
+        [str(order["nodes"].old_to_new[a]), str(order["twins"].old_to_new[c]), f"{a}.5"]
+        for a, c in (ends[i] for i in order["edges"].new_to_old)
+    ]
+    assert [line.split("\t") for line in there.read_text().splitlines()[1:]] == expected
+    assert back.read_bytes() == path.read_bytes()
+    for wrong, message in (
+        ({"b": "edges->nodes"}, "has no column 'b'"),
+        ({"x": "edges->nodes"}, "other than whole numbers"),
+        ({"a": "edges->cells"}, "indices outside the 5 of set 'cells'"),
+    ):
+        with pytest.raises(MeshprepError, match=message):
+            there_and_back(plan, path, declared=wrong)
+
+
+def test_tables_without_a_header(tmp_path):
+    plan, order = make_plan(tmp_path)
+    (tmp_path / "t.csv").write_text("".join(f"{i};{i}.5\n" for i in range(7)))
+    there, _ = there_and_back(plan, tmp_path / "t.csv")
+    first = [int(line.split(";")[0]) for line in there.read_text().splitlines()]
+    assert first == order["nodes"].new_to_old.tolist()
+
+
+def test_maps_in_hdf5_by_declaration(tmp_path):
+    plan, order = make_plan(tmp_path)
+    table = np.random.default_rng(1).integers(0, 5, (11, 2))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["owner"], file["q"] = table + 1, np.arange(5.0)
+    declared = {"owner": "edges->cells", "q": "twins", "base": "1"}
+    there, back = there_and_back(plan, tmp_path / "a.h5", declared=declared)
+    with h5py.File(there) as file:
+        new = order["cells"].old_to_new[table[order["edges"].new_to_old]] + 1
+        assert np.array_equal(file["owner"][()], new)
+        assert file["q"][()].tolist() == order["twins"].new_to_old.tolist()
+    assert back.read_bytes() == (tmp_path / "a.h5").read_bytes()
+    (tmp_path / "loops.toml").write_text('[sets]\nbase = 1\nowner = "edges->cells"\nq = "twins"\n')
+    words = ["apply", plan, tmp_path / "a.h5", "--loops", tmp_path / "loops.toml", "--force"]
+    before = there.read_bytes()
+    assert main([str(w) for w in words]) == 0
+    assert there.read_bytes() == before
+
+
+def test_a_mesh_with_its_values(tmp_path):
+    mesh = generate("mixed2d", nx=5, ny=4)
+    random = np.random.default_rng(5)
+    parts = [s for s in mesh.cell_sets if s.name in mesh.sets["cells"].parts]
+    dats = [Dat("t", "nodes", random.random(mesh.size("nodes")))]
+    dats += [Dat("v", s.name, random.random((s.size, 3))) for s in mesh.cell_sets]
+    mesh = mesh.with_(dats=dats)
+    io.write(mesh, tmp_path / "a.vtu", drop=True)
+    mesh = io.read(tmp_path / "a.vtu")
+    leaves = {s.name: s.size for s in mesh.sets.values() if not s.parts}
+    _, order = make_plan(tmp_path, leaves)
+    order["cells"] = Ordering.from_new_to_old(
+        np.concatenate([order[p.name].new_to_old + i * parts[0].size for i, p in enumerate(parts)])
+    )
+    new = mesh.renumber(order)
+    hashes = mesh.content_hash(), new.content_hash()
+    sizes = {s.name: s.size for s in mesh.sets.values()}
+    Plan(sizes, order, {}, {}, *hashes).save(tmp_path / "b.plan.h5")
+    there, back = there_and_back(tmp_path / "b.plan.h5", tmp_path / "a.vtu")
+    found = io.read(there)
+    assert np.array_equal(found.dat("t", "nodes").values, order["nodes"].apply(dats[0].values))
+    returned = io.read(back)
+    assert returned.content_hash() == hashes[0]
+    for d in mesh.dats:
+        assert returned.dat(d.name, d.set).values.tobytes() == d.values.tobytes()
+    with pytest.raises(MeshprepError, match="is in the order of the plan already"):
+        move_files(tmp_path / "b.plan.h5", [there])
+    io.write(generate("mixed2d", nx=4, ny=4), tmp_path / "other.vtu", drop=True)
+    with pytest.raises(MeshprepError, match="holds another mesh"):
+        move_files(tmp_path / "b.plan.h5", [tmp_path / "other.vtu"])
+
+
+def test_sets_of_one_size_are_asked_for(tmp_path):
+    plan, order = make_plan(tmp_path)
+    np.save(tmp_path / "q.npy", np.arange(5))
+    with pytest.raises(MeshprepError, match="the sets cells and twins: say which with --sets cell"):
+        there_and_back(plan, tmp_path / "q.npy")
+    there, _ = there_and_back(plan, tmp_path / "q.npy", declared={"*": "twins"})
+    assert np.load(there).tolist() == order["twins"].new_to_old.tolist()
+    for declared, message in (
+        ({"*": "nodes"}, "the array has 5 rows, but set 'nodes' that it is declared on has 7"),
+        ({"*": "walls"}, "the plan has no set 'walls'"),
+        ({"*": "none"}, "nothing in it has as many rows"),
+    ):
+        with pytest.raises(MeshprepError, match=message):
+            there_and_back(plan, tmp_path / "q.npy", declared=declared)
+    equal = dict.fromkeys(("cells", "twins"), order["cells"])
+    Plan({"cells": 5, "twins": 5}, equal, {}, {}, "", "").save(tmp_path / "same.plan.h5")
+    there, _ = there_and_back(tmp_path / "same.plan.h5", tmp_path / "q.npy")
+    assert np.load(there).tolist() == order["cells"].new_to_old.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.npy", b"rubbish", "not a readable NumPy file"),
+        ("a.npz", b"PK\x03\x04", "not a readable NumPy file"),
+        ("a.h5", b"rubbish", "not a readable HDF5 file"),
+        ("a.h5", b"meshprep-plan 1\n", "is a plan"),
+        ("a.csv", b"x\n1\n2\n", "nothing in it has as many rows"),
+        ("a.doc", b"x", "cannot tell the format"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, message):
+    plan, _ = make_plan(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(MeshprepError, match=f"{name}.*{message}"):
+        move_files(plan, [tmp_path / name])
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, "a.plan.h5"])
+
+
+def test_arrays_of_python_objects_are_not_unpacked(tmp_path):
+    plan, _ = make_plan(tmp_path)
+    np.save(tmp_path / "a.npy", np.array([{}] * 7, dtype=object), allow_pickle=True)
+    with pytest.raises(MeshprepError, match="not a readable NumPy file"):
+        move_files(plan, [tmp_path / "a.npy"])
+
+
+def test_all_files_or_none(tmp_path, capsys):
+    plan, _ = make_plan(tmp_path)
+    np.save(tmp_path / "a.npy", np.arange(7))
+    np.save(tmp_path / "b.npy", np.arange(6))
+    words = ["apply", str(plan), str(tmp_path / "a.npy"), str(tmp_path / "b.npy")]
+    assert main(words) == 2
+    assert "b.npy: nothing in it" in capsys.readouterr().err
+    assert not (tmp_path / "a-reordered.npy").exists()
+    assert main([*words[:3], "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["moved"] == [{"name": "*", "place": "nodes", "rows": 7}]
+    assert main(words[:3]) == 2
+    assert "use --force" in capsys.readouterr().err
+    assert main(["restore", str(plan), str(tmp_path / "a-reordered.npy")]) == 0
+    assert "a-reordered-restored.npy" in capsys.readouterr().out
+    restored = np.load(tmp_path / "a-reordered-restored.npy")
+    assert restored.tolist() == list(range(7))
+    assert main([*words, "-o", "c.npy"]) == 2
+    assert main([*words[:3], "-o", str(tmp_path / "c.npz")]) == 2
+
+
+def test_damaged_arrays_are_refused_in_one_line(tmp_path):
+    plan, _ = make_plan(tmp_path)
+    np.save(tmp_path / "a.npy", np.arange(7.0))
+    whole = (tmp_path / "a.npy").read_bytes()
+    random = np.random.default_rng(0)
+    refused = []
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[random.integers(6, 70)] = random.integers(256)
+        (tmp_path / "a.npy").write_bytes(damaged)
+        try:
+            move_files(plan, [tmp_path / "a.npy"], overwrite=True)
+        except MeshprepError as error:
+            refused.append(str(error))
+    assert len(refused) > 20
+    assert not any("\n" in text for text in refused)

@@ -1,0 +1,166 @@
+"""When a plan pays, and what its figures rest on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from meshprep import Options, prepare
+from meshprep.io.generate import generate
+from meshprep.metrics.cost import Cost, cost_of, occupancy_share, predicted_ms
+from meshprep.metrics.occupancy import LAUNCH_SECONDS, occupancy
+from meshprep.report import Assumed
+from meshprep.report.compare import Comparison
+from meshprep.report.table import figure
+from meshprep.report.verdict import against_metis, repayment
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
+
+SIDE = {
+    "target": "gpu",
+    "block_size": 256,
+    "staged_bytes": {"max": 8192},
+    "traffic": {"aos": {"read": 3000, "written": 1000}, "soa": {"read": 4000, "written": 1000}},
+}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    mesh = generate("delaunay2d", cells=400)
+    return prepare(mesh, ["edges->cells"], Options(block_size=64)).plan
+
+
+def _with_seconds(plan, seconds):
+    return replace(plan, metrics={**plan.metrics, "seconds": {"blocks": seconds}})
+
+
+def test_time_is_bytes_over_bandwidth_in_the_better_layout():
+    assert predicted_ms(SIDE, Assumed(bandwidth=100)) == pytest.approx(4000 * 32 / 100e9 * 1e3)
+    assert predicted_ms(SIDE, Assumed("V100")) == pytest.approx(4000 * 32 / 900e9 * 1e3)
+    assert predicted_ms(SIDE | {"target": "cpu"}, Assumed()) is None
+    assert predicted_ms(None, Assumed()) is None
+
+
+def test_every_block_colour_is_a_launch():
+    """Five launches of three microseconds, on a loop whose memory takes five."""
+    loop = SIDE | {"block_colours": 5, "traffic": {"aos": {"read": 500, "written": 250}}}
+    assumed = Assumed("H200")
+    memory = 750 * 32 / 4800e9 * 1e3
+    assert memory == pytest.approx(5e-6)
+    assert assumed.launch == 1e6 * LAUNCH_SECONDS == 3.0
+    assert predicted_ms(loop, assumed) == pytest.approx(memory + 5 * 3e-3)
+    assert predicted_ms(loop, Assumed("H200", launch=0.0)) == pytest.approx(memory)
+
+
+def test_launches_count_in_what_a_call_saves(plan):
+    """Both sides are launched colour by colour; the plan has fewer colours than the input."""
+    (sides,) = plan.metrics["loops"]["edges->cells"].values()
+    fewer = sides["before"]["block_colours"] - sides["after"]["block_colours"]
+    free, three = (cost_of(plan, Assumed(launch=t)).saved for t in (0.0, 3.0))
+    assert three - free == pytest.approx(3e-3 * fewer)
+    assert fewer > 0
+    # More launches than the memory saves: no number of calls repays.
+    worse = {**sides["after"], "block_colours": sides["before"]["block_colours"] + 1000}
+    metrics = {"loops": {"edges->cells": {"s64": {**sides, "after": worse}}}}
+    assert cost_of(replace(plan, metrics=metrics), Assumed()).calls is None
+
+
+def test_occupancy_of_a_plan_and_of_other_block_sizes():
+    assumed = Assumed("V100", registers=40)
+    assert occupancy_share(SIDE, assumed) == occupancy("V100", 256, 40, 8192).share
+    assert occupancy_share(SIDE, assumed, 512) == occupancy("V100", 512, 40, 16384).share
+    assert occupancy_share(SIDE, assumed, 2048) is None
+    assert occupancy_share(SIDE | {"target": "cpu"}, assumed) is None
+
+
+def test_predicted_repayment(plan):
+    assumed = Assumed(bandwidth=50)
+    plan = _with_seconds(plan, 3.0)
+    (sides,) = plan.metrics["loops"]["edges->cells"].values()
+    saved = predicted_ms(sides["before"], assumed) - predicted_ms(sides["after"], assumed)
+    cost = cost_of(plan, assumed)
+    assert (cost.seconds, cost.saved, cost.measured) == (3.0, pytest.approx(saved), False)
+    assert cost.calls == pytest.approx(3e3 / saved, rel=1e-2)
+    assert "at 50 GB/s (as given) and 3 us a launch" in repayment(cost, assumed)
+    assert "at 4,800 GB/s (H200)" in repayment(cost_of(plan, Assumed()), Assumed())
+
+
+def test_measured_times_replace_predicted_ones(plan):
+    assumed = Assumed(measured={"edges->cells": (5.0, 2.0)})
+    column = Comparison(("a",), (_with_seconds(plan, 3.0),), assumed).columns()[0]
+    found = Comparison(("a",), (plan,), assumed).figures()
+    rows = {r["figure"]: (r["before"], r["after"]) for r in found}
+    assert rows["measured ms a call"] == (5.0, 2.0)
+    moved = column.after["useful_bytes"]
+    assert rows["measured useful GB/s"] == pytest.approx((moved / 5e6, moved / 2e6))
+    assert column.after["cost"] == {"seconds": 3.0, "saved_ms": 3.0, "calls": 1000}
+    assert column.verdict.endswith("prepared in 3.0 s, repaid after about 1,000 calls, as measured")
+
+
+def test_a_plan_that_saves_nothing_is_never_repaid(plan):
+    assumed = Assumed(measured={"edges->cells": (2.0, 2.5)})
+    cost = cost_of(_with_seconds(plan, 3.0), assumed)
+    assert cost.calls is None
+    assert "no number of calls repays" in repayment(cost, assumed)
+    assert repayment(Cost(0.0, None, False, 1), assumed) == ""
+
+
+def test_savings_of_several_loops_count_together():
+    mesh = generate("delaunay2d", cells=400)
+    plan = prepare(mesh, ["edges->cells", "cells->nodes"], Options(block_size=64)).plan
+    times = {"edges->cells": (5.0, 2.0), "cells->nodes": (4.0, 3.0)}
+    assumed = Assumed(measured=times)
+    cost = cost_of(_with_seconds(plan, 2.0), assumed)
+    assert (cost.saved, cost.calls, cost.loops) == (4.0, 500, 2)
+    assert "500 calls of all its loops" in repayment(cost, assumed)
+
+
+def test_metis_beside_ours():
+    ours = {"partitioner": "blocks", "partition": {"seconds": 2.5}, "reuse": 3.6}
+    metis = {"partitioner": "metis", "partition": {"seconds": 57.04}, "reuse": 3.55}
+    assert against_metis(ours, metis) == "METIS needs 57.0 s for reuse 3.55 (blocks: 2.5 s)"
+    assert against_metis(ours, {"reuse": 3.55}) == "METIS needs reuse 3.55"
+
+
+def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
+    mesh = generate("delaunay2d", cells=400)
+    peers = [
+        prepare(mesh, ["edges->cells"], Options(block_size=size, partition="metis")).plan
+        for size in (64, 32)
+    ]
+    ours, same, other = Comparison(("a", "b", "c"), (plan, *peers)).columns()
+    took = same.after["partition"]["seconds"]
+    assert f"METIS needs {figure(took) if took < 0.1 else f'{took:.1f}'} s" in ours.verdict
+    assert f"reuse {same.after['reuse']:.2f}" in ours.peer
+    assert same.peer == other.peer == ""
+    assert Comparison(("a", "c"), (plan, peers[1])).columns()[0].peer == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"device": "K80"}, "device 'K80' is unknown"),
+        ({"registers": 0}, "registers is 0"),
+        ({"bandwidth": -1.0}, "bandwidth is -1.0"),
+        ({"launch": -1.0}, "launch is -1.0 microseconds"),
+        ({"launch": float("inf")}, "launch is inf microseconds"),
+        ({"measured": {"x": (0.0, 1.0)}}, "loop 'x': milliseconds"),
+    ],
+)
+def test_bad_assumptions_are_refused(values, said):
+    with pytest.raises(MeshprepError, match=said):
+        Assumed(**values)
+
+
+def test_what_was_tuned_is_told(plan):
+    loop = plan["edges->cells"]
+    cpu = Tuned(
+        Machine("cpu", "A chip", 2), "k", True, (Trial("sequential", "", (), 2e-3, 2e-3, 0.1, 9),)
+    )
+    trial = Trial("hierarchical", "s64", ("q", "r"), 1.5e-5, 1.5e-5, 0.0, 0)
+    gpu = Tuned(Machine("gpu", "H200"), "", False, (trial,))
+    changed = replace(plan, loops={"edges->cells": replace(loop, tuned=(cpu, gpu))})
+    said = Comparison(("a",), (changed,)).columns()[0].verdict
+    assert "; tuned for A chip, 2 threads: sequential AoS, 2 ms a call; tuned for H200: " in said
+    assert said.endswith("hierarchical s64 SoA q r, 0.015 ms a call, by predicted traffic")

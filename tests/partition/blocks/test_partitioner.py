@@ -1,0 +1,194 @@
+"""Our blocks: the cap, the count, the figures, weights, and the same answer every time."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import get_num_threads, set_num_threads
+
+from meshprep.mesh.incidence import stack
+from meshprep.partition import BlockProblem, blocks_of, loads, partition
+from meshprep.partition.blocks.connected import scattered_blocks
+from meshprep.partition.blocks.start import Start, block_count
+from meshprep_runtime.errors import MeshprepError
+
+
+def reuse(table, n_points, blocks):
+    return table.size / loads(table[blocks.new_to_old], n_points, blocks.block_offset)
+
+
+def cut(case, block_size, effort="default", **changes):
+    table, n_points, where = case
+    problem = BlockProblem(table, n_points, block_size, **({"coordinates": where} | changes))
+    return partition(problem, "blocks", {"effort": effort})
+
+
+@pytest.mark.parametrize(("effort", "least"), [("fast", 3.61), ("default", 3.61), ("strong", 3.62)])
+def test_quads_reach_their_reuse(quad_edges, check_blocks, effort, least):
+    case = quad_edges(300, 150)
+    blocks = cut(case, 448, effort)
+    check_blocks(blocks, len(case[0]), 448)
+    assert blocks.n_blocks == 202
+    assert reuse(case[0], case[1], blocks) > least
+
+
+@pytest.mark.parametrize(("effort", "least"), [("fast", 5.05), ("default", 5.09)])
+def test_hexes_reach_their_reuse(hex_nodes, check_blocks, effort, least):
+    case = hex_nodes(40)
+    blocks = cut(case, 320, effort)
+    check_blocks(blocks, len(case[0]), 320)
+    assert blocks.n_blocks == 202
+    assert reuse(case[0], case[1], blocks) > least
+
+
+def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
+    table, n_points, _ = hex_nodes(24)
+    problem = BlockProblem(table, n_points, 320)
+    ours, theirs = partition(problem, "blocks"), partition(problem, "metis")
+    check_blocks(ours, len(table), 320)
+    assert reuse(table, n_points, ours) > reuse(table, n_points, theirs)
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data(), effort=st.sampled_from(["fast", "default", "strong"]))
+def test_random_maps_are_cut_within_cap_and_count(data, effort, tables, check_blocks, slow_loads):
+    table, n_points = data.draw(tables(max_rows=80, max_points=50))
+    n, block_size = len(table), data.draw(st.integers(1, 15))
+    dims = data.draw(st.integers(0, 3))
+    where = np.random.default_rng(n).normal(size=(n, dims)) if dims else None
+    weight = data.draw(st.lists(st.integers(0, 9), min_size=n_points, max_size=n_points))
+    weight = np.array(weight, dtype=np.int32)
+    blocks = cut((table, n_points, where), block_size, effort, point_bytes=weight)
+    check_blocks(blocks, n, block_size)
+    assert blocks.n_blocks <= 1.01 * -(-n // block_size) + 1
+    if "loads" in blocks.notes:
+        assert blocks.notes["loads"] == slow_loads(table, blocks, weight)
+        assert blocks.notes["loads"] <= blocks.notes["loads_at_start"]
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_scattered_blocks_are_those_that_a_graph_search_cannot_cover(data, tables):
+    table, n_points = data.draw(tables())
+    n_blocks = data.draw(st.integers(1, 4))
+    number = st.integers(0, n_blocks - 1)
+    block = data.draw(st.lists(number, min_size=len(table), max_size=len(table)))
+    blocks = blocks_of(np.array(block, dtype=np.int32), n_blocks)
+    count = 0
+    for a, b in zip(blocks.block_offset[:-1], blocks.block_offset[1:], strict=True):
+        left = [set(table[i].tolist()) for i in blocks.new_to_old[a:b]]
+        reached = left.pop()
+        while any(reached & points for points in left):
+            reached |= set().union(*(points for points in left if reached & points))
+            left = [points for points in left if not points <= reached]
+        count += bool(left)
+    found = scattered_blocks(table, n_points, blocks.new_to_old, blocks.block_offset)
+    assert found == count
+
+
+def test_blocks_of_a_grid_hang_together(hex_nodes, quad_edges):
+    assert cut(hex_nodes(24), 320).notes["scattered"] == 0
+    assert cut(quad_edges(120, 90), 256).notes["scattered"] <= 1
+
+
+def test_loads_tracked_are_loads_counted(quad_edges, slow_loads):
+    case = quad_edges(90, 60)
+    blocks = cut(case, 100)
+    assert blocks.notes["loads"] == slow_loads(case[0], blocks)
+    assert blocks.notes["loads"] == loads(case[0][blocks.new_to_old], case[1], blocks.block_offset)
+
+
+def test_the_seed_decides_and_the_number_of_threads_does_not(hex_nodes):
+    case = hex_nodes(40)
+    threads = get_num_threads()
+    first = cut(case, 320, seed=3)
+    other = cut(case, 320, seed=4)
+    set_num_threads(1)
+    try:
+        again = cut(case, 320, seed=3)
+    finally:
+        set_num_threads(threads)
+    assert (first.new_to_old == again.new_to_old).all()
+    assert (first.block_offset == again.block_offset).all()
+    assert (first.new_to_old != other.new_to_old).any()
+
+
+def test_points_that_cost_more_are_shared_less():
+    x, y = np.arange(96 * 96) % 96, np.arange(96 * 96) // 96
+    rows, columns = 20 * y + x // 5, 20 * x + y // 5
+    table, n_points = stack([rows[:, None], columns[:, None]], [20 * 96, 20 * 96])
+    where = np.stack([x, y], axis=1).astype(float)
+
+    def row_loads(row_bytes, column_bytes):
+        cost = np.repeat([row_bytes, column_bytes], 20 * 96)
+        blocks = cut((table.astype(np.int32), n_points, where), 100, point_bytes=cost)
+        own = rows[blocks.new_to_old, None].astype(np.int32)
+        return loads(own, 20 * 96, blocks.block_offset)
+
+    assert row_loads(16, 1) < 0.92 * row_loads(1, 16)
+
+
+def test_neighbouring_numbers_are_neighbouring_blocks(quad_edges):
+    case = quad_edges(120, 120)
+    blocks = cut(case, 128)
+    middle = np.stack(
+        [case[2][m].mean(axis=0) for m in np.split(blocks.new_to_old, blocks.block_offset[1:-1])]
+    )
+    step = np.linalg.norm(np.diff(middle, axis=0), axis=1)
+    assert np.median(step) < 13
+
+
+@pytest.mark.parametrize("stretch", [1e-5, 1.0])
+def test_thin_layers_share_as_little_as_square_elements(quad_edges, stretch):
+    table, n_points, where = quad_edges(100, 100)
+    blocks = cut((table, n_points, where * [1.0, stretch]), 256)
+    assert reuse(table, n_points, blocks) > 3.47
+
+
+def test_elements_apart_fill_their_blocks(check_blocks):
+    table = np.arange(600, dtype=np.int32).reshape(300, 2)
+    blocks = partition(BlockProblem(table, 600, 64), "blocks")
+    check_blocks(blocks, 300, 64)
+    assert blocks.n_blocks == 5
+
+
+def test_one_point_for_all_is_no_obstacle(check_blocks):
+    table = np.stack([np.zeros(3000), np.arange(1, 3001)], axis=1).astype(np.int32)
+    blocks = partition(BlockProblem(table, 3001, 64), "blocks")
+    check_blocks(blocks, 3000, 64)
+    assert loads(table[blocks.new_to_old], 3001, blocks.block_offset) == 3000 + blocks.n_blocks
+
+
+@pytest.mark.parametrize(
+    ("n", "block_size", "count"),
+    [(0, 8, 0), (1, 8, 1), (8, 8, 1), (9, 8, 2), (800, 8, 101), (5, 1, 5), (10**7, 256, 39453)],
+)
+def test_the_count_leaves_a_hundredth_of_room(n, block_size, count):
+    assert block_count(n, block_size) == count
+
+
+def test_an_unknown_effort_lists_those_there_are(quad_edges):
+    with pytest.raises(MeshprepError, match="one of fast, default, strong"):
+        cut(quad_edges(4, 4), 8, "more")
+    assert Start().heat == 0.4
+
+
+def test_a_long_search_tells_how_far_it_has_come(quad_edges):
+    table, n_points, where = quad_edges(40, 30)
+    shares = []
+    problem = BlockProblem(table, n_points, 64, coordinates=where, progress=shares.append)
+    partition(problem, "blocks", {"effort": "strong"})
+    assert len(shares) > 2
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] == 1
+
+
+def test_a_plane_mesh_in_space_is_cut_as_a_plane_one(quad_edges):
+    table, n_points, where = quad_edges(60, 50)
+    lifted = np.insert(where, 1, 7.5, axis=1)
+    plane, space = (
+        partition(BlockProblem(table, n_points, 128, coordinates=xyz), "blocks")
+        for xyz in (where, lifted)
+    )
+    assert (plane.new_to_old == space.new_to_old).all()
+    assert plane.notes == space.notes

@@ -1,0 +1,67 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep.partition.blocks.connected import count_pieces
+from meshprep.partition.blocks.groups import reunite_groups
+from meshprep.partition.blocks.reunite import reunite
+from meshprep.partition.connectivity import distinct_rows
+
+
+def slow_pieces(table, block, n_blocks):
+    """Pieces of every block, by merging sets of points until none can be merged."""
+    found = []
+    for b in range(n_blocks):
+        pieces = []
+        for row in table[block == b]:
+            points = {int(t) for t in row if t >= 0}
+            touching = [p for p in pieces if p & points]
+            pieces = [p for p in pieces if not p & points]
+            pieces.append(points.union(*touching))
+        found.append(len(pieces))
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_fewer_blocks_are_in_pieces_and_the_cap_holds(data, tables):
+    table, n_points = data.draw(tables())
+    n, n_blocks = len(table), data.draw(st.integers(1, 6))
+    block = np.array(
+        data.draw(st.lists(st.integers(0, n_blocks - 1), min_size=n, max_size=n)), np.int32
+    )
+    rows, weight = distinct_rows(table), np.ones(n_points, np.int32)
+    before = slow_pieces(table, block, n_blocks)
+    assert before == count_pieces(rows, n_points, block, n_blocks).tolist()
+    cap = max(-(-n // n_blocks), int(np.bincount(block, minlength=1).max())) + 1
+    start = block.copy()
+    helped = reunite(rows.copy(), weight, block, n_blocks, cap)
+    after = slow_pieces(table, block, n_blocks)
+    if not helped:
+        assert (block == start).all()
+        return
+    assert sum(p > 1 for p in after) < sum(p > 1 for p in before)
+    sizes = np.bincount(block, minlength=n_blocks)
+    assert sizes.max() <= cap
+    assert (sizes > 0).all()
+
+
+def test_an_islet_goes_to_the_block_around_it(quad_edges):
+    table, n_points, where = quad_edges(24, 16)
+    block = np.where(where[:, 0] < 11.6, 0, 1).astype(np.int32)
+    islet = np.hypot(where[:, 0] - 18, where[:, 1] - 8) < 2
+    block[islet] = 0
+    groups, weight = np.zeros(2, np.int32), np.ones(n_points, np.int32)
+    cap = len(table)
+    reunite_groups(table, weight, block, groups, cap, np.array([True, False]))
+    assert (block[islet] == 1).all()
+    assert slow_pieces(table, block, 2) == [1, 1]
+
+
+def test_groups_without_pieces_stay_as_they_are(quad_edges):
+    table, n_points, where = quad_edges(12, 12)
+    block = np.where(where[:, 0] < 6, 0, 1).astype(np.int32)
+    start = block.copy()
+    weight = np.ones(n_points, np.int32)
+    reunite_groups(table, weight, block, np.array([0, 1], np.int32), 200, np.zeros(2, bool))
+    assert (block == start).all()

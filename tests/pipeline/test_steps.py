@@ -1,0 +1,176 @@
+"""The steps together: on any mesh the plan is valid and a loop from it gives the right sums."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep.io.generate import generate
+from meshprep.loops import LoopRequest
+from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.pipeline.steps import Options, prepare
+from meshprep_runtime import MeshprepError, ParLoop, Plan
+
+
+def add1(value, a):
+    a[0] += value[0]
+
+
+def add2(value, a, b):
+    a[0] += value[0]
+    b[0] -= 2 * value[0]
+
+
+def add3(value, a, b, c):
+    a[0] += value[0]
+    b[0] -= 2 * value[0]
+    c[0] += 3 * value[0]
+
+
+KERNELS = {1: add1, 2: add2, 3: add3}
+FACTORS = {1: [1], 2: [1, -2], 3: [1, -2, 3]}
+
+
+def request():
+    args = [
+        {"dat": "value", "dtype": "i8"},
+        {"dat": "total", "map": "e->p", "access": "inc", "dtype": "i8"},
+    ]
+    return LoopRequest("sum", {"over": "e", "args": args}, "test")
+
+
+@st.composite
+def maps(draw):
+    """A random map, not onto, with repeated rows and points named twice."""
+    arity = draw(st.integers(1, 3))
+    n_points = draw(st.integers(1, 30))
+    n = draw(st.integers(0, 60))
+    seed = draw(st.integers(0, 2**31))
+    table = np.random.default_rng(seed).integers(0, n_points, (n, arity))
+    return Mesh([ElementSet("p", n_points), ElementSet("e", n)], [SetMap("e->p", "e", "p", table)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    maps(),
+    st.sampled_from(["metis", "contiguous"]),
+    st.sampled_from(["gps", "rcm", "none"]),
+    st.integers(1, 20),
+    st.booleans(),
+)
+def test_any_map_gives_a_valid_plan_and_exact_sums(mesh, partition, method, size, sort):
+    table = mesh.map("e->p").table
+    arity = table.shape[1]
+    options = Options(method=method, partition=partition, block_size=size, sort_by_colour=sort)
+    plan = prepare(mesh, [request()], options).plan
+    assert plan.verify() == []
+    value = np.arange(1, len(table) + 1)
+    reference = np.zeros(mesh.size("p"), np.int64)
+    for column, factor in enumerate(FACTORS[arity]):
+        np.add.at(reference, table[:, column], factor * value)
+    for strategy in ("sequential", "hierarchical"):
+        total = np.zeros(mesh.size("p"), np.int64)
+        loop = ParLoop(KERNELS[arity], plan["sum"], strategy=strategy)
+        loop(value=plan.ordering["e"].apply(value), total=total)
+        np.testing.assert_array_equal(plan.ordering["p"].restore(total), reference)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "loops"),
+    [
+        ("delaunay2d", {"cells": 600}, ["edges->cells", "cells->nodes"]),
+        ("delaunay3d", {"cells": 600}, ["faces->cells", "edges->nodes"]),
+        ("mixed2d", {"nx": 12, "ny": 12}, ["edges->cells"]),
+        ("mixed2d", {"nx": 12, "ny": 12}, ["triangle->nodes", "quad->nodes"]),
+        ("mixed3d", {"nx": 4, "ny": 4, "nz": 4}, ["faces->cells"]),
+        (
+            "airfoil",
+            {"cells": 600},
+            ["edges->cells", "edges->nodes", "cells->nodes", "boundary_edges->cells"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_real_meshes(kind, options, loops, keep_order):
+    mesh = generate(kind, seed=2, **options)
+    chosen = Options(partition=None if keep_order else "metis", block_size=32)
+    if not keep_order and len(loops) > 1:
+        chosen = Options(block_size=32)
+    done = prepare(mesh, loops, chosen, keep_order=keep_order)
+    assert done.plan.verify() == []
+    assert done.plan.source_hash == mesh.content_hash()
+    assert done.plan.mesh_hash == done.mesh.content_hash()
+    if keep_order:
+        assert done.mesh.content_hash() == mesh.content_hash()
+    # The mesh that is written and the orderings in the plan are one and the same.
+    order = done.plan.ordering
+    for name, m in mesh.maps.items():
+        expected = order[m.to_set].old_to_new[m.table[order[m.from_set].new_to_old]]
+        np.testing.assert_array_equal(done.mesh.map(name).table, expected)
+    np.testing.assert_array_equal(
+        done.mesh.coordinates, mesh.coordinates[order["nodes"].new_to_old]
+    )
+
+
+def test_blocks_beat_the_input_order():
+    mesh = generate("delaunay2d", cells=4000, seed=1)
+    plan = prepare(mesh, ["edges->cells"], Options(block_size=128)).plan
+    (figures,) = plan.metrics["loops"]["edges->cells"].values()
+    assert figures["before"]["reuse"] < 1.5
+    assert figures["after"]["reuse"] > 2.2
+    locality = plan.metrics["locality"]
+    assert locality["applied"]
+    assert locality["after"]["bandwidth"] < locality["before"]["bandwidth"] / 10
+
+
+def test_an_order_that_is_worse_is_not_applied_and_said():
+    mesh = generate("box", nx=30, ny=30, type="quad")
+    once = prepare(mesh, ["cells->nodes"], Options(method="gps"))
+    # Lines of a box in natural order are as narrow as any ordering makes them.
+    locality = once.plan.metrics["locality"]
+    if locality["applied"]:
+        assert locality["after"]["profile"] < locality["before"]["profile"]
+    else:
+        assert locality["reason"]
+
+
+def test_boundary_facets_come_with_the_interior_ones():
+    mesh = generate("box", nx=4, ny=4, nz=4)
+    plan = prepare(mesh, ["faces->cells"], Options(block_size=16)).plan
+    assert plan.maps["boundary_faces->cells"].table.shape == (96, 1)
+    assert plan.sizes["boundary_faces"] == 96
+    groups = plan.tags["boundary_faces"]["physical"]
+    assert sorted(np.unique(groups, return_counts=True)[1]) == [16] * 6
+
+
+def test_one_cell_has_no_interior_faces():
+    mesh = generate("box", nx=1, ny=1, nz=1)
+    plan = prepare(mesh).plan
+    assert plan.sizes["faces"] == 0
+    assert plan.verify() == []
+    assert plan["faces->cells"].variant().n_blocks == 0
+
+
+def test_a_set_that_has_its_order_cannot_be_partitioned():
+    mesh = generate("box", nx=8, ny=8, type="quad")
+    with pytest.raises(MeshprepError, match="has its order already"):
+        prepare(mesh, ["cells->nodes"], Options(partition="metis"), keep_order=True)
+
+
+def test_the_plan_survives_its_file(tmp_path):
+    mesh = generate("delaunay2d", cells=300, seed=3)
+    plan = prepare(mesh, ["edges->cells"], Options(block_size=64)).plan
+    plan.save(tmp_path / "a.plan.h5")
+    again = Plan.load(tmp_path / "a.plan.h5")
+    assert again.verify() == []
+    assert dict(again.metrics) == dict(plan.metrics)
+    assert again.options["block_size"] == 64
+
+
+def test_an_input_too_scattered_to_stage_still_gives_a_plan():
+    mesh = generate("delaunay3d", cells=180_000, seed=1)
+    options = Options(block_size=60_000, partition="contiguous", method="hilbert")
+    plan = prepare(mesh, ["faces->cells"], options).plan
+    (figures,) = plan.metrics["loops"]["faces->cells"].values()
+    assert figures["before"] is None
+    assert figures["after"]["reuse"] > 1.5

@@ -1,0 +1,131 @@
+"""Sweeps: the same plans as one by one, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from meshprep import LoopRequest, Options, prepare
+from meshprep.io.generate import generate
+from meshprep.metrics.cost import predicted_ms
+from meshprep.report.sweep import block_sizes, sweep, ways
+from meshprep_runtime.errors import MeshprepError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("64:1024", [64, 128, 256, 512, 1024]),
+        ("100:450", [100, 200, 400]),
+        ("128:512:128", [128, 256, 384, 512]),
+        ("256", [256]),
+        ("448,64:128, 20:30:5", [448, 64, 128, 20, 25, 30]),
+    ],
+)
+def test_block_sizes_from_text(text, expected):
+    assert block_sizes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "64:", "0:4", "8:4", "1:2:0", "1:2:3:4", "-3", "1:9999"])
+def test_bad_block_sizes_are_refused(text):
+    if text == "1:9999":
+        text = "1:9999:1"
+    with pytest.raises(MeshprepError, match="block sizes"):
+        block_sizes(text)
+
+
+def test_ways_are_every_combination():
+    found = ways(["gps", "none"], ["metis", "blocks:colour_weight=8", "metis"], [64, 32, 64])
+    assert [w.name for w in found] == [
+        f"{method} {cut} s{size}"
+        for method in ("gps", "none")
+        for cut in ("metis", "colour_weight=8 blocks")
+        for size in (32, 64)
+    ]
+    assert dict(found[2].options) == {"colour_weight": "8"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((["gps"], ["scissors"], [64]), "partitioner 'scissors' is unknown"),
+        ((["straight"], ["metis"], [64]), "method 'straight' is unknown"),
+        ((["gps"], ["blocks:colour_weight"], [64]), "NAME:OPTION=VALUE"),
+        ((["gps"], ["blocks:speed=9"], [64]), "no option 'speed'"),
+        ((["gps"], [], [64]), "a sweep of 0 plans"),
+        ((["gps"], ["metis"], range(1, 402)), "a sweep of 401 plans"),
+        ((["gps"], ["metis"], [0, 4]), "block size 0"),
+    ],
+)
+def test_bad_ways_are_refused(given, said):
+    with pytest.raises(MeshprepError, match=said):
+        ways(*given)
+
+
+def test_a_sweep_finds_what_single_runs_find():
+    mesh = generate("delaunay2d", cells=500, seed=6)
+    loops = ["edges->cells", "cells->nodes"]
+    chosen = ways(["gps", "none"], ["contiguous", "metis", "blocks"], [32, 64])
+    steps = []
+    found = sweep(mesh, loops, chosen, progress=lambda *step: steps.append(step))
+    assert [s[2] for s in steps[1:] if s[0] == int(s[0])] == [w.name for w in chosen]
+    assert all(int(a[0]) <= int(b[0]) < len(chosen) for a, b in pairwise(steps))
+    assert list(found.comparison.names) == [w.name for w in chosen]
+    for way, plan in zip(chosen, found.comparison.plans, strict=True):
+        options = Options(method=way.method, partition=way.partitioner, block_size=way.block_size)
+        alone = prepare(mesh, loops, options).plan.metrics["loops"]
+        for loop, variants in plan.metrics["loops"].items():
+            for name, sides in variants.items():
+                for values in (sides["after"], alone[loop][name]["after"]):
+                    values["partition"].pop("seconds")
+                assert sides == alone[loop][name]
+        assert plan.metrics["seconds"]["topology"] > 0
+
+
+def test_the_best_keeps_its_arrays_and_the_others_only_figures():
+    mesh = generate("delaunay2d", cells=500)
+    found = sweep(mesh, ["edges->cells"], ways(["gps"], ["contiguous", "blocks"], [32, 128]))
+    comparison = found.comparison
+    columns = comparison.columns()
+    ranks = [(predicted_ms(c.after, comparison.assumed), c.after["loads"]) for c in columns]
+    best = comparison.names[ranks.index(min(ranks))]
+    assert (found.best.name, found.criterion) == (best, "predicted time")
+    for name, plan in zip(comparison.names, comparison.plans, strict=True):
+        assert bool(plan.maps) == bool(plan["edges->cells"].variants) == (name == best)
+    assert found.to_dict()["best"] == best
+    assert comparison.plans[comparison.names.index(best)].verify() == []
+
+
+def test_for_the_cpu_the_best_has_the_fewest_loads():
+    mesh = generate("delaunay2d", cells=500)
+    chosen = ways(["gps"], ["contiguous"], [32, 128])
+    found = sweep(mesh, ["edges->cells"], chosen, Options(target="cpu"))
+    assert (found.best.block_size, found.criterion) == (128, "loads")
+
+
+def test_a_loop_of_its_own_size_follows_the_sweep():
+    mesh = generate("delaunay2d", cells=300)
+    loop = LoopRequest(
+        "flux",
+        {
+            "over": "edges",
+            "block_size": 50,
+            "args": [{"dat": "r", "map": "edges->cells", "access": "inc"}],
+        },
+        "here",
+    )
+    found = sweep(mesh, [loop], ways(["gps"], ["contiguous"], [32, 64]))
+    assert [c.after["block_size"] for c in found.comparison.columns()] == [32, 64]
+
+
+def test_ways_that_fail_are_told_and_the_rest_goes_on():
+    mesh = generate("delaunay2d", cells=300)
+    found = sweep(mesh, ["edges->cells"], ways(["gps"], ["structured:shape=20x20", "metis"], [64]))
+    assert list(found.comparison.names) == ["gps metis s64"]
+    ((name, reason),) = found.failures
+    assert name == "gps shape=20x20 structured s64"
+    assert reason
+    assert found.to_dict()["failures"] == [{"plan": name, "reason": reason}]
+    with pytest.raises(MeshprepError, match="no plan could be made; gps shape"):
+        sweep(mesh, ["edges->cells"], ways(["gps"], ["structured:shape=20x20"], [64]))

@@ -1,0 +1,236 @@
+"""Kernels: compiled with all they reach, never stale, and explained when they do not compile."""
+
+import numba
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
+from meshprep_runtime.cpu import executor
+from meshprep_runtime.kernel.analysis import reach
+
+FACTOR = 2.0
+TABLE = np.array([1.0, 10.0])
+PAIR = (1.0, (2.0, 3.0))
+
+
+def helper(x):
+    return deeper(x) + FACTOR
+
+
+def deeper(x):
+    return 10.0 * x
+
+
+@numba.njit(fastmath=True)
+def jitted(x):
+    return x * FACTOR
+
+
+def calls_helper(v):
+    v[0] = helper(v[0])
+
+
+def calls_jitted(v):
+    v[0] = jitted(v[0])
+
+
+def uses_table(v):
+    v[0] = TABLE[1] * PAIR[1][1]
+
+
+def factorial(n):
+    if n <= 1:
+        return 1.0
+    return n * factorial(n - 1)
+
+
+def calls_itself(v):
+    v[0] = factorial(5)
+
+
+@pytest.fixture(scope="module")
+def plan(slow):
+    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))["l"]
+
+
+def result(kernel, plan, **options):
+    v = np.ones(3)
+    ParLoop(kernel, plan, **{"strategy": "sequential", **options})(v=v)
+    assert v[0] == v[1] == v[2]
+    return v[0]
+
+
+def test_plain_helpers_are_compiled_too(plan):
+    assert result(calls_helper, plan) == 12.0
+    assert result(calls_helper, plan, strategy="hierarchical") == 12.0
+    assert result(calls_itself, plan) == 120.0
+    assert result(jitted_kernel, plan) == 4.0
+
+
+@numba.njit
+def jitted_kernel(v):
+    v[0] += 3.0
+
+
+def test_changed_globals_and_helpers_are_seen(plan, monkeypatch):
+    assert result(calls_helper, plan) == 12.0
+    assert result(calls_jitted, plan) == 2.0
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    assert result(calls_helper, plan) == 15.0
+    assert result(calls_jitted, plan) == 5.0
+    monkeypatch.setitem(globals(), "deeper", lambda x: 100.0 * x)
+    assert result(calls_helper, plan) == 105.0
+    monkeypatch.undo()
+    assert result(calls_helper, plan) == 12.0
+
+
+def test_changed_arrays_and_tuples_are_seen(plan, monkeypatch):
+    assert result(uses_table, plan) == 30.0
+    TABLE[1] = 20.0
+    assert result(uses_table, plan) == 60.0
+    TABLE[1] = 10.0
+    monkeypatch.setitem(globals(), "PAIR", (1.0, (2.0, 4.0)))
+    assert result(uses_table, plan) == 40.0
+
+
+def test_closures_are_told_apart(plan):
+    def make(c):
+        def kernel(v):
+            v[0] = c
+
+        return kernel
+
+    assert [result(make(c), plan) for c in (1.0, 2.0, 1.0)] == [1.0, 2.0, 1.0]
+    assert reach(make(1.0)) == reach(make(1.0))
+    assert reach(make(1.0)) != reach(make(2.0))
+    assert reach(make(0.0)) != reach(make(-0.0))
+    assert reach(make(1)) != reach(make(1.0))
+
+
+def test_equal_kernels_are_compiled_once(plan):
+    def make():
+        def kernel(v):
+            v[0] += 0.125
+
+        return kernel
+
+    result(make(), plan)
+    kept = len(executor._kept)
+    assert result(make(), plan) == 1.125
+    assert len(executor._kept) == kept
+
+
+def test_a_second_call_compiles_nothing(plan):
+    def kernel(v):
+        v[0] += 0.25
+
+    loop = ParLoop(kernel, plan, strategy="hierarchical")
+    v = np.ones(3)
+    loop(v=v)
+    kept = dict(executor._kept)
+    for _ in range(3):
+        loop(v=np.ones((3, 1)))
+    assert executor._kept == kept
+
+
+def test_what_is_kept_is_bounded(plan, monkeypatch):
+    monkeypatch.setattr(executor, "MAX_KEPT", 2)
+    monkeypatch.setattr(executor, "_kept", {})
+    for c in (1.0, 2.0, 3.0):
+        scope = {}
+        exec(f"def kernel(v):\n    v[0] = {c}\n", scope)
+        assert result(scope["kernel"], plan) == c
+    assert len(executor._kept) == 2
+
+
+def test_wrong_kernels(plan):
+    def none():
+        pass
+
+    def many(v, w):
+        pass
+
+    def starred(*v):
+        pass
+
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(many, plan)
+    assert str(error.value) == "kernel 'many' has 2 parameters, but loop 'l' hands it 1: v"
+
+    def generator(v):
+        yield v
+
+    with pytest.raises(MeshprepError, match="'generator' is a generator or coroutine"):
+        ParLoop(generator, plan)
+    with pytest.raises(MeshprepError, match="has 0 parameters"):
+        ParLoop(none, plan)
+    with pytest.raises(MeshprepError, match=r"has \*, \*\* or keyword parameters"):
+        ParLoop(starred, plan)
+    with pytest.raises(MeshprepError, match="the kernel is a str, must be a Python function"):
+        ParLoop("kernel", plan)
+
+
+def test_parameters_are_listed_by_argument_and_index(airfoil):
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(lambda x: None, airfoil["res_calc"])
+    assert str(error.value).endswith(
+        "hands it 8: x[0], x[1], q[0], q[1], adt[0], adt[1], res[0], res[1]"
+    )
+
+
+def writes_what_it_reads(a, b):
+    b[0] += 1.0
+    a[0] = 2.0
+
+
+def test_a_kernel_that_changes_what_it_only_reads(slow):
+    loop = Loop("l", "cells", (Arg("a", Access.READ), Arg("b", Access.INC)))
+    plan = slow.plan({"cells": 3}, {}, [loop])["l"]
+    a, b = np.zeros(3), np.zeros(3)
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(writes_what_it_reads, plan, strategy="sequential")(a=a, b=b)
+    text = str(error.value)
+    assert text.startswith("kernel 'writes_what_it_reads' changes an argument that loop 'l' only")
+    assert "test_kernel.py:" in text
+    assert "(a)" in text
+    assert "\n" not in text
+    assert not a.any()
+    assert not b.any()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("v[0] = missing(1.0)", "NameError: name 'missing' is not defined"),
+        ("v[0] = 'text'", "does not compile"),
+        ("v[0] = v.nothing", "Unknown attribute 'nothing'"),
+        ("import os", "does not compile"),
+    ],
+)
+def test_kernels_that_do_not_compile(plan, body, reason):
+    scope = {}
+    exec(f"def kernel(v):\n    {body}\n", scope)
+    with pytest.raises(MeshprepError) as error:
+        ParLoop(scope["kernel"], plan, strategy="sequential")(v=np.ones(3))
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+def test_boundscheck_finds_a_wrong_index(plan, strategy):
+    def kernel(v):
+        v[3] = 1.0
+
+    loop = ParLoop(kernel, plan, strategy=strategy, boundscheck=True)
+    with pytest.raises(IndexError):
+        loop(v=np.ones(3))
+
+
+@pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+def test_an_exception_of_the_kernel_arrives(plan, strategy):
+    def kernel(v):
+        if v[0] > 0.5:
+            raise ValueError("too large")
+
+    with pytest.raises(ValueError, match="too large"):
+        ParLoop(kernel, plan, strategy=strategy)(v=np.ones(3))

@@ -1,0 +1,183 @@
+"""Compiled loops on disk: used by the next process, never stale, never in the way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, ParLoop
+from meshprep_runtime.cpu import executor
+from meshprep_runtime.kernel import cache
+from meshprep_runtime.kernel.analysis import reach, stable
+
+PROGRAM = """
+import sys
+import numpy as np
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, ParLoop
+loop = Loop("l", "cells", (Arg("v", Access.RW),))
+plan = LoopPlan(loop, {"cells": 3}, {}, {}, "")
+FACTOR = float(sys.argv[1])
+def helper(x):
+    return FACTOR * x + OFFSET
+OFFSET = float(sys.argv[2])
+def kernel(v):
+    v[0] = helper(v[0])
+v = np.ones(3)
+ParLoop(kernel, plan, strategy="sequential")(v=v)
+print(v[0])
+"""
+
+
+def run(folder, *words, program=PROGRAM):
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MESHPREP_CACHE_DIR": str(folder)},
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return float(done.stdout)
+
+
+def machine_code(folder):
+    return {p: p.stat().st_mtime_ns for p in Path(folder).rglob("*.nbc")}
+
+
+def test_the_next_process_finds_it_and_changes_are_seen(tmp_path):
+    assert run(tmp_path, "2", "1") == 3.0
+    first = machine_code(tmp_path)
+    assert len(first) == 1
+    assert run(tmp_path, "2", "1") == 3.0
+    assert machine_code(tmp_path) == first
+    # The helper's global, two calls below the loop.
+    assert run(tmp_path, "2", "5") == 7.0
+    assert len(machine_code(tmp_path)) == 2
+
+
+def test_one_kernel_in_two_modules(tmp_path):
+    """What is on disk must not need the module that it was compiled from."""
+    head, tail = PROGRAM.split("v = np.ones(3)")
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(head)
+        words = [sys.executable, "-c", f"from {name} import *\nv = np.ones(3){tail}", "2", "1"]
+        environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert (done.stderr, done.stdout) == ("", "3.0\n")
+        (tmp_path / f"{name}.py").unlink()
+
+
+FROM_TEXT = """
+text = "def helper(x): return OFFSET * x\\ndef kernel(v): v[0] = helper(v[0]) + 1.0"
+scope = {"OFFSET": 2.0, **NAME}
+exec(text, scope)
+kernel = scope["kernel"]
+"""
+
+
+@pytest.mark.parametrize("name", ["{}", "{'__name__': 'no_such_module'}", "{'__name__': None}"])
+def test_kernels_without_a_file_or_a_module(tmp_path, name):
+    head, tail = PROGRAM.split("v = np.ones(3)")
+    program = f"{head}{FROM_TEXT.replace('NAME', name)}v = np.ones(3){tail}"
+    assert run(tmp_path, "2", "1", program=program) == 3.0
+    first = machine_code(tmp_path)
+    assert len(first) == 1
+    assert run(tmp_path, "2", "1", program=program) == 3.0
+    assert machine_code(tmp_path) == first
+
+
+@pytest.mark.parametrize("ending", ["nbc", "nbi"])
+def test_files_that_were_cut_off_are_made_anew(tmp_path, ending):
+    run(tmp_path, "2", "1")
+    (cut,) = tmp_path.rglob(f"*.{ending}")
+    size = cut.stat().st_size
+    os.truncate(cut, size // 2)
+    assert run(tmp_path, "2", "1") == 3.0
+    assert run(tmp_path, "2", "1") == 3.0
+    assert [p.stat().st_size for p in tmp_path.rglob(f"*.{ending}")] == [size]
+
+
+def test_processes_that_start_together(tmp_path):
+    words = [sys.executable, "-c", PROGRAM, "3", "1"]
+    environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path)}
+    both = [
+        subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [p.communicate(timeout=120)[0] for p in both] == ["4.0\n", "4.0\n"]
+
+
+@pytest.fixture
+def plan(slow):
+    return slow.plan({"cells": 3}, {}, [Loop("l", "cells", (Arg("v", Access.RW),))], (2,))["l"]
+
+
+def result(kernel, plan):
+    v = np.ones(3)
+    ParLoop(kernel, plan, strategy="sequential")(v=v)
+    return v[0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(executor, "_kept", {})
+    return tmp_path
+
+
+def test_what_counts_by_identity_stays_in_memory(plan, folder):
+    class Thing:
+        value = 2.0
+
+    thing = Thing()
+
+    def plain(v):
+        v[0] += 1.5
+
+    assert stable(reach(plain)) is not None
+    assert result(plain, plan) == 2.5
+    assert len(machine_code(folder)) == 1
+
+    def reaches(v):
+        v[0] = thing.value
+
+    assert stable(reach(reaches)) is None
+
+
+def test_functions_of_numpy_count_by_name(plan, folder):
+    def root(v):
+        v[0] = np.sqrt(v[0] * 4.0)
+
+    assert stable(reach(root)) is not None
+    assert "sqrt" in repr(stable(reach(root)))
+    assert result(root, plan) == 2.0
+    assert len(machine_code(folder)) == 1
+
+
+def test_no_folder_no_files(plan, folder, monkeypatch):
+    def kernel(v):
+        v[0] += 4.5
+
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", "")
+    assert result(kernel, plan) == 5.5
+    blocked = folder / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", str(blocked))
+    monkeypatch.setattr(executor, "_kept", {})
+    assert result(kernel, plan) == 5.5
+    assert list(folder.iterdir()) == [blocked]
+
+
+def test_the_folder_stays_small(folder, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_KEPT", 3)
+    for i in range(5):
+        place = folder / "loops" / f"{i:032d}"
+        place.mkdir(parents=True)
+        os.utime(place, (i, i))
+    cache.forget_oldest()
+    assert sorted(int(p.name) for p in (folder / "loops").iterdir()) == [2, 3, 4]

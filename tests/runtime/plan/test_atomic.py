@@ -1,0 +1,208 @@
+"""Outputs appear together or not at all, and what killed runs left goes."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.plan import atomic, hidden
+from meshprep_runtime.plan.atomic import together
+
+
+def test_all_outputs_appear_together(tmp_path):
+    a, b = tmp_path / "a.msh", tmp_path / "b.h5"
+    with together([a, b], overwrite=False) as staged:
+        for path in staged:
+            path.write_text(path.name)
+        assert not a.exists()
+    assert a.read_text() == "a.msh"
+    assert sorted(os.listdir(tmp_path)) == ["a.msh", "b.h5"]
+
+
+@pytest.mark.parametrize("stop", [ValueError, KeyboardInterrupt])
+def test_nothing_is_left_when_the_work_stops(tmp_path, stop):
+    def half():
+        with together([tmp_path / "a", tmp_path / "b"], overwrite=False) as staged:
+            staged[0].write_text("half")
+            raise stop
+
+    with pytest.raises(stop):
+        half()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a list of open files")
+def test_a_large_file_that_is_replaced_is_let_go(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * (5 << 20))
+    with together([path], overwrite=True) as (staged,):
+        staged.write_text("new")
+    assert path.read_text() == "new"
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    held = [os.readlink(f"/proc/self/fd/{f}") for f in os.listdir("/proc/self/fd") if is_open(f)]
+    assert not [name for name in held if name.startswith(str(tmp_path))]
+
+
+def is_open(number: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{number}")
+
+
+def both(folder, overwrite=False, meanwhile=lambda: None):
+    """Write a and b into a folder; ``meanwhile`` happens when both are ready."""
+    with together([folder / "a", folder / "b"], overwrite=overwrite) as staged:
+        for path in staged:
+            path.write_text("ours")
+        meanwhile()
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_what_appears_meanwhile_is_not_replaced(tmp_path, no_links, links, first):
+    if not links:
+        no_links()
+    theirs = tmp_path / first
+    with pytest.raises(MeshprepError, match=f"{first}: has come to exist meanwhile"):
+        both(tmp_path, meanwhile=lambda: theirs.write_text("theirs"))
+    assert os.listdir(tmp_path) == [first]
+    assert theirs.read_text() == "theirs"
+    both(tmp_path, overwrite=True)
+    assert theirs.read_text() == "ours"
+
+
+def test_without_hard_links_outputs_appear(tmp_path, no_links):
+    no_links()
+    both(tmp_path)
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"a": "ours", "b": "ours"}
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """Make this a file system without hard links."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    return lambda: monkeypatch.setattr(atomic.os, "link", refuse)
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_when_one_output_cannot_be_put_in_place_none_is(tmp_path, old):
+    (tmp_path / "b").mkdir()
+    if old:
+        (tmp_path / "a").write_text(old)
+    with pytest.raises(MeshprepError, match="b: cannot write: Is a directory"):
+        both(tmp_path, overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == (["a", "b"] if old else ["b"])
+    if old:
+        assert (tmp_path / "a").read_text() == old
+    assert os.listdir(tmp_path / "b") == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        lambda path: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        lambda path: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)),
+        lambda path: OSError(f"write failed, filename = '{path}', No space left on device"),
+        lambda path: MeshprepError(f"{path}: No space left on device"),
+    ],
+)
+def test_a_full_disk_names_the_output(tmp_path, error):
+    def full():
+        with together([tmp_path / "a.msh"], overwrite=False) as (staged,):
+            raise error(staged)
+
+    with pytest.raises(MeshprepError, match=r"/a\.msh: .*No space left on device") as raised:
+        full()
+    assert ".meshprep-" not in str(raised.value)
+
+
+def test_files_that_are_read_keep_their_names(tmp_path):
+    def reads():
+        with together([tmp_path / "a"], overwrite=False):
+            (tmp_path / "mesh").read_text()
+
+    with pytest.raises(FileNotFoundError, match="mesh"):
+        reads()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from meshprep_runtime.plan.atomic import together
+with together([Path(sys.argv[1])], overwrite=False) as (staged,):
+    staged.write_text("half")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that is writing a file."""
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "theirs")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
+
+
+def write(path):
+    with together([path], overwrite=True) as (staged,):
+        staged.write_text("whole")
+
+
+def left_over(folder):
+    return [name for name in os.listdir(folder) if name.startswith(hidden.PREFIX)]
+
+
+@pytest.mark.skipif(hidden.fcntl is None, reason="needs locks")
+def test_what_a_killed_run_left_goes_with_the_next_run(tmp_path, other):
+    write(tmp_path / "ours")
+    # That of a living process stays.
+    assert len(left_over(tmp_path)) == 1
+    other.kill()
+    other.wait()
+    assert len(left_over(tmp_path)) == 1
+    write(tmp_path / "ours")
+    assert os.listdir(tmp_path) == ["ours"]
+
+
+def test_folders_of_other_hosts_and_without_a_lock_stay(tmp_path, other, monkeypatch):
+    (tmp_path / f"{hidden.PREFIX}unlocked").mkdir()
+    other.kill()
+    other.wait()
+    monkeypatch.setattr(hidden, "_host", lambda: {"elsewhere"})
+    write(tmp_path / "ours")
+    assert len(left_over(tmp_path)) == 2
+
+
+def test_without_locks_outputs_appear_and_nothing_is_removed(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(hidden.fcntl, "flock", refuse)
+    with together([tmp_path / "a"], overwrite=False) as (staged,):
+        staged.write_text("whole")
+        write(tmp_path / "b")
+        assert len(left_over(tmp_path)) == 1
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_a_folder_that_takes_no_files_is_named(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("meshprep_runtime.plan.hidden.tempfile.mkdtemp", refuse)
+    with (
+        pytest.raises(MeshprepError, match=r"a: its folder takes no new files"),
+        together([tmp_path / "a"], overwrite=False),
+    ):
+        pass
+    assert os.listdir(tmp_path) == []

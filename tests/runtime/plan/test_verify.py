@@ -1,0 +1,377 @@
+"""The proof finds every broken property, and says where."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Variant
+from meshprep_runtime.errors import ProofError
+from meshprep_runtime.plan.verify import compare_maps, refuse_wrong, verify
+
+# A line of 7 cells between 8 nodes, each cell adding to both of its nodes, in blocks of 3.
+LINE = Loop("line", "cells", (Arg("v", Access.INC, 1, "f8", "cells->nodes", (0, 1)),))
+SIZES = {"cells": 7, "nodes": 8}
+WHERE = "loop 'line', variant 's3'"
+LOCAL = np.array([[0, 1, 2, 0, 1, 2, 0], [1, 2, 3, 1, 2, 3, 1]], dtype=np.uint16)
+TABLE = np.column_stack([np.arange(7), np.arange(1, 8)])
+
+
+@pytest.fixture(scope="module")
+def line(slow):
+    return slow.plan(SIZES, {"cells->nodes": TABLE}, [LINE], (3,))
+
+
+def at(values, index, value):
+    out = np.array(values)
+    out.flat[index] = value
+    return out
+
+
+def with_variant(plan, loop="line", **changes):
+    loop_plan = plan[loop]
+    variant = replace(loop_plan.variant(), **changes)
+    changed = replace(loop_plan, variants={variant.name: variant}, default=variant.name)
+    return replace(plan, loops={loop: changed})
+
+
+def with_staging(plan, **changes):
+    staging = plan["line"].variant().staging
+    return with_variant(plan, staging={"nodes": replace(staging["nodes"], **changes)})
+
+
+def test_the_line_is_as_drawn(line):
+    """What the tests below break: three blocks, two block colours, two thread colours."""
+    v = line["line"].variant()
+    assert v.block_offset.tolist() == [0, 3, 6, 7]
+    assert v.thread_colour.tolist() == [0, 1, 0, 0, 1, 0, 0]
+    assert v.thread_colours.tolist() == [2, 2, 1]
+    assert v.block_order.tolist() == [0, 2, 1]
+    assert v.block_colour_offset.tolist() == [0, 2, 3]
+    s = v.staging["nodes"]
+    assert s.points.tolist() == [0, 1, 2, 3, 3, 4, 5, 6, 6, 7]
+    assert s.exclusive.tolist() == [True] * 3 + [False] * 2 + [True] * 2 + [False] * 2 + [True]
+    assert v.local["cells->nodes"].tolist() == LOCAL.tolist()
+    assert verify(line) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding"),
+    [
+        ({"block_size": 2}, "block 0 has 3 elements, more than 2 (1 more)"),
+        ({"block_offset": np.array([0, 3, 2, 7])}, ", block_offset falls after entry 1"),
+        ({"block_order": np.array([0, 0, 1], "i4")}, "block_order names block 0 2 times, not once"),
+        (
+            {"block_order": np.array([2, 0, 1], "i4")},
+            "block 0 follows block 2 in its colour: blocks must ascend",
+        ),
+        (
+            {"thread_colours": np.array([2, 3, 1], "i4")},
+            "block 1 has thread colours 0..1, but thread_colours says 3",
+        ),
+        (
+            {"thread_colour": np.array([0, 1, 0, 0, 1, 0, 1], "u1")}
+            | {"thread_colours": np.array([2, 2, 2], "i4")},
+            "block 2 has 2 thread colours for 1 elements",
+        ),
+        (
+            {"sorted_by_colour": True},
+            "block 0 is not sorted by thread colour at element 2 (1 more)",
+        ),
+        (
+            {"thread_colour": np.array([0, 1, 1, 0, 1, 0, 0], "u1")},
+            "set 'nodes': elements 1 and 2 of block 0 have thread colour 1 and both write point 2",
+        ),
+        (
+            {
+                "block_order": np.array([0, 1, 2], "i4"),
+                "block_colour_offset": np.array([0, 2, 3]),
+            },
+            "set 'nodes': blocks 0 and 1 have block colour 0 and both write point 3",
+        ),
+        (
+            {"local": {"cells->nodes": at(LOCAL, 8, 0)}},
+            "takes element 1 of block 0, column 1 to point 0, the map to 2",
+        ),
+    ],
+)  # fmt: skip
+def test_broken_variants(line, changes, finding):
+    findings = verify(with_variant(line, **changes))
+    assert len(findings) == 1
+    assert findings[0].startswith(WHERE)
+    assert findings[0].endswith(finding)
+
+
+def test_an_empty_block_is_found(line):
+    v = line["line"].variant()
+    s = v.staging["nodes"]
+    bad = with_variant(
+        line,
+        block_offset=np.insert(v.block_offset, 1, 3),
+        block_order=np.array([0, 1, 3, 2], dtype=np.int32),
+        block_colour_offset=np.array([0, 3, 4]),
+        thread_colours=np.insert(v.thread_colours, 1, 0),
+        staging={"nodes": replace(s, point_offset=np.insert(s.point_offset, 1, 4))},
+    )
+    assert verify(bad) == [f"{WHERE}: block 1 is empty"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "finding"),
+    [
+        ({"points": [0, 1, 2, 3, 4, 3, 5, 6, 6, 7]}, "the staging list of block 1 does not ascend"),
+        ({"points": [0, 1, 2, 2, 3, 4, 5, 6, 6, 7]}, "the staging list of block 0 does not ascend"),
+        ({"exclusive": at([1, 1, 1, 0, 0, 1, 1, 0, 0, 1], 3, 1)},
+         "point 3 is marked exclusive in block 0, which is wrong"),
+        ({"exclusive": at([1, 1, 1, 0, 0, 1, 1, 0, 0, 1], 9, 0)},
+         "point 7 is marked not exclusive in block 2, which is wrong"),
+    ],
+)  # fmt: skip
+def test_broken_staging(line, changes, finding):
+    changes = {k: np.array(v, dtype="i4" if k == "points" else "?") for k, v in changes.items()}
+    findings = verify(with_staging(line, **changes))
+    assert f"{WHERE}, set 'nodes': {finding}" in findings
+
+
+def test_missing_and_superfluous_points(line):
+    points = np.array([0, 1, 2, 3, 2, 4, 5, 6, 6, 7], dtype=np.int32)
+    findings = verify(with_staging(line, points=points))
+    assert findings[:2] == [
+        f"{WHERE}, set 'nodes': the staging list of block 1 lacks point 3",
+        f"{WHERE}, set 'nodes': the staging list of block 1 has superfluous point 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("forward", "back", "finding"),
+    [
+        ([1, 0, 2], [1, 0, 2], None),
+        ([1, 2, 0], [1, 2, 0], "old_to_new is not the inverse of new_to_old at element 0"),
+        ([1, 1, 0], [1, 2, 0], "new_to_old is no permutation: element 1 stands 2 times"),
+        ([1, 2, 0], [1, 2, 3], "old_to_new[2] is 3, outside 0..2"),
+        ([1, 2, -1], [1, 2, 0], "new_to_old[2] is -1, outside 0..2"),
+        ([1, 2, 0], [1, 0], "old_to_new is no permutation: element 2 stands 0 times"),
+    ],
+)
+def test_orderings(forward, back, finding):
+    ordering = Ordering(np.array(forward, dtype=np.int32), np.array(back, dtype=np.int32))
+    findings = verify(Plan({"s": 3}, {"s": ordering}, {}, {}, "", ""))
+    assert findings == ([] if finding is None else [f"ordering of 's': {finding}"])
+
+
+def test_sizes_and_maps_must_agree(line):
+    assert verify(replace(line, sizes={"cells": 7, "nodes": 9})) == [
+        "ordering of 'nodes', new_to_old is int32 of shape (8,), must be int32 of shape (9,)"
+    ]
+    short = replace(line["line"], sizes={"cells": 7, "nodes": 7})
+    assert verify(replace(line, loops={"line": short})) == [
+        "map 'cells->nodes': element 6, column 1 has index 7, but set 'nodes' has 7 elements"
+    ]
+    other = {"cells->nodes": SetMap("cells->nodes", "cells", "nodes", TABLE[::-1])}
+    assert verify(replace(line, maps=other)) == [
+        "loop 'line' has a map 'cells->nodes' that differs from the plan's"
+    ]
+    tags = {"cells": {"physical": np.zeros(6, dtype=np.int64)}}
+    assert verify(replace(line, tags=tags)) == [
+        "tag 'physical' on 'cells' is int64 of shape (6,), must be int64 of shape (7,)"
+    ]
+
+
+def test_columns_that_are_only_read_need_no_colours(slow):
+    """Column 0 is read, column 1 written: all seven cells may have one colour."""
+    loop = Loop(
+        "shift",
+        "cells",
+        (
+            Arg("a", Access.READ, 1, "f8", "cells->nodes", (0,)),
+            Arg("b", Access.INC, 1, "f8", "cells->nodes", (1,)),
+        ),
+    )
+    plan = slow.plan(SIZES, {"cells->nodes": TABLE}, [loop], (3,))
+    assert plan["shift"].variant().n_block_colours == 1
+    assert plan["shift"].variant().thread_colour.max() == 0
+    assert verify(plan) == []
+
+
+def test_two_maps_into_one_set_conflict_together(slow):
+    """Two elements that write one point through different maps must not share a colour."""
+    loop = Loop(
+        "both",
+        "cells",
+        (
+            Arg("v", Access.INC, 1, "f8", "cells->a", (0,)),
+            Arg("v", Access.INC, 1, "f8", "cells->b", (0,)),
+        ),
+    )
+    maps = {
+        "cells->a": SetMap("cells->a", "cells", "nodes", np.array([[0], [1], [2], [3]])),
+        "cells->b": SetMap("cells->b", "cells", "nodes", np.array([[4], [0], [5], [3]])),
+    }
+    sizes = {"cells": 4, "nodes": 6}
+    variant = slow.variant(loop, maps, 4, 2)
+    loop_plan = LoopPlan(loop, sizes, maps, {"s2": variant}, "s2")
+    plan = Plan(sizes, {}, maps, {"both": loop_plan}, "", "")
+    assert variant.thread_colour.tolist() == [0, 1, 0, 0]
+    assert verify(plan) == []
+    bad = with_variant(
+        plan, "both", thread_colour=np.zeros(4, "u1"), thread_colours=np.ones(2, "i4")
+    )
+    (finding,) = verify(bad)
+    assert finding == (
+        "loop 'both', variant 's2', set 'nodes': elements 0 and 1 of block 0 have thread colour 0 "
+        "and both write point 0"
+    )
+
+
+# --- Random plans, and the same question answered slowly ---
+
+
+def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
+    """Every property in plain Python, one element and one pair at a time."""
+    loop, n = loop_plan.loop, loop_plan.sizes[loop_plan.loop.over]
+    offset = v.block_offset.tolist()
+    if offset[0] != 0 or offset[-1] != n:
+        return False
+    if any(not 0 < b - a <= v.block_size for a, b in pairwise(offset)):
+        return False
+    blocks = [range(a, b) for a, b in pairwise(offset)]
+    cuts, order = v.block_colour_offset.tolist(), v.block_order.tolist()
+    if sorted(order) != list(range(len(blocks))) or cuts[0] != 0 or cuts[-1] != len(blocks):
+        return False
+    if any(a > b for a, b in pairwise(cuts)):
+        return False
+    classes = [order[a:b] for a, b in pairwise(cuts)]
+    if any(c != sorted(c) for c in classes):
+        return False
+    colour = v.thread_colour.tolist()
+    if v.thread_colours.tolist() != [max(colour[e] for e in b) + 1 for b in blocks]:
+        return False
+    if any(v.thread_colours[b] > len(blocks[b]) for b in range(len(blocks))):
+        return False
+    for to_set in {loop_plan.maps[m].to_set for m in loop.maps}:
+        names = [m for m in loop.maps if loop_plan.maps[m].to_set == to_set]
+        touch = [{int(p) for m in names for p in loop_plan.maps[m].table[e]} for e in range(n)]
+        write = [
+            {int(loop_plan.maps[m].table[e, k]) for m in names
+             for k in loop.conflict_columns.get(m, ())}
+            for e in range(n)
+        ]  # fmt: skip
+        s = v.staging[to_set]
+        bounds = s.point_offset.tolist()
+        if bounds[0] != 0 or any(a > b for a, b in pairwise(bounds)) or bounds[-1] != s.points.size:
+            return False
+        lists = [s.points[a:b].tolist() for a, b in pairwise(bounds)]
+        touched = [sorted(set().union(*(touch[e] for e in b))) for b in blocks]
+        if lists != touched:
+            return False
+        every = [p for points in touched for p in points]
+        if s.exclusive.tolist() != [every.count(p) == 1 for p in every]:
+            return False
+        for b, elements in enumerate(blocks):
+            for m in names:
+                for e in elements:
+                    local = v.local[m][:, e].tolist()
+                    if max(local) >= len(lists[b]):
+                        return False
+                    if [lists[b][i] for i in local] != loop_plan.maps[m].table[e].tolist():
+                        return False
+            for e1 in elements:
+                for e2 in range(e1 + 1, elements.stop):
+                    if colour[e1] == colour[e2] and write[e1] & write[e2]:
+                        return False
+        for c in classes:
+            for i, b1 in enumerate(c):
+                for b2 in c[i + 1 :]:
+                    w1 = set().union(*(write[e] for e in blocks[b1]))
+                    w2 = set().union(*(write[e] for e in blocks[b2]))
+                    if w1 & w2:
+                        return False
+    return True
+
+
+@st.composite
+def random_plans(draw):
+    """A loop over random maps: several to-sets, points named twice, read and written columns."""
+    n = draw(st.integers(1, 14))
+    sizes = {"cells": n, "p": draw(st.integers(1, 8)), "q": draw(st.integers(1, 5))}
+    tables, args = {}, []
+    for to in draw(st.sampled_from([("p",), ("p", "q")])):
+        arity = draw(st.integers(1, 3))
+        entry = st.integers(0, sizes[to] - 1)
+        rows = draw(
+            st.lists(st.lists(entry, min_size=arity, max_size=arity), min_size=n, max_size=n)
+        )
+        tables[f"cells->{to}"] = np.array(rows, dtype=np.int32)
+        columns = tuple(range(draw(st.integers(1, arity))))
+        access = draw(st.sampled_from([Access.READ, Access.INC, Access.RW]))
+        args.append(Arg(to, access, 1, "i4", f"cells->{to}", columns))
+    return sizes, tables, Loop("loop", "cells", tuple(args)), draw(st.integers(1, 6))
+
+
+ARRAYS = ("block_offset", "block_colour_offset", "block_order", "thread_colour", "thread_colours")
+
+
+@settings(deadline=None, max_examples=150)
+@given(random_plans(), st.data())
+def test_random_plans_and_random_breaks(slow, made, data):
+    sizes, tables, loop, block_size = made
+    plan = slow.plan(sizes, tables, [loop], (block_size,))
+    assert verify(plan) == []
+    variant = plan["loop"].variant()
+    assert slow_is_right(plan["loop"], variant)
+    choices = {name: (getattr(variant, name), ()) for name in ARRAYS}
+    for name, local in variant.local.items():
+        choices[f"local {name}"] = (local, ("local", name))
+    for to, s in variant.staging.items():
+        for field in ("points", "point_offset", "exclusive"):
+            choices[f"{field} {to}"] = (getattr(s, field), ("staging", to, field))
+    name = data.draw(st.sampled_from(sorted(choices)))
+    values, place = choices[name]
+    index = data.draw(st.integers(0, values.size - 1))
+    low = -1 if values.dtype.kind == "i" else 0
+    new = at(values, index, data.draw(st.integers(low, 1 if values.dtype == bool else 15)))
+    if not place:
+        changes = {name: new}
+    elif place[0] == "local":
+        changes = {"local": {**variant.local, place[1]: new}}
+    else:
+        s = replace(variant.staging[place[1]], **{place[2]: new})
+        changes = {"staging": {**variant.staging, place[1]: s}}
+    broken = with_variant(plan, "loop", **changes)
+    findings = verify(broken)
+    assert (not findings) == slow_is_right(broken["loop"], broken["loop"].variant())
+    assert all("\n" not in line and "loop 'loop'" in line for line in findings)
+
+
+# --- Against a mesh ---
+
+
+def test_compare_maps_takes_the_numbering_of_the_input(line):
+    cells, nodes = line.ordering["cells"], line.ordering["nodes"]
+    table = nodes.new_to_old[TABLE][cells.old_to_new]
+    m = replace(line.maps["cells->nodes"], table=table)
+    assert compare_maps(line, {"cells->nodes": m, "other": m}) == []
+    assert compare_maps(line, {}) == ["map 'cells->nodes' of the plan is not in the mesh"]
+    # element 2 of the plan, whose second node is 3
+    wrong = np.array(table)
+    wrong[cells.new_to_old[2], 1] = nodes.new_to_old[7]
+    assert compare_maps(line, {"cells->nodes": replace(m, table=wrong)}) == [
+        "map 'cells->nodes': element 2, column 1 is 3 in the plan, 7 in the mesh (1 differ)"
+    ]
+    assert compare_maps(line, {"cells->nodes": replace(m, table=table[1:])}) == [
+        "map 'cells->nodes' has 7 rows of 2 in the plan, 6 of 2 in the mesh"
+    ]
+    assert compare_maps(line, {"cells->nodes": replace(m, to_set="x")}) == [
+        "map 'cells->nodes' goes from 'cells' to 'x' in the mesh"
+    ]
+
+
+def test_a_wrong_plan_is_a_fault_of_meshprep(line):
+    refuse_wrong(line)
+    with pytest.raises(ProofError, match=r"wrong in 1 places: loop 'line'.* block 0 has 3 "):
+        refuse_wrong(with_variant(line, block_size=1))
+    with pytest.raises(ProofError, match="'cells->nodes' of the plan is not in the mesh"):
+        refuse_wrong(line, {})

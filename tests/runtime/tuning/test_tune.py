@@ -1,0 +1,374 @@
+"""Tuning: what it tries and keeps, with scripted times; what the plan remembers; what auto runs."""
+
+import json
+from dataclasses import replace
+from itertools import cycle
+
+import numba
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
+from meshprep_runtime.check_gpu.emulated import EmulatedDevice
+from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda.device import use
+from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
+from meshprep_runtime.tuning import tune as tuning
+from meshprep_runtime.tuning.lookup import choose, processor, with_entry
+from meshprep_runtime.tuning.machines import Place, on_gpu, ways_on_cpu, ways_on_gpu
+from meshprep_runtime.tuning.tune import Candidate, synthetic, tune
+
+READ, INC = Access.READ, Access.INC
+FLUX = (
+    Arg("x", READ, 2, "f8", "edges->nodes", (0, 1)),
+    Arg("q", READ, 3, "f8", "edges->cells", (0, 1)),
+    Arg("w", READ, 1, "f8"),
+    Arg("res", INC, 3, "f8", "edges->cells", (0, 1)),
+)
+
+
+def flux(x1, x2, q1, q2, w, res1, res2):
+    for k in range(3):
+        f = w[0] * (x1[0] - x2[1]) * (q1[k] + q2[k])
+        res1[k] += f
+        res2[k] -= f
+
+
+@pytest.fixture
+def plan(slow):
+    grid = slow.quads(5, 4)
+    return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4, 8))["flux"]
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """Loops do not run; ``seconds(candidate)`` says how long each run takes."""
+
+    def script(seconds):
+        prepared = []
+
+        def fake(race, candidate):
+            prepared.append(candidate)
+            return lambda: seconds(candidate)
+
+        monkeypatch.setattr(tuning._Race, "_prepared", fake)
+        return prepared
+
+    return script
+
+
+HERE = Place(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), ways_on_cpu)
+
+
+def scored(candidate):
+    base = {"hierarchical": 1.0, "sequential": 1.2, "two-step": 4.0}[candidate.strategy]
+    base += {"s4": 0.2, "s8": 0.0, "": 0.0}[candidate.variant]
+    cost = {"x": 0.05, "q": -0.1, "res": 0.3}
+    return base + sum(cost[dat] for dat in candidate.soa)
+
+
+def test_every_way_is_tried_and_the_layout_of_each_dat_alone(plan, scripted):
+    scripted(scored)
+    found = tune(flux, plan, {}, place=HERE, runs=4)
+    best = found.best
+    # q is better off as SoA although all three together are not.
+    assert (best.strategy, best.variant, best.soa) == ("hierarchical", "s8", ("q",))
+    assert best.seconds == pytest.approx(0.9)
+    tried = {Candidate(t.strategy, t.variant, t.soa) for t in found.trials}
+    whole = {
+        Candidate(s, v, soa)
+        for s, vs in {"hierarchical": ("s4", "s8"), "sequential": ("",), "two-step": ("",)}.items()
+        for v in vs
+        for soa in ((), ("x", "q", "res"))
+    }
+    single = {Candidate("hierarchical", "s8", (d,)) for d in ("x", "q", "res")}
+    assert tried == whole | single
+    seconds = [t.seconds for t in found.trials]
+    assert seconds == sorted(seconds)
+    assert (found.machine, found.kernel, found.measured) == (HERE.machine, "flux", True)
+
+
+def test_two_dats_that_pay_are_put_together(plan, scripted):
+    scripted(lambda c: 1.0 - 0.1 * len({"x", "q"} & set(c.soa)) + ("res" in c.soa))
+    found = tune(flux, plan, {}, place=HERE, strategies=["sequential"])
+    assert found.best.soa == ("x", "q")
+
+
+def test_what_is_clearly_slower_is_given_up(plan, scripted):
+    scripted(scored)
+    found = tune(flux, plan, {}, place=HERE, runs=4, patience=1.5, layouts=["aos"])
+    runs = {t.strategy: t.runs for t in found.trials if t.variant != "s4"}
+    # The fastest three run again in the end.
+    assert runs == {"hierarchical": 8, "sequential": 8, "two-step": 3}
+
+
+def test_what_is_as_fast_within_the_noise(plan, scripted):
+    """Runs of hierarchical differ by 30 %; two-step takes twice as long and is given up."""
+    times = {"hierarchical": [1.3, 1.0, 1.1], "sequential": [1.2, 1.25, 1.2], "two-step": [2.6]}
+    runs = {name: cycle(values) for name, values in times.items()}
+    scripted(lambda c: next(runs[c.strategy]) + 0.4 * (c.variant == "s4"))
+    found = tune(flux, plan, {}, place=HERE, runs=6, layouts=["aos"])
+    assert (found.best.strategy, found.best.seconds) == ("hierarchical", 1.0)
+    assert found.best.spread == pytest.approx(0.3)
+    assert [(t.strategy, t.seconds) for t in found.equals] == [("sequential", 1.2)]
+    # Without noise there is no doubt, and the traffic model knows none.
+    runs = {name: cycle([min(values)]) for name, values in times.items()}
+    assert tune(flux, plan, {}, place=HERE, runs=6, layouts=["aos"]).equals == ()
+    assert replace(found, measured=False).equals == ()
+
+
+def test_a_hiccup_in_the_first_run_costs_nobody_the_place(plan, scripted):
+    hiccups = iter([50.0, 0.5])
+    scripted(lambda c: next(hiccups, 0.5) if c.strategy == "sequential" else 1.0)
+    asked = {"place": HERE, "runs": 4, "layouts": ["aos"]}
+    assert (
+        tune(flux, plan, {}, strategies=["hierarchical", "sequential"], **asked).best.seconds == 0.5
+    )
+
+
+def test_the_fastest_run_counts_and_the_spread_is_told(plan, scripted):
+    times = iter([3.0, 1.0, 2.0, 1.5, 1.2, 1.1])
+    scripted(lambda c: next(times))
+    found = tune(flux, plan, {}, place=HERE, runs=3, strategies=["sequential"], layouts=["aos"])
+    (trial,) = found.trials
+    assert (trial.seconds, trial.median, trial.spread, trial.runs) == (1.0, 1.35, 2.0, 6)
+
+
+def test_strategies_that_cannot_run_the_loop_are_left_out(slow, scripted):
+    scripted(lambda c: 1.0)
+    grid = slow.quads(3, 3)
+    args = (Arg("q", Access.RW, 1, "f8", "edges->cells", (0, 1)),)
+    plan = slow.plan(grid.sizes, grid.tables, [Loop("relax", "edges", args)], (4,))["relax"]
+    found = tune(flux, plan, {}, place=HERE)
+    assert {t.strategy for t in found.trials} == {"hierarchical", "sequential"}
+    with pytest.raises(MeshprepError, match="none of two-step can run it"):
+        tune(flux, plan, {}, place=HERE, strategies=["two-step"])
+
+
+def test_what_it_refuses(plan):
+    with pytest.raises(MeshprepError, match="strategy 'magic' is unknown here: use hier"):
+        tune(flux, plan, {}, place=HERE, strategies=["magic"])
+    with pytest.raises(MeshprepError, match="layout 'rows' is unknown: use aos, soa"):
+        tune(flux, plan, {}, place=HERE, layouts=["rows"])
+    with pytest.raises(MeshprepError, match="runs is 0"):
+        tune(flux, plan, {}, place=HERE, runs=0)
+
+
+def test_loops_really_run_and_the_values_stay(plan):
+    values = synthetic(plan)
+    before = {k: v.copy() for k, v in values.items()}
+    found = tune(flux, plan, values, strategies=["sequential"], layouts=["aos"], runs=2)
+    assert found.machine == Machine(CPU, processor(), numba.get_num_threads())
+    assert all(t.seconds > 0 for t in found.trials)
+    for name, value in values.items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_made_up_values_suit_the_loop(plan):
+    values = synthetic(plan)
+    ParLoop(flux, plan, strategy="sequential")(**values)
+    assert np.isfinite(values["res"]).all()
+    assert values["q"].min() >= 0.5
+
+
+def trial(strategy="sequential", variant="", soa=(), seconds=1.0):
+    return Trial(strategy, variant, soa, seconds, seconds, 0.0, 3)
+
+
+def entry(machine, *trials, kernel="flux", measured=True):
+    return Tuned(machine, kernel, measured, trials, "2026-01-01T00:00:00+00:00")
+
+
+A, B = Machine(CPU, "a", 2), Machine(GPU, "b")
+
+
+def test_choosing_among_entries():
+    slow_one, fast = trial(seconds=2.0), trial("two-step", seconds=1.0)
+    soa = trial("hierarchical", "s8", ("q", "x"), 3.0)
+    entries = (
+        entry(A, fast, kernel="other"),
+        entry(A, slow_one, soa),
+        entry(A, trial("full-permute"), kernel="", measured=False),
+    )
+    assert choose(entries, A, "flux", ()) == slow_one
+    assert choose(entries, A, "flux", ("x", "q")) == soa
+    assert choose(entries, A, "third", ()) == slow_one
+    assert choose(entries[2:], A, "flux", ()).strategy == "full-permute"
+    assert choose(entries, B, "flux", ()) is None
+    assert choose(entries, A, "flux", ("q",)) is None
+
+
+def test_what_was_ranked_for_a_device_holds_for_its_full_name():
+    ranked = entry(Machine(GPU, "H100"), trial("hierarchical", "s8"), kernel="", measured=False)
+    for name, holds in (
+        ("NVIDIA H100 80GB HBM3", True),
+        ("NVIDIA H100-SXM", True),
+        ("H1000", False),
+    ):
+        assert (choose((ranked,), Machine(GPU, name), "flux", ()) is not None) == holds
+    measured = replace(ranked, measured=True)
+    assert choose((measured,), Machine(GPU, "NVIDIA H100-SXM"), "flux", ()) is None
+
+
+def test_a_new_entry_takes_the_place_of_the_old():
+    first, second = entry(A, trial()), entry(A, trial("two-step"))
+    other = entry(B, trial())
+    assert with_entry((first, other), second) == (other, second)
+
+
+def with_tuned(plan, *entries):
+    return replace(plan, tuned=entries)
+
+
+def test_auto_runs_what_was_tuned(plan):
+    here = Machine(CPU, processor(), numba.get_num_threads())
+    tuned = with_tuned(
+        plan, entry(here, trial("block-permute", "s8"), trial("two-step", "", ("q",)))
+    )
+    loop = ParLoop(flux, tuned)
+    assert loop.strategy == "block-permute"
+    values = synthetic(plan)
+    expected = {k: v.copy() for k, v in values.items()}
+    loop(**values)
+    ParLoop(flux, plan, strategy="sequential")(**expected)
+    np.testing.assert_allclose(values["res"], expected["res"], rtol=1e-13)
+    assert ParLoop(flux, tuned, layout={"q": "soa"}).strategy == "two-step"
+
+
+def test_auto_keeps_its_rule_elsewhere(plan):
+    here = Machine(CPU, processor(), numba.get_num_threads())
+    rule = ParLoop(flux, plan).strategy
+    other = replace(here, name="another processor")
+    assert ParLoop(flux, with_tuned(plan, entry(other, trial("two-step")))).strategy == rule
+    tuned = with_tuned(plan, entry(here, trial("block-permute", "s8")))
+    assert ParLoop(flux, tuned, layout="soa").strategy == rule
+    # Blocks that were asked for are kept, whatever was tuned.
+    assert ParLoop(flux, tuned, variant="s4").strategy == rule
+    assert ParLoop(flux, tuned, variant="s8").strategy == "block-permute"
+    assert ParLoop(flux, tuned, strategy="sequential").strategy == "sequential"
+
+
+def test_auto_refuses_what_it_does_not_know(plan):
+    here = Machine(CPU, processor(), numba.get_num_threads())
+    with pytest.raises(PlanError, match="tuned for strategy 'magic', which is unknown here"):
+        ParLoop(flux, with_tuned(plan, entry(here, trial("magic"))))(**synthetic(plan))
+    with pytest.raises(PlanError, match="no variant 's99'"):
+        ParLoop(flux, with_tuned(plan, entry(here, trial("hierarchical", "s99"))))(
+            **synthetic(plan)
+        )
+
+
+def test_a_plan_file_remembers(slow, tmp_path):
+    grid = slow.quads(3, 3)
+    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
+    assert b"tuned" not in saved(plan, tmp_path / "bare.plan.h5")
+    own = with_tuned(plan["flux"], entry(A, trial("two-step", "", ("q",))), entry(B, trial()))
+    plan = replace(plan, loops={"flux": own})
+    saved(plan, tmp_path / "a.plan.h5")
+    again = Plan.load(tmp_path / "a.plan.h5")
+    assert again["flux"].tuned == own.tuned
+    assert again["flux"].tuned[0].created == own.tuned[0].created
+    assert saved(again, tmp_path / "b.plan.h5") == (tmp_path / "a.plan.h5").read_bytes()
+
+
+def saved(plan, path):
+    plan.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        [{}],
+        [{"machine": {}, "trials": []}],
+        [{**entry(A, trial()).to_dict(), "trials": []}],
+        [{**entry(A, trial()).to_dict(), "trials": [{"strategy": "x"}]}],
+        ["text"],
+    ],
+)
+def test_other_words_in_its_place_are_refused(slow, broken):
+    from meshprep_runtime.plan.schema import from_tree, to_tree
+
+    grid = slow.quads(3, 3)
+    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
+    tree = to_tree(plan)
+    tree.datasets["/loops/flux/tuned"] = json.dumps(broken)
+    with pytest.raises(PlanError, match="/loops/flux/tuned"):
+        from_tree(tree)
+
+
+def test_no_variant_may_have_its_name(slow):
+    from meshprep_runtime.plan.schema import to_tree
+
+    grid = slow.quads(3, 3)
+    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
+    own = plan["flux"]
+    odd = replace(own.variant(), name="tuned")
+    plan = replace(plan, loops={"flux": replace(own, variants={"tuned": odd}, default="tuned")})
+    with pytest.raises(PlanError, match="'tuned' is no name for a variant"):
+        to_tree(plan)
+
+
+def test_what_a_gpu_may_try(plan, slow):
+    assert ways_on_gpu(plan, "hierarchical") == [
+        ("s4", "colours"),
+        ("s8", "colours"),
+        ("s4", "atomics"),
+        ("s8", "atomics"),
+    ]
+    assert ways_on_gpu(plan, "global-atomics") == [("", "colours")]
+    large = replace(plan.variants["s8"], block_size=2000)
+    large = replace(plan, variants={**plan.variants, "s8": large})
+    assert ("s8", "colours") not in ways_on_gpu(large, "hierarchical")
+    grid = slow.quads(3, 3)
+    read_only = Loop("look", "edges", (FLUX[0], Arg("out", Access.WRITE, 1, "f8")))
+    direct = slow.plan(grid.sizes, grid.tables, [read_only], (4,))["look"]
+    assert ways_on_gpu(direct, "hierarchical") == [("s4", "colours")]
+
+
+@pytest.mark.usefixtures("needs_gxx")
+def test_on_what_stands_for_a_gpu(plan):
+    device = EmulatedDevice()
+    place = on_gpu(
+        device, device.array, lambda array, values: array.set(values), device.synchronize
+    )
+    values = synthetic(plan)
+    with use(device):
+        found = tune(
+            FLUX_IN_C,
+            plan,
+            values,
+            place=place,
+            strategies=["hierarchical", "global-atomics"],
+            layouts=["aos"],
+            runs=1,
+        )
+        assert found.machine == Machine(GPU, "emulated")
+        assert found.kernel == "flux"
+        assert {(t.strategy, t.variant, t.commit) for t in found.trials} == {
+            ("global-atomics", "", "colours"),
+            *(("hierarchical", v, c) for v in ("s4", "s8") for c in ("colours", "atomics")),
+        }
+        best = found.best
+        chosen = ParLoop(FLUX_IN_C, with_tuned(plan, found)).on_gpu
+        assert (chosen.strategy, chosen.variant or "", chosen.commit) == (
+            best.strategy,
+            best.variant,
+            best.commit,
+        )
+
+
+FLUX_IN_C = DeviceFunction(
+    "flux",
+    """
+__device__ void flux(const double* x1, const double* x2, const double* q1, const double* q2,
+                     const double* w, double* res1, double* res2) {
+  for (int k = 0; k < 3; ++k) {
+    const double f = w[0] * (x1[0] - x2[1]) * (q1[k] + q2[k]);
+    res1[k] += f;
+    res2[k] -= f;
+  }
+}
+""",
+)
