@@ -23,7 +23,7 @@ from partition_cases import Case, cases
 from meshprep.colour import colour_blocks, colour_threads
 from meshprep.mesh.incidence import element_graph
 from meshprep.partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads, partition
-from meshprep.partition.blocks.connected import scattered_blocks
+from meshprep.partition.blocks.components import fragmented_blocks
 
 Row = dict[str, Any]
 
@@ -96,7 +96,9 @@ def _measured(case: Case, label: str, problem: BlockProblem, blocks: Blocks, sec
     table = np.ascontiguousarray(problem.table[blocks.new_to_old])
     needed = -(-problem.n // problem.block_size)
     threads = colour_threads(table, problem.n_points, blocks.block_offset)
-    torn = scattered_blocks(problem.table, problem.n_points, blocks.new_to_old, blocks.block_offset)
+    torn = fragmented_blocks(
+        problem.table, problem.n_points, blocks.new_to_old, blocks.block_offset
+    )
     return {
         "case": case.name,
         "elements": problem.n,

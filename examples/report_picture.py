@@ -19,7 +19,7 @@ from meshprep import Options, prepare
 from meshprep.io.generate import generate
 from meshprep.report.compare import Comparison
 from meshprep.report.html import html_report
-from meshprep.report.placing import NamedMesh
+from meshprep.report.meshes import NamedMesh
 
 WINDOW = (1200, 3150)
 

@@ -17,7 +17,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Tuned
 from meshprep_runtime.plan.verify import refuse_wrong
 from meshprep_runtime.tuning.lookup import with_entry
-from meshprep_runtime.tuning.machines import Place, this_cpu, this_gpu
+from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import synthetic, tune
 
 from .metrics.measured import check_figures
@@ -60,7 +60,7 @@ def tune_plan(
     loop: str,
     kernel: Kernel | None = None,
     *,
-    device: str | Place = "cpu",
+    device: str | Backend = "cpu",
     block_sizes: Sequence[int] | None = None,
     strategies: Sequence[str] | None = None,
     layouts: Sequence[str] = (AOS, SOA),
@@ -80,7 +80,7 @@ def tune_plan(
         Its name.
     kernel : function or DeviceFunction
         As for a ParLoop; not needed where the traffic model ranks.
-    device : str or Place
+    device : str or Backend
         ``"cpu"``, ``"gpu"``: run the loop on this machine. A name in ``occupancy.DEVICES``: rank
         by the traffic model for that device, which need not be here.
     block_sizes : sequence of int or None
@@ -114,11 +114,13 @@ def tune_plan(
     Blocks that are best in no layout are left out of the plan again, so that it stays small.
     """
     check_figures(plan, "the plan to tune")
-    place = _place(device)
+    backend = _place(device)
     own = plan[loop]
     loop = own.loop.name
-    widened, notes = _with_sizes(own, block_sizes, "gpu" if place is None else place.machine.kind)
-    if place is not None:
+    widened, notes = _with_sizes(
+        own, block_sizes, "gpu" if backend is None else backend.machine.kind
+    )
+    if backend is not None:
         if kernel is None:
             raise MeshprepError("running a loop needs its kernel: name one as module:function")
         given = synthetic(own) if values is None else values
@@ -127,7 +129,7 @@ def tune_plan(
             kernel,
             widened,
             given,
-            place=place,
+            backend=backend,
             strategies=strategies,
             layouts=layouts,
             runs=runs,
@@ -149,9 +151,9 @@ def tune_plan(
     return Tuning(made, loop, tuned, notes)
 
 
-def _place(device: str | Place) -> Place | None:
+def _place(device: str | Backend) -> Backend | None:
     """Where to time loops; None where the traffic model ranks."""
-    if isinstance(device, Place):
+    if isinstance(device, Backend):
         return device
     if device in HERE:
         return HERE[device]()

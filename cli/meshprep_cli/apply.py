@@ -40,7 +40,7 @@ def move(
     fields: list[Path],
     output: Path | None,
     declared: dict[str, str],
-    restoring: bool,
+    inverse: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -48,9 +48,7 @@ def move(
     from meshprep.io.fields.files import move_files
 
     with console.waiting(f"moving values of {plan.name}"):
-        done = move_files(
-            plan, fields, output, restoring=restoring, declared=declared, overwrite=force
-        )
+        done = move_files(plan, fields, output, inverse=inverse, declared=declared, overwrite=force)
     if as_json:
         console.show_json([file.to_dict() for file in done])
         return

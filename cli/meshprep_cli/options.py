@@ -13,7 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
     from meshprep.pipeline.options import Options
-    from meshprep.report import Assumed
+    from meshprep.report import Assumptions
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
 Format = Annotated[
@@ -144,19 +144,19 @@ Measured = Annotated[
 ]
 
 
-def assumed(
+def assumptions(
     device: str,
     registers: int,
     bandwidth: float | None,
     launch: float | None,
     measured: Sequence[str] | None,
-) -> Assumed:
+) -> Assumptions:
     """What predictions rest on; raises MeshprepError for what is out of range."""
-    from meshprep.report import Assumed
+    from meshprep.report import Assumptions
 
     given = {} if launch is None else {"launch": launch}
     times = dict(map(_measured, measured or ()))
-    return Assumed(device, registers, bandwidth, measured=times, **given)
+    return Assumptions(device, registers, bandwidth, measured=times, **given)
 
 
 def _measured(text: str) -> tuple[str, tuple[float, float]]:

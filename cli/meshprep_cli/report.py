@@ -45,14 +45,14 @@ def run(
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
 
-    assumed = options.assumed(device, registers, bandwidth, launch, measured)
+    assumptions = options.assumptions(device, registers, bandwidth, launch, measured)
     options.refuse_both(as_json, as_csv)
     if loop is not None and not (png or vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
     files = Files(html, png, vtu, tuple(mesh or ()), loop, force)
     files.check(plans)
     watch = console.Stopwatch()
-    comparison = compare(plans, assumed)
+    comparison = compare(plans, assumptions)
     silent = quiet or not files.outputs
     with console.progress(silent) as report:
         written = write_files(comparison, files, report)

@@ -13,7 +13,7 @@ from . import console, options
 
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
-    from meshprep.report.sweep import Way
+    from meshprep.report.sweep import SweepPoint
 
 
 def run(
@@ -58,17 +58,17 @@ def run(
     from meshprep.pipeline.options import Options
     from meshprep.report.files import Files
     from meshprep.report.sweep import block_sizes as parsed
-    from meshprep.report.sweep import ways
+    from meshprep.report.sweep import sweep_points
     from meshprep.report.sweep_files import SweepJob, run_sweep
 
     options.refuse_both(as_json, as_csv)
     options.set_threads(threads)
     job = SweepJob(
         mesh=mesh,
-        ways=tuple(ways(_words(orders), _words(partitioners), parsed(block_sizes))),
+        sweep_points=tuple(sweep_points(_words(orders), _words(partitioners), parsed(block_sizes))),
         requests=tuple(options.requests(loop, loops)),
         options=Options(target=target, seed=seed, proof=not no_proof),
-        assumed=options.assumed(device, registers, bandwidth, launch, measured),
+        assumptions=options.assumptions(device, registers, bandwidth, launch, measured),
         files=Files(html=html, overwrite=force),
         declared=options.declared(sets, loops),
         input_format=input_format,
@@ -76,22 +76,22 @@ def run(
     )
     watch = console.Stopwatch()
     with console.progress(quiet) as report:
-        swept = run_sweep(job, report)
-    for name, reason in swept.failures:
+        result = run_sweep(job, report)
+    for name, reason in result.failures:
         console.note(f"no plan {name}: {reason}", quiet)
     if as_json:
-        console.show_json(swept.to_dict())
+        console.show_json(result.to_dict())
         return
     console.show_comparison(
-        swept.comparison, as_json=False, as_csv=as_csv, full=full, only=swept.best.name
+        result.comparison, as_json=False, as_csv=as_csv, full=full, only=result.best.name
     )
     if not as_csv:
-        console.show(f"best by {swept.criterion}: {swept.best.name}")
+        console.show(f"best by {result.criterion}: {result.best.name}")
         given = {"--sets": sets, "--format": input_format, "--dimension": dimension}
         given |= {"--target": None if target == "gpu" else target, "--seed": seed or None}
-        command = _command(mesh, swept.best, loop, loops, given)
+        command = _command(mesh, result.best, loop, loops, given)
         console.show(f"to make it: {command}{_without(job.requests, loops)}")
-    done = f"{len(swept.comparison.plans)} plans in {watch}"
+    done = f"{len(result.comparison.plans)} plans in {watch}"
     console.note(done if html is None else f"{done}, wrote {html}", quiet)
 
 
@@ -101,7 +101,7 @@ def _words(text: str) -> list[str]:
 
 def _command(
     mesh: Path,
-    way: Way,
+    point: SweepPoint,
     loop: list[str] | None,
     loops: Path | None,
     given: Mapping[str, Any],
@@ -109,9 +109,9 @@ def _command(
     """What makes the best plan, and the mesh in its order, as a shell takes it."""
     words = ["meshprep", "reorder", str(mesh)]
     asked = {"--loop": loop, "--loops": loops, **given}
-    asked |= {"--method": way.method, "--partition": way.partitioner}
-    asked |= {"--partition-option": [f"{name}={value}" for name, value in way.options.items()]}
-    asked |= {"--block-size": way.block_size}
+    asked |= {"--method": point.method, "--partition": point.partitioner}
+    asked |= {"--partition-option": [f"{name}={value}" for name, value in point.options.items()]}
+    asked |= {"--block-size": point.block_size}
     for option, values in asked.items():
         for value in values if isinstance(values, list) else [values]:
             words += [option, str(value)] if value is not None else []

@@ -26,33 +26,36 @@ def first_fit_blocks(
     -------
     colour : (n_blocks,) int32
     n_colours : int
-    crowded : (n_heavy, n_words) uint64
-        The colours on each heavy point.
+    high_degree_colours : (n_heavy, n_words) uint64
+        The colours on each point of high degree.
     """
     colour = np.full(order.size, -1, np.int32)
-    crowded = np.zeros((conflicts.n_heavy, conflicts.n_words), np.uint64)
+    high_degree_colours = np.zeros((conflicts.n_high_degree, conflicts.n_words), np.uint64)
     seen, found = np.full(colour.size, -1, np.int32), np.empty(colour.size, np.int32)
     taken = np.empty(conflicts.n_words, np.uint64)
     n_colours = 0
     for b in order:
-        _taken(conflicts, b, colour, crowded, seen, found, taken)
+        _taken(conflicts, b, colour, high_degree_colours, seen, found, taken)
         w = 0
         while taken[w] == FULL:
             w += 1
         colour[b] = w * WORD + lowest(~taken[w])
         n_colours = max(n_colours, colour[b] + 1)
-        _flip(conflicts, b, colour[b], crowded)
-    return colour, n_colours, crowded
+        _flip(conflicts, b, colour[b], high_degree_colours)
+    return colour, n_colours, high_degree_colours
 
 
 @kernel
 def balance(
-    conflicts: Conflicts, colour: NDArray[np.int32], n_colours: int, crowded: NDArray[np.uint64]
+    conflicts: Conflicts,
+    colour: NDArray[np.int32],
+    n_colours: int,
+    high_degree_colours: NDArray[np.uint64],
 ) -> None:
     """Move blocks from large classes to the least-used colour that admits them.
 
-    ``colour`` and ``crowded`` are changed in place; the number of colours stays, and no class
-    runs empty. At most ``PASSES`` passes, each O(light pairs + n_blocks x n_colours).
+    ``colour`` and ``high_degree_colours`` are changed in place; the number of colours stays,
+    and no class runs empty. At most ``PASSES`` passes, each O(light pairs + n_blocks x n_colours).
     """
     size = np.zeros(n_colours, np.int64)
     for c in colour:
@@ -67,11 +70,11 @@ def balance(
             # A class within one of the smallest has nothing to give.
             if size[old] <= smallest(size) + 1:
                 continue
-            _taken(conflicts, b, colour, crowded, seen, found, taken)
+            _taken(conflicts, b, colour, high_degree_colours, seen, found, taken)
             new = _least_used(taken, size)
             if new >= 0 and size[new] + 1 < size[old]:
-                _flip(conflicts, b, old, crowded)
-                _flip(conflicts, b, new, crowded)
+                _flip(conflicts, b, old, high_degree_colours)
+                _flip(conflicts, b, new, high_degree_colours)
                 size[old] -= 1
                 size[new] += 1
                 colour[b] = new
@@ -85,7 +88,7 @@ def _taken(
     conflicts: Conflicts,
     b: int,
     colour: NDArray[np.int32],
-    crowded: NDArray[np.uint64],
+    high_degree_colours: NDArray[np.uint64],
     seen: NDArray[np.int32],
     found: NDArray[np.int32],
     taken: NDArray[np.uint64],
@@ -93,21 +96,23 @@ def _taken(
     """Set ``taken`` to the colours of the other blocks that ``b`` shares a point with."""
     for w in range(taken.size):
         taken[w] = 0
-    if conflicts.n_heavy:
+    if conflicts.n_high_degree:
         for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
             if conflicts.point[i] < 0:
                 for w in range(taken.size):
-                    taken[w] |= crowded[-1 - conflicts.point[i], w]
+                    taken[w] |= high_degree_colours[-1 - conflicts.point[i], w]
     for other in found[: neighbours(conflicts, b, seen, found)]:
         if colour[other] >= 0:
             taken[colour[other] // WORD] |= bit(colour[other] % WORD)
 
 
 @helper
-def _flip(conflicts: Conflicts, b: int, colour: int, crowded: NDArray[np.uint64]) -> None:
+def _flip(
+    conflicts: Conflicts, b: int, colour: int, high_degree_colours: NDArray[np.uint64]
+) -> None:
     for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
         if conflicts.point[i] < 0:
-            crowded[-1 - conflicts.point[i], colour // WORD] ^= bit(colour % WORD)
+            high_degree_colours[-1 - conflicts.point[i], colour // WORD] ^= bit(colour % WORD)
 
 
 @helper

@@ -62,15 +62,15 @@ def colour_blocks(
         offset = np.array([0, n_blocks] if n_blocks else [0], dtype=np.int64)
         return BlockColours(np.arange(n_blocks, dtype=np.int32), offset)
     conflicts = block_conflicts(read_only(table), n_points, read_only(block_offset))
-    colour, n_colours, crowded = first_fit_blocks(conflicts, _order(conflicts))
-    balance(conflicts, colour, n_colours, crowded)
+    colour, n_colours, high_degree_colours = first_fit_blocks(conflicts, _order(conflicts))
+    balance(conflicts, colour, n_colours, high_degree_colours)
     grouped = np.argsort(colour, kind="stable").astype(np.int32)
     size = np.bincount(colour, minlength=n_colours)
     return BlockColours(grouped, np.concatenate([[0], np.cumsum(size)]).astype(np.int64))
 
 
 def _order(conflicts: Conflicts) -> NDArray[np.int32]:
-    """Smallest-last on light points; blocks on heavy points before all others."""
+    """Smallest-last on ordinary points; blocks on points of high degree before all others."""
     if conflicts.meets.size:
         degree = np.bitwise_count(conflicts.meets).sum(axis=1, dtype=np.int32)
     else:
@@ -79,10 +79,10 @@ def _order(conflicts: Conflicts) -> NDArray[np.int32]:
     first = np.concatenate([[0], np.cumsum(np.bincount(degree))])
     _peel(conflicts, degree, by_degree, first)
     order = by_degree[::-1].copy()
-    if conflicts.n_heavy:
+    if conflicts.n_high_degree:
         before = np.concatenate([[0], np.cumsum(conflicts.point < 0)])
-        n_heavy = np.diff(before[conflicts.point_offset])
-        order = order[np.argsort(-n_heavy[order], kind="stable")]
+        n_high_degree = np.diff(before[conflicts.point_offset])
+        order = order[np.argsort(-n_high_degree[order], kind="stable")]
     return order
 
 

@@ -1,4 +1,4 @@
-"""Which blocks meet on which points: what block colouring walks through."""
+"""The conflicts of blocks: which blocks share which points, for block colouring."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ..kernels import helper, kernel
 from .bits import ONE, WORD, bit, lowest
 
-# A point shared by more blocks is heavy: walking its pairs would cost their number squared.
-HEAVY = 64
+# A point shared by more blocks has a high degree: its pairs would cost their number squared.
+HIGH_DEGREE = 64
 
 
 class Conflicts(NamedTuple):
@@ -19,16 +19,16 @@ class Conflicts(NamedTuple):
 
     ``point[point_offset[b]:point_offset[b + 1]]`` are those of block ``b``: a number ``p`` from 0,
     with the blocks ``block[block_offset[p]:block_offset[p + 1]]`` on it, ascending; or
-    ``-1 - row`` for one of the ``n_heavy`` points that very many blocks share. ``n_words`` words
-    of 64 bits hold a set of blocks, or of their colours. ``meets`` has such a set of neighbours
-    for each block where that takes less memory than the points, and no rows elsewhere.
+    ``-1 - row`` for one of the ``n_high_degree`` points that very many blocks share. ``n_words``
+    words of 64 bits hold a set of blocks, or of their colours. ``meets`` has such a set of
+    neighbours for each block where that takes less memory than the points, and no rows elsewhere.
     """
 
     point_offset: NDArray[np.int64]
     point: NDArray[np.int32]
     block_offset: NDArray[np.int64]
     block: NDArray[np.int32]
-    n_heavy: int
+    n_high_degree: int
     n_words: int
     meets: NDArray[np.uint64]
 
@@ -42,8 +42,8 @@ def block_conflicts(
     sharers = np.diff(offset)
     n_blocks = block_offset.size - 1
     n_words = n_blocks // WORD + 1
-    # Sets of colours on heavy points take n_words each: never more memory than the incidences.
-    limit, most = max(block.size, 1 << 16), HEAVY
+    # Sets of colours there take n_words each: never more memory than the incidences.
+    limit, most = max(block.size, 1 << 16), HIGH_DEGREE
     while np.count_nonzero(sharers > most) * n_words > limit:
         most *= 2
     chosen = np.flatnonzero(sharers > most)
@@ -89,7 +89,7 @@ def neighbours(c: Conflicts, b: int, seen: NDArray[np.int32], found: NDArray[np.
 
 @kernel
 def _fill_rows(
-    offset: NDArray[np.int64], block: NDArray[np.int32], heavy: int, meets: NDArray[np.uint64]
+    offset: NDArray[np.int64], block: NDArray[np.int32], high_degree: int, meets: NDArray[np.uint64]
 ) -> None:
     """Set the bits of the earlier blocks on each point, and mirror them.
 
@@ -97,7 +97,7 @@ def _fill_rows(
     """
     for p in range(offset.size - 1):
         start, stop = offset[p], offset[p + 1]
-        if stop - start <= heavy:
+        if stop - start <= high_degree:
             for j in range(start + 1, stop):
                 for i in range(start, j):
                     meets[block[j], block[i] // WORD] |= bit(block[i] % WORD)

@@ -32,7 +32,7 @@ def first_fit_blocks(
     count: NDArray[np.int32],
     bound: NDArray[np.int32],
 ) -> None:
-    """Bound and first-fit: as stored suits ordered meshes, crowded points first suits tets."""
+    """Bound and first-fit: as stored suits ordered meshes, high degrees first tets."""
     for b in blocks:
         rows = table[block_offset[b] : block_offset[b + 1]]
         points, local = number_points(rows)
@@ -42,7 +42,7 @@ def first_fit_blocks(
         first_fit(local, points.size, _as_stored(len(rows)), best, 0)
         if largest(best) >= bound[b]:
             other = np.full(len(rows), -1, np.int32)
-            first_fit(local, points.size, _crowded_first(local, offset), other, 0)
+            first_fit(local, points.size, _high_degree_first(local, offset), other, 0)
             best = _fewer(best, other)
         _store(b, best, block_offset, colour, count)
 
@@ -125,21 +125,21 @@ def _as_stored(m: int) -> NDArray[np.int32]:
 
 
 @helper
-def _crowded_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
+def _high_degree_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
     """The elements by the number of elements on their points, most first, else as stored."""
     m = local.shape[0]
-    crowd = np.zeros(m, np.int32)
+    degree_sum = np.zeros(m, np.int32)
     for e in range(m):
         for p in local[e]:
-            crowd[e] += offset[p + 1] - offset[p]
-    most = largest(crowd)
+            degree_sum[e] += offset[p + 1] - offset[p]
+    most = largest(degree_sum)
     place = np.zeros(most + 2, np.int32)
-    for c in crowd:
+    for c in degree_sum:
         place[most - c + 1] += 1
     for rank in range(most + 1):
         place[rank + 1] += place[rank]
     order = np.empty(m, np.int32)
     for e in range(m):
-        order[place[most - crowd[e]]] = e
-        place[most - crowd[e]] += 1
+        order[place[most - degree_sum[e]]] = e
+        place[most - degree_sum[e]] += 1
     return order

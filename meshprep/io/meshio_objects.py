@@ -7,7 +7,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Mesh
-from .carries import Carries, Values
+from .capabilities import Capabilities, Values
 
 __all__ = ["from_meshio", "to_meshio"]
 
@@ -68,7 +68,7 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
     from .meshio_adapter.outgoing import convert
     from .reduce import reduce
 
-    carries = Carries(
+    capabilities = Capabilities(
         tuple(dict.fromkeys(str(s.cell_type) for s in mesh.cell_sets)),
         node_values=Values(),
         cell_values=Values(),
@@ -78,9 +78,9 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
         lists=("point_set", "cell_set"),
         plane=True,
     )
-    kept, lost = reduce(mesh, carries)
+    kept, lost = reduce(mesh, capabilities)
     if lost and not drop:
         raise MeshprepError(f"meshio has no place for {'; '.join(lost)}: say drop=True to go on")
-    made = convert(kept, carries, load())
+    made = convert(kept, capabilities, load())
     made.field_data |= dict(mesh.extras.get(FIELD_DATA, {}))
     return made

@@ -94,7 +94,7 @@ def _decimals(first: bytes, points: NDArray[np.float64]) -> int:
 
 
 def _write(mesh: Mesh, path: Path) -> None:
-    from .gmsh.emit import Sink
+    from .gmsh.emit import NumberWriter
     from .text.tokens import ASCII
 
     kept = _reduced(mesh)
@@ -103,7 +103,7 @@ def _write(mesh: Mesh, path: Path) -> None:
     assert bound is not None
     table = {name: kept.maps[name].table for name in MAPS}
     with path.open("wb") as file:
-        sink = Sink(file, ASCII)
+        sink = NumberWriter(file, ASCII)
         sink.ints(kept.size(name) for name in SETS)
         digits = kept.extras[DECIMALS]
         line = "%r %r\n" if digits < 0 else f"%.{digits}f %.{digits}f\n"

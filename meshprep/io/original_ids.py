@@ -1,4 +1,4 @@
-"""The way back, in the mesh file itself: every element's number in the file that was read."""
+"""Original numbers in the mesh file: every element's number in the file that was read."""
 
 from __future__ import annotations
 

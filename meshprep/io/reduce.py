@@ -13,7 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ..mesh.cells import shape_of
-from .carries import Carries, Values, array_of_group
+from .capabilities import Capabilities, Values, array_of_group
 
 PREFERRED_TAGS = ("physical", "medit:ref", "su2:tag", "exodus:block", "nastran:ref", "cell_tags")
 
@@ -23,13 +23,13 @@ class _Job:
     """The mesh, the format, the sets that stay, and the losses found so far."""
 
     mesh: Mesh
-    carries: Carries
+    capabilities: Capabilities
     sets: tuple[ElementSet, ...]
     dim: int
     lost: list[str] = field(default_factory=list)
 
 
-def reduce(mesh: Mesh, carries: Carries) -> tuple[Mesh, list[str]]:
+def reduce(mesh: Mesh, capabilities: Capabilities) -> tuple[Mesh, list[str]]:
     """The mesh as the format keeps it, and what it loses in a few words each.
 
     Extras are looked at by :func:`meshprep.io.front.losses`, for every format alike.
@@ -46,24 +46,24 @@ def reduce(mesh: Mesh, carries: Carries) -> tuple[Mesh, list[str]]:
     """
     dim = _highest(mesh)
     lost: list[str] = []
-    job = _Job(mesh, carries, _cell_sets(mesh, carries, dim, lost), dim, lost)
+    job = _Job(mesh, capabilities, _cell_sets(mesh, capabilities, dim, lost), dim, lost)
     nodes = mesh.sets["nodes"]
     union = [
-        _ordered(s, mesh, carries) for s in mesh.sets.values() if s.name == "cells" and s.parts
+        _ordered(s, mesh, capabilities) for s in mesh.sets.values() if s.name == "cells" and s.parts
     ]
     maps = [mesh.cell_map(s.name) for s in job.sets]
     dats = [_coordinates(job), *_node_dats(job), *_cell_dats(job)]
-    tags = [*_tags(job, ["nodes"], carries.node_tag), *_cell_tags(job)]
+    tags = [*_tags(job, ["nodes"], capabilities.node_tag), *_cell_tags(job)]
     lists = list(_lists(job))
     _foreign_sets(job)
-    extras = {k: v for k, v in mesh.extras.items() if k in carries.extras}
+    extras = {k: v for k, v in mesh.extras.items() if k in capabilities.extras}
     return Mesh([nodes, *job.sets, *union], maps, dats, tags, lists, extras), lost
 
 
-def _ordered(union: ElementSet, mesh: Mesh, carries: Carries) -> ElementSet:
-    if not carries.type_order:
+def _ordered(union: ElementSet, mesh: Mesh, capabilities: Capabilities) -> ElementSet:
+    if not capabilities.type_order:
         return union
-    place = {p: carries.type_order.index(str(mesh.sets[p].cell_type)) for p in union.parts}
+    place = {p: capabilities.type_order.index(str(mesh.sets[p].cell_type)) for p in union.parts}
     return replace(union, parts=tuple(sorted(union.parts, key=place.__getitem__)))
 
 
@@ -74,25 +74,27 @@ def _highest(mesh: Mesh) -> int:
     return max(dims)
 
 
-def _cell_sets(mesh: Mesh, carries: Carries, dim: int, lost: list[str]) -> tuple[ElementSet, ...]:
+def _cell_sets(
+    mesh: Mesh, capabilities: Capabilities, dim: int, lost: list[str]
+) -> tuple[ElementSet, ...]:
     kept = []
     top = [str(s.cell_type) for s in mesh.cell_sets if shape_of(str(s.cell_type)).dim == dim]
     for s in mesh.cell_sets:
         kind = str(s.cell_type)
         below = dim - shape_of(kind).dim
-        lower = {"any": True, "facets": below == 1, "none": False}[carries.lower]
-        if kind in carries.cell_types and (below == 0 or lower):
+        lower = {"any": True, "facets": below == 1, "none": False}[capabilities.lower]
+        if kind in capabilities.cell_types and (below == 0 or lower):
             kept.append(s)
         elif below == 0:
             raise MeshprepError(f"the format has no cells of type '{kind}': use another format")
         else:
             lost.append(f"{s.size} cells of type '{kind}'")
-    if len(top) > 1 and not carries.mixed:
+    if len(top) > 1 and not capabilities.mixed:
         raise MeshprepError(
             f"the format holds cells of one type, this mesh has {' and '.join(top)}: "
             "use another format"
         )
-    if carries.type_order and top != sorted(top, key=carries.type_order.index):
+    if capabilities.type_order and top != sorted(top, key=capabilities.type_order.index):
         lost.append(f"the order of the cell types {', '.join(top)}")
     return tuple(kept)
 
@@ -102,7 +104,7 @@ def _coordinates(job: _Job) -> Dat:
     if points is None:
         raise MeshprepError("the mesh has no coordinates to write: give it some")
     points = points.astype(np.float64, copy=False)
-    if points.shape[1] < 3 and not (job.carries.plane and points.shape[1] == 2):
+    if points.shape[1] < 3 and not (job.capabilities.plane and points.shape[1] == 2):
         points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     return Dat("coordinates", "nodes", points)
 
@@ -121,7 +123,7 @@ def _values_of(job: _Job, set_name: str) -> Iterable[Dat]:
 
 
 def _node_dats(job: _Job) -> list[Dat]:
-    kept = (_kept(job, d, job.carries.node_values) for d in _values_of(job, "nodes"))
+    kept = (_kept(job, d, job.capabilities.node_values) for d in _values_of(job, "nodes"))
     return [d for d in kept if d is not None]
 
 
@@ -129,13 +131,13 @@ def _cell_dats(job: _Job) -> list[Dat]:
     """Dats of cells: one of each name on every set, filled where there is none."""
     found: dict[str, dict[str, Dat]] = {}
     on_nodes = {d.name for d in job.mesh.dats if d.set == "nodes"}
-    taken = on_nodes if job.carries.one_namespace else set()
+    taken = on_nodes if job.capabilities.one_namespace else set()
     for s in job.sets:
         for d in _values_of(job, s.name):
             if d.name in taken:
                 job.lost.append(f"values '{d.name}' on '{s.name}' (nodes have values of that name)")
                 continue
-            kept = _kept(job, d, job.carries.cell_values)
+            kept = _kept(job, d, job.capabilities.cell_values)
             if kept is not None:
                 found.setdefault(d.name, {})[s.name] = kept
     out: list[Dat] = []
@@ -201,13 +203,13 @@ def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
 
 def _cell_tags(job: _Job) -> list[Tag]:
     names = [s.name for s in job.sets]
-    if job.carries.tag_on == "facets":
+    if job.capabilities.tag_on == "facets":
         top = [s.name for s in job.sets if shape_of(str(s.cell_type)).dim == job.dim]
         for t in job.mesh.tags:
             if t.set in top and t.group_id.size:
                 job.lost.append(f"groups '{t.name}' on '{t.set}'")
         names = [n for n in names if n not in top]
-    return _tags(job, names, job.carries.tag)
+    return _tags(job, names, job.capabilities.tag)
 
 
 def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
@@ -215,10 +217,10 @@ def _tags(job: _Job, sets: Sequence[str], able: str | None) -> list[Tag]:
     tags = [t for t in job.mesh.tags if t.set in sets and (t.group_id.size or t.names)]
     names = list(dict.fromkeys(t.name for t in tags))
     chosen = [_choose(names, able)] if able and names else []
-    if not job.carries.other_tags:
+    if not job.capabilities.other_tags:
         chosen = [n for n in chosen if n == able]
     if able == "*":
-        values = job.carries.node_values if sets == ["nodes"] else job.carries.cell_values
+        values = job.capabilities.node_values if sets == ["nodes"] else job.capabilities.cell_values
         chosen = [n for n in names if values and re.fullmatch(values.name, array_of_group(n))]
     out = []
     for t in tags:
@@ -241,7 +243,7 @@ def _plain(job: _Job, t: Tag, name: str) -> Tag:
     if (t.group_id == 0).any():
         job.lost.append(f"the group 0 of '{t.name}' on '{t.set}'")
     names = dict(t.names)
-    if names and not job.carries.group_names:
+    if names and not job.capabilities.group_names:
         job.lost.append(f"the names of the groups '{t.name}' on '{t.set}'")
         names = {}
     return Tag.from_ids(name, t.set, t.first_ids(), names)
@@ -250,7 +252,7 @@ def _plain(job: _Job, t: Tag, name: str) -> Tag:
 def _lists(job: _Job) -> Iterable[IndexList]:
     stored = {"nodes", *(s.name for s in job.sets)}
     for i in job.mesh.lists:
-        if i.attrs.get("kind") in job.carries.lists and i.set in stored and i.index.ndim == 1:
+        if i.attrs.get("kind") in job.capabilities.lists and i.set in stored and i.index.ndim == 1:
             yield i
         else:
             job.lost.append(f"the list '{i.name}' of '{i.set}'")

@@ -39,7 +39,7 @@ def written_table(
         columns.setdefault(maps[name].to_set, []).append(written)
     if not columns:
         return np.empty((sizes[loop.over], 0), np.int32), 0
-    tables = [_beside(t) for t in columns.values()]
+    tables = [joined_tables(t) for t in columns.values()]
     return stack(tables, [sizes[s] for s in columns])
 
 
@@ -51,5 +51,5 @@ def maps_by_set(loop: Loop, maps: Mapping[str, SetMap]) -> dict[str, list[str]]:
     return found
 
 
-def _beside(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def joined_tables(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.ascontiguousarray(tables[0] if len(tables) == 1 else np.hstack(tables))

@@ -55,7 +55,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Place:
+class CellRange:
     """Where a block went: its cells are ``start`` to ``stop - 1`` of ``set``."""
 
     set: str
@@ -72,7 +72,7 @@ def assemble(
     dats: Iterable[Dat] = (),
     lists: Iterable[IndexList] = (),
     extras: Mapping[str, Any] | None = None,
-) -> tuple[Mesh, list[Place]]:
+) -> tuple[Mesh, list[CellRange]]:
     """Merge blocks by cell type into a Mesh.
 
     Parameters
@@ -89,7 +89,7 @@ def assemble(
     Returns
     -------
     Mesh
-    list of Place
+    list of CellRange
         One for each entry of ``blocks``, the empty ones included.
 
     Raises
@@ -214,12 +214,12 @@ def _join_tables(
     return Tag(key, name, np.concatenate(values), offset, flat, dict(names))
 
 
-def _places(blocks: Sequence[Block], names: Mapping[str, str]) -> list[Place]:
+def _places(blocks: Sequence[Block], names: Mapping[str, str]) -> list[CellRange]:
     filled: dict[str, int] = {}
     out = []
     for block in blocks:
         name = names.get(block.cell_type, block.cell_type)
         start = filled.get(name, 0)
         filled[name] = start + len(block.nodes)
-        out.append(Place(name, start, filled[name]))
+        out.append(CellRange(name, start, filled[name]))
     return out

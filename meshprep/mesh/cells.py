@@ -16,7 +16,7 @@ Corners = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Shape:
+class CellShape:
     """A reference shape: local corner numbers of its edges and, in 3-D, its faces.
 
     Faces are listed with the normal pointing out of the cell, in the corner order of VTK.
@@ -36,35 +36,35 @@ class Shape:
         return self.faces if self.dim == 3 else self.edges
 
 
-SHAPES: dict[str, Shape] = {
+SHAPES: dict[str, CellShape] = {
     s.name: s
     for s in (
-        Shape("vertex", 0, 1, ()),
-        Shape("line", 1, 2, ((0, 1),)),
-        Shape("triangle", 2, 3, ((0, 1), (1, 2), (2, 0))),
-        Shape("quad", 2, 4, ((0, 1), (1, 2), (2, 3), (3, 0))),
-        Shape(
+        CellShape("vertex", 0, 1, ()),
+        CellShape("line", 1, 2, ((0, 1),)),
+        CellShape("triangle", 2, 3, ((0, 1), (1, 2), (2, 0))),
+        CellShape("quad", 2, 4, ((0, 1), (1, 2), (2, 3), (3, 0))),
+        CellShape(
             "tetra",
             3,
             4,
             ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)),
             ((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2)),
         ),
-        Shape(
+        CellShape(
             "pyramid",
             3,
             5,
             ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4), (2, 4), (3, 4)),
             ((0, 3, 2, 1), (0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)),
         ),
-        Shape(
+        CellShape(
             "wedge",
             3,
             6,
             ((0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4), (2, 5)),
             ((0, 2, 1), (3, 4, 5), (0, 1, 4, 3), (1, 2, 5, 4), (2, 0, 3, 5)),
         ),
-        Shape(
+        CellShape(
             "hexahedron",
             3,
             8,
@@ -93,7 +93,7 @@ _LAGRANGE = {
 
 
 @cache
-def shape_of(cell_type: str) -> Shape:
+def shape_of(cell_type: str) -> CellShape:
     """The shape of a cell type of any order; raises MeshprepError for shapes without one."""
     name = re.sub(r"\d+$", "", cell_type)
     if cell_type.startswith("VTK_LAGRANGE_"):

@@ -1,4 +1,4 @@
-"""Who meets whom: the transpose of a map and the graphs of elements and of points.
+"""Incidence: the transpose of a map and the graphs of elements and of points.
 
 All linear in the size of the result; indices are int32, offsets int64.
 """

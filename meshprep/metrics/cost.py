@@ -16,7 +16,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Assumed:
+class Assumptions:
     """What figures of time and occupancy rest on.
 
     Parameters
@@ -94,7 +94,7 @@ class Cost:
         return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e6)))
 
 
-def predicted_ms(values: Values | None, assumed: Assumed) -> float | None:
+def predicted_ms(values: Values | None, assumptions: Assumptions) -> float | None:
     """Milliseconds of a call when memory and launches count, in the layout that moves less.
 
     Blocks of a colour are one launch. None for plans of older versions, and for the CPU:
@@ -105,11 +105,13 @@ def predicted_ms(values: Values | None, assumed: Assumed) -> float | None:
         return None
     sectors = min(t["read"] + t["written"] for t in moved.values())
     launches = values.get("block_colours", 0)
-    return sectors * SECTOR_BYTES / assumed.gigabytes / 1e6 + launches * assumed.launch / 1e3
+    return (
+        sectors * SECTOR_BYTES / assumptions.gigabytes / 1e6 + launches * assumptions.launch / 1e3
+    )
 
 
 def occupancy_share(
-    values: Values, assumed: Assumed, block_size: int | None = None
+    values: Values, assumptions: Assumptions, block_size: int | None = None
 ) -> float | None:
     """Warps over the most that the device holds, when a block stages everything.
 
@@ -124,24 +126,26 @@ def occupancy_share(
     if threads > THREADS_PER_BLOCK:
         return None
     shared = -(-staged * threads // own)
-    return occupancy(assumed.device, threads, assumed.registers, shared).share
+    return occupancy(assumptions.device, threads, assumptions.registers, shared).share
 
 
-def cost_of(plan: Plan, assumed: Assumed) -> Cost:
+def cost_of(plan: Plan, assumptions: Assumptions) -> Cost:
     """What this plan cost and saves, its default variants counted."""
     seconds = sum(plan.metrics.get("seconds", {}).values())
     loops = plan.metrics.get("loops", {})
-    times = [_times(name, plan, variants, assumed) for name, variants in loops.items()]
+    times = [_times(name, plan, variants, assumptions) for name, variants in loops.items()]
     known = [t for t in times if t is not None]
     saved = sum(before - after for before, after in known) if len(known) == len(times) else None
-    measured = bool(loops) and set(loops) <= set(assumed.measured)
+    measured = bool(loops) and set(loops) <= set(assumptions.measured)
     return Cost(seconds, saved if loops else None, measured, len(loops))
 
 
-def _times(name: str, plan: Plan, variants: Values, assumed: Assumed) -> tuple[float, float] | None:
+def _times(
+    name: str, plan: Plan, variants: Values, assumptions: Assumptions
+) -> tuple[float, float] | None:
     """Milliseconds of a call before and after."""
-    if name in assumed.measured:
-        return assumed.measured[name]
+    if name in assumptions.measured:
+        return assumptions.measured[name]
     sides = variants.get(plan[name].default) or next(iter(variants.values()))
-    before, after = (predicted_ms(sides[side], assumed) for side in ("before", "after"))
+    before, after = (predicted_ms(sides[side], assumptions) for side in ("before", "after"))
     return None if before is None or after is None else (before, after)

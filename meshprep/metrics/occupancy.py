@@ -24,7 +24,7 @@ LAUNCH_SECONDS = 3e-6
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceLimits:
     """What differs between devices; all of them have 64 warps, 32 blocks and 65,536 registers.
 
     Parameters
@@ -55,11 +55,11 @@ class Device:
 
 # The A100 of 80 GB; A100, H100 and H200 on SXM boards.
 DEVICES = {
-    "P100": Device(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732),
-    "V100": Device(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900),
-    "A100": Device(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039),
-    "H100": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352),
-    "H200": Device(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800),
+    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732),
+    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900),
+    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039),
+    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352),
+    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800),
 }
 
 
@@ -122,7 +122,7 @@ def occupancy(
     return Occupancy(blocks, blocks * warps, blocks * warps / WARPS, limiting)
 
 
-def _by_registers(device: Device, warps: int, registers: int) -> int:
+def _by_registers(device: DeviceLimits, warps: int, registers: int) -> int:
     per_warp = _round_up(registers * WARP, REGISTER_UNIT)
     # a launch is refused unless the block's warps fit when spread over all partitions alike
     if per_warp * _round_up(warps, device.partitions) > REGISTERS:
@@ -130,7 +130,7 @@ def _by_registers(device: Device, warps: int, registers: int) -> int:
     return REGISTERS // device.partitions // per_warp * device.partitions // warps
 
 
-def _by_shared(device: Device, shared_bytes: int) -> int:
+def _by_shared(device: DeviceLimits, shared_bytes: int) -> int:
     if shared_bytes > device.shared_per_block:
         return 0
     taken = _round_up(shared_bytes + device.shared_reserved, device.shared_unit)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..kernels import helper, inlined, kernel
 
-# More neighbouring blocks than this are not looked at: only elements of hubs have them.
+# More neighbouring blocks than this are not looked at: points of high degree aside.
 MAX_CANDIDATES = 24
 
 
@@ -132,15 +132,15 @@ def _leave(state: Connectivity, point: int, block: int) -> None:
 @inlined
 def move(state: Connectivity, element: int, target: int) -> None:
     """Give an element to another block. O(arity * blocks at its points)."""
-    home = state.block[element]
+    source = state.block[element]
     for j in range(state.table.shape[1]):
         point = state.table[element, j]
         if point >= 0:
             # Leaving first keeps the list within the point's slots.
-            _leave(state, point, home)
+            _leave(state, point, source)
             _enter(state, point, target)
     state.block[element] = target
-    state.size[home] -= 1
+    state.size[source] -= 1
     state.size[target] += 1
 
 
@@ -151,7 +151,7 @@ def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
     Returns how many there are, the weight freed when the element leaves its block, and the weight
     of all its points; ``found_block`` lists the blocks and ``found_weight`` what they hold of it.
     """
-    home = state.block[element]
+    source = state.block[element]
     found, freed, total = 0, 0, 0
     for j in range(state.table.shape[1]):
         point = state.table[element, j]
@@ -162,7 +162,7 @@ def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
         start = state.slot_offset[point]
         for s in range(start, start + state.used[point]):
             b = state.slot_block[s]
-            if b == home:
+            if b == source:
                 if state.slot_count[s] == 1:
                     freed += weight
                 continue
@@ -182,7 +182,7 @@ def neighbours(state: Connectivity, element: int) -> tuple[int, int, int]:
 def best_target(state: Connectivity, element: int, cap: int, only: int) -> tuple[int, int]:
     """The neighbouring block with room that gains most, -1 when there is none; and the gain.
 
-    The gain is the weight freed at home less the weight new there; ``only`` >= 0 asks for one
+    The gain is the weight freed in the source less the weight new there; ``only`` >= 0 asks for one
     block. Ties go to the emptier block, then to the lower number.
     """
     found, freed, total = neighbours(state, element)

@@ -84,8 +84,8 @@ def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     package.set_seed(problem.seed)
     graph = _start(package).create_hypergraph(context, n, len(nets), nets, [1] * n, weights)
     part = np.asarray(graph.partition(context).get_partition(), dtype=np.int32)
-    mended = repair(problem.table, problem.n_points, part, n_parts, cap)
-    return blocks_of(mended.block, mended.n_blocks, {"asked": n_parts, **mended.notes})
+    repaired = repair(problem.table, problem.n_points, part, n_parts, cap)
+    return blocks_of(repaired.block, repaired.n_blocks, {"asked": n_parts, **repaired.notes})
 
 
 def _package() -> Any:

@@ -1,7 +1,7 @@
 """METIS k-way on the conflict graph with the sizes of [S19] eq. 1-2, then a hard cap.
 
 METIS minimises an edge cut, for which the number of shared points is only a proxy, and knows no
-cap: it is asked for parts a little smaller than S, and :mod:`repair` mends what is over.
+cap: it is asked for parts a little smaller than S, and :mod:`repair` enforces the cap.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     block = _part(problem, n_parts, target, options) if n_parts > 1 and target > 1 else None
     if block is None:
         return blocks_of(np.arange(n) // problem.block_size, n_parts, {"asked": n_parts})
-    mended = repair(problem.table, problem.n_points, block, n_parts, problem.block_size)
-    return blocks_of(mended.block, mended.n_blocks, {"asked": n_parts, **mended.notes})
+    repaired = repair(problem.table, problem.n_points, block, n_parts, problem.block_size)
+    return blocks_of(repaired.block, repaired.n_blocks, {"asked": n_parts, **repaired.notes})
 
 
 def part_size(block_size: int, tolerance: float) -> int:

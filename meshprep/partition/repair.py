@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..kernels import helper, kernel
 from .connectivity import Connectivity, connect, distinct_rows
-from .shift import Members, gather, move_along_chain, new_members, relocate, shed
+from .shift import Members, evict, gather, move_along_chain, move_listed, new_members
 
 # A block smaller than the cap over this is a sliver.
 SLIVER = 4
@@ -68,13 +68,13 @@ def repair(
     rows = np.array(distinct_rows(table))
     weight = np.ones(n_points, np.int32)
     block = np.array(block_of_element, dtype=np.int32)
-    moved, split_blocks, merged = mend(rows, weight, block, limit, block_size)
+    moved, split_blocks, merged = enforce_cap(rows, weight, block, limit, block_size)
     notes = {"moved": moved, "split": split_blocks, "merged": merged}
     return Repaired(block, limit, notes)
 
 
 @kernel
-def mend(
+def enforce_cap(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
     block: NDArray[np.int32],
@@ -93,7 +93,7 @@ def mend(
     moved, split, merged = 0, 0, 0
     for b in range(limit):
         while state.size[b] > cap:
-            count = shed(state, members, b, state.size[b] - cap, cap, -1, journal)
+            count = evict(state, members, b, state.size[b] - cap, cap, -1, journal)
             moves = count
             if count == 0:
                 count, moves = move_along_chain(state, members, b, cap, journal)
@@ -103,7 +103,7 @@ def mend(
             moved += moves
     for b in range(limit):
         if 0 < state.size[b] < (cap + SLIVER - 1) // SLIVER:
-            count = _dissolve(state, members, b, cap, journal)
+            count = _merge_sliver(state, members, b, cap, journal)
             moved += count
             merged += count > 0
     return moved, split, merged
@@ -113,27 +113,27 @@ def mend(
 def _divide(
     state: Connectivity,
     members: Members,
-    home: int,
+    source: int,
     cap: int,
     cursor: NDArray[np.int64],
     order: NDArray[np.int32],
 ) -> int:
     """Split a block evenly into unused ones; what is left over goes wherever there is room.
 
-    Returns the number of moves. ``home`` is within the cap afterwards, and no other block is over
+    Returns the number of moves. ``source`` is within the cap afterwards, and no other block is over
     it, since all blocks together have room for every element.
     """
-    count = gather(state, members, home, order)
-    pieces = (count + cap - 1) // cap
+    count = gather(state, members, source, order)
+    parts = (count + cap - 1) // cap
     moves = 0
-    for piece in range(1, pieces):
+    for part in range(1, parts):
         unused = _next_block(state, cursor, 0, 1)
-        for k in range(piece * count // pieces, (piece + 1) * count // pieces):
+        for k in range(part * count // parts, (part + 1) * count // parts):
             if unused >= 0:
-                relocate(state, members, order[k], unused)
+                move_listed(state, members, order[k], unused)
                 moves += 1
-            elif state.size[home] > cap:
-                relocate(state, members, order[k], _next_block(state, cursor, 1, cap))
+            elif state.size[source] > cap:
+                move_listed(state, members, order[k], _next_block(state, cursor, 1, cap))
                 moves += 1
     return moves
 
@@ -151,14 +151,14 @@ def _next_block(state: Connectivity, cursor: NDArray[np.int64], which: int, belo
 
 
 @helper
-def _dissolve(
-    state: Connectivity, members: Members, home: int, cap: int, journal: NDArray[np.int32]
+def _merge_sliver(
+    state: Connectivity, members: Members, source: int, cap: int, journal: NDArray[np.int32]
 ) -> int:
-    """Give a whole block to its neighbours, or leave it as it is; returns how many moved."""
-    size = state.size[home]
-    count = shed(state, members, home, size, cap, -1, journal)
+    """Merge a whole block into its neighbours, or leave it as it is; returns how many moved."""
+    size = state.size[source]
+    count = evict(state, members, source, size, cap, -1, journal)
     if count == size:
         return count
     for k in range(count):
-        relocate(state, members, journal[k], home)
+        move_listed(state, members, journal[k], source)
     return 0

@@ -14,7 +14,7 @@ from .connectivity import Connectivity, best_target, move
 # A chain of blocks is looked for among this many, and points with more elements than this do not
 # make their elements neighbours: both bound the cost of a step.
 REACH = 256
-HUB = 256
+HIGH_DEGREE = 256
 
 
 class Members(NamedTuple):
@@ -70,7 +70,7 @@ def _link(members: Members, element: int, block: int) -> None:
 
 
 @helper
-def relocate(state: Connectivity, members: Members, element: int, target: int) -> None:
+def move_listed(state: Connectivity, members: Members, element: int, target: int) -> None:
     """Move an element, and keep the lists. O(arity * blocks at its points)."""
     previous, following = members.before[element], members.after[element]
     if previous >= 0:
@@ -84,10 +84,10 @@ def relocate(state: Connectivity, members: Members, element: int, target: int) -
 
 
 @helper
-def shed(
+def evict(
     state: Connectivity,
     members: Members,
-    home: int,
+    source: int,
     count: int,
     cap: int,
     only: int,
@@ -99,7 +99,7 @@ def shed(
     how many. O((boundary + moves * degree) * log), a lazy heap.
     """
     heap: list = [(np.int64(0), np.int64(0)) for _ in range(0)]
-    i = members.head[home]
+    i = members.head[source]
     while i >= 0:
         target, gain = best_target(state, i, cap, only)
         if target >= 0:
@@ -108,7 +108,7 @@ def shed(
     moved = 0
     while moved < count and len(heap) > 0:
         cost, i = heapq.heappop(heap)
-        if state.block[i] != home:
+        if state.block[i] != source:
             continue
         target, gain = best_target(state, i, cap, only)
         if target < 0:
@@ -116,10 +116,10 @@ def shed(
         if -gain > cost:
             heapq.heappush(heap, (np.int64(-gain), np.int64(i)))
             continue
-        relocate(state, members, i, target)
+        move_listed(state, members, i, target)
         journal[moved] = i
         moved += 1
-        _refresh(state, members, heap, i, home, cap, only)
+        _refresh(state, members, heap, i, source, cap, only)
     return moved
 
 
@@ -129,18 +129,18 @@ def _refresh(
     members: Members,
     heap: list,
     element: int,
-    home: int,
+    source: int,
     cap: int,
     only: int,
 ) -> None:
     """Push the neighbours that stay behind: their gains have risen."""
     for j in range(state.table.shape[1]):
         t = state.table[element, j]
-        if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HUB:
+        if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HIGH_DEGREE:
             continue
         for p in range(members.touch_offset[t], members.touch_offset[t + 1]):
             k = members.touch_index[p]
-            if state.block[k] == home:
+            if state.block[k] == source:
                 target, gain = best_target(state, k, cap, only)
                 if target >= 0:
                     heapq.heappush(heap, (np.int64(-gain), np.int64(k)))
@@ -148,34 +148,34 @@ def _refresh(
 
 @helper
 def move_along_chain(
-    state: Connectivity, members: Members, home: int, cap: int, journal: NDArray[np.int32]
+    state: Connectivity, members: Members, source: int, cap: int, journal: NDArray[np.int32]
 ) -> tuple[int, int]:
     """Pass elements on from block to block up to the nearest one with room.
 
-    Returns how many elements ``home`` has lost, and how many moves that took; (0, 0) when no
+    Returns how many elements ``donor`` has lost, and how many moves that took; (0, 0) when no
     block with room is within reach.
     """
-    end = _nearest_room(state, members, home, cap)
+    end = _nearest_room(state, members, source, cap)
     if end < 0:
         return 0, 0
-    count = min(state.size[home] - cap, cap - state.size[end])
+    count = min(state.size[source] - cap, cap - state.size[end])
     moves = 0
-    while end != home:
-        source = members.parent[end]
-        count = shed(state, members, source, count, cap, end, journal)
+    while end != source:
+        donor = members.parent[end]
+        count = evict(state, members, donor, count, cap, end, journal)
         moves += count
-        end = source
+        end = donor
     return count, moves
 
 
 @helper
-def _nearest_room(state: Connectivity, members: Members, home: int, cap: int) -> int:
+def _nearest_room(state: Connectivity, members: Members, source: int, cap: int) -> int:
     """Breadth-first over neighbouring blocks; ``parent`` leads back from the block returned."""
     queue = np.empty(REACH, np.int32)
     members.tick[0] += 1
     tick = members.tick[0]
-    members.block_mark[home] = tick
-    queue[0] = home
+    members.block_mark[source] = tick
+    queue[0] = source
     begin, end = 0, 1
     while begin < end:
         b = queue[begin]
@@ -202,22 +202,22 @@ def _nearest_room(state: Connectivity, members: Members, home: int, cap: int) ->
 
 
 @helper
-def gather(state: Connectivity, members: Members, home: int, out: NDArray[np.int32]) -> int:
+def gather(state: Connectivity, members: Members, source: int, out: NDArray[np.int32]) -> int:
     """Write a block's elements to ``out``, breadth-first from a far end: ranges are compact.
 
     Returns how many. Parts that do not touch follow one another.
     """
-    count = _breadth_first(state, members, home, members.head[home], out)
-    return _breadth_first(state, members, home, out[count - 1], out)
+    count = _breadth_first(state, members, source, members.head[source], out)
+    return _breadth_first(state, members, source, out[count - 1], out)
 
 
 @helper
 def _breadth_first(
-    state: Connectivity, members: Members, home: int, root: int, out: NDArray[np.int32]
+    state: Connectivity, members: Members, source: int, root: int, out: NDArray[np.int32]
 ) -> int:
     members.tick[0] += 1
     tick = members.tick[0]
-    begin, end, spare = 0, 0, members.head[home]
+    begin, end, spare = 0, 0, members.head[source]
     start = root
     while start >= 0:
         members.element_mark[start] = tick
@@ -228,11 +228,11 @@ def _breadth_first(
             begin += 1
             for j in range(state.table.shape[1]):
                 t = state.table[i, j]
-                if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HUB:
+                if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HIGH_DEGREE:
                     continue
                 for p in range(members.touch_offset[t], members.touch_offset[t + 1]):
                     k = members.touch_index[p]
-                    if state.block[k] == home and members.element_mark[k] != tick:
+                    if state.block[k] == source and members.element_mark[k] != tick:
                         members.element_mark[k] = tick
                         out[end] = k
                         end += 1

@@ -16,8 +16,8 @@ from ..mesh.geometry import centroids
 from ..reorder import (
     FOLLOW,
     METHODS,
-    Candidate,
     LocalityProblem,
+    OrderCandidate,
     figures,
     followers,
     keep_parts,
@@ -123,7 +123,7 @@ def _with_itself(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.column_stack([np.arange(len(table), dtype=np.int32), table])
 
 
-def _row(candidate: Candidate) -> dict[str, Any]:
+def _row(candidate: OrderCandidate) -> dict[str, Any]:
     values = {} if candidate.figures is None else asdict(candidate.figures)
     told = {"note": candidate.note} if candidate.note else {}
     return {"method": candidate.method, "seconds": candidate.seconds} | values | told

@@ -18,7 +18,7 @@ from meshprep_runtime.plan import Staging
 from ..arrays import sort
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
-from ..loops.reach import _beside
+from ..loops.reach import joined_tables
 from ..mesh.blockwise import number_points
 
 STAGED_LIMIT = 65536
@@ -57,7 +57,7 @@ def build_staging(
 
     O(n x arity) and the sorting of each block's points; parallel over blocks.
     """
-    table = _beside(tables)
+    table = joined_tables(tables)
     n_blocks = block_offset.size - 1
     loads = np.zeros(n_blocks, np.int64)
     table, block_offset = read_only(table), read_only(block_offset)

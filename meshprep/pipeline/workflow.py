@@ -69,7 +69,7 @@ class Job:
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
+class JobResult:
     """What a job made."""
 
     plan: Plan
@@ -94,7 +94,7 @@ class Generated:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """The outcome of a check: findings, empty when the plan is right, and a verdict in words."""
 
     findings: list[str]
@@ -105,7 +105,7 @@ class Checked:
         return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
 
 
-def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
+def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobResult:
     """Read, prepare, write: the mesh and the plan appear together or not at all.
 
     Raises
@@ -139,7 +139,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> Done:
         plan = _with_sets(done.plan, job, mesh)
         plan.save(staged[job.plan])
         _write_vectors(plan, job, staged)
-    return Done(plan, job.outputs, notes)
+    return JobResult(plan, job.outputs, notes)
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def check(
     dimension: int | None = None,
     declared: Mapping[str, str] | None = None,
     progress: Progress = lambda done, total, name: None,
-) -> Checked:
+) -> CheckResult:
     """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
 
     ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
@@ -202,9 +202,9 @@ def check(
         findings = findings or _compare(made, given, plan, mesh)
         against = f" and fits {mesh}"
     if findings:
-        return Checked(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
+        return CheckResult(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
     elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
-    return Checked([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
+    return CheckResult([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
 
 
 def generate(

@@ -4,7 +4,7 @@
 best where it gains.
 """
 
-from .choose import METHOD_NAMES, Candidate, LocalityResult, locality_order
+from .choose import METHOD_NAMES, LocalityResult, OrderCandidate, locality_order
 from .envelope import Envelope, envelope
 from .figures import Figures, figures
 from .gps import gps
@@ -18,12 +18,12 @@ __all__ = [
     "FOLLOW",
     "METHODS",
     "METHOD_NAMES",
-    "Candidate",
     "Envelope",
     "Figures",
     "LocalityProblem",
     "LocalityResult",
     "Method",
+    "OrderCandidate",
     "envelope",
     "figures",
     "followers",

@@ -28,7 +28,7 @@ TINY = LocalityProblem(np.array([[0, 1]], np.int32), 2, np.array([[0.0, 0.0], [1
 
 
 @dataclass(frozen=True)
-class Candidate:
+class OrderCandidate:
     """One method that was tried, its seconds and figures; ``note`` tells why there are none.
 
     The graph of the points is made by the first method that needs it, and is in its seconds.
@@ -55,7 +55,7 @@ class LocalityResult:
     applied : bool
     reason : str
         One sentence with the figures.
-    candidates : tuple of Candidate
+    candidates : tuple of OrderCandidate
         Every method that was looked at.
     """
 
@@ -65,7 +65,7 @@ class LocalityResult:
     after: Figures
     applied: bool
     reason: str
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[OrderCandidate, ...] = ()
 
 
 def locality_order(
@@ -106,28 +106,30 @@ def locality_order(
     return _judged(before, found, candidates, by_lines=by_lines)
 
 
-def _run(problem: LocalityProblem, method: str) -> tuple[Ordering, Candidate]:
+def _run(problem: LocalityProblem, method: str) -> tuple[Ordering, OrderCandidate]:
     begun = time.perf_counter()
     found = Ordering.from_new_to_old(METHODS[method].function(problem))
     took = round(time.perf_counter() - begun, 4)
-    return found, Candidate(method, took, figures(problem, found.old_to_new))
+    return found, OrderCandidate(method, took, figures(problem, found.old_to_new))
 
 
-def _best_of(problem: LocalityProblem, seconds: float) -> tuple[Ordering, tuple[Candidate, ...]]:
+def _best_of(
+    problem: LocalityProblem, seconds: float
+) -> tuple[Ordering, tuple[OrderCandidate, ...]]:
     """Try one method after the other; the best order, and all candidates with the best first."""
     for name in TRIED_FIRST[problem.target]:
         METHODS[name].function(TINY)  # compilation is not part of the time
     worth = partial(_worth, by_lines=problem.target == "gpu")
     begun = time.perf_counter()
-    best: tuple[Ordering, Candidate] | None = None
-    others: list[Candidate] = []
+    best: tuple[Ordering, OrderCandidate] | None = None
+    others: list[OrderCandidate] = []
     for name in TRIED_FIRST[problem.target]:
         if reason := _unfit(problem, name):
-            others.append(Candidate(name, note=reason))
+            others.append(OrderCandidate(name, note=reason))
         elif best is None:
             best = _run(problem, name)
         elif time.perf_counter() - begun > seconds:
-            others.append(Candidate(name, note=f"not tried: {seconds:g} seconds were up"))
+            others.append(OrderCandidate(name, note=f"not tried: {seconds:g} seconds were up"))
         else:
             found = _run(problem, name)
             if worth(found[1].figures) < worth(best[1].figures):
@@ -156,7 +158,7 @@ def _worth(found: Figures | None, *, by_lines: bool) -> tuple[int, int]:
 
 
 def _judged(
-    before: Figures, found: Ordering, candidates: tuple[Candidate, ...], *, by_lines: bool
+    before: Figures, found: Ordering, candidates: tuple[OrderCandidate, ...], *, by_lines: bool
 ) -> LocalityResult:
     """The first candidate's order where it gains, the input's where not."""
     method, after = candidates[0].method, candidates[0].figures

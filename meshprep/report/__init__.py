@@ -1,13 +1,13 @@
 """What a person or a script gets to see of meshes and plans: tables and JSON values."""
 
-from ..metrics.cost import Assumed
+from ..metrics.cost import Assumptions
 from .compare import Comparison, compare, plan_table
 from .describe import Description, describe
 from .table import Table
 from .verdict import verdict
 
 __all__ = [
-    "Assumed",
+    "Assumptions",
     "Comparison",
     "Description",
     "Table",

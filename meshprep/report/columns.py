@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from meshprep_runtime.plan import Plan
 
-from ..metrics.cost import Assumed, cost_of
+from ..metrics.cost import Assumptions, cost_of
 from .figures import Values
 from .table import two_digits
 from .verdict import against_metis, repayment, tuned, verdict
@@ -50,9 +50,9 @@ class Column:
         return "; ".join(part for part in parts if part)
 
 
-def columns_of(plans: Mapping[str, Plan], assumed: Assumed) -> list[Column]:
+def columns_of(plans: Mapping[str, Plan], assumptions: Assumptions) -> list[Column]:
     """Every variant of every loop in every plan, loop by loop."""
-    found = [c for name, plan in plans.items() for c in _columns(name, plan, assumed)]
+    found = [c for name, plan in plans.items() for c in _columns(name, plan, assumptions)]
     loops = list(dict.fromkeys(column.loop for column in found))
     found.sort(key=lambda column: loops.index(column.loop))
     ways = [
@@ -66,11 +66,11 @@ def columns_of(plans: Mapping[str, Plan], assumed: Assumed) -> list[Column]:
     ]
 
 
-def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
-    cost = cost_of(plan, assumed)
+def _columns(name: str, plan: Plan, assumptions: Assumptions) -> Iterator[Column]:
+    cost = cost_of(plan, assumptions)
     known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": two_digits(cost.calls)}
     for loop, variants in plan.metrics.get("loops", {}).items():
-        old, new = assumed.measured.get(loop, (None, None))
+        old, new = assumptions.measured.get(loop, (None, None))
         told, n = tuned(plan[loop]), plan.sizes[plan[loop].loop.over]
         default = plan[loop].default
         default = default if default in variants else next(iter(variants), default)
@@ -80,7 +80,7 @@ def _columns(name: str, plan: Plan, assumed: Assumed) -> Iterator[Column]:
             target = {"target": after["target"]} if "target" in after else {}
             before = sides["before"] and {**sides["before"], **target, "measured_ms": old}
             # what reaches nothing through a map has no price of its own
-            price = repayment(cost, assumed) if after["reuse"] is not None else ""
+            price = repayment(cost, assumptions) if after["reuse"] is not None else ""
             yield Column(
                 name,
                 loop,

@@ -14,12 +14,12 @@ from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import among
 from meshprep_runtime.plan import Plan
 
-from ..metrics.cost import Assumed
+from ..metrics.cost import Assumptions
 from ..metrics.measured import check_figures
 from ..metrics.measures import localities
-from .beside import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .columns import Column, columns_of
-from .figures import FIGURES, Figure, best_of, device_figures
+from .comparison_tables import before_after, comparable, line_by_line, seconds_table, side_by_side
+from .figures import FIGURES, ReportRow, best_of, device_figures
 from .orders import order_comparison, order_tables
 from .table import Table
 
@@ -32,9 +32,11 @@ UNLIKE = "the plans are of different meshes, so that none is the best"
 MOST_COLUMNS = 6
 
 
-def plan_table(plan: Plan, assumed: Assumed | None = None, *, full: bool = False) -> list[Table]:
+def plan_table(
+    plan: Plan, assumptions: Assumptions | None = None, *, full: bool = False
+) -> list[Table]:
     """Before and after: the points' order, then every loop; ``full`` for every figure."""
-    one = Comparison(("",), (plan,), assumed or Assumed())
+    one = Comparison(("",), (plan,), assumptions or Assumptions())
     loops = [t for group in one.by_loop() for t in one.loop_tables(group, full)]
     return [*one.order_tables(full), *loops]
 
@@ -45,7 +47,7 @@ class Comparison:
 
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
-    assumed: Assumed = field(default_factory=Assumed)
+    assumptions: Assumptions = field(default_factory=Assumptions)
 
     def __post_init__(self) -> None:
         for name in self.names:
@@ -53,13 +55,13 @@ class Comparison:
                 raise MeshprepError(f"{name} is named twice: name every plan once")
 
     @property
-    def rows(self) -> tuple[Figure, ...]:
+    def rows(self) -> tuple[ReportRow, ...]:
         """The figures of every column."""
-        return (*FIGURES, *device_figures(self.assumed))
+        return (*FIGURES, *device_figures(self.assumptions))
 
     def columns(self) -> list[Column]:
         """Every variant of every loop in every plan, loop by loop."""
-        return columns_of(dict(zip(self.names, self.plans, strict=True)), self.assumed)
+        return columns_of(dict(zip(self.names, self.plans, strict=True)), self.assumptions)
 
     def verdicts(self) -> list[dict[str, str]]:
         """For each column, in words, whether the plan helped."""
@@ -84,7 +86,7 @@ class Comparison:
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
-            "assumed": asdict(self.assumed) | {"bandwidth": self.assumed.gigabytes},
+            "assumed": asdict(self.assumptions) | {"bandwidth": self.assumptions.gigabytes},
             "figures": self.figures(),
             "verdicts": self.verdicts(),
         }
@@ -170,14 +172,14 @@ class Comparison:
 
 def compare(
     paths: Sequence[Path | str],
-    assumed: Assumed | None = None,
+    assumptions: Assumptions | None = None,
 ) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
 
     Parameters
     ----------
     paths : sequence of Path or str
-    assumed : Assumed, optional
+    assumptions : Assumptions, optional
         Device, registers, bandwidth, and times of calls that were measured.
 
     Raises
@@ -194,17 +196,17 @@ def compare(
         check_figures(plan, str(path))
     short = [Path(path).name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
-    assumed = assumed or Assumed()
+    assumptions = assumptions or Assumptions()
     loops = dict.fromkeys(loop for plan in plans for loop in plan.loops)
-    assumed = replace(
-        assumed, measured={among(name, loops): t for name, t in assumed.measured.items()}
+    assumptions = replace(
+        assumptions, measured={among(name, loops): t for name, t in assumptions.measured.items()}
     )
-    for name in assumed.measured:
+    for name in assumptions.measured:
         check_choice("loop", name, loops)
-    return Comparison(tuple(names), plans, assumed)
+    return Comparison(tuple(names), plans, assumptions)
 
 
-def _records(columns: Sequence[Column], figures: Sequence[Figure]) -> Iterator[dict[str, Any]]:
+def _records(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Iterator[dict[str, Any]]:
     alike = comparable(columns)
     for row in figures:
         after = [row.find(c.after) for c in columns]

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..metrics.cost import Assumed, occupancy_share, predicted_ms
+from ..metrics.cost import Assumptions, occupancy_share, predicted_ms
 
 Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Figure:
+class ReportRow:
     """A row of a report.
 
     Parameters
@@ -62,76 +62,76 @@ def _moved(values: Values) -> int | None:
 
 
 FIGURES = (
-    Figure("reuse factor", _inside("reuse"), +1, "reuse", brief=True),
-    Figure("accesses", _inside("accesses")),
-    Figure("loads", _inside("loads"), -1, "loads", brief=True),
-    Figure("exclusive share of loads", _inside("exclusive_share"), +1),
-    Figure("blocks", _inside("blocks"), brief=True),
-    Figure("blocks in several pieces", _inside("partition", "scattered")),
-    Figure("elements a block, largest", _inside("block_elements", "max")),
-    Figure("staged bytes a block, mean", _inside("staged_bytes", "mean")),
-    Figure(
+    ReportRow("reuse factor", _inside("reuse"), +1, "reuse", brief=True),
+    ReportRow("accesses", _inside("accesses")),
+    ReportRow("loads", _inside("loads"), -1, "loads", brief=True),
+    ReportRow("exclusive share of loads", _inside("exclusive_share"), +1),
+    ReportRow("blocks", _inside("blocks"), brief=True),
+    ReportRow("blocks in several pieces", _inside("partition", "scattered")),
+    ReportRow("elements a block, largest", _inside("block_elements", "max")),
+    ReportRow("staged bytes a block, mean", _inside("staged_bytes", "mean")),
+    ReportRow(
         "staged bytes a block, largest",
         _inside("staged_bytes", "max"),
         -1,
         "staged bytes",
         brief=True,
     ),
-    Figure("128-byte lines a block (AoS)", _inside("aos", "lines", "mean"), brief=True),
-    Figure("128-byte lines a block (SoA)", _inside("soa", "lines", "mean")),
-    Figure("32-byte sectors a block (AoS)", _inside("aos", "sectors", "mean")),
-    Figure("32-byte sectors a block (SoA)", _inside("soa", "sectors", "mean")),
-    Figure("sectors moved a call (AoS)", _moved, -1, brief=True),
-    Figure("sectors read a call (AoS)", _inside("traffic", "aos", "read"), -1),
-    Figure("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
-    Figure("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
-    Figure("sectors written a call (SoA)", _inside("traffic", "soa", "written"), -1),
-    Figure("thread colours, mean", _inside("thread_colours", "mean"), -1, "thread colours"),
-    Figure("thread colours, bound", _inside("thread_colours", "bound_mean")),
-    Figure("thread colours, largest", _inside("thread_colours", "max"), -1, brief=True),
-    Figure("block colours", _inside("block_colours"), -1, "block colours", brief=True),
-    Figure("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
-    Figure("blocks in the largest colour", _inside("block_colour_blocks", "max")),
-    Figure("warp efficiency, computing", _inside("warp_efficiency", "computing"), +1),
-    Figure("warp efficiency, increments", _inside("warp_efficiency", "increments"), +1),
-    Figure("useful MB a call", _megabytes),
-    Figure(
+    ReportRow("128-byte lines a block (AoS)", _inside("aos", "lines", "mean"), brief=True),
+    ReportRow("128-byte lines a block (SoA)", _inside("soa", "lines", "mean")),
+    ReportRow("32-byte sectors a block (AoS)", _inside("aos", "sectors", "mean")),
+    ReportRow("32-byte sectors a block (SoA)", _inside("soa", "sectors", "mean")),
+    ReportRow("sectors moved a call (AoS)", _moved, -1, brief=True),
+    ReportRow("sectors read a call (AoS)", _inside("traffic", "aos", "read"), -1),
+    ReportRow("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
+    ReportRow("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
+    ReportRow("sectors written a call (SoA)", _inside("traffic", "soa", "written"), -1),
+    ReportRow("thread colours, mean", _inside("thread_colours", "mean"), -1, "thread colours"),
+    ReportRow("thread colours, bound", _inside("thread_colours", "bound_mean")),
+    ReportRow("thread colours, largest", _inside("thread_colours", "max"), -1, brief=True),
+    ReportRow("block colours", _inside("block_colours"), -1, "block colours", brief=True),
+    ReportRow("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
+    ReportRow("blocks in the largest colour", _inside("block_colour_blocks", "max")),
+    ReportRow("warp efficiency, computing", _inside("warp_efficiency", "computing"), +1),
+    ReportRow("warp efficiency, increments", _inside("warp_efficiency", "increments"), +1),
+    ReportRow("useful MB a call", _megabytes),
+    ReportRow(
         "seconds to cut the blocks", _inside("partition", "seconds"), -1, "s to cut", brief=True
     ),
 )
 
 
-def device_figures(assumed: Assumed) -> tuple[Figure, ...]:
+def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
     """The rows that rest on a device: occupancy, time a call, useful bandwidth, repayment.
 
     Times that were measured have rows of their own.
     """
-    on = f"on {assumed.device}"
+    on = f"on {assumptions.device}"
     timed = (
-        Figure("measured ms a call", _inside("measured_ms"), -1, "measured ms", brief=True),
-        Figure("measured useful GB/s", lambda v: _useful(v, v.get("measured_ms")), +1),
+        ReportRow("measured ms a call", _inside("measured_ms"), -1, "measured ms", brief=True),
+        ReportRow("measured useful GB/s", lambda v: _useful(v, v.get("measured_ms")), +1),
     )
     return (
-        Figure(
-            f"occupancy {on}, {assumed.registers} registers",
-            lambda values: occupancy_share(values, assumed),
+        ReportRow(
+            f"occupancy {on}, {assumptions.registers} registers",
+            lambda values: occupancy_share(values, assumptions),
             +1,
             "occupancy",
         ),
-        Figure(
+        ReportRow(
             f"predicted ms a call {on}",
-            lambda values: predicted_ms(values, assumed),
+            lambda values: predicted_ms(values, assumptions),
             -1,
             "predicted ms",
-            brief=not assumed.measured,
+            brief=not assumptions.measured,
         ),
-        Figure(
+        ReportRow(
             f"predicted useful GB/s {on}",
-            lambda values: _useful(values, predicted_ms(values, assumed)),
+            lambda values: _useful(values, predicted_ms(values, assumptions)),
             +1,
         ),
-        *(timed if assumed.measured else ()),
-        Figure("calls that repay the preparation", _inside("cost", "calls"), -1, brief=True),
+        *(timed if assumptions.measured else ()),
+        ReportRow("calls that repay the preparation", _inside("cost", "calls"), -1, brief=True),
     )
 
 

@@ -17,7 +17,7 @@ from .compare import Comparison
 from .draw import draw_views
 from .draw.paint import Painted, by_group
 from .html import html_report
-from .placing import NamedMesh, block_values, mesh_of, read_meshes, scene_of
+from .meshes import NamedMesh, block_values, mesh_of, read_meshes, scene_of
 from .vtu import write_vtu
 
 PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)

@@ -12,7 +12,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..loops import LoopRequest, LoopSpec, default_request, simple_request
 from ..mesh import Mesh
-from ..metrics.cost import Assumed, predicted_ms
+from ..metrics.cost import Assumptions, predicted_ms
 from ..partition import PARTITIONERS
 from ..partition.options import effective
 from ..pipeline.options import Options
@@ -26,7 +26,7 @@ VARIED = ("block_size", "partition", "effort")
 
 
 @dataclass(frozen=True)
-class Way:
+class SweepPoint:
     """One way to make a plan.
 
     Parameters
@@ -52,7 +52,7 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
+class SweepResult:
     """What a sweep found.
 
     Parameters
@@ -61,20 +61,20 @@ class Swept:
         A plan for each way that worked. All but the best have figures alone, no arrays.
     failures : tuple of (str, str)
         Ways that did not work, and why.
-    best : Way
+    best : SweepPoint
         The one with the fewest predicted milliseconds for a call of every loop, for the CPU the
         one with the fewest loads.
     """
 
     comparison: Comparison
     failures: tuple[tuple[str, str], ...]
-    best: Way
+    best: SweepPoint
 
     @property
     def criterion(self) -> str:
         """What the best is best in."""
         plan = self.comparison.plans[self.comparison.names.index(self.best.name)]
-        timed = _rank(plan, self.comparison.assumed)[0] < float("inf")
+        timed = _rank(plan, self.comparison.assumptions)[0] < float("inf")
         return "predicted time" if timed else "loads"
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,9 +83,9 @@ class Swept:
         return self.comparison.to_dict() | {"failures": failed, "best": self.best.name}
 
 
-def ways(
+def sweep_points(
     methods: Sequence[str], partitioners: Sequence[str], block_sizes: Sequence[int]
-) -> list[Way]:
+) -> list[SweepPoint]:
     """Every combination, by method, then partitioner, then block size.
 
     Parameters
@@ -110,7 +110,7 @@ def ways(
     if sizes[0] < 1:
         raise MeshprepError(f"block size {sizes[0]} must be at least 1")
     return [
-        Way(method, name, size, options)
+        SweepPoint(method, name, size, options)
         for method in dict.fromkeys(methods)
         for name, options in cuts
         for size in sizes
@@ -143,12 +143,12 @@ def block_sizes(text: str) -> list[int]:
 def sweep(
     mesh: Mesh,
     loops: Sequence[LoopRequest | str],
-    chosen: Sequence[Way],
+    chosen: Sequence[SweepPoint],
     options: Options | None = None,
     *,
-    assumed: Assumed | None = None,
+    assumptions: Assumptions | None = None,
     progress: Progress = lambda done, total, name: None,
-) -> Swept:
+) -> SweepResult:
     """Make a plan in every way and compare them.
 
     Topology is derived once and every order found once; that order is judged at the middle block
@@ -159,11 +159,11 @@ def sweep(
     mesh : Mesh
     loops : sequence of LoopRequest or str
         As for :func:`~meshprep.prepare`.
-    chosen : sequence of Way
-        From :func:`ways`.
+    chosen : sequence of SweepPoint
+        From :func:`sweep_points`.
     options : Options, optional
         Whatever else there is to choose.
-    assumed : Assumed, optional
+    assumptions : Assumptions, optional
         What predictions rest on.
     progress : callable
         Called with the plans made, their number and the next one's name, and with fractions.
@@ -173,30 +173,32 @@ def sweep(
     MeshprepError
         On loops that do not fit the mesh, and where no way works; the message is the first's.
     """
-    options, assumed = options or Options(), assumed or Assumed()
+    options, assumptions = options or Options(), assumptions or Assumptions()
     progress(0, len(chosen), "topology")
     start = time.perf_counter()
     requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
     full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
     derived = full, [_free(spec) for spec in specs]
     topology = {"topology": round(time.perf_counter() - start, 4)}
-    found = _Found(assumed)
+    found = _Found(assumptions)
     ordered: Ordered | None = None
-    middle = sorted({way.block_size for way in chosen})[len({w.block_size for w in chosen}) // 2]
-    for number, way in enumerate(chosen):
-        progress(number, len(chosen), way.name)
-        if number == 0 or way.method != chosen[number - 1].method:
-            first = replace(_options(options, way), block_size=middle)
+    middle = sorted({point.block_size for point in chosen})[
+        len({w.block_size for w in chosen}) // 2
+    ]
+    for number, point in enumerate(chosen):
+        progress(number, len(chosen), point.name)
+        if number == 0 or point.method != chosen[number - 1].method:
+            first = replace(_options(options, point), block_size=middle)
             ordered = order(mesh, (), first, derived=derived)
             # every plan bears the whole cost, as if it were made alone
             ordered = replace(ordered, seconds={**ordered.seconds, **topology})
         assert ordered is not None
         try:
-            within = _within(progress, number, len(chosen), way.name)
-            found.add(way, cut_and_colour(ordered, _options(options, way), within))
+            within = _within(progress, number, len(chosen), point.name)
+            found.add(point, cut_and_colour(ordered, _options(options, point), within))
         except MeshprepError as error:
-            found.failures.append((way.name, str(error)))
-    return found.swept()
+            found.failures.append((point.name, str(error)))
+    return found.result()
 
 
 def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
@@ -207,32 +209,32 @@ def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
 class _Found:
     """The plans so far; arrays are kept of the best alone."""
 
-    def __init__(self, assumed: Assumed) -> None:
+    def __init__(self, assumptions: Assumptions) -> None:
         self.failures: list[tuple[str, str]] = []
-        self._assumed = assumed
+        self._assumptions = assumptions
         self._plans: dict[str, Plan] = {}
-        self._best: tuple[tuple[float, float], Way, Plan] | None = None
+        self._best: tuple[tuple[float, float], SweepPoint, Plan] | None = None
 
-    def add(self, way: Way, plan: Plan) -> None:
-        self._plans[way.name] = _figures_only(plan)
-        rank = _rank(plan, self._assumed)
+    def add(self, point: SweepPoint, plan: Plan) -> None:
+        self._plans[point.name] = _figures_only(plan)
+        rank = _rank(plan, self._assumptions)
         if self._best is None or rank < self._best[0]:
-            self._best = rank, way, plan
+            self._best = rank, point, plan
 
-    def swept(self) -> Swept:
+    def result(self) -> SweepResult:
         if self._best is None:
             name, reason = self.failures[0]
             raise MeshprepError(f"no plan could be made; {name}: {reason}")
-        _, way, plan = self._best
-        plans = self._plans | {way.name: plan}
-        comparison = Comparison(tuple(plans), tuple(plans.values()), self._assumed)
-        return Swept(comparison, tuple(self.failures), way)
+        _, point, plan = self._best
+        plans = self._plans | {point.name: plan}
+        comparison = Comparison(tuple(plans), tuple(plans.values()), self._assumptions)
+        return SweepResult(comparison, tuple(self.failures), point)
 
 
-def _rank(plan: Plan, assumed: Assumed) -> tuple[float, float]:
+def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
     """Milliseconds of a call of every loop where they can be predicted, then loads."""
     sides = [s["after"] for v in plan.metrics["loops"].values() for s in v.values()]
-    times = [predicted_ms(after, assumed) for after in sides]
+    times = [predicted_ms(after, assumptions) for after in sides]
     known = [t for t in times if t is not None]
     total = sum(known) if len(known) == len(times) else float("inf")
     return total, float(sum(after["loads"] for after in sides))
@@ -243,13 +245,13 @@ def _figures_only(plan: Plan) -> Plan:
     return replace(plan, ordering={}, maps={}, loops=loops, tags={})
 
 
-def _options(options: Options, way: Way) -> Options:
+def _options(options: Options, point: SweepPoint) -> Options:
     return replace(
         options,
-        method=way.method,
-        partition=way.partitioner,
-        partition_options=way.options,
-        block_size=way.block_size,
+        method=point.method,
+        partition=point.partitioner,
+        partition_options=point.options,
+        block_size=point.block_size,
     )
 
 

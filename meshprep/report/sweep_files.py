@@ -11,12 +11,12 @@ from meshprep_runtime.errors import Progress
 from .. import io
 from ..io.registry import find
 from ..loops import LoopRequest
-from ..metrics.cost import Assumed
+from ..metrics.cost import Assumptions
 from ..pipeline.steps import Options
 from ..pipeline.workflow import _check_default
 from .files import Files, write_files
-from .placing import NamedMesh, bare
-from .sweep import Swept, Way, sweep
+from .meshes import NamedMesh, bare
+from .sweep import SweepPoint, SweepResult, sweep
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class SweepJob:
     """What to read, the plans to make and compare, and what to write of the comparison."""
 
     mesh: Path
-    ways: tuple[Way, ...]
+    sweep_points: tuple[SweepPoint, ...]
     requests: tuple[LoopRequest, ...] = ()
     options: Options = field(default_factory=Options)
-    assumed: Assumed = field(default_factory=Assumed)
+    assumptions: Assumptions = field(default_factory=Assumptions)
     files: Files = field(default_factory=Files)
     declared: Mapping[str, str] = field(default_factory=dict)
     input_format: str | None = None
     dimension: int | None = None
 
 
-def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> Swept:
+def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
     """Read once, make every plan, compare them, and write the page if it is asked for.
 
     Raises
@@ -44,27 +44,27 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
     """
     find(io.FORMATS, job.mesh, job.input_format)
     job.files.check([job.mesh])
-    total = len(job.ways) + 1 + len(job.files.outputs)
+    total = len(job.sweep_points) + 1 + len(job.files.outputs)
     progress(0, total, "reading")
     sets = job.declared or None
     mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=sets)
-    swept = sweep(
+    result = sweep(
         mesh,
         job.requests,
-        job.ways,
+        job.sweep_points,
         job.options,
-        assumed=job.assumed,
+        assumptions=job.assumptions,
         progress=lambda done, n, name: progress(done + 1, total, name),
     )
-    first = swept.comparison.plans[0]
+    first = result.comparison.plans[0]
     _check_default(job.requests, first.loops.values(), first.sizes)
     meshes = [NamedMesh(str(job.mesh), bare(mesh))]
     write_files(
-        swept.comparison,
+        result.comparison,
         job.files,
-        lambda done, n, name: progress(len(job.ways) + done, total, name),
+        lambda done, n, name: progress(len(job.sweep_points) + done, total, name),
         meshes=meshes,
-        title=f"meshprep sweep: {len(swept.comparison.plans)} plans of {job.mesh.name}",
-        best=(swept.best.name, swept.criterion),
+        title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.mesh.name}",
+        best=(result.best.name, result.criterion),
     )
-    return swept
+    return result

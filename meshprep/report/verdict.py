@@ -7,7 +7,7 @@ from typing import Any
 
 from meshprep_runtime.plan import LoopPlan
 
-from ..metrics.cost import Assumed, Cost
+from ..metrics.cost import Assumptions, Cost
 from .table import figure, two_digits
 
 Values = Mapping[str, Any]
@@ -56,7 +56,7 @@ def verdict(before: Values | None, after: Values) -> str:
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
 
 
-def repayment(cost: Cost, assumed: Assumed) -> str:
+def repayment(cost: Cost, assumptions: Assumptions) -> str:
     """What preparing cost and after how many calls it pays; empty where neither is known."""
     if not cost.seconds:
         return ""
@@ -66,9 +66,9 @@ def repayment(cost: Cost, assumed: Assumed) -> str:
     basis = (
         "as measured"
         if cost.measured
-        else f"predicted from memory transactions at {assumed.gigabytes:,.0f} GB/s"
-        f" ({assumed.device if assumed.bandwidth is None else 'as given'})"
-        f" and {assumed.launch:g} us a launch"
+        else f"predicted from memory transactions at {assumptions.gigabytes:,.0f} GB/s"
+        f" ({assumptions.device if assumptions.bandwidth is None else 'as given'})"
+        f" and {assumptions.launch:g} us a launch"
     )
     if cost.calls is None:
         return f"{cost_text}, which no number of calls repays, {basis}"

@@ -16,7 +16,7 @@ from ..mesh.cells import shape_of
 from ..topology import derive
 from ..topology.layout import layout_of
 from ..topology.names import ENTITY_DIM, part_names
-from .placing import BlockValues, NamedMesh, block_values
+from .meshes import BlockValues, NamedMesh, block_values
 
 # Cells of ParaView for the elements of a loop, by their number of nodes.
 _AS_CELLS = {2: "line", 3: "triangle", 4: "quad"}
@@ -37,7 +37,7 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
     plan : Plan
     loop : str
     named : NamedMesh
-        What :func:`~meshprep.report.placing.mesh_of` gives.
+        What :func:`~meshprep.report.meshes.mesh_of` gives.
 
     Returns
     -------
@@ -108,9 +108,9 @@ def _whole(mesh: Mesh, what: str, rows: dict[str, slice], fields: dict[str, NDAr
         maps.append(SetMap(f"{name}->nodes", name, "nodes", mesh.cell_map(old).table))
     if len(names) > 1:
         sets.append(ElementSet("cells", sum(s.size for s in sets[1:]), parts=tuple(names)))
-    homes = dict(zip(chosen, names, strict=True)) | {"nodes": "nodes"}
+    set_names = dict(zip(chosen, names, strict=True)) | {"nodes": "nodes"}
     dats = [
-        Dat(name, homes[of], values[where])
+        Dat(name, set_names[of], values[where])
         for of, where in rows.items()
         for name, values in fields.items()
     ]

@@ -19,7 +19,7 @@ from .facets import (
 )
 from .layout import Layout, layout_of
 from .names import ENTITY_DIM, any_mesh_loop, check_names, entity_of, part_names
-from .tags import attach, carry
+from .tags import attach, transfer
 
 Found = tuple[list[ElementSet], list[SetMap], list[Tag]]
 
@@ -107,7 +107,7 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
         parted = [p for p in part_names(layout, entity, prefix) if f"{p}->nodes" in own]
         sets += _sets(name, part_names(layout, entity, prefix) if parted else (), chosen)
         maps += [_map(layout, m, name, chosen) for m in own]
-        tags += carry(mesh, name, chosen, attachments, keep_empty=bool(prefix))
+        tags += transfer(mesh, name, chosen, attachments, keep_empty=bool(prefix))
     return sets, maps, tags
 
 

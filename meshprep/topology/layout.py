@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh import ElementSet, Mesh
-from ..mesh.cells import Corners, Shape, shape_of
+from ..mesh.cells import CellShape, Corners, shape_of
 from .slots import Part
 
 # Names of the faces of each number of corners, in the order of the union ``faces``.
@@ -22,7 +22,7 @@ class CellPart:
     """The cells of one type: their set, shape, nodes, and the number of the first."""
 
     name: str
-    shape: Shape
+    shape: CellShape
     table: NDArray[np.int32]
     start: int
 
@@ -64,7 +64,7 @@ class Layout:
         return counts.pop() if len(counts) == 1 else None
 
 
-def local_corners(shape: Shape, dim: int) -> Corners:
+def local_corners(shape: CellShape, dim: int) -> Corners:
     """Local corners of the edges (dim 1) or faces (dim 2) that bound a shape."""
     if dim >= shape.dim:
         return ()

@@ -44,7 +44,7 @@ def attach(mesh: Mesh, layout: Layout, dim: int, types: Sequence[Facets]) -> lis
     return out
 
 
-def carry(
+def transfer(
     mesh: Mesh,
     set_name: str,
     chosen: Sequence[Selection],

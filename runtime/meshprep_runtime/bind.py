@@ -41,7 +41,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Form:
+class ArrayForm:
     """What an array is, wherever it lies; ``library`` has the ``ascontiguousarray`` for it."""
 
     dtype: np.dtype
@@ -195,7 +195,7 @@ def bound(loop: Loop, slot: Slot, value: Any) -> NDArray[Any]:
     value = _as_numpy(loop, slot, value)
     flags = value.flags
     contiguous = flags.c_contiguous and flags.aligned
-    check_form(loop, slot, Form(value.dtype, value.shape, contiguous, flags.writeable))
+    check_form(loop, slot, ArrayForm(value.dtype, value.shape, contiguous, flags.writeable))
     view: NDArray[Any] = value.view(np.ndarray).reshape(-1)
     if not slot.written:
         view.flags.writeable = False
@@ -232,7 +232,7 @@ def _whole_within(value: float | np.generic, dtype: np.dtype) -> bool:
     return bool(limits.min <= value <= limits.max) and int(value) == value  # type: ignore[operator]
 
 
-def check_form(loop: Loop, slot: Slot, form: Form) -> None:
+def check_form(loop: Loop, slot: Slot, form: ArrayForm) -> None:
     """Raise MeshprepError, which names the argument, unless an array is what its slot wants."""
     short = slot.rows is not None and slot.shape[-1] == 1
     fits = form.shape == slot.shape or (short and form.shape == slot.shape[:1])

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .bind import AOS, Binder, Layout, slots
-from .cpu import NEED_BLOCKS, STRATEGIES, Executor, Options, refusal
+from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, refusal
 from .cuda import COMMITS, Choice, DeviceExecutor, DeviceFunction, DeviceOptions, on_device
 from .cuda import STRATEGIES as GPU_STRATEGIES
 from .cuda import refusal as gpu_refusal
 from .errors import MeshprepError
-from .kernel.analysis import _check_parameters
+from .kernel.analysis import check_parameters
 from .plan import LoopPlan, Variant
 from .plan.structure import check_loop, check_variant
 from .tuning.choose_cpu import Chooser
@@ -126,9 +126,9 @@ class ParLoop:
         if isinstance(kernel, DeviceFunction):
             _check_device_strategy(plan, strategy, commit)
         else:
-            _check_parameters(kernel, plan)
+            check_parameters(kernel, plan)
             self._way = self._chooser(kernel, plan, variant, commit)
-            self._executor = Executor(kernel, plan, self._slots, Options(boundscheck, fastmath))
+            self._executor = Executor(kernel, plan, self._slots, CpuOptions(boundscheck, fastmath))
         self._gpu = DeviceExecutor(
             kernel if cuda is None else cuda,
             plan,

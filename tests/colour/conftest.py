@@ -29,7 +29,7 @@ def proper() -> Callable[[Table, Table, Table], bool]:
 
 
 @pytest.fixture(scope="session")
-def crowd() -> Callable[[Table], int]:
+def max_degree() -> Callable[[Table], int]:
     """The largest number of elements on one point."""
 
     def count(rows: Table) -> int:

@@ -132,7 +132,7 @@ def test_few_heavy_points_among_light_ones_are_balanced():
     chain = np.stack([np.arange(400), np.arange(1, 401), np.arange(400)], axis=1)
     chain[::4, 2] = 401
     table, block_offset = chain.astype(np.int32), np.arange(401, dtype=np.int64)
-    assert block_conflicts(table, 402, block_offset).n_heavy == 1
+    assert block_conflicts(table, 402, block_offset).n_high_degree == 1
     found = colour_blocks(table, 402, block_offset)
     _check(table, block_offset, found)
     assert found.count == 100
@@ -144,7 +144,7 @@ def test_many_heavy_points_do_not_take_memory_for_each():
     spread = np.random.default_rng(0).permutation(6400 * 8) % 700
     table = spread.reshape(6400, 8).astype(np.int32)
     block_offset = np.arange(6401, dtype=np.int64)
-    assert block_conflicts(table, 700, block_offset).n_heavy == 0
+    assert block_conflicts(table, 700, block_offset).n_high_degree == 0
     found = colour_blocks(table, 700, block_offset)
     _check(table, block_offset, found)
 

@@ -27,13 +27,13 @@ def cut_tables(draw: st.DrawFn) -> tuple[np.ndarray, int, np.ndarray]:
 
 @settings(deadline=None, max_examples=150)
 @given(cut_tables())
-def test_proper_without_gaps_and_not_below_the_bound(proper, crowd, case):
+def test_proper_without_gaps_and_not_below_the_bound(proper, max_degree, case):
     table, n_points, block_offset = case
     found = colour_threads(table, n_points, block_offset)
     assert proper(table, block_offset, found.colour)
     assert found.bound.tolist() == thread_bound(table, n_points, block_offset).tolist()
     for b, (start, stop) in enumerate(pairwise(block_offset)):
-        assert found.bound[b] == crowd(table[start:stop])
+        assert found.bound[b] == max_degree(table[start:stop])
         used = np.unique(found.colour[start:stop])
         assert used.tolist() == list(range(found.count[b]))
         assert found.bound[b] <= found.count[b]

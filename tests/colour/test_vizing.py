@@ -35,10 +35,10 @@ def _one_block(table: np.ndarray) -> np.ndarray:
 @settings(deadline=None, max_examples=300)
 @given(st.integers(1, 14), st.integers(1, 120), st.integers(0, 10**6))
 def test_any_colouring_comes_down_to_the_bound_and_the_multiplicity(
-    proper, crowd, n_points, n, seed
+    proper, max_degree, n_points, n, seed
 ):
     table = _random_edges(n_points, n, seed)
-    palette = crowd(table) + _most_parallel(table)
+    palette = max_degree(table) + _most_parallel(table)
     assert multiplicity(table, n_points) == _most_parallel(table)
     for colour in (np.arange(n, dtype=np.int32), palette + np.arange(n, dtype=np.int32)):
         recolour_edges(table, colour, palette)
@@ -48,10 +48,12 @@ def test_any_colouring_comes_down_to_the_bound_and_the_multiplicity(
 
 @settings(deadline=None, max_examples=150)
 @given(st.integers(2, 12), st.integers(1, 60), st.integers(0, 10**6), st.integers(0, 2))
-def test_with_fewer_colours_the_colouring_stays_proper(proper, crowd, n_points, n, seed, extra):
+def test_with_fewer_colours_the_colouring_stays_proper(
+    proper, max_degree, n_points, n, seed, extra
+):
     table = _random_edges(n_points, n, seed)
     colour = np.arange(n, dtype=np.int32)
-    recolour_edges(table, colour, crowd(table) + extra)
+    recolour_edges(table, colour, max_degree(table) + extra)
     assert proper(table, _one_block(table), colour)
 
 

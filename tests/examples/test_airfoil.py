@@ -11,7 +11,7 @@ from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil, read_airfoil
 from kernels import airfoil as kernels
 from meshprep.io.generate import generate
 from meshprep.pipeline import workflow
-from meshprep.report.placing import bare
+from meshprep.report.meshes import bare
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import DeviceFunction, program

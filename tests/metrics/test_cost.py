@@ -10,7 +10,7 @@ from meshprep import Options, prepare
 from meshprep.io.generate import generate
 from meshprep.metrics.cost import Cost, cost_of, occupancy_share, predicted_ms
 from meshprep.metrics.occupancy import LAUNCH_SECONDS, occupancy
-from meshprep.report import Assumed
+from meshprep.report import Assumptions
 from meshprep.report.compare import Comparison
 from meshprep.report.table import figure
 from meshprep.report.verdict import against_metis, repayment
@@ -36,60 +36,60 @@ def _with_seconds(plan, seconds):
 
 
 def test_time_is_bytes_over_bandwidth_in_the_better_layout():
-    assert predicted_ms(SIDE, Assumed(bandwidth=100)) == pytest.approx(4000 * 32 / 100e9 * 1e3)
-    assert predicted_ms(SIDE, Assumed("V100")) == pytest.approx(4000 * 32 / 900e9 * 1e3)
-    assert predicted_ms(SIDE | {"target": "cpu"}, Assumed()) is None
-    assert predicted_ms(None, Assumed()) is None
+    assert predicted_ms(SIDE, Assumptions(bandwidth=100)) == pytest.approx(4000 * 32 / 100e9 * 1e3)
+    assert predicted_ms(SIDE, Assumptions("V100")) == pytest.approx(4000 * 32 / 900e9 * 1e3)
+    assert predicted_ms(SIDE | {"target": "cpu"}, Assumptions()) is None
+    assert predicted_ms(None, Assumptions()) is None
 
 
 def test_every_block_colour_is_a_launch():
     """Five launches of three microseconds, on a loop whose memory takes five."""
     loop = SIDE | {"block_colours": 5, "traffic": {"aos": {"read": 500, "written": 250}}}
-    assumed = Assumed("H200")
+    assumptions = Assumptions("H200")
     memory = 750 * 32 / 4800e9 * 1e3
     assert memory == pytest.approx(5e-6)
-    assert assumed.launch == 1e6 * LAUNCH_SECONDS == 3.0
-    assert predicted_ms(loop, assumed) == pytest.approx(memory + 5 * 3e-3)
-    assert predicted_ms(loop, Assumed("H200", launch=0.0)) == pytest.approx(memory)
+    assert assumptions.launch == 1e6 * LAUNCH_SECONDS == 3.0
+    assert predicted_ms(loop, assumptions) == pytest.approx(memory + 5 * 3e-3)
+    assert predicted_ms(loop, Assumptions("H200", launch=0.0)) == pytest.approx(memory)
 
 
 def test_launches_count_in_what_a_call_saves(plan):
     """Both sides are launched colour by colour; the plan has fewer colours than the input."""
     (sides,) = plan.metrics["loops"]["edges->cells"].values()
     fewer = sides["before"]["block_colours"] - sides["after"]["block_colours"]
-    free, three = (cost_of(plan, Assumed(launch=t)).saved for t in (0.0, 3.0))
+    free, three = (cost_of(plan, Assumptions(launch=t)).saved for t in (0.0, 3.0))
     assert three - free == pytest.approx(3e-3 * fewer)
     assert fewer > 0
     # More launches than the memory saves: no number of calls repays.
     worse = {**sides["after"], "block_colours": sides["before"]["block_colours"] + 1000}
     metrics = {"loops": {"edges->cells": {"s64": {**sides, "after": worse}}}}
-    assert cost_of(replace(plan, metrics=metrics), Assumed()).calls is None
+    assert cost_of(replace(plan, metrics=metrics), Assumptions()).calls is None
 
 
 def test_occupancy_of_a_plan_and_of_other_block_sizes():
-    assumed = Assumed("V100", registers=40)
-    assert occupancy_share(SIDE, assumed) == occupancy("V100", 256, 40, 8192).share
-    assert occupancy_share(SIDE, assumed, 512) == occupancy("V100", 512, 40, 16384).share
-    assert occupancy_share(SIDE, assumed, 2048) is None
-    assert occupancy_share(SIDE | {"target": "cpu"}, assumed) is None
+    assumptions = Assumptions("V100", registers=40)
+    assert occupancy_share(SIDE, assumptions) == occupancy("V100", 256, 40, 8192).share
+    assert occupancy_share(SIDE, assumptions, 512) == occupancy("V100", 512, 40, 16384).share
+    assert occupancy_share(SIDE, assumptions, 2048) is None
+    assert occupancy_share(SIDE | {"target": "cpu"}, assumptions) is None
 
 
 def test_predicted_repayment(plan):
-    assumed = Assumed(bandwidth=50)
+    assumptions = Assumptions(bandwidth=50)
     plan = _with_seconds(plan, 3.0)
     (sides,) = plan.metrics["loops"]["edges->cells"].values()
-    saved = predicted_ms(sides["before"], assumed) - predicted_ms(sides["after"], assumed)
-    cost = cost_of(plan, assumed)
+    saved = predicted_ms(sides["before"], assumptions) - predicted_ms(sides["after"], assumptions)
+    cost = cost_of(plan, assumptions)
     assert (cost.seconds, cost.saved, cost.measured) == (3.0, pytest.approx(saved), False)
     assert cost.calls == pytest.approx(3e3 / saved, rel=1e-2)
-    assert "at 50 GB/s (as given) and 3 us a launch" in repayment(cost, assumed)
-    assert "at 4,800 GB/s (H200)" in repayment(cost_of(plan, Assumed()), Assumed())
+    assert "at 50 GB/s (as given) and 3 us a launch" in repayment(cost, assumptions)
+    assert "at 4,800 GB/s (H200)" in repayment(cost_of(plan, Assumptions()), Assumptions())
 
 
 def test_measured_times_replace_predicted_ones(plan):
-    assumed = Assumed(measured={"edges->cells": (5.0, 2.0)})
-    column = Comparison(("a",), (_with_seconds(plan, 3.0),), assumed).columns()[0]
-    found = Comparison(("a",), (plan,), assumed).figures()
+    assumptions = Assumptions(measured={"edges->cells": (5.0, 2.0)})
+    column = Comparison(("a",), (_with_seconds(plan, 3.0),), assumptions).columns()[0]
+    found = Comparison(("a",), (plan,), assumptions).figures()
     rows = {r["figure"]: (r["before"], r["after"]) for r in found}
     assert rows["measured ms a call"] == (5.0, 2.0)
     moved = column.after["useful_bytes"]
@@ -99,21 +99,21 @@ def test_measured_times_replace_predicted_ones(plan):
 
 
 def test_a_plan_that_saves_nothing_is_never_repaid(plan):
-    assumed = Assumed(measured={"edges->cells": (2.0, 2.5)})
-    cost = cost_of(_with_seconds(plan, 3.0), assumed)
+    assumptions = Assumptions(measured={"edges->cells": (2.0, 2.5)})
+    cost = cost_of(_with_seconds(plan, 3.0), assumptions)
     assert cost.calls is None
-    assert "no number of calls repays" in repayment(cost, assumed)
-    assert repayment(Cost(0.0, None, False, 1), assumed) == ""
+    assert "no number of calls repays" in repayment(cost, assumptions)
+    assert repayment(Cost(0.0, None, False, 1), assumptions) == ""
 
 
 def test_savings_of_several_loops_count_together():
     mesh = generate("delaunay2d", cells=400)
     plan = prepare(mesh, ["edges->cells", "cells->nodes"], Options(block_size=64)).plan
     times = {"edges->cells": (5.0, 2.0), "cells->nodes": (4.0, 3.0)}
-    assumed = Assumed(measured=times)
-    cost = cost_of(_with_seconds(plan, 2.0), assumed)
+    assumptions = Assumptions(measured=times)
+    cost = cost_of(_with_seconds(plan, 2.0), assumptions)
     assert (cost.saved, cost.calls, cost.loops) == (4.0, 500, 2)
-    assert "500 calls of all its loops" in repayment(cost, assumed)
+    assert "500 calls of all its loops" in repayment(cost, assumptions)
 
 
 def test_metis_beside_ours():
@@ -150,7 +150,7 @@ def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
 )
 def test_bad_assumptions_are_refused(values, said):
     with pytest.raises(MeshprepError, match=said):
-        Assumed(**values)
+        Assumptions(**values)
 
 
 def test_what_was_tuned_is_told(plan):

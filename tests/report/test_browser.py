@@ -12,7 +12,7 @@ from meshprep import Options, prepare
 from meshprep.io.generate import generate
 from meshprep.report.compare import Comparison
 from meshprep.report.html import html_report
-from meshprep.report.placing import NamedMesh
+from meshprep.report.meshes import NamedMesh
 
 from .browser import Browser, find_browser
 

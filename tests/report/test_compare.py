@@ -11,7 +11,7 @@ import pytest
 
 from meshprep import LoopRequest, Options, prepare
 from meshprep.io.generate import generate
-from meshprep.report import Assumed, Comparison, Table, compare, plan_table, verdict
+from meshprep.report import Assumptions, Comparison, Table, compare, plan_table, verdict
 from meshprep.report.figures import best_of
 from meshprep.report.html import html_report
 from meshprep.report.table import figure
@@ -39,9 +39,9 @@ def _cell(table, label, column):
 
 @pytest.mark.parametrize("measured", [{}, {"edges->cells": (2.0, 1.0)}])
 def test_the_brief_tables_have_twelve_rows_at_most(plans, measured):
-    plan, assumed = Plan.load(plans["good"]), Assumed(measured=measured)
-    brief = [row[0] for table in plan_table(plan, assumed) for row in table.rows]
-    full = [row[0] for table in plan_table(plan, assumed, full=True) for row in table.rows]
+    plan, assumptions = Plan.load(plans["good"]), Assumptions(measured=measured)
+    brief = [row[0] for table in plan_table(plan, assumptions) for row in table.rows]
+    full = [row[0] for table in plan_table(plan, assumptions, full=True) for row in table.rows]
     assert len(brief) <= 12 < len(full)
     assert set(brief) < set(full)
     timed = "measured ms a call" if measured else "predicted ms a call on H200"

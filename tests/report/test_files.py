@@ -13,7 +13,7 @@ from meshprep.io.generate import generate
 from meshprep.report import compare
 from meshprep.report.files import Files, write_files
 from meshprep.report.html import html_report
-from meshprep.report.placing import NamedMesh, block_values, mesh_of
+from meshprep.report.meshes import NamedMesh, block_values, mesh_of
 from meshprep.report.vtu import paraview_mesh
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError

@@ -9,7 +9,7 @@ import pytest
 from meshprep import LoopRequest, Options, prepare
 from meshprep.io.generate import generate
 from meshprep.metrics.cost import predicted_ms
-from meshprep.report.sweep import block_sizes, sweep, ways
+from meshprep.report.sweep import block_sizes, sweep, sweep_points
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -36,7 +36,9 @@ def test_bad_block_sizes_are_refused(text):
 
 
 def test_ways_are_every_combination():
-    found = ways(["gps", "none"], ["metis", "blocks:colour_weight=8", "metis"], [64, 32, 64])
+    found = sweep_points(
+        ["gps", "none"], ["metis", "blocks:colour_weight=8", "metis"], [64, 32, 64]
+    )
     assert [w.name for w in found] == [
         f"{method} {cut} s{size}"
         for method in ("gps", "none")
@@ -60,20 +62,22 @@ def test_ways_are_every_combination():
 )
 def test_bad_ways_are_refused(given, said):
     with pytest.raises(MeshprepError, match=said):
-        ways(*given)
+        sweep_points(*given)
 
 
 def test_a_sweep_finds_what_single_runs_find():
     mesh = generate("delaunay2d", cells=500, seed=6)
     loops = ["edges->cells", "cells->nodes"]
-    chosen = ways(["gps", "none"], ["contiguous", "metis", "blocks"], [32, 64])
+    chosen = sweep_points(["gps", "none"], ["contiguous", "metis", "blocks"], [32, 64])
     steps = []
     found = sweep(mesh, loops, chosen, progress=lambda *step: steps.append(step))
     assert [s[2] for s in steps[1:] if s[0] == int(s[0])] == [w.name for w in chosen]
     assert all(int(a[0]) <= int(b[0]) < len(chosen) for a, b in pairwise(steps))
     assert list(found.comparison.names) == [w.name for w in chosen]
-    for way, plan in zip(chosen, found.comparison.plans, strict=True):
-        options = Options(method=way.method, partition=way.partitioner, block_size=way.block_size)
+    for point, plan in zip(chosen, found.comparison.plans, strict=True):
+        options = Options(
+            method=point.method, partition=point.partitioner, block_size=point.block_size
+        )
         alone = prepare(mesh, loops, options).plan.metrics["loops"]
         for loop, variants in plan.metrics["loops"].items():
             for name, sides in variants.items():
@@ -85,10 +89,12 @@ def test_a_sweep_finds_what_single_runs_find():
 
 def test_the_best_keeps_its_arrays_and_the_others_only_figures():
     mesh = generate("delaunay2d", cells=500)
-    found = sweep(mesh, ["edges->cells"], ways(["gps"], ["contiguous", "blocks"], [32, 128]))
+    found = sweep(
+        mesh, ["edges->cells"], sweep_points(["gps"], ["contiguous", "blocks"], [32, 128])
+    )
     comparison = found.comparison
     columns = comparison.columns()
-    ranks = [(predicted_ms(c.after, comparison.assumed), c.after["loads"]) for c in columns]
+    ranks = [(predicted_ms(c.after, comparison.assumptions), c.after["loads"]) for c in columns]
     best = comparison.names[ranks.index(min(ranks))]
     assert (found.best.name, found.criterion) == (best, "predicted time")
     for name, plan in zip(comparison.names, comparison.plans, strict=True):
@@ -99,7 +105,7 @@ def test_the_best_keeps_its_arrays_and_the_others_only_figures():
 
 def test_for_the_cpu_the_best_has_the_fewest_loads():
     mesh = generate("delaunay2d", cells=500)
-    chosen = ways(["gps"], ["contiguous"], [32, 128])
+    chosen = sweep_points(["gps"], ["contiguous"], [32, 128])
     found = sweep(mesh, ["edges->cells"], chosen, Options(target="cpu"))
     assert (found.best.block_size, found.criterion) == (128, "loads")
 
@@ -115,17 +121,19 @@ def test_a_loop_of_its_own_size_follows_the_sweep():
         },
         "here",
     )
-    found = sweep(mesh, [loop], ways(["gps"], ["contiguous"], [32, 64]))
+    found = sweep(mesh, [loop], sweep_points(["gps"], ["contiguous"], [32, 64]))
     assert [c.after["block_size"] for c in found.comparison.columns()] == [32, 64]
 
 
 def test_ways_that_fail_are_told_and_the_rest_goes_on():
     mesh = generate("delaunay2d", cells=300)
-    found = sweep(mesh, ["edges->cells"], ways(["gps"], ["structured:shape=20x20", "metis"], [64]))
+    found = sweep(
+        mesh, ["edges->cells"], sweep_points(["gps"], ["structured:shape=20x20", "metis"], [64])
+    )
     assert list(found.comparison.names) == ["gps metis s64"]
     ((name, reason),) = found.failures
     assert name == "gps shape=20x20 structured s64"
     assert reason
     assert found.to_dict()["failures"] == [{"plan": name, "reason": reason}]
     with pytest.raises(MeshprepError, match="no plan could be made; gps shape"):
-        sweep(mesh, ["edges->cells"], ways(["gps"], ["structured:shape=20x20"], [64]))
+        sweep(mesh, ["edges->cells"], sweep_points(["gps"], ["structured:shape=20x20"], [64]))

@@ -18,12 +18,12 @@ from meshprep_runtime.plan import Plan
 
 from ..paths import check_input
 from . import columns, hdf5, meshes, numpy_files
-from .mover import Moved, Mover
-from .variant import Variant
+from .format import FieldFormat
+from .permute import PermutedField, Permuter
 
-__all__ = ["VARIANTS", "Moved", "move"]
+__all__ = ["VARIANTS", "PermutedField", "move"]
 
-VARIANTS: dict[str, Variant] = {
+VARIANTS: dict[str, FieldFormat] = {
     ".npy": numpy_files.NPY,
     ".npz": numpy_files.NPZ,
     ".h5": hdf5.HDF5,
@@ -38,9 +38,9 @@ def move(
     source: Path,
     target: Path,
     *,
-    restoring: bool = False,
+    inverse: bool = False,
     declared: Mapping[str, str] | None = None,
-) -> list[Moved]:
+) -> list[PermutedField]:
     """Write a copy of a file with its values in the plan's order, or back in the mesh file's.
 
     Parameters
@@ -49,14 +49,14 @@ def move(
     source, target : Path
         ``.npy``, ``.npz``, ``.h5``, ``.csv`` or a mesh, by the ending of the source. The target
         is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.atomic`).
-    restoring : bool
+    inverse : bool
         From the plan's order back to that of the mesh that it was made from.
     declared : mapping of array to ``SET`` or ``FROM->TO``
         See :mod:`meshprep.io.declared`. Without it, the row count tells the set.
 
     Returns
     -------
-    list of Moved
+    list of PermutedField
         What was moved; other contents are carried along unchanged.
 
     Raises
@@ -67,26 +67,26 @@ def move(
     """
     try:
         check_input(source)
-        return _move(Mover(plan, restoring, declared or {}), source, target)
+        return _move(Permuter(plan, inverse, declared or {}), source, target)
     except MeshprepError as error:
         named = str(error).startswith(f"{source}: ")
         raise error if named else MeshprepError(f"{source}: {error}") from None
 
 
-def _move(mover: Mover, source: Path, target: Path) -> list[Moved]:
+def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]:
     variant = VARIANTS.get(source.suffix.lower())
     if variant is None:
-        return meshes.move(mover, source, target)
-    old = variant.read(source, mover)
+        return meshes.move(permuter, source, target)
+    old = variant.read(source, permuter)
     if not old:
-        sizes = ", ".join(f"{name} {size}" for name, size in mover.sizes.items())
+        sizes = ", ".join(f"{name} {size}" for name, size in permuter.sizes.items())
         raise MeshprepError(f"nothing in it has as many rows as a set of the plan ({sizes})")
-    new = {name: mover.move(name, a.values, a.place) for name, a in old.items()}
-    variant.write(source, target, new, mover)
+    new = {name: permuter.move(name, a.values, a.place) for name, a in old.items()}
+    variant.write(source, target, new, permuter)
     # What was found out is not asked again: in the other order, it might not be found.
-    mover.declared |= {name: a.place for name, a in old.items()}
-    _prove(variant.read(target, mover), new)
-    return [Moved(name, a.place, len(a.values)) for name, a in old.items()]
+    permuter.declared |= {name: a.place for name, a in old.items()}
+    _prove(variant.read(target, permuter), new)
+    return [PermutedField(name, a.place, len(a.values)) for name, a in old.items()]
 
 
 def _prove(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None:

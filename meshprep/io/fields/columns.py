@@ -12,36 +12,36 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..declared import ANY, rows_of, values_of
-from .mover import Mover
-from .variant import Placed, Variant
+from .format import FieldFormat, PlacedArray
+from .permute import Permuter
 
 ROWS = "rows"
 _DELIMITERS = ",;\t"
 
 
-def _read(path: Path, mover: Mover) -> dict[str, Placed]:
+def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:
     """The rows, and each column that is declared as indices, which is then left out of the rows."""
-    head, lines, delimiter = _lines(path, mover)
+    head, lines, delimiter = _lines(path, permuter)
     out = {}
-    for name, where in list(mover.declared.items()):
+    for name, where in list(permuter.declared.items()):
         if values_of(where) is not None and name not in (ANY, ROWS):
             column = _column(head, name, delimiter)
             texts = [_fields(line, delimiter)[column] for line in lines]
-            out[name] = Placed(_numbers(name, texts), where)
+            out[name] = PlacedArray(_numbers(name, texts), where)
             lines = [_with(line, delimiter, column, "") for line in lines]
-            mover.declared.setdefault(ROWS, rows_of(where))
-    place = mover.place(ROWS, len(lines))
+            permuter.declared.setdefault(ROWS, rows_of(where))
+    place = permuter.place(ROWS, len(lines))
     if place is not None:
-        out[ROWS] = Placed(np.array([*lines, b""], dtype=object)[:-1], rows_of(place))
+        out[ROWS] = PlacedArray(np.array([*lines, b""], dtype=object)[:-1], rows_of(place))
     return out
 
 
-def _lines(path: Path, mover: Mover) -> tuple[bytes, list[bytes], str]:
+def _lines(path: Path, permuter: Permuter) -> tuple[bytes, list[bytes], str]:
     """The header, empty where there is none, the lines of the rows, and what parts the fields."""
     records = _records(path)
     delimiter = _delimiter(records)
     has_head = bool(records) and not _is_numeric(records[0], delimiter)
-    sizes = set(mover.sizes.values())
+    sizes = set(permuter.sizes.values())
     # Text in the first line makes it a header, unless only with it the number of rows fits.
     if has_head and len(records) - 1 not in sizes and len(records) in sizes:
         has_head = False
@@ -98,8 +98,8 @@ def _numbers(name: str, texts: list[str]) -> NDArray[np.int64]:
         raise MeshprepError(f"column '{name}' holds something other than whole numbers") from None
 
 
-def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
-    head, _, delimiter = _lines(source, mover)
+def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter) -> None:
+    head, _, delimiter = _lines(source, permuter)
     lines = list(arrays[ROWS])
     for name, values in arrays.items():
         if name != ROWS:
@@ -119,4 +119,4 @@ def _with(line: bytes, delimiter: str, column: int, text: str) -> bytes:
     return delimiter.encode().join(fields) + line[len(body) :]
 
 
-CSV = Variant(_read, _write)
+CSV = FieldFormat(_read, _write)

@@ -13,15 +13,15 @@ from meshprep_runtime.plan.atomic import together
 
 from ..outputs import check_targets
 from . import move
-from .mover import Moved
+from .permute import PermutedField
 
 
 @dataclass(frozen=True)
-class MovedFile:
+class PermutedFile:
     """A file of values that was written, and what in it was moved."""
 
     written: Path
-    moved: list[Moved]
+    moved: list[PermutedField]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -33,10 +33,10 @@ def move_files(
     files: Sequence[Path],
     output: Path | None = None,
     *,
-    restoring: bool = False,
+    inverse: bool = False,
     declared: Mapping[str, str] | None = None,
     overwrite: bool = False,
-) -> list[MovedFile]:
+) -> list[PermutedFile]:
     """Put files of values into the plan's order, or back; see :func:`meshprep.io.fields.move`.
 
     Without ``output``, ``q.npy`` becomes ``q-reordered.npy`` or ``q-restored.npy``.
@@ -45,13 +45,13 @@ def move_files(
         raise MeshprepError("there are several files: leave --output out")
     if output is not None and output.suffix.lower() != files[0].suffix.lower():
         raise MeshprepError(f"{output}: must end in {files[0].suffix}, as what it is made from")
-    ending = "restored" if restoring else "reordered"
+    ending = "restored" if inverse else "reordered"
     targets = [output or f.with_name(f"{f.stem}-{ending}{f.suffix}") for f in files]
     check_targets(targets, overwrite=overwrite, inputs=[plan, *files])
     made = Plan.load(plan)
     with together(targets, overwrite=overwrite) as staged:
         moved = [
-            move(made, source, place, restoring=restoring, declared=declared)
+            move(made, source, place, inverse=inverse, declared=declared)
             for source, place in zip(files, staged, strict=True)
         ]
-    return [MovedFile(t, m) for t, m in zip(targets, moved, strict=True)]
+    return [PermutedFile(t, m) for t, m in zip(targets, moved, strict=True)]

@@ -14,11 +14,11 @@ from meshprep_runtime.plan import seal
 
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
-from .mover import Mover
-from .variant import Placed, Variant
+from .format import FieldFormat, PlacedArray
+from .permute import Permuter
 
 
-def _read(path: Path, mover: Mover) -> dict[str, Placed]:
+def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:
     import h5py
 
     from ..op2.infer import infer
@@ -27,30 +27,32 @@ def _read(path: Path, mover: Mover) -> dict[str, Placed]:
 
     _refuse_plan(path)
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
-        declared = _declared(file, mover)
+        declared = _declared(file, permuter)
         found = classify(file, declared)
-        check_names(declared, [f.path for f in found], (*mover.plan.sizes, NO_SET))
+        check_names(declared, [f.path for f in found], (*permuter.plan.sizes, NO_SET))
         # Sets of equal order need not be told apart, unless somebody does.
         parts = {p.strip() for place in declared.values() for p in place.split("->")}
-        sizes = {n: s for n, s in mover.plan.sizes.items() if n in parts or n in mover.sizes}
-        places = infer(found, sizes, declared, lambda p: index_range(file[p]))
-        mover.declared.setdefault(BASE, str(places.base))
-        at = {path: f"{a}->{b}" for path, (a, b) in places.maps.items()} | dict(places.dats)
-        return {path: Placed(load(file[path]), place) for path, place in at.items()}
+        sizes = {n: s for n, s in permuter.plan.sizes.items() if n in parts or n in permuter.sizes}
+        inferred = infer(found, sizes, declared, lambda p: index_range(file[p]))
+        permuter.declared.setdefault(BASE, str(inferred.base))
+        at = {path: f"{a}->{b}" for path, (a, b) in inferred.maps.items()} | dict(inferred.dats)
+        return {path: PlacedArray(load(file[path]), place) for path, place in at.items()}
 
 
-def _declared(file: Any, mover: Mover) -> dict[str, str]:
+def _declared(file: Any, permuter: Permuter) -> dict[str, str]:
     """What is declared, and for the other datasets what is known of those of the mesh."""
-    known = {name: place for name, place in mover.known.items() if name in file or name == BASE}
-    declared = {n: p for n, p in (known | mover.declared).items() if n != COORDINATES}
-    return {n: p for n, p in declared.items() if n in mover.declared or _fits(file, mover, n, p)}
+    known = {name: place for name, place in permuter.known.items() if name in file or name == BASE}
+    declared = {n: p for n, p in (known | permuter.declared).items() if n != COORDINATES}
+    return {
+        n: p for n, p in declared.items() if n in permuter.declared or _fits(file, permuter, n, p)
+    }
 
 
-def _fits(file: Any, mover: Mover, name: str, place: str) -> bool:
+def _fits(file: Any, permuter: Permuter, name: str, place: str) -> bool:
     """Whether a known dataset has the rows that it had in the mesh."""
     if name == BASE:
         return True
-    size = mover.plan.sizes.get(rows_of(place))
+    size = permuter.plan.sizes.get(rows_of(place))
     return size is not None and getattr(file[name], "shape", ())[:1] == (size,)
 
 
@@ -60,7 +62,7 @@ def _refuse_plan(path: Path) -> None:
             raise MeshprepError("is a plan: name the file with the values")
 
 
-def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter) -> None:
     import h5py
 
     shutil.copyfile(source, target)
@@ -70,4 +72,4 @@ def _write(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mov
                 file[path][...] = values
 
 
-HDF5 = Variant(_read, _write)
+HDF5 = FieldFormat(_read, _write)

@@ -9,38 +9,38 @@ from meshprep_runtime.ordering import Ordering
 
 from ... import io
 from ..registry import find
-from .mover import Moved, Mover
+from .permute import PermutedField, Permuter
 
 
-def move(mover: Mover, source: Path, staged: Path) -> list[Moved]:
+def move(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
     """Renumber a mesh file as a whole; refused where it is another mesh or in the order wanted.
 
     The mesh may be deformed: only its cells are compared.
     """
-    if mover.declared:
+    if permuter.declared:
         raise MeshprepError("a mesh says what its values are on: leave --sets out")
     form = find(io.FORMATS, source, None)
     mesh = io.read(source, format=form.name)
-    _check(mover, mesh.content_hash())
-    orders = {name: mover.plan.ordering.get(name) for name in mesh.sets}
+    _check(permuter, mesh.content_hash())
+    orders = {name: permuter.plan.ordering.get(name) for name in mesh.sets}
     for name, order in orders.items():
         if order is None or order.size != mesh.size(name):
             raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")
-    ways = {n: _inverse(o) if mover.restoring else o for n, o in orders.items() if o is not None}
+    ways = {n: _inverse(o) if permuter.inverse else o for n, o in orders.items() if o is not None}
     io.write(mesh.renumber(ways), staged, format=form.name)
-    return [Moved(name, name, mesh.size(name)) for name in mesh.sets]
+    return [PermutedField(name, name, mesh.size(name)) for name in mesh.sets]
 
 
 def _inverse(order: Ordering) -> Ordering:
     return Ordering(order.old_to_new, order.new_to_old)
 
 
-def _check(mover: Mover, found: str) -> None:
-    old, new = mover.plan.source_hash, mover.plan.mesh_hash
-    wanted, other = (new, old) if mover.restoring else (old, new)
+def _check(permuter: Permuter, found: str) -> None:
+    old, new = permuter.plan.source_hash, permuter.plan.mesh_hash
+    wanted, other = (new, old) if permuter.inverse else (old, new)
     if found == wanted:
         return
     if found == other:
-        where = "of the mesh it was made from" if mover.restoring else "of the plan"
+        where = "of the mesh it was made from" if permuter.inverse else "of the plan"
         raise MeshprepError(f"is in the order {where} already")
     raise MeshprepError("holds another mesh than the plan: its cells differ")

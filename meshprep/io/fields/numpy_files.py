@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..declared import ANY
 from ..meshio_adapter.harden import guarded
-from .mover import Mover
-from .variant import Placed, Variant
+from .format import FieldFormat, PlacedArray
+from .permute import Permuter
 
 
 def _load(path: Path) -> dict[str, NDArray]:
@@ -26,21 +26,25 @@ def _load(path: Path) -> dict[str, NDArray]:
         return {name: found[name] for name in found.files}
 
 
-def _read(path: Path, mover: Mover) -> dict[str, Placed]:
+def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:
     out = {}
     for name, values in _load(path).items():
-        place = mover.place(name, len(values)) if values.ndim else None
+        place = permuter.place(name, len(values)) if values.ndim else None
         if place is not None:
-            out[name] = Placed(values, place)
+            out[name] = PlacedArray(values, place)
     return out
 
 
-def _write_npy(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+def _write_npy(
+    source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter
+) -> None:
     with target.open("wb") as file:
         np.save(file, arrays[ANY], allow_pickle=False)
 
 
-def _write_npz(source: Path, target: Path, arrays: Mapping[str, NDArray], mover: Mover) -> None:
+def _write_npz(
+    source: Path, target: Path, arrays: Mapping[str, NDArray], permuter: Permuter
+) -> None:
     """Every member in its place and packed as it was."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", allowZip64=True) as new:
         for member in old.infolist():
@@ -55,5 +59,5 @@ def _write_npz(source: Path, target: Path, arrays: Mapping[str, NDArray], mover:
                     np.lib.format.write_array(file, values, allow_pickle=False)
 
 
-NPY = Variant(_read, _write_npy)
-NPZ = Variant(_read, _write_npz)
+NPY = FieldFormat(_read, _write_npy)
+NPZ = FieldFormat(_read, _write_npz)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ...topology import derive
-from ..op2.notes import CONSTANTS, NOTES, Notes
+from ..op2.notes import CONSTANTS, NOTES, Op2Notes
 from ..op2_grid import DECIMALS, MAPS, SETS
 
 # OP2's file has so many digits behind the point, and its sums depend on them.
@@ -58,7 +58,7 @@ def op2_hdf5(mesh: Mesh) -> Mesh:
     dats = [Dat("p_x", "nodes", points), Dat("p_bound", "bedges", bound.values[:, None])]
     dats += [Dat(name, "cells", values) for name, values in state.items()]
     paths = dict(zip(MAPS, _MAP_NAMES, strict=True))
-    notes = Notes({}, paths, {}, 0, _image(constants))
+    notes = Op2Notes({}, paths, {}, 0, _image(constants))
     return Mesh(
         grid.sets.values(),
         grid.maps.values(),

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from ...mesh import Mesh
 from ..registry import Format
-from .carry import losses
 from .info import target
+from .layout import losses
 
 __all__ = ["FORMAT", "losses", "read", "write"]
 

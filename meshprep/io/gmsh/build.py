@@ -13,7 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh import Dat, IndexList, Mesh
 from ...mesh.assemble import Block, GroupTable, assemble, set_names
 from .dats import field_values
-from .elements import Cells, Elements
+from .elements import ElementLookup, FileCells
 from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
 from .merge2 import from_lists, merge_copies, one_each
 from .numbering import Lookup, distinct, distinct_lists, is_range
@@ -23,7 +23,7 @@ from .types import DIMS, NAME_OF, TO_MEMORY
 
 
 @dataclass(frozen=True, eq=False)
-class Notes:
+class GmshNotes:
     """The records of the section that only meshprep writes."""
 
     entity: dict[int, dict[int, int]]
@@ -62,13 +62,13 @@ def build(raw: RawMesh, cursor: Cursor) -> Mesh:
         raise MeshprepError(f"{cursor.path}: {error}") from None
 
 
-def _notes(raw: RawMesh) -> Notes:
+def _notes(raw: RawMesh) -> GmshNotes:
     entity: dict[int, dict[int, int]] = {}
     for words in raw.notes:
         if words[0] == "entity":
             entity.setdefault(int(words[1]), {})[int(words[2])] = int(words[3])
     named = [words[1] for words in raw.notes if words[0] == "physical"]
-    return Notes(
+    return GmshNotes(
         entity,
         any(words[0] == "nodes" for words in raw.notes),
         any(words[0] == "apart" for words in raw.notes),
@@ -78,7 +78,7 @@ def _notes(raw: RawMesh) -> Notes:
     )
 
 
-def _cells(raw: RawCells, mesh: RawMesh, notes: Notes) -> Cells:
+def _cells(raw: RawCells, mesh: RawMesh, notes: GmshNotes) -> FileCells:
     assert mesh.elements is not None
     name, dim = NAME_OF[raw.number], int(DIMS[raw.number])
     if raw.label.size and raw.label.min() < 0:
@@ -96,11 +96,11 @@ def _cells(raw: RawCells, mesh: RawMesh, notes: Notes) -> Cells:
         # Copies were merged: the first element of each cell stands for it.
         first = distinct(cell).first
         table, label = table[first], label[first]
-    return Cells(name, dim, table, label, tags, raw.label, cell)
+    return FileCells(name, dim, table, label, tags, raw.label, cell)
 
 
 def _tags2(
-    raw: RawCells, elements: RawElements, notes: Notes, dim: int
+    raw: RawCells, elements: RawElements, notes: GmshNotes, dim: int
 ) -> tuple[NDArray[np.int64] | None, dict[str, GroupTable]]:
     lists, part = distinct_lists(raw.part_start, raw.part_count, elements.parts)
     cell, physical = merge_copies(raw, part, apart=notes.apart)
@@ -119,7 +119,7 @@ def _tags2(
     return cell, tags
 
 
-def _tags4(raw: RawCells, mesh: RawMesh, notes: Notes, dim: int) -> dict[str, GroupTable]:
+def _tags4(raw: RawCells, mesh: RawMesh, notes: GmshNotes, dim: int) -> dict[str, GroupTable]:
     """Entities make the blocks, and have the groups and partitions."""
     known = {e.tag: e for e in mesh.entities or () if e.dim == dim}
     if mesh.partitioned is not None:
@@ -141,9 +141,9 @@ def _groups(physical: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(i for i in physical if i))
 
 
-def _add_ghosts(cells: list[Cells], raw: RawMesh) -> list[Cells]:
+def _add_ghosts(cells: list[FileCells], raw: RawMesh) -> list[FileCells]:
     """Add the partitions where a cell is a ghost, as negative numbers."""
-    where = Elements.of(cells)
+    where = ElementLookup.of(cells)
     label = np.array([g[0] for g in raw.ghosts], dtype=np.int64)
     # Gmsh lists those of the whole mesh, even where it saves a part of the elements.
     there = np.flatnonzero(where.lookup.find(label) >= 0)
@@ -159,7 +159,7 @@ def _add_ghosts(cells: list[Cells], raw: RawMesh) -> list[Cells]:
     return out
 
 
-def _with_ghosts(cells: Cells, extra: dict[int, list[int]]) -> Cells:
+def _with_ghosts(cells: FileCells, extra: dict[int, list[int]]) -> FileCells:
     n = len(cells.nodes)
     tag = cells.tags.get("partition", GroupTable(np.zeros(n, np.int32), np.zeros(2, np.int64),
                                                  np.empty(0, np.int64)))  # fmt: skip
@@ -178,11 +178,11 @@ def _with_ghosts(cells: Cells, extra: dict[int, list[int]]) -> Cells:
             lists.append(wanted)
         values[row] = rows[wanted]
     tags = {**cells.tags, "partition": from_lists(lists, values)}
-    return Cells(cells.name, cells.dim, cells.nodes, cells.label, tags, cells.element_label,
+    return FileCells(cells.name, cells.dim, cells.nodes, cells.label, tags, cells.element_label,
                  cells.cell)  # fmt: skip
 
 
-def _node_dats(nodes: RawNodes, notes: Notes) -> list[Dat]:
+def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:
     """Entity and parametric coordinates of the nodes, in MSH 4.1."""
     if nodes.runs is None or notes.bare_nodes:
         return []
@@ -212,7 +212,7 @@ def _periodic(link: Any, nodes: Lookup) -> IndexList:
     return IndexList(PERIODIC, "nodes", pairs, attrs)
 
 
-def _blocks(cells: list[Cells], notes: Notes) -> list[Block]:
+def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:
     """The blocks, without the numbers of the cells where these are as if there were none."""
     plain, start = not notes.numbered, 1
     for c in cells:
@@ -224,7 +224,9 @@ def _blocks(cells: list[Cells], notes: Notes) -> list[Block]:
     ]
 
 
-def _extras(raw: RawMesh, cells: list[Cells], notes: Notes, cursor: Cursor) -> dict[str, Any]:
+def _extras(
+    raw: RawMesh, cells: list[FileCells], notes: GmshNotes, cursor: Cursor
+) -> dict[str, Any]:
     """What only a Gmsh file has; nothing in it points into a set."""
     made = {(dim, new) for dim, pairs in notes.entity.items() for new in pairs}
     held = {c.dim for c in cells if notes.physical in c.tags}

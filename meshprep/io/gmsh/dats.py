@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, Tag
-from .elements import Cells, Elements
+from .elements import ElementLookup, FileCells
 from .info import COPY, INTEGERS, MARK, NAME, REALS, RESERVED, SECTION, STRINGS
 from .merge2 import from_lists
 from .numbering import Lookup
@@ -23,7 +23,7 @@ from .types import TO_MEMORY
 
 
 @dataclass(frozen=True)
-class Mark:
+class SectionMark:
     """What the string tags of a section say, of those that meshprep wrote.
 
     Parameters
@@ -46,12 +46,12 @@ class Mark:
     lines: tuple[str, ...]
 
 
-def _mark(f: RawField) -> Mark:
+def _mark(f: RawField) -> SectionMark:
     """Read ``meshprep KIND OWN DTYPE SHAPE`` among the string tags."""
     at = next((i for i, s in enumerate(f.strings) if s.startswith(MARK)), None)
     c = f.integers[1]
     if at is None:
-        return Mark("", len(f.strings), None, () if c == 1 else (c,), ())
+        return SectionMark("", len(f.strings), None, () if c == 1 else (c,), ())
     words = f.strings[at].split()
     try:
         if not re.fullmatch(r"[<|][biuf][1248]", words[3]):
@@ -67,13 +67,13 @@ def _mark(f: RawField) -> Mark:
             f"${f.section} '{f.strings[0]}': its note '{f.strings[at][:40]}' is damaged: "
             "delete that string"
         )
-    return Mark(kind, own, dtype, shape, f.strings[at + 1 :])
+    return SectionMark(kind, own, dtype, shape, f.strings[at + 1 :])
 
 
 def field_values(
     fields: Sequence[RawField],
     nodes: Lookup,
-    cells: list[Cells],
+    cells: list[FileCells],
     names: Mapping[str, str],
     taken: AbstractSet[str],
 ) -> tuple[list[Dat], list[Tag]]:
@@ -83,14 +83,14 @@ def field_values(
     ----------
     fields : sequence of RawField
     nodes : Lookup
-    cells : list of Cells
+    cells : list of FileCells
     names : mapping of cell type to the name of its set
     taken : set of str
         Names of dats that the nodes have already.
     """
     dats: list[Dat] = []
     tags: list[Tag] = []
-    where = Elements.of(cells) if any(f.section != "NodeData" for f in fields) else None
+    where = ElementLookup.of(cells) if any(f.section != "NodeData" for f in fields) else None
     seen: dict[Any, int] = {}
     for f in fields:
         mark = _mark(f)
@@ -102,7 +102,7 @@ def field_values(
     return dats, tags
 
 
-def _size(name: str, nodes: Lookup, cells: list[Cells], names: Mapping[str, str]) -> int:
+def _size(name: str, nodes: Lookup, cells: list[FileCells], names: Mapping[str, str]) -> int:
     if name == "nodes":
         return nodes.size
     return next(len(c.nodes) for c in cells if names[c.name] == name)
@@ -110,11 +110,11 @@ def _size(name: str, nodes: Lookup, cells: list[Cells], names: Mapping[str, str]
 
 def _pieces(
     f: RawField,
-    mark: Mark,
+    mark: SectionMark,
     nodes: Lookup,
-    cells: list[Cells],
+    cells: list[FileCells],
     names: Mapping[str, str],
-    where: Elements | None,
+    where: ElementLookup | None,
 ) -> Iterator[Dat]:
     """The section cut by sets."""
     name = f.strings[0] if f.strings and mark.own else ""
@@ -143,7 +143,7 @@ def _pieces(
 
 
 def _values(
-    f: RawField, mark: Mark, cells: Cells, mine: NDArray[np.int64], name: str
+    f: RawField, mark: SectionMark, cells: FileCells, mine: NDArray[np.int64], name: str
 ) -> Iterator[tuple[NDArray[np.int64], NDArray]]:
     """The rows of one type; values at the nodes of elements by how many nodes they are for."""
     if f.section != "ElementNodeData":
@@ -161,7 +161,7 @@ def _values(
 
 
 def _shaped(
-    values: NDArray[np.float64], mark: Mark, name: str, shape: tuple[int, ...] | None = None
+    values: NDArray[np.float64], mark: SectionMark, name: str, shape: tuple[int, ...] | None = None
 ) -> NDArray:
     """Values of the shape and type that they had before they were written."""
     if mark.dtype is None:
@@ -214,7 +214,7 @@ def _named(dat: Dat, seen: dict[Any, int], taken: AbstractSet[str]) -> Dat:
     return replace(dat, name=name, attrs=attrs)
 
 
-def _tag(dat: Dat, mark: Mark, n: int) -> Tag:
+def _tag(dat: Dat, mark: SectionMark, n: int) -> Tag:
     """The tag whose rows the values are; the string tags hold the lists of groups and names."""
     lists: dict[int, list[int]] = {}
     names: dict[int, str] = {}

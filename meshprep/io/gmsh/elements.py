@@ -14,7 +14,7 @@ from .numbering import Lookup, make_lookup
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class FileCells:
     """The cells of one type, and where the elements of the file went.
 
     ``cell`` is, for each element of this type in the file, the cell that it became; None where
@@ -31,7 +31,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Elements:
+class ElementLookup:
     """Where the element of each number is: its type (place in the list of cells) and its row."""
 
     lookup: Lookup
@@ -39,7 +39,7 @@ class Elements:
     cell: NDArray[np.int64]
 
     @classmethod
-    def of(cls, cells: list[Cells]) -> Elements:
+    def of(cls, cells: list[FileCells]) -> ElementLookup:
         """Look at all cells; raises MeshprepError where a number stands for two of them."""
         labels = [c.element_label for c in cells]
         label = np.concatenate([*labels, np.empty(0, np.int64)])

@@ -28,7 +28,7 @@ PIECE, SMALL_PIECE = 1 << 23, 1 << 20
 LONG_BLOCK = 1024
 
 
-class Sink:
+class NumberWriter:
     """A file being written, and its mode.
 
     Parameters

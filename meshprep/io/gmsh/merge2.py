@@ -43,11 +43,11 @@ def merge_copies(
         One row a cell.
     """
     unique, place, _ = distinct(cells.physical)
-    homes = distinct_pairs(cells.entity, part)
-    if apart or len(distinct_pairs(homes.place, place).values) == len(homes.values):
+    assignment = distinct_pairs(cells.entity, part)
+    if apart or len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
         # Every entity has one group, so that no element can be a copy of another.
         return None, one_each(unique, place)
-    first = _first_equal(cells.nodes, homes.place)
+    first = _first_equal(cells.nodes, assignment.place)
     again = np.flatnonzero(first != np.arange(first.size))
     if not again.size:
         return None, one_each(unique, place)
@@ -91,7 +91,7 @@ def _attach(
 
 
 @kernel
-def _first_equal(nodes: NDArray[np.int32], home: NDArray[np.int32]) -> NDArray[np.int64]:
+def _first_equal(nodes: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
     """The first row with the same nodes in the same order and the same home. Expected O(n k)."""
     n, k = nodes.shape
     size = 16
@@ -100,12 +100,12 @@ def _first_equal(nodes: NDArray[np.int32], home: NDArray[np.int32]) -> NDArray[n
     table = np.full(size, -1, dtype=np.int64)
     first = np.empty(n, dtype=np.int64)
     for i in range(n):
-        key = np.uint64(home[i]) + np.uint64(0x9E3779B97F4A7C15)
+        key = np.uint64(entity[i]) + np.uint64(0x9E3779B97F4A7C15)
         for j in range(k):
             key = (key ^ np.uint64(nodes[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
             key = key ^ (key >> np.uint64(29))
         at = np.int64(key & np.uint64(size - 1))
-        while table[at] >= 0 and not _equal(nodes, home, table[at], i):
+        while table[at] >= 0 and not _equal(nodes, entity, table[at], i):
             at = (at + 1) & (size - 1)
         if table[at] < 0:
             table[at] = i
@@ -114,8 +114,8 @@ def _first_equal(nodes: NDArray[np.int32], home: NDArray[np.int32]) -> NDArray[n
 
 
 @helper
-def _equal(nodes: NDArray[np.int32], home: NDArray[np.int32], a: int, b: int) -> bool:
-    same, j = home[a] == home[b], 0
+def _equal(nodes: NDArray[np.int32], entity: NDArray[np.int32], a: int, b: int) -> bool:
+    same, j = entity[a] == entity[b], 0
     while same and j < nodes.shape[1]:
         same = nodes[a, j] == nodes[b, j]
         j += 1

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh
-from .carry import is_periodic
+from .layout import is_periodic
 from .raw import RawPeriodic
 
 

@@ -15,10 +15,10 @@ from ...mesh import Mesh
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from . import write2, write4
-from .carry import INT_LIMIT, Cells, Places, find_places, is_text, keeps_section
-from .emit import Sink
-from .homes import Homes, keep_entities, split_entities
+from .emit import NumberWriter
+from .entities import EntityAssignment, keep_entities, split_entities
 from .info import source, target
+from .layout import INT_LIMIT, CellBlock, FileLayout, find_layout, is_text, keeps_section
 from .numbering import is_range, unused
 from .sections import NOTES_SECTION, NOTES_VERSION
 from .types import NUMBER_OF, TO_FILE
@@ -49,55 +49,59 @@ def write_file(
     points = mesh.coordinates
     if points is None:
         raise MeshprepError(f"{path}: the mesh has no coordinates: a Gmsh file needs them")
-    places = find_places(mesh, version, binary)
-    if not places.cells:
+    layout = find_layout(mesh, version, binary)
+    if not layout.cells:
         raise MeshprepError(f"{path}: the mesh has no cells that a Gmsh file can hold")
-    homes = split_entities(mesh, places) if version == "4.1" else keep_entities(places)
-    node_label = places.node_label
+    assignment = split_entities(mesh, layout) if version == "4.1" else keep_entities(layout)
+    node_label = layout.node_label
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)
-    cells, numbers = _cells(mesh, places, homes)
+    cells, numbers = _cells(mesh, layout, assignment)
     try:
         with Path(path).open("wb") as file:
-            sink = Sink(file, LITTLE if binary else ASCII)
+            sink = NumberWriter(file, LITTLE if binary else ASCII)
             _write_format(sink, version)
-            _write_names(sink, mesh, places)
+            _write_names(sink, mesh, layout)
             module = write4 if version == "4.1" else write2
-            notes = module.write_mesh(sink, mesh, places, homes, cells, node_label)
-            _write_notes(sink, [*notes, *_notes(places, homes, version), *numbers])
+            notes = module.write_mesh(sink, mesh, layout, assignment, cells, node_label)
+            _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
             _write_kept(sink, mesh, version, binary)
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}
-            write_fields(sink, places, labels, {c.set.name: c.set for c in cells})
+            write_fields(sink, layout, labels, {c.set.name: c.set for c in cells})
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be written').lower()}") from None
 
 
-def _cells(mesh: Mesh, places: Places, homes: Homes) -> tuple[list[Cells], list[str]]:
+def _cells(
+    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment
+) -> tuple[list[CellBlock], list[str]]:
     """The sets in order, and what the reader must be told about their numbers."""
-    labels, notes = _cell_labels(places)
-    start, plain = 1, bool(places.cell_label)
-    for s in places.cells:
+    labels, notes = _cell_labels(layout)
+    start, plain = 1, bool(layout.cell_label)
+    for s in layout.cells:
         plain = plain and bool(is_range(labels[s.name], start))
         start += s.size
     cells = []
-    for s in places.cells:
+    for s in layout.cells:
         kind = str(s.cell_type)
         table = mesh.cell_map(s.name).table
         if kind in TO_FILE:
             table = read_only(table[:, TO_FILE[kind]])
         dim = shape_of(kind).dim
-        cells.append(Cells(s, NUMBER_OF[kind], dim, table, labels[s.name], homes.number[s.name]))
+        cells.append(
+            CellBlock(s, NUMBER_OF[kind], dim, table, labels[s.name], assignment.number[s.name])
+        )
     return cells, [*notes, "numbered"] if plain else notes
 
 
-def _cell_labels(places: Places) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
+def _cell_labels(layout: FileLayout) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
     """Numbers of all cells: as they are, else 1, 2, ... through the file.
 
     Where only some sets have numbers, those of the others follow the highest of them, or fill
     the gaps where that is too high.
     """
-    given = places.cell_label
-    missing = [s for s in places.cells if s.name not in given]
+    given = layout.cell_label
+    missing = [s for s in layout.cells if s.name not in given]
     out = dict(given)
     lowest = min((int(v.min()) for v in given.values() if v.size), default=1)
     if given and len(missing) == 1 and missing[0].size < lowest:
@@ -109,7 +113,7 @@ def _cell_labels(places: Places) -> tuple[dict[str, NDArray[np.int64]], list[str
     return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
 
 
-def _write_format(sink: Sink, version: str) -> None:
+def _write_format(sink: NumberWriter, version: str) -> None:
     sink.begin("MeshFormat")
     sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
     if sink.mode != ASCII:
@@ -117,11 +121,11 @@ def _write_format(sink: Sink, version: str) -> None:
     sink.end("MeshFormat")
 
 
-def _write_names(sink: Sink, mesh: Mesh, places: Places) -> None:
+def _write_names(sink: NumberWriter, mesh: Mesh, layout: FileLayout) -> None:
     names: dict[int, Mapping[int, str]] = dict(source(mesh).get("names", {}))
-    for s in places.cells:
-        if s.name in places.physical:
-            names[shape_of(str(s.cell_type)).dim] = places.physical[s.name].names
+    for s in layout.cells:
+        if s.name in layout.physical:
+            names[shape_of(str(s.cell_type)).dim] = layout.physical[s.name].names
     rows = [
         (dim, number, name)
         for dim in sorted(names)
@@ -137,23 +141,23 @@ def _write_names(sink: Sink, mesh: Mesh, places: Places) -> None:
     sink.text("$EndPhysicalNames\n")
 
 
-def _notes(places: Places, homes: Homes, version: str) -> list[str]:
+def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> list[str]:
     """What tells the reader that something was made up for Gmsh."""
-    out = [f"entity {dim} {new} {old}" for dim, new, old in homes.notes]
-    if version == "4.1" and places.node_entity is None:
+    out = [f"entity {dim} {new} {old}" for dim, new, old in assignment.notes]
+    if version == "4.1" and layout.node_entity is None:
         out.append("nodes")
-    if places.physical_name != "physical":
-        out.append(f'physical "{places.physical_name}"')
+    if layout.physical_name != "physical":
+        out.append(f'physical "{layout.physical_name}"')
     return out
 
 
-def _write_notes(sink: Sink, notes: list[str]) -> None:
+def _write_notes(sink: NumberWriter, notes: list[str]) -> None:
     if notes:
         lines = "\n".join([NOTES_VERSION, *notes])
         sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
 
 
-def _write_kept(sink: Sink, mesh: Mesh, version: str, binary: bool) -> None:
+def _write_kept(sink: NumberWriter, mesh: Mesh, version: str, binary: bool) -> None:
     for name, body in source(mesh).get("sections", ()):
         if keeps_section(mesh, name, version, binary):
             sink.begin(name)

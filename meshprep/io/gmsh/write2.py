@@ -12,26 +12,26 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
 from ...mesh import Mesh, Tag
-from .carry import INT_LIMIT, Places
-from .emit import Sink
-from .homes import Homes
+from .emit import NumberWriter
+from .entities import EntityAssignment
+from .layout import INT_LIMIT, FileLayout
 from .merge2 import merge_copies
 from .numbering import constant, unused
 from .periodic import links
 from .raw import RawCells
 
 if TYPE_CHECKING:
-    from .carry import Cells
+    from .layout import CellBlock
 
 _NONE = np.empty(0, dtype=np.int64)
 
 
 def write_mesh(
-    sink: Sink,
+    sink: NumberWriter,
     mesh: Mesh,
-    places: Places,
-    homes: Homes,
-    cells: Sequence[Cells],
+    layout: FileLayout,
+    assignment: EntityAssignment,
+    cells: Sequence[CellBlock],
     node_label: NDArray[np.int64],
 ) -> list[str]:
     """Write nodes, elements and periodic links; returns what the reader must be told."""
@@ -43,33 +43,33 @@ def write_mesh(
         points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     sink.rows(node_label.reshape(-1, 1), points)
     sink.end("Nodes")
-    notes = _write_elements(sink, places, homes, cells, node_label)
+    notes = _write_elements(sink, layout, assignment, cells, node_label)
     _write_periodic(sink, mesh, node_label)
     return notes
 
 
 def _write_elements(
-    sink: Sink,
-    places: Places,
-    homes: Homes,
-    cells: Sequence[Cells],
+    sink: NumberWriter,
+    layout: FileLayout,
+    assignment: EntityAssignment,
+    cells: Sequence[CellBlock],
     node_label: NDArray[np.int64],
 ) -> list[str]:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
-    first = [_group_columns(places.physical.get(c.set.name), c.label.size) for c in cells]
-    copies = [_copies(places.physical.get(c.set.name)) for c in cells]
+    first = [_group_columns(layout.physical.get(c.set.name), c.label.size) for c in cells]
+    copies = [_copies(layout.physical.get(c.set.name)) for c in cells]
     n_copies = sum(rows.size for rows, _ in copies)
     total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
-    apart = _must_stay_apart(places, homes, cells, first, copies)
+    apart = _must_stay_apart(layout, assignment, cells, first, copies)
     sink.begin("Elements")
     sink.text(f"{total}\n")
     for c, group in zip(cells, first, strict=True):
-        part = places.partition.get(c.set.name)
+        part = layout.partition.get(c.set.name)
         _write_runs(sink, c, part, None, c.label, group, node_label)
     for c, (rows, group) in zip(cells, copies, strict=True):
         label, fresh = fresh[: rows.size].copy(), fresh[rows.size :]
-        _write_runs(sink, c, places.partition.get(c.set.name), rows, label, group, node_label)
+        _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
     return ["apart"] if apart else []
 
@@ -92,19 +92,19 @@ def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _must_stay_apart(
-    places: Places,
-    homes: Homes,
-    cells: Sequence[Cells],
+    layout: FileLayout,
+    assignment: EntityAssignment,
+    cells: Sequence[CellBlock],
     first: Sequence[NDArray[np.int64]],
     copies: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
 ) -> bool:
     """Whether equal cells would be taken for copies of one cell when the file is read."""
     wrong = False
     for c, group, (rows, more) in zip(cells, first, copies, strict=True):
-        if not rows.size and not homes.alike[c.set.name]:
+        if not rows.size and not assignment.alike[c.set.name]:
             continue
         n = c.label.size
-        tag = places.partition.get(c.set.name)
+        tag = layout.partition.get(c.set.name)
         part = np.zeros(n, np.int32) if tag is None else _row_lists(tag)
         every = np.concatenate([np.arange(n), rows])
         raw = RawCells(
@@ -129,8 +129,8 @@ def _row_lists(tag: Tag) -> NDArray[np.int32]:
 
 
 def _write_runs(
-    sink: Sink,
-    c: Cells,
+    sink: NumberWriter,
+    c: CellBlock,
     part: Tag | None,
     rows: NDArray[np.int64] | None,
     label: NDArray[np.int64],
@@ -160,7 +160,7 @@ def _write_runs(
         sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
 
 
-def _write_periodic(sink: Sink, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: NumberWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
     """Text in every mode."""
     found = links(mesh, node_label)
     if not found:

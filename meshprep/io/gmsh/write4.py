@@ -9,42 +9,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh, Tag
-from .carry import Places
-from .emit import Sink
-from .homes import Homes
+from .emit import NumberWriter
+from .entities import EntityAssignment
 from .info import source
+from .layout import FileLayout
 from .periodic import links
 from .raw import Entity
 
 if TYPE_CHECKING:
-    from .carry import Cells
+    from .layout import CellBlock
 
 
 def write_mesh(
-    sink: Sink,
+    sink: NumberWriter,
     mesh: Mesh,
-    places: Places,
-    homes: Homes,
-    cells: Sequence[Cells],
+    layout: FileLayout,
+    assignment: EntityAssignment,
+    cells: Sequence[CellBlock],
     node_label: NDArray[np.int64],
 ) -> list[str]:
     """Write entities, nodes, elements, periodic links and ghosts; returns no notes."""
-    _write_entities(sink, homes.entities)
-    _write_partitioned(sink, mesh, homes)
-    _write_nodes(sink, mesh, places, cells, node_label)
+    _write_entities(sink, assignment.entities)
+    _write_partitioned(sink, mesh, assignment)
+    _write_nodes(sink, mesh, layout, cells, node_label)
     _write_elements(sink, cells, node_label)
     _write_periodic(sink, mesh, node_label)
-    _write_ghosts(sink, places, cells)
+    _write_ghosts(sink, layout, cells)
     return []
 
 
-def _write_entities(sink: Sink, entities: Mapping[tuple[int, int], Entity]) -> None:
+def _write_entities(sink: NumberWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
     sink.begin("Entities")
     _write_table(sink, entities)
     sink.end("Entities")
 
 
-def _write_table(sink: Sink, entities: Mapping[tuple[int, int], Entity]) -> None:
+def _write_table(sink: NumberWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
     by_dim = [[e for e in entities.values() if e.dim == dim] for dim in range(4)]
     sink.ints((len(group) for group in by_dim), size=True)
     for group in by_dim:
@@ -52,7 +52,7 @@ def _write_table(sink: Sink, entities: Mapping[tuple[int, int], Entity]) -> None
             _write_entity(sink, e)
 
 
-def _write_entity(sink: Sink, e: Entity) -> None:
+def _write_entity(sink: NumberWriter, e: Entity) -> None:
     sink.ints([e.tag])
     if e.parent is not None:
         sink.ints(e.parent)
@@ -63,30 +63,30 @@ def _write_entity(sink: Sink, e: Entity) -> None:
         _write_list(sink, e.bounding)
 
 
-def _write_list(sink: Sink, numbers: Sequence[int]) -> None:
+def _write_list(sink: NumberWriter, numbers: Sequence[int]) -> None:
     sink.ints([len(numbers)], size=True)
     sink.ints(numbers)
 
 
-def _write_partitioned(sink: Sink, mesh: Mesh, homes: Homes) -> None:
+def _write_partitioned(sink: NumberWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
     info = source(mesh).get("partitioned")
-    if not homes.parts and not homes.ghosts and info is None:
+    if not assignment.parts and not assignment.ghosts and info is None:
         return
-    highest = max((p for e in homes.parts.values() for p in e.partitions), default=0)
+    highest = max((p for e in assignment.parts.values() for p in e.partitions), default=0)
     sink.begin("PartitionedEntities")
     sink.ints([max(highest, info["count"] if info else 0)], size=True)
-    sink.ints([len(homes.ghosts)], size=True)
-    for pair in homes.ghosts:
+    sink.ints([len(assignment.ghosts)], size=True)
+    for pair in assignment.ghosts:
         sink.ints(pair)
-    _write_table(sink, homes.parts)
+    _write_table(sink, assignment.parts)
     sink.end("PartitionedEntities")
 
 
 def _write_nodes(
-    sink: Sink,
+    sink: NumberWriter,
     mesh: Mesh,
-    places: Places,
-    cells: Sequence[Cells],
+    layout: FileLayout,
+    cells: Sequence[CellBlock],
     label: NDArray[np.int64],
 ) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
@@ -96,7 +96,7 @@ def _write_nodes(
         points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     points = points.astype(np.float64, copy=False)
     points.flags.writeable = False
-    heads, start, parametric = _node_blocks(places, cells, len(points))
+    heads, start, parametric = _node_blocks(layout, cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)
     sink.ints((start.size - 1, label.size, *bounds), size=True)
@@ -105,23 +105,23 @@ def _write_nodes(
 
 
 def _node_blocks(
-    places: Places, cells: Sequence[Cells], n: int
+    layout: FileLayout, cells: Sequence[CellBlock], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Heads of the blocks (dimension, entity, parametric or not), where they start, parameters."""
     parametric: NDArray[np.float64] = np.empty((0, 3))
-    if places.node_entity is None:
+    if layout.node_entity is None:
         # They belong to none, but Gmsh wants one: that of the first cell of the highest dimension.
         top = max(cells, key=lambda c: c.dim)
         head = np.array([[top.dim, top.entity[0], 0]])
         return head, np.array([0, n]), parametric
     flag = np.zeros(n, dtype=np.int64)
-    if places.parametric is not None:
-        index = places.parametric.index
+    if layout.parametric is not None:
+        index = layout.parametric.index
         rows = np.arange(n) if index is None else index
         flag[rows] = 1
         parametric = np.zeros((n, 3))
-        parametric[rows] = places.parametric.values
-    dim, tag = places.node_entity.T
+        parametric[rows] = layout.parametric.values
+    dim, tag = layout.node_entity.T
     start = _runs(dim, tag, flag)
     first = start[:-1]
     return np.stack([dim[first], tag[first], flag[first]], axis=1), start, parametric
@@ -138,7 +138,9 @@ def _runs(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(min(n, 1), np.int64), change, [n]])
 
 
-def _write_elements(sink: Sink, cells: Sequence[Cells], node_label: NDArray[np.int64]) -> None:
+def _write_elements(
+    sink: NumberWriter, cells: Sequence[CellBlock], node_label: NDArray[np.int64]
+) -> None:
     """A block for each run of cells of one entity; nothing is sorted. O(n)."""
     starts = [_runs(c.entity) for c in cells]
     total = sum(c.label.size for c in cells)
@@ -153,7 +155,7 @@ def _write_elements(sink: Sink, cells: Sequence[Cells], node_label: NDArray[np.i
     sink.end("Elements")
 
 
-def _write_periodic(sink: Sink, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: NumberWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
     found = links(mesh, node_label)
     if not found:
         return
@@ -168,11 +170,11 @@ def _write_periodic(sink: Sink, mesh: Mesh, node_label: NDArray[np.int64]) -> No
     sink.end("Periodic")
 
 
-def _write_ghosts(sink: Sink, places: Places, cells: Sequence[Cells]) -> None:
+def _write_ghosts(sink: NumberWriter, layout: FileLayout, cells: Sequence[CellBlock]) -> None:
     """Cells that are ghosts elsewhere: negative numbers among their partitions."""
     found: list[tuple[int, int, list[int]]] = []
     for c in cells:
-        tag = places.partition.get(c.set.name)
+        tag = layout.partition.get(c.set.name)
         if tag is not None:
             found += _ghosts(tag, c.label)
     if not found:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...mesh import Dat, ElementSet, Tag
 from ...mesh.cells import node_count
-from .carry import TEXT_LIMIT, Places
-from .emit import Sink
+from .emit import NumberWriter
 from .info import INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
+from .layout import TEXT_LIMIT, FileLayout
 from .types import TO_FILE
 
 # Gmsh knows scalars, vectors and tensors; what lies between is filled up with zeros.
@@ -20,14 +20,14 @@ COMPONENTS = (1, 3, 9)
 
 
 def write_fields(
-    sink: Sink,
-    places: Places,
+    sink: NumberWriter,
+    layout: FileLayout,
     labels: Mapping[str, NDArray[np.int64]],
     sets: Mapping[str, ElementSet],
 ) -> None:
     """Write all values, one section for those of one name and header; then the tags."""
     sections: dict[Any, list[Dat]] = {}
-    for d in places.dats:
+    for d in layout.dats:
         key = (_header(d), d.values.dtype.str, _row_shape(d), _count_of(d))
         group = sections.setdefault(key, [])
         # A second dat of one name on a set is a section of its own.
@@ -37,7 +37,7 @@ def write_fields(
             group.append(d)
     for group in sections.values():
         _write_dats(sink, group, labels, sets)
-    for tag in places.tags:
+    for tag in layout.tags:
         _write_tag(sink, tag, labels[tag.set])
 
 
@@ -68,7 +68,7 @@ def _row_shape(d: Dat) -> tuple[int, ...]:
 
 
 def _write_dats(
-    sink: Sink,
+    sink: NumberWriter,
     group: Sequence[Dat],
     labels: Mapping[str, NDArray[np.int64]],
     sets: Mapping[str, ElementSet],
@@ -110,7 +110,7 @@ def _padded(values: NDArray, n: int, width: int) -> NDArray:
 
 
 def _write_by_node(
-    sink: Sink, d: Dat, label: NDArray[np.int64], width: int, cell_type: str
+    sink: NumberWriter, d: Dat, label: NDArray[np.int64], width: int, cell_type: str
 ) -> None:
     m, k = d.values.shape[:2]
     values = d.values.reshape(m, k, -1) if d.values.size else np.zeros((m, k, width))
@@ -121,7 +121,7 @@ def _write_by_node(
 
 
 def _write_header(
-    sink: Sink,
+    sink: NumberWriter,
     section: str,
     strings: Sequence[str],
     reals: Sequence[float],
@@ -133,7 +133,7 @@ def _write_header(
     sink.text(f"{len(integers)}\n" + "".join(f"{int(i)}\n" for i in integers))
 
 
-def _write_tag(sink: Sink, tag: Tag, label: NDArray[np.int64]) -> None:
+def _write_tag(sink: NumberWriter, tag: Tag, label: NDArray[np.int64]) -> None:
     """A tag as values: its row for each element; strings tell the groups of a row and names."""
     lines = []
     for row in range(tag.group_offset.size - 1):

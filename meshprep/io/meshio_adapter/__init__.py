@@ -55,16 +55,16 @@ def _judged(entry: Entry, warnings: list[str]) -> list[str]:
 def _reduced(entry: Entry, mesh: Mesh) -> Mesh:
     from .normal import normal
 
-    assert entry.carries is not None
-    return normal(entry.name, reduce(mesh, entry.carries)[0])
+    assert entry.capabilities is not None
+    return normal(entry.name, reduce(mesh, entry.capabilities)[0])
 
 
 def _losses(entry: Entry, mesh: Mesh, **_options: object) -> list[str]:
     from .normal import own_losses
 
-    if entry.carries is None:
+    if entry.capabilities is None:
         raise MeshprepError(f"format '{entry.name}' can only be read: {entry.why}")
-    kept, lost = reduce(mesh, entry.carries)
+    kept, lost = reduce(mesh, entry.capabilities)
     return lost + own_losses(entry.name, kept)
 
 
@@ -72,13 +72,13 @@ def _write(entry: Entry, mesh: Mesh, path: Path, **options: Any) -> None:
     from .harden import guarded, load
     from .outgoing import convert
 
-    assert entry.carries is not None
+    assert entry.capabilities is not None
     kept = _reduced(entry, mesh)
     with guarded(f"format '{entry.name}' could not be written"):
         meshio = load()
         from .readers import WRITERS
 
-        made = convert(kept, entry.carries, meshio)
+        made = convert(kept, entry.capabilities, meshio)
         if entry.name in WRITERS:
             WRITERS[entry.name](str(path), made, **options)
         else:
@@ -90,10 +90,10 @@ def _format(entry: Entry) -> Format:
         entry.name,
         entry.extensions,
         partial(_read, entry),
-        None if entry.carries is None else partial(_write, entry),
+        None if entry.capabilities is None else partial(_write, entry),
         partial(_losses, entry),
         entry.options,
-        None if entry.carries is None else partial(_reduced, entry),
+        None if entry.capabilities is None else partial(_reduced, entry),
         entry.digits,
     )
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh, Tag
-from ...mesh.assemble import Block, Place, assemble
-from ..carries import group_of_array
+from ...mesh.assemble import Block, CellRange, assemble
+from ..capabilities import group_of_array
 
 # Point data of these names would be taken for something else.
 _RESERVED = ("coordinates", "label")
@@ -203,7 +203,7 @@ def _point_sets(source: Any) -> list[IndexList]:
     return out
 
 
-def _cell_sets(source: Any, places: Sequence[Place]) -> list[IndexList]:
+def _cell_sets(source: Any, places: Sequence[CellRange]) -> list[IndexList]:
     """One list a set and type of cell, counted along the merged set of that type."""
     out = []
     for name, blocks in source.cell_sets.items():

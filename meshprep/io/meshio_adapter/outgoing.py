@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh
-from ..carries import Carries, array_of_group
+from ..capabilities import Capabilities, array_of_group
 
 
-def convert(mesh: Mesh, carries: Carries, module: Any) -> Any:
+def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     """A ``meshio.Mesh`` with one block a set of cells, in the order of the mesh.
 
     Parameters
     ----------
     mesh : Mesh
         Reduced to what the format carries.
-    carries : Carries
+    capabilities : Capabilities
     module
         The module ``meshio``.
     """
@@ -27,10 +27,10 @@ def convert(mesh: Mesh, carries: Carries, module: Any) -> Any:
     names = [s.name for s in sets]
     points = np.array(mesh.coordinates)
     made = module.Mesh(
-        _fitting(points) if carries.tag == "nastran:ref" else points,
+        _fitting(points) if capabilities.tag == "nastran:ref" else points,
         cells,
-        point_data=_node_data(mesh, carries),
-        cell_data=_cell_data(mesh, carries, names),
+        point_data=_node_data(mesh, capabilities),
+        cell_data=_cell_data(mesh, capabilities, names),
         point_sets={i.name: i.index.copy() for i in mesh.lists if i.set == "nodes"},
         cell_sets=_cell_sets(mesh, names),
     )
@@ -54,7 +54,7 @@ def _sixteen(x: float) -> float:
     return float(f"{x:.{12 - exponent - (x < 0)}e}")
 
 
-def _node_data(mesh: Mesh, carries: Carries) -> dict[str, NDArray]:
+def _node_data(mesh: Mesh, capabilities: Capabilities) -> dict[str, NDArray]:
     out = {
         d.name: d.values.copy() for d in mesh.dats if d.set == "nodes" and d.name != "coordinates"
     }
@@ -62,20 +62,22 @@ def _node_data(mesh: Mesh, carries: Carries) -> dict[str, NDArray]:
         if t.set == "nodes":
             out[array_of_group(t.name)] = t.first_ids()
     # Formats with a number on every node write 1 where none is given, so give none as 0.
-    if carries.node_tag not in (None, "*", "nastran:ref"):
-        out.setdefault(str(carries.node_tag), np.zeros(mesh.size("nodes"), np.int64))
+    if capabilities.node_tag not in (None, "*", "nastran:ref"):
+        out.setdefault(str(capabilities.node_tag), np.zeros(mesh.size("nodes"), np.int64))
     return out
 
 
-def _cell_data(mesh: Mesh, carries: Carries, names: list[str]) -> dict[str, list[NDArray]]:
+def _cell_data(
+    mesh: Mesh, capabilities: Capabilities, names: list[str]
+) -> dict[str, list[NDArray]]:
     out: dict[str, list[NDArray]] = {}
     values = {(d.set, d.name): d.values for d in mesh.dats}
     for name in dict.fromkeys(d.name for d in mesh.dats if d.set in names):
         out[name] = [values[s, name].copy() for s in names]
     for name in dict.fromkeys(t.name for t in mesh.tags if t.set in names):
         out[array_of_group(name)] = [_ids(mesh, name, s) for s in names]
-    if carries.tag not in (None, "*"):
-        out.setdefault(str(carries.tag), [np.zeros(mesh.size(s), np.int64) for s in names])
+    if capabilities.tag not in (None, "*"):
+        out.setdefault(str(capabilities.tag), [np.zeros(mesh.size(s), np.int64) for s in names])
     return out
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..carries import Carries, Values
+from ..capabilities import Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
@@ -100,7 +100,7 @@ class Entry:
     ----------
     name, extensions
         As in :class:`meshprep.io.registry.Format`.
-    carries : Carries or None
+    capabilities : Capabilities or None
         None: read only; ``why`` says why it is not written.
     mode : str or None
         How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
@@ -117,7 +117,7 @@ class Entry:
 
     name: str
     extensions: tuple[str, ...]
-    carries: Carries | None = None
+    capabilities: Capabilities | None = None
     mode: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     tolerated: tuple[str, ...] = ()
@@ -129,13 +129,13 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "vtu",
         (".vtu",),
-        Carries(_VTK, node_values=Values(), cell_values=Values(), tag="*", node_tag="*"),
+        Capabilities(_VTK, node_values=Values(), cell_values=Values(), tag="*", node_tag="*"),
         options={"header_type": "UInt64"},
     ),
     Entry(
         "vtk",
         (".vtk",),
-        Carries(
+        Capabilities(
             _VTK,
             node_values=_VTK_VALUES,
             cell_values=_VTK_VALUES,
@@ -147,7 +147,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "xdmf",
         (".xdmf", ".xmf"),
-        Carries(
+        Capabilities(
             (*_FLAT, *_SOLID),
             node_values=_XDMF_VALUES,
             cell_values=_XDMF_VALUES,
@@ -160,13 +160,13 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "medit",
         (".mesh", ".meshb"),
-        Carries(LINEAR[1:], tag="medit:ref", node_tag="medit:ref", plane=True),
+        Capabilities(LINEAR[1:], tag="medit:ref", node_tag="medit:ref", plane=True),
         tolerated=("Meshio doesn't know keyword", "meshio doesn't know"),
     ),
     Entry(
         "exodus",
         (".e", ".exo", ".ex2"),
-        Carries(
+        Capabilities(
             EXODUS_TYPES,
             node_values=_EXODUS_VALUES,
             cell_values=_EXODUS_VALUES,
@@ -179,7 +179,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "abaqus",
         (".inp",),
-        Carries(
+        Capabilities(
             (
                 *("line", "line3", "triangle", "triangle6", "quad", "quad8", "quad9", "tetra"),
                 *("tetra10", "wedge", "wedge15", "hexahedron", "hexahedron20"),
@@ -195,7 +195,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "nastran",
         (".bdf", ".fem", ".nas"),
-        Carries(
+        Capabilities(
             ("line", "triangle", "triangle6", "quad", "quad8", *_SOLID),
             tag="nastran:ref",
             node_tag="nastran:ref",
@@ -206,7 +206,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "med",
         (".med",),
-        Carries(
+        Capabilities(
             (
                 *("vertex", "line", "line3", "triangle", "triangle6", "quad", "quad8", *_SOLID),
                 *("tetra10", "pyramid13", "wedge15", "hexahedron20"),
@@ -223,7 +223,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "ply",
         (".ply",),
-        Carries(
+        Capabilities(
             ("vertex", *_FLAT),
             node_values=Values(
                 widths=(1,),
@@ -233,17 +233,17 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         mode="rb",
     ),
-    Entry("obj", (".obj",), Carries(_FLAT[1:]), mode="r"),
-    Entry("off", (".off",), Carries(("triangle",)), mode="r"),
+    Entry("obj", (".obj",), Capabilities(_FLAT[1:]), mode="r"),
+    Entry("off", (".off",), Capabilities(("triangle",)), mode="r"),
     Entry(
         "dolfin-xml",
         (".xml",),
-        Carries(("triangle", "tetra"), lower="none", mixed=False, plane=True),
+        Capabilities(("triangle", "tetra"), lower="none", mixed=False, plane=True),
     ),
     Entry(
         "netgen",
         (".vol",),
-        Carries(
+        Capabilities(
             (*LINEAR, "triangle6", "quad8", "tetra10", "pyramid13", "wedge15", "hexahedron20"),
             tag="netgen:index",
             group_names=True,
@@ -254,13 +254,13 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "h5m",
         (".h5m",),
-        Carries(("line", "triangle", "tetra"), node_values=Values(name=r"[^/\x00-\x1f.]+")),
+        Capabilities(("line", "triangle", "tetra"), node_values=Values(name=r"[^/\x00-\x1f.]+")),
         options={"add_global_ids": False},
     ),
     Entry(
         "tecplot",
         (".tec", ".dat"),
-        Carries(
+        Capabilities(
             ("line", "triangle", "quad", "tetra", "hexahedron"),
             lower="none",
             mixed=False,
@@ -271,16 +271,16 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         mode="r",
     ),
-    Entry("permas", (".post", ".dato"), Carries(LINEAR), mode="r"),
+    Entry("permas", (".post", ".dato"), Capabilities(LINEAR), mode="r"),
     Entry(
         "hmf",
         (".hmf",),
-        Carries((*_FLAT, *_SOLID), node_values=Values(name=r"[^/\x00-\x1f.]+"), plane=True),
+        Capabilities((*_FLAT, *_SOLID), node_values=Values(name=r"[^/\x00-\x1f.]+"), plane=True),
     ),
     Entry(
         "avsucd",
         (".avs",),
-        Carries(
+        Capabilities(
             LINEAR,
             node_values=Values(kinds="f", name=_SIMPLE),
             tag="avsucd:material",

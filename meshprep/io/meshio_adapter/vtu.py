@@ -35,7 +35,7 @@ _MANY = 16
 
 def read(path: str) -> meshio.Mesh:
     """Read a VTU file as meshio does; raises MeshprepError where it has several pieces."""
-    found = _Reader(path)
+    found = _VtuReader(path)
     if found.tables > 1:
         _check_pieces(path)
     return meshio.Mesh(
@@ -54,7 +54,7 @@ def _check_pieces(path: str) -> None:
         raise MeshprepError(f"has {count} pieces: merge them into one first")
 
 
-class _Reader(VtuReader):
+class _VtuReader(VtuReader):
     """meshio's reader, with its slowest part on all cores.
 
     ``tables`` counts the arrays that have the name of what every piece has one of.

@@ -35,7 +35,7 @@ _PIECE = 1 << 23
 
 def read(path: str) -> meshio.Mesh:
     """Read an XDMF file as meshio does."""
-    return _Reader(path).read()
+    return _XdmfReader(path).read()
 
 
 def write(path: str, mesh: meshio.Mesh, **options: Any) -> None:
@@ -72,7 +72,7 @@ def _mixed(data: NDArray) -> list[meshio.CellBlock]:
     return [meshio.CellBlock(cell_type, np.array(rows)) for cell_type, rows in blocks]
 
 
-class _Reader(XdmfReader):
+class _XdmfReader(XdmfReader):
     def _read_data_item(self, data_item: Element, root: Element | None = None) -> NDArray:
         found = None
         if data_item.get("Format") == "XML" and "Reference" not in data_item.attrib:

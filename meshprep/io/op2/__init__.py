@@ -13,7 +13,7 @@ from pathlib import Path
 from ...mesh import Mesh
 from ..declared import declared
 from ..registry import Format
-from .place import declarations, losses, reduced
+from .layout import declarations, losses, reduced
 
 __all__ = ["FORMAT"]
 

@@ -9,14 +9,14 @@ from meshprep_runtime.errors import MeshprepError
 
 from ..declared import BASE, rows_of, values_of
 from .notes import ORIGINAL_ID
-from .objects import Found
+from .objects import DatasetInfo
 
 # Smallest and largest index of a map, or None where it has no rows.
 Range = tuple[int, int] | None
 
 
 @dataclass(frozen=True)
-class Places:
+class InferredSets:
     """Where everything belongs.
 
     Parameters
@@ -33,11 +33,11 @@ class Places:
 
 
 def infer(
-    found: Sequence[Found],
+    found: Sequence[DatasetInfo],
     sizes: Mapping[str, int],
     declared: Mapping[str, str],
     range_of: Callable[[str], Range],
-) -> Places:
+) -> InferredSets:
     """Find the sets of every map and dat.
 
     A row count names the from-set of a map and the set of a dat. The to-set is the only set that
@@ -48,7 +48,7 @@ def infer(
 
     Parameters
     ----------
-    found : sequence of Found
+    found : sequence of DatasetInfo
     sizes : mapping of set name to size
     declared : mapping of path to ``SET`` or ``FROM->TO``
         Goes before everything; ``base`` may be among them.
@@ -88,14 +88,14 @@ def infer(
         else:
             dats[d.path] = at
     _refuse(open_, sizes)
-    return Places(placed, dats, base)
+    return InferredSets(placed, dats, base)
 
 
-def _of_size(sizes: Mapping[str, int], f: Found) -> list[str]:
+def _of_size(sizes: Mapping[str, int], f: DatasetInfo) -> list[str]:
     return [name for name, size in sizes.items() if size == f.rows]
 
 
-def _choices(d: Found, sizes: Mapping[str, int], declared: Mapping[str, str]) -> list[str]:
+def _choices(d: DatasetInfo, sizes: Mapping[str, int], declared: Mapping[str, str]) -> list[str]:
     given = rows_of(declared.get(d.path, ""))
     # meshprep's own say it by their names.
     own = d.path.removeprefix(f"{ORIGINAL_ID}_") if d.path.startswith(ORIGINAL_ID) else ""
@@ -103,7 +103,7 @@ def _choices(d: Found, sizes: Mapping[str, int], declared: Mapping[str, str]) ->
     return _of_size(sizes, d) if chosen is None else [chosen]
 
 
-def _one(f: Found, choices: Sequence[str], sizes: Mapping[str, int]) -> str | None:
+def _one(f: DatasetInfo, choices: Sequence[str], sizes: Mapping[str, int]) -> str | None:
     """The only choice; None where there are several that differ."""
     if not choices:
         given = ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -121,7 +121,7 @@ def _one(f: Found, choices: Sequence[str], sizes: Mapping[str, int]) -> str | No
 
 
 def _targets(
-    m: Found, found: Range, base: int, sizes: Mapping[str, int], source: str | None
+    m: DatasetInfo, found: Range, base: int, sizes: Mapping[str, int], source: str | None
 ) -> list[str]:
     if found is None:
         return list(sizes)[:1]

@@ -15,7 +15,7 @@ ORIGINAL_ID = "original_id"
 
 
 @dataclass(frozen=True)
-class Notes:
+class Op2Notes:
     """Where everything stood.
 
     Parameters
@@ -36,7 +36,7 @@ class Notes:
     rest: bytes
 
 
-def notes_of(mesh: Mesh) -> Notes:
+def notes_of(mesh: Mesh) -> Op2Notes:
     """The notes of a mesh; empty ones where it came from elsewhere."""
     found = mesh.extras.get(NOTES)
-    return found if isinstance(found, Notes) else Notes({}, {}, {}, 0, b"")
+    return found if isinstance(found, Op2Notes) else Op2Notes({}, {}, {}, 0, b"")

@@ -24,7 +24,7 @@ TYPE_NAME = {"f8": "double", "f4": "float", "i4": "int", "i8": "long"}
 
 
 @dataclass(frozen=True)
-class Found:
+class DatasetInfo:
     """A dataset: its path without the leading slash, what it is, its shape and type.
 
     ``kind`` is ``"set"``, ``"map"``, ``"dat"`` (OP2 says so, or the user), ``"array"`` (rows of
@@ -56,10 +56,10 @@ def datasets(group: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str
             yield f"{prefix}{name}", item
 
 
-def classify(file: Any, declared: Mapping[str, str]) -> list[Found]:
+def classify(file: Any, declared: Mapping[str, str]) -> list[DatasetInfo]:
     """Every dataset of the file and what it is, as far as it says itself."""
     return [
-        Found(path, _kind(path, item, declared), tuple(item.shape or ()), item.dtype)
+        DatasetInfo(path, _kind(path, item, declared), tuple(item.shape or ()), item.dtype)
         for path, item in datasets(file)
     ]
 

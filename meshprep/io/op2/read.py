@@ -17,9 +17,9 @@ from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
 from .fit import check_fit
-from .infer import Places, Range, infer
-from .notes import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Notes
-from .objects import Found, classify, load
+from .infer import InferredSets, Range, infer
+from .notes import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
+from .objects import DatasetInfo, classify, load
 from .rest import image
 
 
@@ -49,20 +49,20 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     found = classify(file, declared)
     sizes, paths = _sizes(file, found, declared)
     check_names(declared, [f.path for f in found], sizes)
-    places = infer(found, sizes, declared, lambda path: index_range(file[path]))
-    maps, map_paths = _maps(file, places)
+    inferred = infer(found, sizes, declared, lambda path: index_range(file[path]))
+    maps, map_paths = _maps(file, inferred)
     check_fit({map_paths[m.name]: m for m in maps}, sizes, declared)
-    dats, dat_paths = _dats(file, places, declared)
+    dats, dat_paths = _dats(file, inferred, declared)
     if not maps:
         raise MeshprepError("holds no maps: declare those there are, as NAME=SET->SET")
     moving = {*map_paths.values(), *dat_paths.values()}
     rest = image(file, moving)
-    notes = Notes(paths, map_paths, dat_paths, places.base, rest)
+    notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest)
     extras: dict[str, Any] = {NOTES: notes}
-    told = [f"{p}={'->'.join(pair)}" for p, pair in places.maps.items() if p not in declared]
-    told += [f"{p}={on}" for p, on in places.dats.items() if p not in declared]
-    if places.base and BASE not in declared:
-        told.append(f"{BASE}={places.base}")
+    told = [f"{p}={'->'.join(pair)}" for p, pair in inferred.maps.items() if p not in declared]
+    told += [f"{p}={on}" for p, on in inferred.dats.items() if p not in declared]
+    if inferred.base and BASE not in declared:
+        told.append(f"{BASE}={inferred.base}")
     if told:
         extras[INFERRED] = tuple(told)
     constants = tuple(f.path for f in found if f.path not in {*moving, *paths.values()})
@@ -73,7 +73,7 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
 
 
 def _sizes(
-    file: Any, found: Sequence[Found], declared: Mapping[str, str]
+    file: Any, found: Sequence[DatasetInfo], declared: Mapping[str, str]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Sizes of the sets, and the paths of those that the file has."""
     sizes: dict[str, int] = {}
@@ -100,28 +100,28 @@ def index_range(item: Any) -> Range:
     return (int(values.min()), int(values.max())) if values.size else None
 
 
-def _maps(file: Any, places: Places) -> tuple[list[SetMap], dict[str, str]]:
-    pairs = list(places.maps.values())
+def _maps(file: Any, inferred: InferredSets) -> tuple[list[SetMap], dict[str, str]]:
+    pairs = list(inferred.maps.values())
     maps, paths = [], {}
-    for path, (source, target) in places.maps.items():
-        first = next(p for p, pair in places.maps.items() if pair == (source, target))
+    for path, (source, target) in inferred.maps.items():
+        first = next(p for p, pair in inferred.maps.items() if pair == (source, target))
         several = pairs.count((source, target)) > 1 and path != first
         name = f"{source}->{target}:{path}" if several else f"{source}->{target}"
         name = name.replace("/", ".")
         values = load(file[path])
         table: NDArray[Any] = values if values.ndim == 2 else values[:, None]
-        if places.base:
-            table = table.astype(np.int64) - places.base
+        if inferred.base:
+            table = table.astype(np.int64) - inferred.base
         maps.append(SetMap(name, source, target, table))
         paths[name] = path
     return maps, paths
 
 
 def _dats(
-    file: Any, places: Places, declared: Mapping[str, str]
+    file: Any, inferred: InferredSets, declared: Mapping[str, str]
 ) -> tuple[list[Dat], dict[tuple[str, str], str]]:
     dats, paths = [], {}
-    for path, on in places.dats.items():
+    for path, on in inferred.dats.items():
         name = path
         if declared.get(COORDINATES) == path:
             name = COORDINATES

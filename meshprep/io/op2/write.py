@@ -11,12 +11,12 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.plan.hdf5 import Sink
+from meshprep_runtime.plan.hdf5 import WriteBuffer
 
 from ...mesh import Mesh
 from ..meshio_adapter.harden import guarded
+from .layout import file_layout, reduced
 from .objects import MAP_TEXT, TYPE_NAME
-from .place import places, reduced
 from .rest import copy_attributes, restore
 
 
@@ -27,14 +27,14 @@ def write(mesh: Mesh, path: Path) -> None:
     """
     path.touch()
     kept = reduced(mesh)
-    with guarded("the HDF5 file could not be written"), Sink(path) as sink:
+    with guarded("the HDF5 file could not be written"), WriteBuffer(path) as sink:
         with h5py.File(sink, "w", libver="earliest") as file:
             _fill(file, kept)
         sink.finish()
 
 
 def _fill(file: Any, mesh: Mesh) -> None:
-    made = places(mesh)
+    made = file_layout(mesh)
     moving = {*made.maps.values(), *made.dats.values()}
     restore(made.rest, file, moving)
     with h5py.File(io.BytesIO(made.rest), "r") if made.rest else _nothing() as old:

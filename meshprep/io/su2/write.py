@@ -14,7 +14,7 @@ from meshprep_runtime.ordering import Ordering
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
-from ..carries import Carries
+from ..capabilities import Capabilities
 from ..reduce import flattened, reduce, with_tags
 from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 65536
 # Marker names that would not read back as they are.
 _BAD = re.compile(r"[%=\r\n]|^\s|\s$|^$")
 
-CARRIES = Carries(
+CAPABILITIES = Capabilities(
     cell_types=tuple(VTK_NUMBER),
     tag=TAG,
     tag_on="facets",
@@ -94,7 +94,7 @@ def _write_rows(f: BinaryIO, table: NDArray) -> None:
 
 def losses(mesh: Mesh, **_options: object) -> list[str]:
     """What SU2 cannot hold: everything but the cells, the markers of their boundary and names."""
-    kept, lost = reduce(mesh, CARRIES)
+    kept, lost = reduce(mesh, CAPABILITIES)
     reduced(mesh)
     loose = sum(int((_ids(kept, s) == 0).sum()) for s in _lower(kept))
     if loose:
@@ -117,7 +117,7 @@ def _ids(mesh: Mesh, set_name: str) -> NDArray[np.int64]:
 
 def reduced(mesh: Mesh) -> Mesh:
     """The mesh as SU2 keeps it: plane where it can be, every boundary cell in one marker."""
-    kept = flattened(reduce(mesh, CARRIES)[0])
+    kept = flattened(reduce(mesh, CAPABILITIES)[0])
     points = kept.coordinates
     top = kept.sets["cells"].parts or ("cells",)
     dim = shape_of(str(kept.sets[top[0]].cell_type)).dim

@@ -1,9 +1,10 @@
-"""Moves boundary elements between blocks: always where it gains, with heat also where it costs.
+"""Simulated annealing: moves boundary elements between blocks, at first also where it costs.
 
-An element goes to the neighbouring block with the best connectivity gain. While hot, a move that
-costs ``c`` is made with probability ``exp(-c / heat)``, blocks may exceed the cap a little, so that
-full blocks can exchange elements, and elements are pulled to the middle of their block, which
-brings round blocks about; all that fades out, and what is over then leaves first.
+An element goes to the neighbouring block with the best connectivity gain. A move that costs ``c``
+is made with probability ``exp(-c / temperature)``. While the temperature is high, blocks may exceed
+the cap a little, so that full blocks can exchange elements, and a term draws elements to the
+centroid of their block, which makes blocks round. Both fade out; then blocks over the cap lose
+elements first.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from ...kernels import helper, inlined
 from ..connectivity import Connectivity, move, neighbours
-from .crowding import Crowding, colours_changed, count_move
-from .pull import Middles, find_middles, pass_on, pulled
+from .centroids import Centroids, centroid_term, find_centroids, update_centroids
+from .point_degrees import DegreeCounts, colours_changed, count_move
 
 # A move must be better than this, in points, when it is free to be left undone.
 LEAST_GAIN = 0.5
@@ -25,77 +26,78 @@ LEAST_GAIN = 0.5
 # block to an empty one.
 OVER_COST = 0.5
 EVEN_GAIN = 0.3
-# The share of the schedule after which the cap holds, and after which nothing is pulled.
+# The share of the schedule after which the cap holds, and after which the
+# centroid term is 0.
 CAP_HOLDS = 0.7
-PULL_ENDS = 0.6
-# What a pull may add to a score at most when it is guessed, in pulls.
-USUAL_PULL = 2.0
+CENTROID_TERM_ENDS = 0.6
+# Upper bound of the centroid term, used to skip elements early, in multiples of its weight.
+USUAL_CENTROID_TERM = 2.0
 HOT_EXCESS = 0.03
 # How many sweeps an element is not looked at when it is inside its block, or its best move costs
-# more than ``HOPELESS`` times the heat.
+# more than ``HOPELESS`` times the temperature.
 REST_INSIDE = 3
 REST_UNLIKELY = 2
 HOPELESS = 2.5
-ALLOWANCES = 4096
+THRESHOLDS = 4096
 
 
-class Schedule(NamedTuple):
-    """Sweeps ``begin`` to ``end`` of ``total``; heat and pull, in points, are those of the start.
+class AnnealingSchedule(NamedTuple):
+    """Sweeps ``begin`` to ``end`` of ``total``; temperature and centroid weight of sweep 0.
 
-    Heat falls to 0 at ``total``; sweeps from there on only gain. ``colour`` is the price of one
-    more thread colour in a block, in points.
+    These two are in points. The temperature falls to 0 at ``total``; sweeps from there on only
+    gain. ``colour`` is the price of one more thread colour in a block, in points.
     """
 
-    heat: float
-    pull: float
+    temperature: float
+    centroid_weight: float
     colour: float
     begin: int
     end: int
     total: int
 
 
-class Now(NamedTuple):
-    """What holds in one sweep: the caps, what a point weighs, heat and prices."""
+class SweepParameters(NamedTuple):
+    """What holds in one sweep: the caps, what a point weighs, temperature and prices."""
 
     cap: int
     limit: int
     per_unit: float
     even: float
-    heat: float
-    pull: float
+    temperature: float
+    centroid_weight: float
     colour: float
 
 
 @helper
-def allowances() -> NDArray[np.float64]:
+def acceptance_thresholds() -> NDArray[np.float64]:
     """Quantiles of the exponential distribution, to draw what a move may cost."""
-    quantile = np.empty(ALLOWANCES, np.float64)
-    for k in range(ALLOWANCES):
-        quantile[k] = -math.log((k + 0.5) / ALLOWANCES)
+    quantile = np.empty(THRESHOLDS, np.float64)
+    for k in range(THRESHOLDS):
+        quantile[k] = -math.log((k + 0.5) / THRESHOLDS)
     return quantile
 
 
 @helper
 def anneal(
     state: Connectivity,
-    middles: Middles,
-    crowding: Crowding | None,
+    centroids: Centroids,
+    degrees: DegreeCounts | None,
     cap: int,
     unit: float,
-    schedule: Schedule,
+    schedule: AnnealingSchedule,
     seed: int,
 ) -> int:
     """Sweep over the elements as a schedule has it.
 
     Parameters
     ----------
-    state, middles, crowding
-        Changed in place; ``crowding`` is None where colours have no price.
+    state, centroids, degrees
+        Changed in place; ``degrees`` is None where colours have no price.
     cap : int
         Largest size of a block; a hot one may exceed it by the share ``HOT_EXCESS``.
     unit : float
         Weight of a typical point.
-    schedule : Schedule
+    schedule : AnnealingSchedule
     seed : int
 
     Returns
@@ -107,30 +109,32 @@ def anneal(
     -----
     O(boundary elements * arity * blocks at a point) a sweep. Never empties a block.
     """
-    quantile = allowances()
+    quantile = acceptance_thresholds()
     random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
     gained, total = 0, schedule.total
     rest = np.zeros(state.block.size, np.uint8)
     for sweep in range(schedule.begin, schedule.end):
         left = max(0.0, 1.0 - sweep / total)
         excess = HOT_EXCESS * cap * max(0.0, 1.0 - sweep / (CAP_HOLDS * total))
-        pull = schedule.pull * max(0.0, 1.0 - sweep / (PULL_ENDS * total))
-        if pull > 0.0:
-            find_middles(middles, state.block, state.size)
-        now = Now(
+        centroid_weight = schedule.centroid_weight * max(
+            0.0, 1.0 - sweep / (CENTROID_TERM_ENDS * total)
+        )
+        if centroid_weight > 0.0:
+            find_centroids(centroids, state.block, state.size)
+        parameters = SweepParameters(
             cap,
             cap + int(excess),
             1.0 / unit,
             EVEN_GAIN / cap,
-            schedule.heat * left,
-            pull,
+            schedule.temperature * left,
+            centroid_weight,
             schedule.colour,
         )
         if sweep == total:
             rest[:] = 0
         backwards, resting = sweep % 2 == 1, sweep < total
         random, gain, moved = _sweep(
-            state, middles, crowding, now, backwards, resting, rest, quantile, random
+            state, centroids, degrees, parameters, backwards, resting, rest, quantile, random
         )
         gained += gain
         if moved == 0 and sweep >= total:
@@ -141,9 +145,9 @@ def anneal(
 @helper
 def _sweep(
     state: Connectivity,
-    middles: Middles,
-    crowding: Crowding | None,
-    now: Now,
+    centroids: Centroids,
+    degrees: DegreeCounts | None,
+    parameters: SweepParameters,
     backwards: bool,
     resting: bool,
     rest: NDArray[np.uint8],
@@ -158,37 +162,41 @@ def _sweep(
             rest[i] -= 1
             continue
         shared, inner = _shared_and_inner(state, i)
-        home = state.block[i]
-        if shared < 0 or state.size[home] == 1:
+        source = state.block[i]
+        if shared < 0 or state.size[source] == 1:
             rest[i] = REST_INSIDE if resting else 0
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)
         random ^= random << np.uint64(17)
-        draw = quantile[(random >> np.uint64(20)) & np.uint64(ALLOWANCES - 1)]
-        allowed = now.heat * draw - LEAST_GAIN
+        draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+        threshold = parameters.temperature * draw - LEAST_GAIN
         # Most elements at a boundary lose more inside than they can gain: not looked at closer.
-        if shared <= inner and state.size[home] <= now.cap and now.colour == 0.0:
-            most = (shared - inner) * now.per_unit + EVEN_GAIN + USUAL_PULL * now.pull
-            if most + allowed <= 0.0:
+        if shared <= inner and state.size[source] <= parameters.cap and parameters.colour == 0.0:
+            most = (
+                (shared - inner) * parameters.per_unit
+                + EVEN_GAIN
+                + USUAL_CENTROID_TERM * parameters.centroid_weight
+            )
+            if most + threshold <= 0.0:
                 rest[i] = REST_UNLIKELY if resting else 0
                 continue
-        target, gain, score = _choose(state, middles, crowding, i, now)
+        target, gain, score = _choose(state, centroids, degrees, i, parameters)
         if target < 0:
             continue
-        plain = now.pull == 0.0 and now.colour == 0.0
-        forced = state.size[home] > now.limit or (
-            plain and gain > 0 and state.size[target] < now.cap
+        plain = parameters.centroid_weight == 0.0 and parameters.colour == 0.0
+        forced = state.size[source] > parameters.limit or (
+            plain and gain > 0 and state.size[target] < parameters.cap
         )
-        if forced or score + allowed > 0.0:
-            if crowding is not None:
-                count_move(crowding, state, i, target)
-            if now.pull > 0.0:
-                pass_on(middles, state.size, i, home, target)
+        if forced or score + threshold > 0.0:
+            if degrees is not None:
+                count_move(degrees, state, i, target)
+            if parameters.centroid_weight > 0.0:
+                update_centroids(centroids, state.size, i, source, target)
             move(state, i, target)
             gained += gain
             moved += 1
-        elif resting and score < -HOPELESS * now.heat:
+        elif resting and score < -HOPELESS * parameters.temperature:
             rest[i] = REST_UNLIKELY
     return random, gained, moved
 
@@ -210,27 +218,31 @@ def _shared_and_inner(state: Connectivity, element: int) -> tuple[int, int]:
 
 @inlined
 def _choose(
-    state: Connectivity, middles: Middles, crowding: Crowding | None, element: int, now: Now
+    state: Connectivity,
+    centroids: Centroids,
+    degrees: DegreeCounts | None,
+    element: int,
+    parameters: SweepParameters,
 ) -> tuple[int, int, float]:
     """The neighbouring block with the best score, -1 for none; the gain in weight; the score."""
     found, freed, total = neighbours(state, element)
-    home = state.block[element]
-    home_size = state.size[home]
+    source = state.block[element]
+    source_size = state.size[source]
     best, gain, best_score = -1, 0, -np.inf
     for c in range(found):
         b = state.found_block[c]
         size = state.size[b]
-        if size >= now.limit:
+        if size >= parameters.limit:
             continue
         value = freed - (total - state.found_weight[c])
-        score = value * now.per_unit + now.even * (home_size - size)
-        if now.pull > 0.0:
-            score += now.pull * pulled(middles, element, home, b)
-        if crowding is not None:
-            score -= now.colour * colours_changed(crowding, state, element, b)
-        if size >= now.cap:
+        score = value * parameters.per_unit + parameters.even * (source_size - size)
+        if parameters.centroid_weight > 0.0:
+            score += parameters.centroid_weight * centroid_term(centroids, element, source, b)
+        if degrees is not None:
+            score -= parameters.colour * colours_changed(degrees, state, element, b)
+        if size >= parameters.cap:
             score -= OVER_COST
-        if home_size > now.cap:
+        if source_size > parameters.cap:
             score += OVER_COST
         if score > best_score:
             best, gain, best_score = b, value, score

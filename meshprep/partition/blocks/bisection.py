@@ -268,8 +268,8 @@ def _along_lines(
                 count += 1
     if real * real + imaginary * imaginary < (GRID * count) ** 2 or count == 0:
         return directions
-    turn = np.arctan2(imaginary, real) / 4
-    cosine, sine = np.cos(turn), np.sin(turn)
+    rotation = np.arctan2(imaginary, real) / 4
+    cosine, sine = np.cos(rotation), np.sin(rotation)
     frame = np.empty((2, 2), np.float64)
     for k in range(2):
         frame[k, 0] = cosine * directions[k, 0] - sine * directions[k, 1]

@@ -22,29 +22,29 @@ from ...kernels.parallel import each
 from ..blocks_of import sort_by
 from ..connectivity import connect, weighted_loads
 from ..loads import weighted_loads_of
-from ..repair import mend
-from .anneal import Schedule, anneal
-from .crowding import crowding_of
-from .pull import Middles, Places
-from .reunite import reunite
+from ..repair import enforce_cap
+from .anneal import AnnealingSchedule, anneal
+from .centroids import BlockMetrics, Centroids
+from .point_degrees import count_degrees
+from .reconnect import reconnect
 
 # Each worker numbers the points of its group in an array over all points.
 MAX_WORKERS = 8
 # Points with more elements in a group than this, and than this many blocks hold, are in nearly
 # every block anyway: moves do not look at them.
-HUB = 1024
-HUB_BLOCKS = 8
+HIGH_DEGREE = 1024
+HIGH_DEGREE_BLOCKS = 8
 
 
 def refine_groups(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],
     written: NDArray[np.bool_],
-    places: Places,
+    metrics: BlockMetrics,
     block: NDArray[np.int32],
     group_of_block: NDArray[np.int32],
     cap: int,
-    schedules: list[Schedule],
+    schedules: list[AnnealingSchedule],
     seed: int,
 ) -> NDArray[np.int64]:
     """Anneal every group of blocks on its own; ``block`` is changed in place.
@@ -56,12 +56,12 @@ def refine_groups(
     weight : (n_points,) int32
     written : (n_points,) bool
         Points that count for the colours.
-    places : Places
+    metrics : BlockMetrics
     block : (n,) int32
     group_of_block : (n_blocks,) int32
     cap : int
         Largest size of a block.
-    schedules : list of Schedule
+    schedules : list of AnnealingSchedule
         One for each group, or one for all. Where it ends past its total, no block of a group is
         over the cap afterwards, unless the group has more elements than room.
     seed : int
@@ -69,7 +69,7 @@ def refine_groups(
     Returns
     -------
     (n_groups,) int64
-        By how much the weighted loads of each group fell, points at hubs left out.
+        By how much the weighted loads of each group fell, points of high degree left out.
 
     Notes
     -----
@@ -83,17 +83,19 @@ def refine_groups(
 
     def refine(group: Group, number: NDArray[np.int32]) -> None:
         inside, owned = group.elements, group.blocks
-        rows, points = _extract(table, inside, number, 2, max(HUB, HUB_BLOCKS * cap))
+        rows, points = _extract(
+            table, inside, number, 2, max(HIGH_DEGREE, HIGH_DEGREE_BLOCKS * cap)
+        )
         found, own_weight = group.rank[block[inside]], weight[points]
-        own_places = Places(places.coordinates[inside], places.metric[owned])
+        own_metrics = BlockMetrics(metrics.coordinates[inside], metrics.metric[owned])
         # what counts colours is compiled where they have a price
         priced = written[points] if numbers[group.number, 2] > 0.0 else None
         gain, loads, over = _refine(
-            rows, own_weight, priced, own_places, found, owned.size, cap, unit,
+            rows, own_weight, priced, own_metrics, found, owned.size, cap, unit,
             numbers[group.number], seed + group.number,
         )  # fmt: skip
         if over:
-            mend(rows, own_weight, found, owned.size, cap)
+            enforce_cap(rows, own_weight, found, owned.size, cap)
             after = weighted_loads_of(read_only(rows), read_only(own_weight), found, owned.size)
             gain += loads - int(after)
         gained[group.number] = gain
@@ -103,28 +105,28 @@ def refine_groups(
     return gained
 
 
-def reunite_groups(
+def reconnect_groups(
     table: NDArray[np.int32],
     weight: NDArray[np.int32],
     block: NDArray[np.int32],
     group_of_block: NDArray[np.int32],
     cap: int,
-    scattered: NDArray[np.bool_],
+    fragmented: NDArray[np.bool_],
 ) -> None:
-    """Give the smaller pieces of scattered blocks to their neighbours; ``block`` is changed.
+    """Give all but the largest component of blocks to neighbours; ``block`` is changed.
 
-    ``scattered`` (n_blocks,) tells which blocks are in pieces. Groups that would have more of them
-    afterwards stay as they are. O(n * arity) for the groups that have any.
+    ``fragmented`` (n_blocks,) tells which blocks have several components. Groups that would
+    have more of them afterwards stay as they are. O(n * arity) for the groups that have any.
     """
     table = read_only(table)
 
     def bring_together(group: Group, number: NDArray[np.int32]) -> None:
-        if not scattered[group.blocks].any():
+        if not fragmented[group.blocks].any():
             return
         inside, owned = group.elements, group.blocks
         rows, points = _extract(table, inside, number, 2, table.size)
         found = group.rank[block[inside]]
-        if reunite(rows, weight[points], found, owned.size, cap):
+        if reconnect(rows, weight[points], found, owned.size, cap):
             block[inside] = owned[found]
 
     _each_group(Grouping.of(block, group_of_block), weight.size, bring_together)
@@ -230,7 +232,7 @@ def _refine(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
     written: NDArray[np.bool_] | None,
-    places: Places,
+    metrics: BlockMetrics,
     block: NDArray[np.int32],
     n_blocks: int,
     cap: int,
@@ -243,11 +245,11 @@ def _refine(
     ``written`` is None where colours have no price.
     """
     begin, end, total = int(numbers[3]), int(numbers[4]), int(numbers[5])
-    schedule = Schedule(numbers[0], numbers[1], numbers[2], begin, end, total)
+    schedule = AnnealingSchedule(numbers[0], numbers[1], numbers[2], begin, end, total)
     state = connect(rows, weight, block, n_blocks)
-    middle = np.empty((n_blocks, places.coordinates.shape[1]), np.float64)
-    middles = Middles(places.coordinates, places.metric, middle)
-    crowding = None if written is None else crowding_of(state, written, cap)
-    gained = anneal(state, middles, crowding, cap, unit, schedule, seed)
+    centroid = np.empty((n_blocks, metrics.coordinates.shape[1]), np.float64)
+    centroids = Centroids(metrics.coordinates, metrics.metric, centroid)
+    degrees = None if written is None else count_degrees(state, written, cap)
+    gained = anneal(state, centroids, degrees, cap, unit, schedule, seed)
     over = end > total and largest(state.size) > cap and n_blocks * cap >= block.size
     return gained, weighted_loads(state), over

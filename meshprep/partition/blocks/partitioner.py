@@ -4,10 +4,10 @@
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
 nets are the points, and never builds a graph of elements.
 
-1. Directions, heat and pull are tried on a sample of the mesh (:mod:`start`).
+1. Directions, temperature and centroid weight are tried on a sample of the mesh (:mod:`start`).
 2. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`).
 3. Phases of annealing (:mod:`search`) on groups of blocks, grouped another way each time.
-4. Blocks in pieces are brought together (:mod:`reunite`), and both caps proved (:mod:`caps`).
+4. Blocks are made connected (:mod:`reconnect`), and both caps proved (:mod:`caps`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..options import Option
 from ..problem import BlockProblem
 from ..repair import repair
 from .caps import room_for_bytes, split_for_bytes
-from .connected import count_pieces
+from .components import count_components
 from .search import EFFORTS, Search, loads_now
 from .start import Geometry, block_count, choose_start
 
@@ -61,7 +61,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         Numbered along the bisection tree, so that neighbouring numbers are neighbouring blocks;
         at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` asks for more.
         ``notes``: weighted loads before and after the moves, the start chosen, how many blocks
-        are in pieces, and what each cap cost.
+        are fragmented, and what each cap cost.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     hurried = options["time_limit"] < FOREVER
     trial_sweeps = EFFORTS["fast"].sweeps if hurried else effort.sweeps
     start = choose_start(geometry, cap, problem.seed, trial_sweeps, colour)
-    block = geometry.cut(start.turn, n_blocks)
+    block = geometry.cut(start.rotation, n_blocks)
     first = loads_now(geometry, block, n_blocks)
     search = Search(
         geometry, n_blocks, cap, problem.seed, start, colour, begin + options["time_limit"],
@@ -95,19 +95,19 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     )  # fmt: skip
     block = search.run(block, effort)
     if np.bincount(block).max() > cap:
-        mended = repair(geometry.table, problem.n_points, block, n_blocks, cap)
-        block, n_blocks = mended.block, mended.n_blocks
+        repaired = repair(geometry.table, problem.n_points, block, n_blocks, cap)
+        block, n_blocks = repaired.block, repaired.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     notes = {
         "loads_at_start": first,
         "loads": loads_now(geometry, block, n_blocks),
-        "turn": start.turn,
-        "heat": start.heat,
-        "pull": start.pull,
+        "turn": start.rotation,
+        "heat": start.temperature,
+        "pull": start.centroid_weight,
         "sweeps": search.sweeps,
         "scattered": int(
-            (count_pieces(geometry.table, problem.n_points, block, n_blocks) > 1).sum()
+            (count_components(geometry.table, problem.n_points, block, n_blocks) > 1).sum()
         ),
     }
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
@@ -117,8 +117,8 @@ def _single(problem: BlockProblem) -> Blocks:
     """All elements fit one block."""
     table = distinct_rows(problem.table)
     block = np.zeros(problem.n, np.int32)
-    pieces = count_pieces(table, problem.n_points, block, 1)
-    return blocks_of(block, 1, {"scattered": int((pieces > 1).sum())})
+    components = count_components(table, problem.n_points, block, 1)
+    return blocks_of(block, 1, {"scattered": int((components > 1).sum())})
 
 
 def _geometry(problem: BlockProblem) -> Geometry:

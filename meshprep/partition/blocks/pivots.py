@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ...kernels import helper, kernel
-from ...kernels.parallel import each, pieces
+from ...kernels.parallel import components, each
 from ...mesh.incidence import Csr, transpose
 
 PIVOTS = 10
 DIMENSIONS = 3
 SMOOTHING = 40
 # Points with more elements than this are not stepped through: all would be next to each other.
-HUB = 1024
+HIGH_DEGREE = 1024
 
 
 def pivot_coordinates(
@@ -156,7 +156,7 @@ def _breadth_first(
             if t < 0 or seen[t] == tick:
                 continue
             seen[t] = tick
-            if offset[t + 1] - offset[t] > HUB:
+            if offset[t + 1] - offset[t] > HIGH_DEGREE:
                 continue
             for p in range(offset[t], offset[t + 1]):
                 k = index[p]
@@ -170,12 +170,12 @@ def _breadth_first(
 def _smoothed(
     table: NDArray[np.int32], touching: Csr, value: NDArray[np.float32], n_points: int
 ) -> NDArray[np.float32]:
-    """Each element takes the mean of its points' means; hubs are left out. O(n * arity)."""
+    """The mean of the means at each element's points, high degrees left out. O(n * arity)."""
     n, width = value.shape
     rows, offset = read_only(table), touching.offset
     mean, out = np.zeros((n_points, width), np.float32), np.empty_like(value)
-    each(_means, [(offset, touching.index, value, mean, *share) for share in pieces(n_points)])
-    each(_smooth, [(rows, offset, value, mean, out, *share) for share in pieces(n)])
+    each(_means, [(offset, touching.index, value, mean, *share) for share in components(n_points)])
+    each(_smooth, [(rows, offset, value, mean, out, *share) for share in components(n)])
     return out
 
 
@@ -192,7 +192,7 @@ def _means(
     width = value.shape[1]
     for t in range(start, stop):
         count = offset[t + 1] - offset[t]
-        if 0 < count <= HUB:
+        if 0 < count <= HIGH_DEGREE:
             for p in range(offset[t], offset[t + 1]):
                 for k in range(width):
                     mean[t, k] += value[index[p], k]
@@ -218,7 +218,7 @@ def _smooth(
             out[i, k] = 0.0
         for j in range(table.shape[1]):
             t = table[i, j]
-            if t >= 0 and offset[t + 1] - offset[t] <= HUB:
+            if t >= 0 and offset[t + 1] - offset[t] <= HIGH_DEGREE:
                 points += 1
                 for k in range(width):
                     out[i, k] += mean[t, k]

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ...kernels import kernel
 from ..loads import weighted_loads_of
-from .anneal import PULL_ENDS, Schedule
+from .anneal import CENTROID_TERM_ENDS, AnnealingSchedule
 from .bisection import bisect
-from .connected import count_pieces
-from .crowding import colour_bounds
-from .groups import refine_groups, reunite_groups, unit_of
-from .pull import Places
+from .centroids import BlockMetrics
+from .components import count_components
+from .groups import reconnect_groups, refine_groups, unit_of
+from .point_degrees import colour_bounds
 from .start import Geometry, Start
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
@@ -27,14 +27,14 @@ GUESSED_SWEEPS = 2
 LONE_GROUP = 40_000
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 6
-# How often blocks are grouped to bring pieces together; one block of so many may stay in pieces.
+# How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 300
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to search: sweeps with heat, and over how many phases."""
+    """How long to search: sweeps above temperature 0, and over how many phases."""
 
     sweeps: int
     phases: int
@@ -68,7 +68,7 @@ class Search:
     until: float
     progress: Callable[[float], None]
     sweeps: int = field(default=0, init=False)
-    places: Places | None = field(default=None, init=False)
+    metrics: BlockMetrics | None = field(default=None, init=False)
 
     def run(self, start_block: NDArray[np.int32], effort: Effort) -> NDArray[np.int32]:
         """Blocks no worse than those at the start, which are not changed."""
@@ -88,31 +88,31 @@ class Search:
             fits = int((self.until - time.perf_counter()) / max(seconds, 1e-9)) - COLD_SWEEPS
             if sweep < total and sweep + fits < total:
                 total = sweep + max(fits, 1)
-        self._reunite(block, phase)
+        self._reconnect(block, phase)
         self.sweeps = sweep
         return block if self.cost(block) <= first else start_block
 
     def _phase(self, block: NDArray[np.int32], phase: int, sweeps: tuple[int, int, int]) -> None:
-        g, schedule = self.geometry, Schedule(
-            self.start.heat, self.start.pull, self.colour, *sweeps
+        g, schedule = self.geometry, AnnealingSchedule(
+            self.start.temperature, self.start.centroid_weight, self.colour, *sweeps
         )  # fmt: skip
         seed = (self.seed + 1_000_003 * phase) % 2**31
         # Blocks drift, and elements are not equally wide everywhere.
-        if self.places is None or sweeps[0] < PULL_ENDS * sweeps[2]:
-            self.places = g.places(block, self.n_blocks, self.cap)
+        if self.metrics is None or sweeps[0] < CENTROID_TERM_ENDS * sweeps[2]:
+            self.metrics = g.metrics(block, self.n_blocks, self.cap)
         refine_groups(
-            g.table, g.weight, g.written, self.places, block, self._groups(block, phase), self.cap,
+            g.table, g.weight, g.written, self.metrics, block, self._groups(block, phase), self.cap,
             [schedule], seed,
         )  # fmt: skip
 
-    def _reunite(self, block: NDArray[np.int32], phase: int) -> None:
+    def _reconnect(self, block: NDArray[np.int32], phase: int) -> None:
         g = self.geometry
         for k in range(REUNIONS):
-            pieces = count_pieces(g.table, g.weight.size, block, self.n_blocks)
-            if (pieces > 1).sum() * FEW <= self.n_blocks:
+            components = count_components(g.table, g.weight.size, block, self.n_blocks)
+            if (components > 1).sum() * FEW <= self.n_blocks:
                 return
             groups = self._groups(block, phase + k)
-            reunite_groups(g.table, g.weight, block, groups, self.cap, pieces > 1)
+            reconnect_groups(g.table, g.weight, block, groups, self.cap, components > 1)
 
     def cost(self, block: NDArray[np.int32]) -> float:
         """The weighted loads, and the price of the colours."""
@@ -141,13 +141,13 @@ def _middles(
     coordinates: NDArray[np.float64], block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.float64]:
     """The mean place of the elements of every block. O(n d)."""
-    middle = np.zeros((n_blocks, coordinates.shape[1]), np.float64)
+    centroid = np.zeros((n_blocks, coordinates.shape[1]), np.float64)
     size = np.zeros(n_blocks, np.int64)
     for i in range(block.size):
         size[block[i]] += 1
         for a in range(coordinates.shape[1]):
-            middle[block[i], a] += coordinates[i, a]
+            centroid[block[i], a] += coordinates[i, a]
     for b in range(n_blocks):
         for a in range(coordinates.shape[1]):
-            middle[b, a] /= max(1, size[b])
-    return middle
+            centroid[b, a] /= max(1, size[b])
+    return centroid

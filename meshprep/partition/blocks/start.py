@@ -1,4 +1,4 @@
-"""How to begin: which directions to cut across and how much heat suits, tried on a sample.
+"""How to begin: which directions to cut across and which temperature suits, from a sample.
 
 Grids want blocks along their lines or along their diagonals, depending on what the elements and
 points are; unstructured meshes hardly care. A sample of some dozens of blocks tells.
@@ -14,46 +14,46 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ..loads import weighted_loads_of
-from .anneal import Schedule
+from .anneal import AnnealingSchedule
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
-from .crowding import colour_bounds
+from .centroids import BlockMetrics, block_metrics
 from .groups import refine_groups, unit_of
 from .pivots import pivot_coordinates
-from .pull import Places, places_of
+from .point_degrees import colour_bounds
 
-# Turns of the frame, in radians. A little more than none, because elements of a grid stand in
+# Rotations of the frame, in radians. A little more than none, because elements of a grid stand in
 # line: without it, where a line is cut through would be left to chance.
-TILT = 0.013
-TURNS = (TILT, np.pi / 8 + TILT, np.pi / 4 + TILT, 3 * np.pi / 8 + TILT)
-# Heats and pulls: grids want little of both, blocks with many elements at a point little heat,
-# meshes of a mesher a strong pull.
-HEATS_AND_PULLS = (
+JITTER = 0.013
+ROTATIONS = (JITTER, np.pi / 8 + JITTER, np.pi / 4 + JITTER, 3 * np.pi / 8 + JITTER)
+# Grids want little of both, blocks with many elements at a point a low temperature, meshes of a
+# mesher a large centroid weight.
+TEMPERATURES_AND_CENTROID_WEIGHTS = (
     (0.3, 0.2), (0.3, 0.5), (0.5, 0.5), (0.5, 2.0), (0.75, 0.2), (0.75, 0.5), (0.75, 2.0),
     (1.0, 0.2), (1.0, 2.0),
 )  # fmt: skip
-# By what share of the loads another turn must be better: less is chance.
-WORTH_TURNING = 0.01
+# By what share of the loads another rotation must be better: less is chance.
+WORTH_ROTATING = 0.01
 SAMPLE_BLOCKS = 80
 SAMPLE_ELEMENTS = 24_000
-# Which turn is best shows early.
-TURN_SWEEPS = 10
+# Which rotation is best shows early.
+ROTATION_SWEEPS = 10
 COLD_SWEEPS = 3
 
 
 @dataclass(frozen=True)
 class Start:
-    """A turn of the frame of directions, in radians; heat and pull to begin with, in points."""
+    """Rotation of the frame, in radians; first temperature and centroid weight, in points."""
 
-    turn: float = TURNS[0]
-    heat: float = 0.4
-    pull: float = 0.15
+    rotation: float = ROTATIONS[0]
+    temperature: float = 0.4
+    centroid_weight: float = 0.15
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
     """Elements to cut: their points, what these weigh, and where everything is.
 
-    ``known`` tells that the places are real ones; otherwise they stand for graph distances.
+    ``known`` tells that the coordinates are real; otherwise they stand for graph distances.
     """
 
     table: NDArray[np.int32]
@@ -90,24 +90,27 @@ class Geometry:
         """How thin elements may count as, relative to their widest direction."""
         return THINNEST if self.known else THINNEST_GUESSED
 
-    def cut(self, turn: float, n_blocks: int) -> NDArray[np.int32]:
-        """Bisect in a frame that is turned."""
+    def cut(self, rotation: float, n_blocks: int) -> NDArray[np.int32]:
+        """Bisect in a frame that is rotated."""
         where = self.coordinates
-        directions = turned(where.shape[1], turn)
+        directions = rotated(where.shape[1], rotation)
         return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
 
-    def places(self, block: NDArray[np.int32], n_blocks: int, cap: int) -> Places:
-        """Where elements are and how wide, for their pull."""
+    def metrics(self, block: NDArray[np.int32], n_blocks: int, cap: int) -> BlockMetrics:
+        """Where elements are and how wide, for the centroid term."""
         where = self.coordinates
-        return places_of(self.table, self.position, where, block, n_blocks, cap, self.thinnest)
+        return block_metrics(self.table, self.position, where, block, n_blocks, cap, self.thinnest)
 
 
-def turned(d: int, turn: float) -> NDArray[np.float64]:
-    """Rows are ``d`` orthogonal directions: the axes, turned in each plane of two next ones."""
+def rotated(d: int, rotation: float) -> NDArray[np.float64]:
+    """Rows are ``d`` orthogonal directions: the axes, rotated in each plane of two next ones."""
     directions = np.eye(d)
     for a in range(d - 1):
         plane = np.eye(d)
-        plane[a : a + 2, a : a + 2] = [[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]]
+        plane[a : a + 2, a : a + 2] = [
+            [np.cos(rotation), np.sin(rotation)],
+            [-np.sin(rotation), np.cos(rotation)],
+        ]
         directions = plane @ directions
     return directions
 
@@ -115,21 +118,25 @@ def turned(d: int, turn: float) -> NDArray[np.float64]:
 def choose_start(
     geometry: Geometry, block_size: int, seed: int, sweeps: int, colour: float = 0.0
 ) -> Start:
-    """Try turns, then heats and pulls for so many sweeps, on the elements around the middle one.
+    """Try rotations, then temperatures and centroid weights, on the elements around the centre.
 
-    The fewest loads win, with ``colour`` points added for each thread colour of each block. The
-    trials run beside each other. O(n) for the sample, which is of bounded size itself.
+    The latter for ``sweeps`` sweeps. The fewest loads win, with ``colour`` points added for each
+    thread colour of each block. The trials run in parallel. O(n) for the sample, which is of
+    bounded size itself.
     """
-    sample = _around_the_middle(geometry, min(SAMPLE_ELEMENTS, SAMPLE_BLOCKS * block_size))
+    sample = _around_the_centre(geometry, min(SAMPLE_ELEMENTS, SAMPLE_BLOCKS * block_size))
     n_blocks = block_count(sample.table.shape[0], block_size)
     if n_blocks < 4:
         return Start()
     trial = _Trial(sample, n_blocks, block_size, seed, colour)
-    cuts = [sample.cut(turn, n_blocks) for turn in TURNS]
-    scores = trial.run(cuts, [Start(turn) for turn in TURNS], TURN_SWEEPS)
+    cuts = [sample.cut(rotation, n_blocks) for rotation in ROTATIONS]
+    scores = trial.run(cuts, [Start(rotation) for rotation in ROTATIONS], ROTATION_SWEEPS)
     best = int(np.argmin(scores))
-    best = best if scores[best] < (1 - WORTH_TURNING) * scores[0] else 0
-    starts = [Start(TURNS[best], heat, pull) for heat, pull in HEATS_AND_PULLS]
+    best = best if scores[best] < (1 - WORTH_ROTATING) * scores[0] else 0
+    starts = [
+        Start(ROTATIONS[best], temperature, centroid_weight)
+        for temperature, centroid_weight in TEMPERATURES_AND_CENTROID_WEIGHTS
+    ]
     return starts[int(np.argmin(trial.run([cuts[best]] * len(starts), starts, sweeps)))]
 
 
@@ -149,16 +156,19 @@ class _Trial:
         block = np.concatenate([cut + np.int32(k * self.n_blocks) for k, cut in enumerate(cuts)])
         table = np.tile(sample.table, (count, 1))
         group = np.repeat(np.arange(count, dtype=np.int32), self.n_blocks)
-        each = [sample.places(cut, self.n_blocks, self.block_size) for cut in cuts]
-        places = Places(
+        each = [sample.metrics(cut, self.n_blocks, self.block_size) for cut in cuts]
+        metrics = BlockMetrics(
             np.concatenate([p.coordinates for p in each]),
             np.concatenate([p.metric for p in each]),
         )
         schedules = [
-            Schedule(s.heat, s.pull, self.colour, 0, sweeps + COLD_SWEEPS, sweeps) for s in starts
+            AnnealingSchedule(
+                s.temperature, s.centroid_weight, self.colour, 0, sweeps + COLD_SWEEPS, sweeps
+            )
+            for s in starts
         ]
         refine_groups(
-            table, sample.weight, sample.written, places, block, group, self.block_size,
+            table, sample.weight, sample.written, metrics, block, group, self.block_size,
             schedules, self.seed,
         )  # fmt: skip
         return [self._score(part) for part in np.split(block, count)]
@@ -168,8 +178,8 @@ class _Trial:
         sample, n_blocks = self.sample, self.n_blocks
         found = float(weighted_loads_of(sample.table, sample.weight, local, n_blocks))
         if self.colour > 0.0:
-            crowded = colour_bounds(sample.table, sample.written, local, n_blocks)
-            found += self.colour * unit_of(sample.weight) * float(crowded.sum())
+            bounds = colour_bounds(sample.table, sample.written, local, n_blocks)
+            found += self.colour * unit_of(sample.weight) * float(bounds.sum())
         return found
 
 
@@ -184,7 +194,7 @@ def block_count(n: int, block_size: int) -> int:
     return min(n, -(-101 * n // (100 * block_size)), needed + max(1, needed // 100))
 
 
-def _around_the_middle(geometry: Geometry, count: int) -> Geometry:
+def _around_the_centre(geometry: Geometry, count: int) -> Geometry:
     where = geometry.coordinates
     n = where.shape[0]
     chosen = np.arange(n)

@@ -74,8 +74,8 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     block = _tiles(lattice, options["shape"], wanted, cap)
     n_blocks, moved = int(block.max()) + 1, 0
     if np.bincount(block).max() > cap:
-        mended = repair(problem.table, problem.n_points, block, max(n_blocks, -(-n // cap)), cap)
-        block, n_blocks, moved = mended.block, mended.n_blocks, mended.notes["moved"]
+        repaired = repair(problem.table, problem.n_points, block, max(n_blocks, -(-n // cap)), cap)
+        block, n_blocks, moved = repaired.block, repaired.n_blocks, repaired.notes["moved"]
     notes = {"parts": _n_parts(lattice), "moved": moved}
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
-from ...mesh.cells import SHAPES, Shape, shape_of
+from ...mesh.cells import SHAPES, CellShape, shape_of
 from ...topology.facets import Facets, fill_cell_facets, find_facets, select
 from ...topology.layout import FACE_TYPES, local_corners
 from ...topology.slots import Part
@@ -22,12 +22,12 @@ EDGES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class DrawnCells:
     """The cells of one shape.
 
     Parameters
     ----------
-    shape : Shape
+    shape : CellShape
     corners : (n, k) int32
     first : int
         Element number of the first cell where elements are cells; -1 where these are none.
@@ -38,7 +38,7 @@ class Cells:
         In space, the faces that no other cell has; of no columns in the plane.
     """
 
-    shape: Shape
+    shape: CellShape
     corners: NDArray[np.int32]
     first: int
     owner: NDArray[np.int32]
@@ -56,13 +56,13 @@ class Scene:
     dim : {2, 3}
         Of the cells; cells of dimension 2 with three columns form a curved surface.
     kind : {CELLS, FACETS, NODES, EDGES}
-    cells : tuple of Cells
+    cells : tuple of DrawnCells
     """
 
     xyz: NDArray[np.float64]
     dim: int
     kind: int
-    cells: tuple[Cells, ...]
+    cells: tuple[DrawnCells, ...]
 
 
 def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
@@ -101,7 +101,9 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     if dim == 3:
         exterior = [rows >= 0 for rows in _numbers(facets, parts, 2, "boundary")]
     cells = tuple(
-        Cells(p.shape, p.corners, _first(over, p) if kind == CELLS else -1, owner[i], exterior[i])
+        DrawnCells(
+            p.shape, p.corners, _first(over, p) if kind == CELLS else -1, owner[i], exterior[i]
+        )
         for i, p in enumerate(parts)
     )
     return Scene(xyz, dim, kind, cells)
@@ -112,7 +114,7 @@ class _Part:
     """Cells of one shape, of high order or not, by their corners."""
 
     name: str
-    shape: Shape
+    shape: CellShape
     corners: NDArray[np.int32]
     start: int
 
@@ -133,7 +135,7 @@ def _parts(mesh: Mesh, over: str) -> list[_Part]:
     return parts
 
 
-def _shape(mesh: Mesh, name: str, columns: int) -> Shape:
+def _shape(mesh: Mesh, name: str, columns: int) -> CellShape:
     """The shape of the cells; plane cells of unknown type are polygons, corner after corner."""
     cell_type = mesh.sets[name].cell_type
     if cell_type is not None:

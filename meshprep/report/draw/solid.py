@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .raster import CELLS, FACETS, NO_ELEMENT, NODES
-from .scene import Cells, Scene
+from .scene import DrawnCells, Scene
 
 Triangles = tuple[NDArray[np.float64], NDArray[np.int32]]
 
@@ -54,7 +54,7 @@ def _joined(pieces: list[Triangles], columns: int) -> Triangles:
     return np.concatenate(corners), np.concatenate(owner).astype(np.int32)
 
 
-def _outside(scene: Scene, cells: Cells) -> Iterator[Triangles]:
+def _outside(scene: Scene, cells: DrawnCells) -> Iterator[Triangles]:
     """Triangles between the middle of each outer face and its edges."""
     curved = scene.dim == 2
     faces = [tuple(range(cells.shape.n_corners))] if curved else list(cells.shape.faces)
@@ -70,7 +70,7 @@ def _outside(scene: Scene, cells: Cells) -> Iterator[Triangles]:
                 yield np.stack([middle, *ends], axis=1), own
 
 
-def _tetrahedra(scene: Scene, cells: Cells, met: NDArray[np.int64]) -> Iterator[Triangles]:
+def _tetrahedra(scene: Scene, cells: DrawnCells, met: NDArray[np.int64]) -> Iterator[Triangles]:
     nodes = cells.corners[met]
     centre = scene.xyz[nodes].mean(axis=1)
     for f, local in enumerate(cells.shape.faces):
@@ -84,7 +84,7 @@ def _tetrahedra(scene: Scene, cells: Cells, met: NDArray[np.int64]) -> Iterator[
 
 def _owner(
     scene: Scene,
-    cells: Cells,
+    cells: DrawnCells,
     chosen: NDArray[np.int64],
     side: int,
     ends: tuple[int, int],

@@ -8,8 +8,8 @@ from meshprep_runtime.cuda.strategies import WARP
 
 from ...metrics.cost import occupancy_share
 from ...metrics.occupancy import THREADS_PER_BLOCK
-from ..beside import comparable
 from ..compare import UNLIKE, Column, Comparison
+from ..comparison_tables import comparable
 from . import charts
 from .charts import Series
 from .parts import Figure, Section, legend, slug
@@ -29,8 +29,8 @@ def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> S
     if len(columns) > 1:
         marked = "the best of each figure stands out" if comparable(columns) else UNLIKE
         intro = f"{len(columns)} plans or variants; {marked}."
-    beside = len(comparison.plans) == 1 and len(columns) == 1
-    return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables, beside)
+    adjacent = len(comparison.plans) == 1 and len(columns) == 1
+    return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables, adjacent)
 
 
 def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
@@ -61,24 +61,24 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
 
 
 def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> Figure:
-    assumed = comparison.assumed
+    assumptions = comparison.assumptions
     shown = _distinct(columns)[:MOST_CURVES]
     threads = range(WARP, THREADS_PER_BLOCK + 1, WARP)
     lines, marks = [], []
     for style, column in enumerate(shown):
-        shares = [(t, occupancy_share(column.after, assumed, t)) for t in threads]
+        shares = [(t, occupancy_share(column.after, assumptions, t)) for t in threads]
         known = [(float(t), 100 * s) for t, s in shares if s is not None]
-        own = occupancy_share(column.after, assumed)
+        own = occupancy_share(column.after, assumptions)
         if known:
             lines.append(Series(_name(column), known, style))
         if own is not None:
             place = [(float(column.after["block_size"]), 100 * own)]
             marks.append(Series(_name(column), place, style))
-    title = f"Occupancy of {_article(assumed.device)}"
+    title = f"Occupancy of {_article(assumptions.device)}"
     missing = "Blocks with more elements than a block of threads may have, or for a CPU, have none."
     left = len(_distinct(columns)) - len(shown)
     caption = (
-        f"Warps that a multiprocessor holds, at {assumed.registers} registers a thread and an "
+        f"Warps that a multiprocessor holds, at {assumptions.registers} registers a thread and an "
         "element a thread, when a block stages everything; marks are the plans' own block sizes, "
         "lines scale what they stage to others."
         + (f" {left} more plans are not drawn." if left else "")

@@ -15,7 +15,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from ..compare import Column
 from ..draw import Picture, draw_views, encode_png, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
-from ..placing import BlockValues, NamedMesh, block_values, mesh_of, scene_of
+from ..meshes import BlockValues, NamedMesh, block_values, mesh_of, scene_of
 from . import charts
 from .parts import BEFORE_AFTER, Figure, Section, count, slug
 from .svg import place_axis, plain_axis
@@ -56,7 +56,7 @@ VIEWS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ShownVariant:
     """A variant of a loop of a plan, and its place on the page.
 
     ``alone`` where the page is about one plan, which then needs no name.
@@ -83,25 +83,29 @@ class Subject:
         return f"B{what}" if self.alone or not self.column.plan else f"{self.column.plan}: b{what}"
 
 
-def section(subject: Subject, meshes: Sequence[NamedMesh], *, pictures: bool = True) -> Section:
+def section(
+    shown_variant: ShownVariant, meshes: Sequence[NamedMesh], *, pictures: bool = True
+) -> Section:
     """All figures of a loop; without ``pictures`` the histograms alone."""
-    after = subject.column.after
-    n = subject.plan.sizes[subject.loop.loop.over]
+    after = shown_variant.column.after
+    n = shown_variant.plan.sizes[shown_variant.loop.loop.over]
     intro = (
-        f"{n:,} {subject.loop.loop.over} in {count(after['blocks'], 'block')} of "
+        f"{n:,} {shown_variant.loop.loop.over} in {count(after['blocks'], 'block')} of "
         f"{after['block_size']:,} at most, cut by {after['partitioner']}; "
         f"{count(after['block_colours'], 'block colour')}."
     )
     if n == 0:
-        return Section(subject.id("section"), subject.label, f"{intro} There is nothing to show.")
-    figures = list(_histograms(subject))
+        return Section(
+            shown_variant.id("section"), shown_variant.label, f"{intro} There is nothing to show."
+        )
+    figures = list(_histograms(shown_variant))
     if pictures:
-        figures += [*_meshes(subject, meshes), *_maps(subject)]
-    return Section(subject.id("section"), subject.label, intro, figures)
+        figures += [*_meshes(shown_variant, meshes), *_maps(shown_variant)]
+    return Section(shown_variant.id("section"), shown_variant.label, intro, figures)
 
 
-def _histograms(subject: Subject) -> Iterator[Figure]:
-    before, after = subject.column.before, subject.column.after
+def _histograms(shown_variant: ShownVariant) -> Iterator[Figure]:
+    before, after = shown_variant.column.before, shown_variant.column.after
     known = after.get("histograms", {})
     old = (before or {}).get("histograms", {})
     without = "" if old else " What the input order gives is not known."
@@ -114,12 +118,12 @@ def _histograms(subject: Subject) -> Iterator[Figure]:
             alt = f"{title}: {_spoken(known[name])}"
             body = charts.histogram(old.get(name), known[name], label, alt)
         missing = "The plan holds no figures block by block: make it anew with this meshprep."
-        yield Figure(subject.id(name), title, text + without, body, BEFORE_AFTER, missing)
-    yield _launches(subject, before, after)
+        yield Figure(shown_variant.id(name), title, text + without, body, BEFORE_AFTER, missing)
+    yield _launches(shown_variant, before, after)
 
 
 def _launches(
-    subject: Subject, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+    shown_variant: ShownVariant, before: Mapping[str, Any] | None, after: Mapping[str, Any]
 ) -> Figure:
     sizes = after.get("block_colour_sizes")
     old = (before or {}).get("block_colour_sizes")
@@ -130,7 +134,7 @@ def _launches(
         body = charts.class_sizes(old, sizes, alt)
     text = "Blocks of one colour run at once, colours one after the other: few and even is good."
     missing = "The plan holds no sizes of block colours: make it anew with this meshprep."
-    return Figure(subject.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
+    return Figure(shown_variant.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
 
 
 def _spoken(bins: Mapping[str, Any]) -> str:
@@ -141,59 +145,64 @@ def _spoken(bins: Mapping[str, Any]) -> str:
     return f"{count(sum(bins['blocks']), 'block')} from {low:.4g} to {high:.4g}"
 
 
-def _meshes(subject: Subject, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
+def _meshes(shown_variant: ShownVariant, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
     """The mesh by block before and after, and by block colour; or why there is no picture."""
     try:
-        named = mesh_of(subject.plan, meshes)
-        scene = scene_of(subject.plan, subject.column.loop, named)
+        named = mesh_of(shown_variant.plan, meshes)
+        scene = scene_of(shown_variant.plan, shown_variant.column.loop, named)
     except MeshprepError as error:
         caption = "Shows which elements share a block."
         title = "The mesh by block"
         missing = f"No picture of the mesh: {error}."
-        yield Figure(subject.id("mesh"), title, caption, missing=missing, row="mesh")
+        yield Figure(shown_variant.id("mesh"), title, caption, missing=missing, row="mesh")
         return
-    values = block_values(subject.plan, subject.column.loop, subject.column.variant)
+    values = block_values(
+        shown_variant.plan, shown_variant.column.loop, shown_variant.column.variant
+    )
     n_blocks = int(values.block.max(initial=-1)) + 1
     part = PART_BLOCKS / n_blocks if n_blocks > CROWDED else 1.0
     views = draw_views(scene, PIXELS, part)
-    yield _by_input_block(subject, views[0], values)
+    yield _by_input_block(shown_variant, views[0], values)
     for view in views:
-        yield _by_block(subject, view, values, n_blocks)
+        yield _by_block(shown_variant, view, values, n_blocks)
     # of a plane mesh with many blocks the part alone: from afar colours are a blur
     for view in views[1:] if part < 1 and views[0].name == "mesh" else views:
-        yield _by_block_colour(subject, view, values)
+        yield _by_block_colour(shown_variant, view, values)
 
 
-def _by_block(subject: Subject, view: Picture, values: BlockValues, n_blocks: int) -> Figure:
+def _by_block(
+    shown_variant: ShownVariant, view: Picture, values: BlockValues, n_blocks: int
+) -> Figure:
     painted = by_group(view, values.block, n_blocks)
     title = f"Blocks of the plan on {VIEWS[view.name]}"
-    text = f"Each patch of one colour is a block of at most {subject.column.after['block_size']:,}."
-    return _mesh_figure(subject, f"{view.name}-blocks", title, text, view, painted)
+    size = shown_variant.column.after["block_size"]
+    text = f"Each patch of one colour is a block of at most {size:,}."
+    return _mesh_figure(shown_variant, f"{view.name}-blocks", title, text, view, painted)
 
 
-def _by_input_block(subject: Subject, view: Picture, values: BlockValues) -> Figure:
+def _by_input_block(shown_variant: ShownVariant, view: Picture, values: BlockValues) -> Figure:
     n_blocks = int(values.input_block.max(initial=-1)) + 1
     painted = by_group(view, values.input_block, n_blocks)
     title = f"Input order on {VIEWS[view.name]}"
-    size = subject.column.after["block_size"]
+    size = shown_variant.column.after["block_size"]
     text = f"Runs of {size:,} in the order of the input, as colours; scattered is bad."
-    return _mesh_figure(subject, f"{view.name}-input", title, text, view, painted)
+    return _mesh_figure(shown_variant, f"{view.name}-input", title, text, view, painted)
 
 
-def _by_block_colour(subject: Subject, view: Picture, values: BlockValues) -> Figure:
+def _by_block_colour(shown_variant: ShownVariant, view: Picture, values: BlockValues) -> Figure:
     colours = int(values.block_colour.max(initial=-1)) + 1
     painted = by_number(view, values.block_colour, colours, values.block)
     title = f"Block colours on {VIEWS[view.name]}"
     which = f"one of the {colours} colours" if colours > 1 else "the only colour"
     text = f"Blocks of {which} write no common point, and run at the same time."
-    return _mesh_figure(subject, f"{view.name}-block-colours", title, text, view, painted)
+    return _mesh_figure(shown_variant, f"{view.name}-block-colours", title, text, view, painted)
 
 
 def _mesh_figure(
-    subject: Subject, what: str, title: str, text: str, view: Picture, painted: Painted
+    shown_variant: ShownVariant, what: str, title: str, text: str, view: Picture, painted: Painted
 ) -> Figure:
     height, width = view.element.shape
-    caption = f"{text} {_about(subject, view)}"
+    caption = f"{text} {_about(shown_variant, view)}"
     alt = f"{title}. {caption}"
     png = painted.png()
     if view.axes:
@@ -205,15 +214,15 @@ def _mesh_figure(
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
-    return Figure(subject.id(what), title, caption, body, row="mesh")
+    return Figure(shown_variant.id(what), title, caption, body, row="mesh")
 
 
-def _about(subject: Subject, view: Picture) -> str:
+def _about(shown_variant: ShownVariant, view: Picture) -> str:
     """What was left out of a picture, in words."""
     height, width = view.element.shape
     seen = count_shown(view.element)
-    over = subject.loop.loop.over
-    inner = over == "faces" and "faces->cells" in subject.plan.maps
+    over = shown_variant.loop.loop.over
+    inner = over == "faces" and "faces->cells" in shown_variant.plan.maps
     kind = {
         "surface": "Outer sides show the first inner face of their cell. " if inner else "",
         "part": f"A square about the middle, {view.at}. ",
@@ -226,35 +235,35 @@ def _about(subject: Subject, view: Picture) -> str:
     )
     return (
         f"{kind}{thin}Drawn at {width} x {height} pixels, each in the colour of the element at its "
-        f"centre: {seen:,} of {subject.plan.sizes[over]:,} {over} are seen."
+        f"centre: {seen:,} of {shown_variant.plan.sizes[over]:,} {over} are seen."
     )
 
 
-def _maps(subject: Subject) -> Iterator[Figure]:
+def _maps(shown_variant: ShownVariant) -> Iterator[Figure]:
     """The leading map in the order of the input and of the plan."""
-    loop = subject.loop.loop
+    loop = shown_variant.loop.loop
     name = loop.leading_map
     if name is None:
         return
-    m = subject.loop.maps[name]
-    order = subject.plan.ordering
+    m = shown_variant.loop.maps[name]
+    order = shown_variant.plan.ordering
     for side, title in (("before", "in the input order"), ("after", "in the plan")):
         moved = side == "before"
         dots = spy(
             m.table,
-            subject.plan.sizes[m.to_set],
+            shown_variant.plan.sizes[m.to_set],
             *SPY_PIXELS,
             order[m.from_set].new_to_old if moved else None,
             order[m.to_set].new_to_old if moved else None,
         )
-        yield _map_figure(subject, dots, name, side, title)
+        yield _map_figure(shown_variant, dots, name, side, title)
 
 
 def _map_figure(
-    subject: Subject, dots: NDArray[np.uint8], name: str, side: str, title: str
+    shown_variant: ShownVariant, dots: NDArray[np.uint8], name: str, side: str, title: str
 ) -> Figure:
-    m = subject.loop.maps[name]
-    n, n_points = len(m.table), subject.plan.sizes[m.to_set]
+    m = shown_variant.loop.maps[name]
+    n, n_points = len(m.table), shown_variant.plan.sizes[m.to_set]
     height, width = dots.shape
     palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
     x = plain_axis(f"{m.from_set}{_in(n)}", 0.0, float(n), unit=_unit(n))
@@ -267,7 +276,7 @@ def _map_figure(
     )
     full = f"Map {name} {title}"
     body = charts.picture(encode_png(dots, palette), (width, height), x, down, f"{full}. {caption}")
-    return Figure(subject.id(f"map-{side}"), full, caption, body, row="map")
+    return Figure(shown_variant.id(f"map-{side}"), full, caption, body, row="map")
 
 
 def _unit(n: int) -> float:

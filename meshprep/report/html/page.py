@@ -12,11 +12,11 @@ from typing import Any
 from meshprep_runtime.errors import Progress
 
 from ..compare import Column, Comparison
-from ..placing import NamedMesh
+from ..meshes import NamedMesh
 from ..table import Table
 from ..verdict import outcome
 from . import comparisons, details
-from .details import Subject
+from .details import ShownVariant
 from .parts import Section, count
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
@@ -50,14 +50,14 @@ def html_report(
     """
     title = title or _title(comparison)
     columns = comparison.columns()
-    subjects = _subjects(comparison, columns)
-    total = len(subjects) + 1
+    shown_variants = _shown_variants(comparison, columns)
+    total = len(shown_variants) + 1
     sections: list[Section] = []
-    for number, subject in enumerate(subjects):
-        progress(number, total, f"figures of {subject.label}")
+    for number, shown_variant in enumerate(shown_variants):
+        progress(number, total, f"figures of {shown_variant.label}")
         drawn = number < MOST_PICTURED
-        sections.append(details.section(subject, meshes, pictures=drawn))
-    progress(len(subjects), total, "page")
+        sections.append(details.section(shown_variant, meshes, pictures=drawn))
+    progress(len(shown_variants), total, "page")
     loops = [
         comparisons.section(comparison, group, _scrolled(comparison.loop_tables(group)))
         for group in comparison.by_loop()
@@ -65,9 +65,9 @@ def html_report(
     others = _scrolled([*comparison.order_tables(), comparison.seconds_table()])
     body = [
         _header(comparison, title, [*loops, *sections]),
-        _verdicts(_first_drawn(_nameless(columns), subjects), best),
+        _verdicts(_first_drawn(_nameless(columns), shown_variants), best),
         *(s.html() for s in loops),
-        _left_out(len(subjects)),
+        _left_out(len(shown_variants)),
         *(s.html() for s in sections),
         f'<section id="more"><h2>Orders and seconds</h2>{others}</section>',
         _footer(comparison),
@@ -82,13 +82,13 @@ def html_report(
     )
 
 
-def _subjects(comparison: Comparison, columns: Sequence[Column]) -> list[Subject]:
+def _shown_variants(comparison: Comparison, columns: Sequence[Column]) -> list[ShownVariant]:
     """The columns whose plans have arrays, the plans in their order."""
     found = []
     for number, (name, plan) in enumerate(zip(comparison.names, comparison.plans, strict=True)):
         own = [c for c in columns if c.plan == name and c.variant in plan[c.loop].variants]
         alone = len(comparison.plans) == 1
-        found += [Subject(plan, column, number + 1, alone) for column in own]
+        found += [ShownVariant(plan, column, number + 1, alone) for column in own]
     return found
 
 
@@ -99,25 +99,25 @@ def _title(comparison: Comparison) -> str:
 
 
 def _header(comparison: Comparison, title: str, sections: Sequence[Section]) -> str:
-    assumed = comparison.assumed
+    assumptions = comparison.assumptions
     made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
     when = f"Plans of {' to '.join(dict.fromkeys((made[0], made[-1])))}. " if made else ""
     links = "".join(f'<a href="#{s.id}">{escape(s.title)}</a>' for s in sections[:12])
     return (
         f"<header><h1>{escape(title)}</h1>"
-        f'<p class="soft">{escape(when)}Predictions are for {escape(assumed.device)} at '
-        f"{assumed.gigabytes:,.0f} GB/s, {assumed.launch:g} us a launch and {assumed.registers} "
+        f'<p class="soft">{escape(when)}Predictions are for {escape(assumptions.device)} at '
+        f"{assumptions.gigabytes:,.0f} GB/s, {assumptions.launch:g} us a launch and {assumptions.registers} "
         "registers a thread. "
         "Before is the input order cut into runs of block size.</p>"
         f"<nav>{links}</nav></header>"
     )
 
 
-def _first_drawn(columns: Sequence[Column], subjects: Sequence[Subject]) -> list[Column]:
+def _first_drawn(columns: Sequence[Column], shown_variants: Sequence[ShownVariant]) -> list[Column]:
     """Those with pictures first, where there are more than are shown."""
     if len(columns) <= MOST_VERDICTS:
         return list(columns)
-    drawn = {subject.column.plan for subject in subjects}
+    drawn = {shown_variant.column.plan for shown_variant in shown_variants}
     return sorted(columns, key=lambda column: column.plan not in drawn)
 
 

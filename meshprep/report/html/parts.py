@@ -57,7 +57,7 @@ class Figure:
 class Section:
     """A part of the page: title, a line of text, tables as HTML, figures.
 
-    ``beside`` puts tables and figures next to each other where the page is wide.
+    ``adjacent`` puts tables and figures next to each other where the page is wide.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Section:
     intro: str
     figures: Sequence[Figure] = ()
     tables: str = ""
-    beside: bool = False
+    adjacent: bool = False
 
     def html(self) -> str:
         """The section as HTML; pictures stand before charts."""
@@ -73,7 +73,7 @@ class Section:
         return (
             f'<section id="{self.id}"><h2>{escape(self.title)}</h2>'
             f'<p class="soft">{escape(self.intro)}</p>'
-            f'<div class="{"beside" if self.beside else "stacked"}">'
+            f'<div class="{"beside" if self.adjacent else "stacked"}">'
             + (f"<div>{self.tables}</div>" if self.tables else "")
             + f"<div>{rows}</div></div></section>"
         )

@@ -1,4 +1,4 @@
-"""A GPU that is none: kernels run on the CPU under the checks of :mod:`checked`.
+"""An emulated GPU: kernels run on the CPU under the checks of :mod:`checked`.
 
 Memory of the device is memory of the host that only kernels and copies may touch, and what is
 queued on a stream waits until somebody waits for it, as late as a GPU may be.
@@ -44,7 +44,9 @@ class EmulatedDevice:
         # Names of the programs loaded, and how many launches were queued one by one.
         self.loaded: list[str] = []
         self.launched = 0
-        self._memory: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+        self._memory: weakref.WeakValueDictionary[int, EmulatedMemory] = (
+            weakref.WeakValueDictionary()
+        )
         self._stream = Stream()
         self._recording = False
 
@@ -52,28 +54,28 @@ class EmulatedDevice:
         """A copy of some values in the memory of the device."""
         return Array(self, np.asarray(values))
 
-    def load(self, program: Program) -> Kernel:
+    def load(self, program: Program) -> EmulatedKernel:
         if program.shared_bytes > self.most_shared:
             raise MeshprepError(f"a block cannot have {program.shared_bytes} bytes")
         self.loaded.append(program.name)
-        return Kernel(self, program)
+        return EmulatedKernel(self, program)
 
-    def upload(self, values: NDArray[Any]) -> Memory:
+    def upload(self, values: NDArray[Any]) -> EmulatedMemory:
         self._refuse_recording("upload")
-        memory = Memory(values.nbytes)
+        memory = EmulatedMemory(values.nbytes)
         memory.bytes[:] = _bytes_of(values)
         self._memory[memory.pointer] = memory
         return memory
 
-    def copy(self, to: Memory, source: Memory, nbytes: int) -> None:
+    def copy(self, to: EmulatedMemory, source: EmulatedMemory, nbytes: int) -> None:
         self._stream.add(lambda: to.bytes.__setitem__(slice(nbytes), source.bytes[:nbytes]))
 
-    def write(self, memory: Memory, values: NDArray[Any]) -> None:
+    def write(self, memory: EmulatedMemory, values: NDArray[Any]) -> None:
         self._refuse_recording("write")
         content = _bytes_of(values).copy()
         self._stream.add(lambda: memory.bytes.__setitem__(slice(None), content))
 
-    def read(self, memory: Memory, into: NDArray[Any]) -> None:
+    def read(self, memory: EmulatedMemory, into: NDArray[Any]) -> None:
         self._refuse_recording("read")
         self.synchronize()
         into.view(np.uint8).reshape(-1)[:] = memory.bytes
@@ -97,12 +99,12 @@ class EmulatedDevice:
     def wait(self, stream: Stream) -> None:
         stream.finish(stream.added)
 
-    def mark(self) -> Mark:
-        made = Mark(self._stream)
+    def mark(self) -> TimeMark:
+        made = TimeMark(self._stream)
         self._stream.add(made.pass_by)
         return made
 
-    def seconds(self, start: Mark, end: Mark) -> float:
+    def seconds(self, start: TimeMark, end: TimeMark) -> float:
         self.wait(end.stream)
         return end.time - start.time
 
@@ -174,7 +176,7 @@ class Stream:
                 raise
 
 
-class Mark:
+class TimeMark:
     """When a stream came by."""
 
     def __init__(self, stream: Stream) -> None:
@@ -186,7 +188,7 @@ class Mark:
         self.time = time.perf_counter()
 
 
-class Memory:
+class EmulatedMemory:
     """Memory of the device."""
 
     def __init__(self, nbytes: int) -> None:
@@ -223,7 +225,7 @@ class Array:
         self.device.write(self.memory, np.ascontiguousarray(values, self.dtype))
 
 
-class Kernel:
+class EmulatedKernel:
     """The code of a program, for g++."""
 
     def __init__(self, device: EmulatedDevice, program: Program) -> None:

@@ -25,7 +25,7 @@ COMBINED = {
 
 
 @dataclass(frozen=True)
-class Elements:
+class ElementCode:
     """What the text depends on.
 
     Parameters

@@ -17,7 +17,7 @@ from ..kernel.analysis import takes_single
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
-from .elements import Elements, can_chunk
+from .elements import ElementCode, can_chunk
 from .schedule import SCHEDULES, Schedule
 from .source import parallel, sequential
 from .two_step import PointSums, temporaries
@@ -47,7 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @dataclass(frozen=True)
-class Options:
+class CpuOptions:
     """How kernels are compiled."""
 
     boundscheck: bool = False
@@ -55,7 +55,7 @@ class Options:
 
 
 # A strategy and the blocks it takes; variants are told apart by identity.
-Way = tuple[str, Variant | None]
+StrategyAndVariant = tuple[str, Variant | None]
 
 
 class Executor:
@@ -66,16 +66,16 @@ class Executor:
         kernel: Callable[..., None],
         plan: LoopPlan,
         slots: Sequence[Slot],
-        options: Options,
+        options: CpuOptions,
     ) -> None:
         self.kernel = kernel
         self.plan = plan
         self.loop = plan.loop
         self.slots = slots
         self.options = options
-        self._ready: dict[Way, Callable[[Sequence[NDArray[Any]]], None]] = {}
+        self._ready: dict[StrategyAndVariant, Callable[[Sequence[NDArray[Any]]], None]] = {}
 
-    def run(self, way: Way, arrays: Sequence[NDArray[Any]]) -> None:
+    def run(self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]) -> None:
         """Run the loop on arrays that a Binder has checked."""
         ready = self._ready.get(way)
         if ready is None:
@@ -117,7 +117,7 @@ class Executor:
 
     def _text(self, schedule: Schedule, rows: tuple[Row, ...], names: Sequence[str]) -> str:
         permuted = schedule.order is not None
-        elements = Elements(
+        elements = ElementCode(
             rows, tuple(names), permuted, schedule.maps_permuted, chunks=can_chunk(rows)
         )
         make = parallel if schedule.parallel else sequential

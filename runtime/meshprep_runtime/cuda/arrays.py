@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Form, Slot, bound, check_form, check_names, sharing
+from ..bind import ArrayForm, Slot, bound, check_form, check_names, sharing
 from ..errors import MeshprepError
 from ..loops import Loop
 from .detect import _cupy_pointer, on_device
@@ -18,7 +18,7 @@ from .protocols import Device
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class BoundArray:
     """What was given for one slot.
 
     ``pointer`` is its address on the device, ``nbytes`` its size; a global of the host has
@@ -48,9 +48,9 @@ class DeviceBinder:
     def __init__(self, loop: Loop, wanted: Sequence[Slot]) -> None:
         self.loop = loop
         self.wanted = tuple(wanted)
-        self._last: tuple[Device | None, tuple[Given, ...] | None] = (None, None)
+        self._last: tuple[Device | None, tuple[BoundArray, ...] | None] = (None, None)
 
-    def __call__(self, given: Mapping[str, Any], device: Device) -> tuple[Given, ...]:
+    def __call__(self, given: Mapping[str, Any], device: Device) -> tuple[BoundArray, ...]:
         """One for each slot.
 
         Raises
@@ -72,7 +72,7 @@ class DeviceBinder:
         ]
         if last is not None and not fresh:
             return last
-        found = list(last) if last is not None else [Given(None, None)] * len(wanted)
+        found = list(last) if last is not None else [BoundArray(None, None)] * len(wanted)
         for i in fresh:
             found[i] = self._see(wanted[i], given[wanted[i].name], device)
         self._check_shared(found)
@@ -80,19 +80,19 @@ class DeviceBinder:
         self._last = (device, made)
         return made
 
-    def _see(self, slot: Slot, value: Any, device: Device) -> Given:
+    def _see(self, slot: Slot, value: Any, device: Device) -> BoundArray:
         if on_device(value):
             return self._on_device(slot, value, device)
         if slot.rows is None:
             # Constants, and reductions that the host wants back.
-            return Given(value, _form(value), host=bound(self.loop, slot, value))
+            return BoundArray(value, _form(value), host=bound(self.loop, slot, value))
         if isinstance(value, np.ndarray):
             raise self._refused(
                 slot, "lies in the memory of the host, but others on a GPU: pass a CuPy array"
             )
         raise self._refused(slot, f"is a {type(value).__name__}, must be an array on the GPU")
 
-    def _on_device(self, slot: Slot, value: Any, device: Device) -> Given:
+    def _on_device(self, slot: Slot, value: Any, device: Device) -> BoundArray:
         try:
             form = _form(value)
             seen = hasattr(value, "__cuda_array_interface__")
@@ -107,11 +107,11 @@ class DeviceBinder:
         nbytes = math.prod(shape) * dtype.itemsize
         dense = _dense(shape, dtype.itemsize, told.get("strides"))
         aligned = pointer % dtype.itemsize == 0
-        facts = Form(dtype, shape, dense and aligned, not read_only, "cupy")
+        facts = ArrayForm(dtype, shape, dense and aligned, not read_only, "cupy")
         check_form(self.loop, slot, facts)
         if nbytes:
             self._check_home(slot, pointer, device)
-        return Given(value, form, pointer, nbytes, view=view)
+        return BoundArray(value, form, pointer, nbytes, view=view)
 
     def _check_home(self, slot: Slot, pointer: int, device: Device) -> None:
         home = device.home(pointer)
@@ -124,7 +124,7 @@ class DeviceBinder:
                 f"call inside 'with cupy.cuda.Device({home})'",
             )
 
-    def _check_shared(self, found: Sequence[Given]) -> None:
+    def _check_shared(self, found: Sequence[BoundArray]) -> None:
         for i, (slot, one) in enumerate(zip(self.wanted, found, strict=True)):
             for j, (other, two) in enumerate(zip(self.wanted, found, strict=True)):
                 if i != j and slot.written and _overlap(one, two):
@@ -158,7 +158,7 @@ def _dense(shape: tuple[int, ...], itemsize: int, strides: tuple[int, ...] | Non
     return True
 
 
-def _overlap(one: Given, two: Given) -> bool:
+def _overlap(one: BoundArray, two: BoundArray) -> bool:
     if one.host is not None and two.host is not None:
         return bool(np.may_share_memory(one.host, two.host))
     if one.host is not None or two.host is not None:

@@ -28,10 +28,10 @@ from .rows import (
     unique,
     used_sets,
 )
-from .shape import Shape
+from .shape import LoopShape
 
 
-def in_blocks(shape: Shape) -> Lines:
+def in_blocks(shape: LoopShape) -> Lines:
     """The whole body.
 
     Where an element's values lie is asked for before its block stages, so that both are under way
@@ -66,7 +66,7 @@ def in_blocks(shape: Shape) -> Lines:
     ]
 
 
-def _open(shape: Shape) -> Lines:
+def _open(shape: LoopShape) -> Lines:
     """The block, its points and its shared memory."""
     return [
         "const int block = block_order[first + MP_BLOCK];",
@@ -78,20 +78,20 @@ def _open(shape: Shape) -> Lines:
     ]
 
 
-def _element(shape: Shape) -> Lines:
+def _element(shape: LoopShape) -> Lines:
     if not shape.strategy.permutes:
         return ["const Index e = begin + MP_THREAD;"]
     return ["const Index place = begin + MP_THREAD;", "const Index e = active ? order[place] : 0;"]
 
 
-def _compute(shape: Shape) -> Lines:
+def _compute(shape: LoopShape) -> Lines:
     """What an element does once its block has staged; elements that take turns wait for theirs."""
     waits = {f"s{i}" for i in shape.turned}
     first = load(shape, lambda row: row.array not in waits)
     return first if waits else [*first, *call(shape), *store_direct(shape)]
 
 
-def _open_sets(shape: Shape) -> Lines:
+def _open_sets(shape: LoopShape) -> Lines:
     lines = []
     for s in used_sets(shape):
         lines += [
@@ -101,7 +101,7 @@ def _open_sets(shape: Shape) -> Lines:
     return lines
 
 
-def _open_shared(shape: Shape) -> Lines:
+def _open_shared(shape: LoopShape) -> Lines:
     """The arrays in shared memory, one behind the other; wide types first keeps them aligned."""
     lines, begin = [], "0"
     for i in (*shape.staged, *shape.gathered):
@@ -117,7 +117,7 @@ def _open_shared(shape: Shape) -> Lines:
     return lines
 
 
-def _stage(shape: Shape) -> Lines:
+def _stage(shape: LoopShape) -> Lines:
     """Values of the block's points, all sets in one loop: first their numbers, then loads."""
     sets = sorted({shape.set_of(i) for i in shape.staged})
     if not sets:
@@ -135,15 +135,15 @@ def _stage(shape: Shape) -> Lines:
     ]
 
 
-def _mine(shape: Shape, s: int) -> list[int]:
+def _mine(shape: LoopShape, s: int) -> list[int]:
     return [i for i in shape.staged if shape.set_of(i) == s]
 
 
-def _has_role(shape: Shape, s: int) -> bool:
+def _has_role(shape: LoopShape, s: int) -> bool:
     return shape.roles and any(i in shape.committed for i in _mine(shape, s))
 
 
-def _numbers(shape: Shape, s: int) -> Lines:
+def _numbers(shape: LoopShape, s: int) -> Lines:
     """A set's point, and whether the block writes it."""
     lines = [f"Index q{s} = 0;", f"if (i < many{s}) q{s} = points{s}[from{s} + i];"]
     if _has_role(shape, s):
@@ -151,7 +151,7 @@ def _numbers(shape: Shape, s: int) -> Lines:
     return lines
 
 
-def _load(shape: Shape, s: int) -> Lines:
+def _load(shape: LoopShape, s: int) -> Lines:
     """Its values: of what is added to, too, where no other block has a share in it."""
     lines: Lines = []
     free: Lines = []
@@ -166,7 +166,7 @@ def _load(shape: Shape, s: int) -> Lines:
     return lines
 
 
-def _keep(shape: Shape, s: int) -> Lines:
+def _keep(shape: LoopShape, s: int) -> Lines:
     kept = [
         f"{in_shared(shape, i, k, 'i')} = v{i}[{k}];"
         for i in _mine(shape, s)
@@ -175,7 +175,7 @@ def _keep(shape: Shape, s: int) -> Lines:
     return [f"if (i < many{s}) {{", *indent(kept), "}"]
 
 
-def _by_colour(shape: Shape) -> Lines:
+def _by_colour(shape: LoopShape) -> Lines:
     return [
         "MP_EXPECT(colour < colours);",
         "for (int c = 0; c < colours; ++c) {",
@@ -188,7 +188,7 @@ def _by_colour(shape: Shape) -> Lines:
     ]
 
 
-def _in_turn(shape: Shape) -> Lines:
+def _in_turn(shape: LoopShape) -> Lines:
     """An element that must see what those before it wrote."""
     if not shape.turned:
         return []
@@ -203,12 +203,12 @@ def _in_turn(shape: Shape) -> Lines:
     return [*first, *call(shape), *store_direct(shape), *stored]
 
 
-def _add_atomically(shape: Shape) -> Lines:
+def _add_atomically(shape: LoopShape) -> Lines:
     added = _add(shape, "MP_ADD({array}, {index}, {value});")
     return ["if (active) {", *indent(added), "}", "MP_BARRIER();"]
 
 
-def _add(shape: Shape, form: str) -> Lines:
+def _add(shape: LoopShape, form: str) -> Lines:
     lines = []
     for n, row in numbered(shape):
         if row.adds:
@@ -220,7 +220,7 @@ def _add(shape: Shape, form: str) -> Lines:
     return lines
 
 
-def _leave(shape: Shape) -> Lines:
+def _leave(shape: LoopShape) -> Lines:
     """Each thread leaves what it adds at a place of its own [G10 section 10]."""
     inside = []
     for i in shape.gathered:
@@ -232,7 +232,7 @@ def _leave(shape: Shape) -> Lines:
     return ["if (active) {", *indent(inside), "}", "MP_BARRIER();"]
 
 
-def _commit(shape: Shape) -> Lines:
+def _commit(shape: LoopShape) -> Lines:
     lines = []
     for s in sorted({shape.set_of(i) for i in shape.committed}):
         mine = [i for i in shape.committed if shape.set_of(i) == s]
@@ -251,7 +251,7 @@ def _commit(shape: Shape) -> Lines:
     return lines
 
 
-def _sum(shape: Shape, i: int, s: int) -> Lines:
+def _sum(shape: LoopShape, i: int, s: int) -> Lines:
     """What the threads of the block left for one point."""
     dim, many = shape.slots[i].dim, adding(shape, i)
     # Offsets count from the block's first place, and each block has one more of them than points.
@@ -266,7 +266,7 @@ def _sum(shape: Shape, i: int, s: int) -> Lines:
     ]
 
 
-def _commit_plainly(shape: Shape, i: int) -> Lines:
+def _commit_plainly(shape: LoopShape, i: int) -> Lines:
     """What was staged holds the sum already; what was gathered has to be added."""
     row, values = shape.rows_to(i)[0], _values(shape, i)
     if i in shape.gathered:
@@ -274,16 +274,16 @@ def _commit_plainly(shape: Shape, i: int) -> Lines:
     return [*_listed(shape, i), *to_global(shape, row, "p", f"v{i}")]
 
 
-def _commit_atomically(shape: Shape, i: int) -> Lines:
+def _commit_atomically(shape: LoopShape, i: int) -> Lines:
     return [*_listed(shape, i), *add_atomically(shape, shape.rows_to(i)[0], "p", f"v{i}")]
 
 
-def _listed(shape: Shape, i: int) -> Lines:
+def _listed(shape: LoopShape, i: int) -> Lines:
     values = _values(shape, i)
     return [f"const {shape.c_type(i)} v{i}[{len(values)}] = {{{', '.join(values)}}};"]
 
 
-def _values(shape: Shape, i: int) -> list[str]:
+def _values(shape: LoopShape, i: int) -> list[str]:
     """What a block has for its point ``i``."""
     dim = shape.slots[i].dim
     if i in shape.gathered:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError
-from .arrays import Given
+from .arrays import BoundArray
 from .parameters import Parameter
 from .programs import Launch, Program
 from .protocols import Call, Device, Kernel, Memory
@@ -67,7 +67,7 @@ class Launcher:
         self._constants: dict[int, bytes] = {}
         self._bound: dict[tuple[int, ...], _Bound] = {}
 
-    def __call__(self, given: Sequence[Given]) -> None:
+    def __call__(self, given: Sequence[BoundArray]) -> None:
         """Queue the loop on the current stream; wait only for reductions that the host wants."""
         if not self._steps[0].launches:
             return
@@ -81,7 +81,7 @@ class Launcher:
                 if one.host is not None and self._slots[i].written:
                     self.device.read(self._globals[i], one.host)
 
-    def takes(self, given: Sequence[Given]) -> bool:
+    def takes(self, given: Sequence[BoundArray]) -> bool:
         """False for arrays that do not begin where the program's vectors may be moved."""
         return self._key(given) in self._bound or self._askew(given) is None
 
@@ -107,7 +107,7 @@ class Launcher:
             self.device.write(self._globals[i], np.frombuffer(content, np.uint8))
         self._constants[i] = content
 
-    def _bound_to(self, given: Sequence[Given]) -> _Bound:
+    def _bound_to(self, given: Sequence[BoundArray]) -> _Bound:
         key = self._key(given)
         found = self._bound.get(key)
         if found is None:
@@ -116,7 +116,7 @@ class Launcher:
             found = self._bound[key] = self._bind(given)
         return found
 
-    def _bind(self, given: Sequence[Given]) -> _Bound:
+    def _bind(self, given: Sequence[BoundArray]) -> _Bound:
         self._check_alignment(given)
         places = {name: memory.pointer for name, memory in self._own.items()}
         for i, one in enumerate(given):
@@ -125,17 +125,17 @@ class Launcher:
         run = self.device.record(calls) if self._graph else None
         return _Bound(self.device, tuple(calls), run)
 
-    def _key(self, given: Sequence[Given]) -> tuple[int, ...]:
+    def _key(self, given: Sequence[BoundArray]) -> tuple[int, ...]:
         return tuple([one.pointer for one in given])
 
-    def _askew(self, given: Sequence[Given]) -> int | None:
+    def _askew(self, given: Sequence[BoundArray]) -> int | None:
         """The first slot whose array does not begin at a multiple of what is moved at once."""
         for i, (wanted, one) in enumerate(zip(self._alignment, given, strict=True)):
             if one.host is None and one.nbytes and one.pointer % wanted:
                 return i
         return None
 
-    def _check_alignment(self, given: Sequence[Given]) -> None:
+    def _check_alignment(self, given: Sequence[BoundArray]) -> None:
         i = self._askew(given)
         if i is not None:
             raise MeshprepError(

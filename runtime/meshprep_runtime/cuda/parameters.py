@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..bind import Slot
 from ..plan import Variant
-from .shape import C_TYPES, MOST_THREADS, Shape
+from .shape import C_TYPES, MOST_THREADS, LoopShape
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -34,7 +34,7 @@ class Parameter:
         return f"MP_{self.access.upper()}({self.c_type}) {self.name}"
 
 
-def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray[Any] | None) -> Arrays:
+def plan_arrays(shape: LoopShape, variant: Variant | None, order: NDArray[Any] | None) -> Arrays:
     """The arrays of the plan that the text names, by name. O(map entries x log).
 
     ``order`` is the elements in the order in which threads take them, where that is another one.
@@ -57,11 +57,11 @@ def plan_arrays(shape: Shape, variant: Variant | None, order: NDArray[Any] | Non
     return found
 
 
-def _permuted(shape: Shape, columns: NDArray[Any], order: NDArray[Any] | None) -> NDArray[Any]:
+def _permuted(shape: LoopShape, columns: NDArray[Any], order: NDArray[Any] | None) -> NDArray[Any]:
     return columns[:, order] if shape.strategy.permutes and order is not None else columns
 
 
-def parameters(shape: Shape, arrays: Arrays) -> tuple[Parameter, ...]:
+def parameters(shape: LoopShape, arrays: Arrays) -> tuple[Parameter, ...]:
     """The parameters in their order: arrays of the plan, dats, then numbers."""
     fixed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]
     dats = [
@@ -80,7 +80,7 @@ def parameters(shape: Shape, arrays: Arrays) -> tuple[Parameter, ...]:
     return (*fixed, *dats, *partial, *numbers)
 
 
-def sizes(shape: Shape) -> dict[str, int]:
+def sizes(shape: LoopShape) -> dict[str, int]:
     """The numbers that are the same in every launch: of elements, and of each SoA dat's points."""
     found = {"size": shape.plan.sizes[shape.loop.over]}
     for i, slot in enumerate(shape.slots):
@@ -89,13 +89,13 @@ def sizes(shape: Shape) -> dict[str, int]:
     return found
 
 
-def shared_bytes(shape: Shape, variant: Variant | None) -> int:
+def shared_bytes(shape: LoopShape, variant: Variant | None) -> int:
     """Bytes of shared memory that the largest block takes."""
     reduced = [shape.threads * shape.slots[i].dtype.itemsize for i in shape.reduced]
     return max([0, _staged_bytes(shape, variant) if variant is not None else 0, *reduced])
 
 
-def _staged_bytes(shape: Shape, variant: Variant) -> int:
+def _staged_bytes(shape: LoopShape, variant: Variant) -> int:
     need = np.zeros(variant.n_blocks, np.int64)
     for i in shape.staged:
         staging = variant.staging[shape.sets[shape.set_of(i)]]
@@ -106,7 +106,7 @@ def _staged_bytes(shape: Shape, variant: Variant) -> int:
     return int(need.max(initial=0))
 
 
-def _of_blocks(shape: Shape, v: Variant) -> Arrays:
+def _of_blocks(shape: LoopShape, v: Variant) -> Arrays:
     found: Arrays = {"block_order": v.block_order, "block_offset": v.block_offset}
     if shape.strategy.adds == "colours" and shape.committed:
         found |= {"thread_colour": v.thread_colour, "thread_colours": v.thread_colours}
@@ -121,7 +121,7 @@ def _of_blocks(shape: Shape, v: Variant) -> Arrays:
     return found
 
 
-def _roles(shape: Shape, v: Variant, s: int) -> NDArray[np.uint8]:
+def _roles(shape: LoopShape, v: Variant, s: int) -> NDArray[np.uint8]:
     """For each staged point: 0 not written by its block, 1 to be written plainly, 2 atomically.
 
     A staged point that the block only reads may be written by another block of its colour: adding
@@ -138,7 +138,7 @@ def _roles(shape: Shape, v: Variant, s: int) -> NDArray[np.uint8]:
     return np.where(written, np.where(plain, 1, 2), 0).astype(np.uint8)
 
 
-def _incidences(shape: Shape, v: Variant, slot: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _incidences(shape: LoopShape, v: Variant, slot: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The local map transposed: which places of a block each staged point sums [G10 section 10].
 
     Each block has a place for every element and row that adds, and for its staged points and their

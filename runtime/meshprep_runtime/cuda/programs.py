@@ -20,7 +20,7 @@ from . import second_step, text
 from .element import PythonKernel
 from .function import DeviceFunction
 from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
-from .shape import MOST_THREADS, Shape
+from .shape import MOST_THREADS, LoopShape
 from .strategies import COMMITS, STRATEGIES, WARP, refusal
 
 
@@ -170,7 +170,7 @@ def program(
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
     element = _element(function, plan, wanted, rows, fastmath)
-    shape = Shape(plan, wanted, rows, chosen, commit, element.name, threads, vectors)
+    shape = LoopShape(plan, wanted, rows, chosen, commit, element.name, threads, vectors)
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
@@ -195,7 +195,7 @@ def program(
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
 
 
-def _sums(first: Program, shape: Shape, i: int) -> Program:
+def _sums(first: Program, shape: LoopShape, i: int) -> Program:
     """The second step for one slot."""
     arrays = second_step.sum_arrays(shape, i)
     listed = second_step.sum_parameters(shape, i, arrays)
@@ -223,14 +223,14 @@ def _element(
 ) -> DeviceFunction | PythonKernel:
     if isinstance(function, DeviceFunction):
         return function
-    from ..kernel.analysis import _check_parameters
+    from ..kernel.analysis import check_parameters
 
-    _check_parameters(function, plan)
+    check_parameters(function, plan)
     return PythonKernel(function, plan, wanted, rows, fastmath)
 
 
 def _launches(
-    shape: Shape, blocks: Variant | None
+    shape: LoopShape, blocks: Variant | None
 ) -> tuple[NDArray[Any] | None, tuple[Launch, ...]]:
     """The order of the elements, where it is another than theirs, and the launches."""
     n = shape.plan.sizes[shape.loop.over]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..bind import Slot
 from ..loops import Access
-from .shape import Shape
+from .shape import LoopShape
 
 JOINS = {
     Access.INC: "{g}[MP_THREAD] += other;",
@@ -22,7 +22,7 @@ JOINS = {
 }
 
 
-def begin(shape: Shape) -> list[str]:
+def begin(shape: LoopShape) -> list[str]:
     """Every thread starts from the value given, so that idle ones change nothing; sums from 0."""
     return [
         f"r{n}[{k}] = {row.array}[{k}];"
@@ -32,7 +32,7 @@ def begin(shape: Shape) -> list[str]:
     ]
 
 
-def fold(shape: Shape) -> list[str]:
+def fold(shape: LoopShape) -> list[str]:
     """The threads of a block join their values in shared memory, the upper half with the lower."""
     lines = []
     for n, row in enumerate(shape.rows):
@@ -103,7 +103,7 @@ def join_text(slot: Slot, i: int, c_type: str) -> str:
     )
 
 
-def _fold(shape: Shape, i: int, value: str, k: int) -> list[str]:
+def _fold(shape: LoopShape, i: int, value: str, k: int) -> list[str]:
     c_type, g = shape.c_type(i), f"g{i}"
     return [
         # What lay in shared memory before is no longer needed by any thread.

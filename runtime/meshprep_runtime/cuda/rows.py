@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..kernel.rows import Row
-from .shape import Shape
+from .shape import LoopShape
 
 Lines = list[str]
 
 
-def declare(shape: Shape) -> Lines:
+def declare(shape: LoopShape) -> Lines:
     """An array of registers for each row; what only takes sums starts from zero."""
     return [
         f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]{' = {}' if r.adds or r.reduces else ''};"
@@ -18,7 +18,7 @@ def declare(shape: Shape) -> Lines:
     ]
 
 
-def find_local(shape: Shape) -> Lines:
+def find_local(shape: LoopShape) -> Lines:
     """Where an element's points lie in the block's shared memory."""
     return [
         f"{local_name(r)} = local{number_of(r)}[{r.column} * size + {shape.place}];"
@@ -26,7 +26,7 @@ def find_local(shape: Shape) -> Lines:
     ]
 
 
-def find_points(shape: Shape) -> Lines:
+def find_points(shape: LoopShape) -> Lines:
     """Where an element's points lie among all points."""
     return [
         f"{point_name(r)} = {r.table}[{r.column} * size + {shape.place}];"
@@ -34,7 +34,7 @@ def find_points(shape: Shape) -> Lines:
     ]
 
 
-def load(shape: Shape, wanted: Callable[[Row], bool]) -> Lines:
+def load(shape: LoopShape, wanted: Callable[[Row], bool]) -> Lines:
     """The wanted rows' values, from shared or global memory."""
     lines = []
     for n, row in numbered(shape):
@@ -49,12 +49,12 @@ def load(shape: Shape, wanted: Callable[[Row], bool]) -> Lines:
     return lines
 
 
-def call(shape: Shape) -> Lines:
+def call(shape: LoopShape) -> Lines:
     """The user's function on the rows."""
     return [f"::{shape.function}({', '.join(f'r{n}' for n, _ in numbered(shape))});"]
 
 
-def store_direct(shape: Shape) -> Lines:
+def store_direct(shape: LoopShape) -> Lines:
     """Rows of the element itself go back."""
     return [
         line
@@ -64,20 +64,20 @@ def store_direct(shape: Shape) -> Lines:
     ]
 
 
-def from_global(shape: Shape, row: Row, point: str, into: str) -> Lines:
+def from_global(shape: LoopShape, row: Row, point: str, into: str) -> Lines:
     """The values of a point into an array of registers."""
     one = "{values}[{k}] = {array}[{at}];"
     return _moved(shape, row, point, into, one, "MP_LOAD({width}, {values} + {k}, {array}, {at});")
 
 
-def to_global(shape: Shape, row: Row, point: str, values: str) -> Lines:
+def to_global(shape: LoopShape, row: Row, point: str, values: str) -> Lines:
     """The values of an array of registers to a point."""
     one = "{array}[{at}] = {values}[{k}];"
     many = "MP_STORE({width}, {array}, {at}, {values} + {k});"
     return _moved(shape, row, point, values, one, many)
 
 
-def _moved(shape: Shape, row: Row, point: str, values: str, one: str, many: str) -> Lines:
+def _moved(shape: LoopShape, row: Row, point: str, values: str, one: str, many: str) -> Lines:
     """A line a value, or a line for as many as are moved at once."""
     width = shape.width(int(row.array[1:]))
     form = one if width == 1 else many
@@ -89,7 +89,7 @@ def _moved(shape: Shape, row: Row, point: str, values: str, one: str, many: str)
     ]
 
 
-def add_to_global(shape: Shape, row: Row, point: str, values: Sequence[str]) -> Lines:
+def add_to_global(shape: LoopShape, row: Row, point: str, values: Sequence[str]) -> Lines:
     """Values are added to a point, which no other thread has at the time."""
     i = int(row.array[1:])
     if shape.width(i) == 1:
@@ -105,7 +105,7 @@ def add_to_global(shape: Shape, row: Row, point: str, values: Sequence[str]) -> 
     ]
 
 
-def add_atomically(shape: Shape, row: Row, point: str, values: str) -> Lines:
+def add_atomically(shape: LoopShape, row: Row, point: str, values: str) -> Lines:
     """An array of registers is added to a point that other threads add to, too."""
     i = int(row.array[1:])
     # CUDA adds several f4 at once, and one of anything else.
@@ -116,7 +116,7 @@ def add_atomically(shape: Shape, row: Row, point: str, values: str) -> Lines:
     return [f"MP_ADD_ALL({width}, {row.array}, {at}, {values} + {k});" for k, at in ats]
 
 
-def in_global(shape: Shape, row: Row, point: str, k: int) -> str:
+def in_global(shape: LoopShape, row: Row, point: str, k: int) -> str:
     """Where component ``k`` of a point lies in global memory."""
     if row.is_global:
         return str(k)
@@ -125,7 +125,7 @@ def in_global(shape: Shape, row: Row, point: str, k: int) -> str:
     return f"{k} * {row.stride} + {point}" if row.soa else f"{point} * {row.dim} + {k}"
 
 
-def in_shared(shape: Shape, i: int, k: int, point: str) -> str:
+def in_shared(shape: LoopShape, i: int, k: int, point: str) -> str:
     """A value in shared memory, where components come first, so that threads meet few banks."""
     return f"h{i}[{k} * many{shape.set_of(i)} + {point}]"
 
@@ -145,12 +145,12 @@ def number_of(row: Row) -> str:
     return str(row.table)[1:]
 
 
-def adding(shape: Shape, i: int) -> int:
+def adding(shape: LoopShape, i: int) -> int:
     """How many rows add to a dat."""
     return sum(r.adds for r in shape.rows_to(i))
 
 
-def used_sets(shape: Shape) -> list[int]:
+def used_sets(shape: LoopShape) -> list[int]:
     """The to-sets whose staging lists the text goes through."""
     return sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)})
 
@@ -160,12 +160,12 @@ def over_points(s: int) -> Lines:
     return [f"for (int i = MP_THREAD; i < many{s}; i += MP_THREADS) {{"]
 
 
-def numbered(shape: Shape) -> list[tuple[int, Row]]:
+def numbered(shape: LoopShape) -> list[tuple[int, Row]]:
     """The rows with the numbers of their registers."""
     return list(enumerate(shape.rows))
 
 
-def unique(shape: Shape, wanted: Callable[[Row], bool]) -> list[Row]:
+def unique(shape: LoopShape, wanted: Callable[[Row], bool]) -> list[Row]:
     """One row for each column of a map that is needed."""
     found: dict[tuple[str | None, int], Row] = {}
     for row in shape.rows:

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from .parameters import Parameter
 from .rows import Lines, add_to_global, indent
-from .shape import C_TYPES, Shape
+from .shape import C_TYPES, LoopShape
 
 NAME = "meshprep_sum"
 
 
-def rows_left(shape: Shape, i: int) -> list[int]:
+def rows_left(shape: LoopShape, i: int) -> list[int]:
     """The rows that add to a slot, in the order of their parts of its temporary array."""
     return [n for n, row in enumerate(shape.rows) if row.array == f"s{i}" and row.adds]
 
 
-def scratch(shape: Shape) -> dict[str, tuple[np.dtype, int]]:
+def scratch(shape: LoopShape) -> dict[str, tuple[np.dtype, int]]:
     """Type and number of values of the temporary arrays, by name."""
     if shape.strategy.adds != "apart":
         return {}
@@ -35,7 +35,7 @@ def scratch(shape: Shape) -> dict[str, tuple[np.dtype, int]]:
     }
 
 
-def leave(shape: Shape, n: int) -> Lines:
+def leave(shape: LoopShape, n: int) -> Lines:
     """An element's row into its part of the temporary array; laid out as the dat it is for."""
     row = shape.rows[n]
     i = int(row.array[1:])
@@ -47,21 +47,21 @@ def leave(shape: Shape, n: int) -> Lines:
     ]
 
 
-def _leave(shape: Shape, i: int, place: str, many: int, values: str, k: int) -> Lines:
+def _leave(shape: LoopShape, i: int, place: str, many: int, values: str, k: int) -> Lines:
     at, width = _at(shape, i, f"({place})", many, k), shape.width(i)
     if width == 1:
         return [f"t{i}[{at}] = {values}[{k}];"]
     return [f"MP_STORE({width}, t{i}, {at}, {values} + {k});"]
 
 
-def _at(shape: Shape, i: int, place: str, many: int, k: int) -> str:
+def _at(shape: LoopShape, i: int, place: str, many: int, k: int) -> str:
     slot = shape.slots[i]
     if slot.dim == 1:
         return place
     return f"{k * many} * size + {place}" if slot.soa else f"{place} * {slot.dim} + {k}"
 
 
-def sum_body(shape: Shape, i: int) -> Lines:
+def sum_body(shape: LoopShape, i: int) -> Lines:
     """A thread a point: the rows left for it, in the order of the elements."""
     row = shape.rows[rows_left(shape, i)[0]]
     many, width = len(rows_left(shape, i)), shape.width(i)
@@ -92,7 +92,7 @@ def sum_body(shape: Shape, i: int) -> Lines:
     ]
 
 
-def sum_arrays(shape: Shape, i: int) -> dict[str, NDArray[Any]]:
+def sum_arrays(shape: LoopShape, i: int) -> dict[str, NDArray[Any]]:
     """Which rows of the temporary array each point sums. O(map entries x log)."""
     columns = []
     for n in rows_left(shape, i):
@@ -110,7 +110,9 @@ def sum_arrays(shape: Shape, i: int) -> dict[str, NDArray[Any]]:
     }
 
 
-def sum_parameters(shape: Shape, i: int, arrays: dict[str, NDArray[Any]]) -> tuple[Parameter, ...]:
+def sum_parameters(
+    shape: LoopShape, i: int, arrays: dict[str, NDArray[Any]]
+) -> tuple[Parameter, ...]:
     """The parameters of the second kernel."""
     c_type = shape.c_type(i)
     fixed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in arrays.items()]

@@ -30,7 +30,7 @@ WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class LoopShape:
     """A loop, a strategy and layouts, as the writer of the text wants them.
 
     In the text ``s0`` is the dat of slot 0, ``h0`` its values in shared memory, ``m0`` the first

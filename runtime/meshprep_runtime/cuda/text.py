@@ -26,25 +26,25 @@ from .rows import (
     to_global,
 )
 from .second_step import leave
-from .shape import Shape
+from .shape import LoopShape
 
 NAME = "meshprep_loop"
 
 
-def text(shape: Shape, parameters: Sequence[Parameter]) -> str:
+def text(shape: LoopShape, parameters: Sequence[Parameter]) -> str:
     """The kernel of a loop: everything after the macros and the function of the user."""
     body = in_blocks(shape) if shape.strategy.blocks else _elements(shape)
     return kernel_text(NAME, shape, parameters, body)
 
 
-def kernel_text(name: str, shape: Shape, parameters: Sequence[Parameter], body: Lines) -> str:
+def kernel_text(name: str, shape: LoopShape, parameters: Sequence[Parameter], body: Lines) -> str:
     """A kernel with this body, and which name in it stands for what."""
     listed = ",\n    ".join(p.text for p in parameters)
     lines = [*_legend(shape), f"MP_KERNEL({shape.threads}) {name}(\n    {listed}) {{"]
     return "\n".join([*lines, *indent(body), "  MP_RETURN;", "}", ""])
 
 
-def _legend(shape: Shape) -> Lines:
+def _legend(shape: LoopShape) -> Lines:
     """Which name stands for what; other names may hold what would end a comment."""
     names = {f"s{i}": s.name for i, s in enumerate(shape.slots)}
     names |= {f"m{i}": name for i, name in enumerate(shape.loop.maps)}
@@ -52,7 +52,7 @@ def _legend(shape: Shape) -> Lines:
     return [f"// {k}: {re.sub(r'[^A-Za-z0-9_> -]', '_', v)}" for k, v in names.items()]
 
 
-def _elements(shape: Shape) -> Lines:
+def _elements(shape: LoopShape) -> Lines:
     """Without blocks: a thread an element."""
     coloured = shape.strategy.adds == "plain"
     return [
@@ -71,7 +71,7 @@ def _elements(shape: Shape) -> Lines:
     ]
 
 
-def _store_mapped(shape: Shape) -> Lines:
+def _store_mapped(shape: LoopShape) -> Lines:
     lines = []
     for n, row in numbered(shape):
         if row.table is None or not row.stored:

@@ -196,7 +196,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
+def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
     function = getattr(kernel, "py_func", kernel)
     if not inspect.isfunction(function):
         raise MeshprepError(

@@ -27,7 +27,7 @@ MAX_ATTRIBUTE = 1 << 20
 
 def write_tree(tree: Tree, path: Path) -> None:
     """Write a new HDF5 file over ``path``; raises OSError when the disk refuses. O(bytes)."""
-    with Sink(path) as sink:
+    with WriteBuffer(path) as sink:
         with h5py.File(_create(sink)) as file:
             made: dict[str, Any] = {"/": file["/"]}
             for name, attributes in sorted(tree.groups.items()):
@@ -41,7 +41,7 @@ def write_tree(tree: Tree, path: Path) -> None:
         sink.finish()
 
 
-class Sink:
+class WriteBuffer:
     """A file for HDF5 to write into that never refuses, and tells afterwards what went wrong.
 
     HDF5 crashes the process when it cannot write on closing a file, as on a full disk.
@@ -51,7 +51,7 @@ class Sink:
         self._file = open(path, "r+b", buffering=0)  # noqa: SIM115
         self._error: BaseException | None = None
 
-    def __enter__(self) -> Sink:
+    def __enter__(self) -> WriteBuffer:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,7 +103,7 @@ class Sink:
         """Nothing is held back."""
 
 
-def _create(sink: Sink) -> Any:
+def _create(sink: WriteBuffer) -> Any:
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
@@ -167,12 +167,12 @@ def read_tree(file: Any, size: int) -> Tree:
         For objects, links, types and layouts that :func:`write_tree` does not write, and for
         datasets that claim more bytes than the file has. h5py's own exceptions pass through.
     """
-    reader = _Reader(size)
+    reader = _TreeReader(size)
     reader.read_group(file["/"], "/", 0)
     return reader.tree
 
 
-class _Reader:
+class _TreeReader:
     """Walks a file; counts the bytes that datasets claim."""
 
     def __init__(self, size: int) -> None:

@@ -51,7 +51,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class StagedColumn:
     """A column of a map: the point of each element, and its place among all staged points."""
 
     map: str
@@ -97,7 +97,7 @@ def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     return findings
 
 
-def _columns(case: Case, to_set: str) -> list[Column]:
+def _columns(case: Case, to_set: str) -> list[StagedColumn]:
     """Every column of the loop's maps into a set."""
     lengths = np.diff(case.variant.block_offset)
     start = np.repeat(case.variant.staging[to_set].point_offset[:-1], lengths)
@@ -107,7 +107,7 @@ def _columns(case: Case, to_set: str) -> list[Column]:
         written = loop.conflict_columns.get(name, ())
         if m.to_set == to_set:
             found += [
-                Column(name, k, m.table[:, k], start + local[k], k in written)
+                StagedColumn(name, k, m.table[:, k], start + local[k], k in written)
                 for k in range(m.arity)
             ]
     return found
@@ -169,7 +169,7 @@ def _thread_colours(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
             )
 
 
-def _staging(case: Case, to_set: str, columns: list[Column]) -> Iterator[str]:
+def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
     """The staging list is what the block touches, ascending, each point once.
 
     Where lists ascend, every local index leads to the point of the map, and every staged point has
@@ -203,7 +203,7 @@ def _staging(case: Case, to_set: str, columns: list[Column]) -> Iterator[str]:
 
 
 def _unlike_lists(
-    case: Case, to_set: str, columns: list[Column], wrong: list[NDArray[np.bool_]]
+    case: Case, to_set: str, columns: list[StagedColumn], wrong: list[NDArray[np.bool_]]
 ) -> Iterator[str]:
     """Points that a block touches and does not stage, and the other way round."""
     unused = np.ones(case.variant.staging[to_set].points.size, dtype=np.bool_)
@@ -227,7 +227,7 @@ def _unlike_lists(
 
 
 def _unlike_maps(
-    case: Case, columns: list[Column], wrong: list[NDArray[np.bool_]]
+    case: Case, columns: list[StagedColumn], wrong: list[NDArray[np.bool_]]
 ) -> Iterator[str]:
     """Local maps that do not lead to the point of the map."""
     for column, unlike in zip(columns, wrong, strict=True):
@@ -242,7 +242,7 @@ def _unlike_maps(
             )
 
 
-def _thread_races(case: Case, to_set: str, columns: list[Column]) -> Iterator[str]:
+def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
     """No two elements of one thread colour in a block write one point."""
     written = [c for c in columns if c.written]
     if not written:
@@ -261,7 +261,7 @@ def _thread_races(case: Case, to_set: str, columns: list[Column]) -> Iterator[st
         )
 
 
-def _block_races(case: Case, to_set: str, columns: list[Column]) -> Iterator[str]:
+def _block_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
     """No two blocks of one colour write one point."""
     staging = case.variant.staging[to_set]
     written = np.zeros(staging.points.size, dtype=np.bool_)

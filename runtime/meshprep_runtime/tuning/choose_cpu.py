@@ -7,7 +7,7 @@ from functools import cache
 
 from ..bind import Slot
 from ..cpu import STRATEGIES, choose_strategy
-from ..cpu.executor import Way
+from ..cpu.executor import StrategyAndVariant
 from ..kernel.compiler import import_numba
 from ..plan import LoopPlan, Variant
 from ..plan.structure import check_variant
@@ -48,9 +48,9 @@ class Chooser:
         self.soa = tuple(s.name for s in slots if s.soa)
         self.kernel = kernel.__name__
         self.fixed = fixed
-        self._by_threads: dict[int, Way] = {}
+        self._by_threads: dict[int, StrategyAndVariant] = {}
 
-    def __call__(self) -> Way:
+    def __call__(self) -> StrategyAndVariant:
         if self.strategy != AUTO:
             return self.strategy, self.variant
         threads = import_numba().get_num_threads()
@@ -58,7 +58,7 @@ class Chooser:
             self._by_threads[threads] = self._choose(threads)
         return self._by_threads[threads]
 
-    def _choose(self, threads: int) -> Way:
+    def _choose(self, threads: int) -> StrategyAndVariant:
         machine = Machine(CPU, _processor(), threads)
         trial = tuned_for(self.plan, machine, self.kernel, self.soa, STRATEGIES)
         if trial is None or not self._allows(trial):

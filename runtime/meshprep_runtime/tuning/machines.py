@@ -23,7 +23,7 @@ from .lookup import processor
 
 
 @dataclass(frozen=True)
-class Place:
+class Backend:
     """Where loops run while they are tuned.
 
     Parameters
@@ -31,9 +31,9 @@ class Place:
     machine : Machine
     strategies : tuple of str
         What may be tried there, the likely best first.
-    ways : callable
-        ``ways(plan, strategy)`` gives pairs of a variant's name and a commit: all with which the
-        strategy can run the loop. The name is empty where it takes no blocks.
+    variants_for : callable
+        ``variants_for(plan, strategy)`` gives pairs of a variant's name and a commit: all with
+        which the strategy can run the loop. The name is empty where it takes no blocks.
     put : callable
         A NumPy array as loops take it there.
     assign : callable
@@ -44,20 +44,20 @@ class Place:
 
     machine: Machine
     strategies: tuple[str, ...]
-    ways: Callable[[LoopPlan, str], list[tuple[str, str]]]
+    variants_for: Callable[[LoopPlan, str], list[tuple[str, str]]]
     put: Callable[[NDArray[Any]], Any] = np.array
     assign: Callable[[Any, NDArray[Any]], None] = np.copyto
     wait: Callable[[], None] = lambda: None
 
 
-def this_cpu() -> Place:
+def this_cpu() -> Backend:
     """This machine's processor, with the threads that loops use now."""
     machine = Machine(CPU, processor(), import_numba().get_num_threads())
     first = "hierarchical"
-    return Place(machine, (first, *(s for s in STRATEGIES if s != first)), ways_on_cpu)
+    return Backend(machine, (first, *(s for s in STRATEGIES if s != first)), variants_on_cpu)
 
 
-def this_gpu() -> Place:
+def this_gpu() -> Backend:
     """The current CUDA device, by CuPy.
 
     Raises
@@ -81,20 +81,20 @@ def on_gpu(
     put: Callable[[NDArray[Any]], Any],
     assign: Callable[[Any, NDArray[Any]], None],
     wait: Callable[[], None],
-) -> Place:
+) -> Backend:
     """A GPU, or what stands for one, with arrays of some library."""
     machine = Machine(GPU, device.name)
-    return Place(machine, tuple(GPU_STRATEGIES), ways_on_gpu, put, assign, wait)
+    return Backend(machine, tuple(GPU_STRATEGIES), variants_on_gpu, put, assign, wait)
 
 
-def ways_on_cpu(plan: LoopPlan, strategy: str) -> list[tuple[str, str]]:
-    """Variants for a strategy, as :class:`Place` wants them."""
+def variants_on_cpu(plan: LoopPlan, strategy: str) -> list[tuple[str, str]]:
+    """Variants for a strategy, as :class:`Backend` wants them."""
     if refusal(plan.loop, strategy):
         return []
     return [(name, COMMITS[0]) for name in (plan.variants if strategy in NEED_BLOCKS else ("",))]
 
 
-def ways_on_gpu(plan: LoopPlan, strategy: str) -> list[tuple[str, str]]:
+def variants_on_gpu(plan: LoopPlan, strategy: str) -> list[tuple[str, str]]:
     """Variants that fit a thread block, and commits, for a strategy."""
     able = [c for c in COMMITS if gpu_refusal(plan.loop, strategy, c) is None]
     blocks = GPU_STRATEGIES[strategy].blocks

@@ -24,7 +24,7 @@ from ..errors import MeshprepError, Progress
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned
-from .machines import Place, this_cpu
+from .machines import Backend, this_cpu
 
 SAMPLE_SECONDS = 0.002
 FINALISTS = 3
@@ -33,7 +33,7 @@ FIRST_RUNS = 3
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TuningCandidate:
     """One way to run a loop; ``variant`` is empty for strategies without blocks."""
 
     strategy: str
@@ -53,7 +53,7 @@ def tune(
     plan: LoopPlan,
     values: Mapping[str, NDArray[Any]],
     *,
-    place: Place | None = None,
+    backend: Backend | None = None,
     strategies: Sequence[str] | None = None,
     layouts: Sequence[str] = (AOS, SOA),
     runs: int = 9,
@@ -70,7 +70,7 @@ def tune(
         With the variants to choose from.
     values : mapping of argument name to array
         ``(n, dim)`` or ``(n,)``, in the plan's numbering; not changed.
-    place : Place or None
+    backend : Backend or None
         None for :func:`this_cpu`.
     strategies : sequence of str or None
         None for all of the place that can run the loop.
@@ -100,7 +100,7 @@ def tune(
     """
     if runs < 1 or patience < 1:
         raise MeshprepError(f"runs is {runs} and patience {patience}: give at least 1 of each")
-    where = this_cpu() if place is None else place
+    where = this_cpu() if backend is None else backend
     dats = [s.name for s in slots(plan) if s.rows is not None and s.dim > 1]
     grid = _grid(plan, where, strategies, _whole(layouts, dats))
     race = _Race(kernel, plan, values, where, runs, patience, progress)
@@ -141,24 +141,27 @@ def _whole(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]
 
 
 def _grid(
-    plan: LoopPlan, place: Place, asked: Sequence[str] | None, layouts: Sequence[tuple[str, ...]]
-) -> list[Candidate]:
+    plan: LoopPlan,
+    backend: Backend,
+    asked: Sequence[str] | None,
+    layouts: Sequence[tuple[str, ...]],
+) -> list[TuningCandidate]:
     """Strategies by variants by whole layouts."""
     for name in asked or ():
-        if name not in place.strategies:
+        if name not in backend.strategies:
             raise MeshprepError(
-                f"strategy '{name}' is unknown here: use {', '.join(place.strategies)}"
+                f"strategy '{name}' is unknown here: use {', '.join(backend.strategies)}"
             )
     grid = [
-        Candidate(strategy, variant, soa, commit)
-        for strategy in place.strategies
+        TuningCandidate(strategy, variant, soa, commit)
+        for strategy in backend.strategies
         if not asked or strategy in asked
         for soa in layouts
-        for variant, commit in place.ways(plan, strategy)
+        for variant, commit in backend.variants_for(plan, strategy)
     ]
     if not grid:
         raise MeshprepError(
-            f"loop '{plan.loop.name}': none of {', '.join(asked or place.strategies)} can run it"
+            f"loop '{plan.loop.name}': none of {', '.join(asked or backend.strategies)} can run it"
         )
     return grid
 
@@ -187,15 +190,15 @@ class _Race:
     kernel: Callable[..., None] | DeviceFunction
     plan: LoopPlan
     values: Mapping[str, NDArray[Any]]
-    place: Place
+    backend: Backend
     runs: int
     patience: float
     progress: Progress
     expected: int = 0
-    times: dict[Candidate, list[float]] = field(default_factory=dict)
+    times: dict[TuningCandidate, list[float]] = field(default_factory=dict)
     _arrays: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
-    def enter(self, candidate: Candidate) -> float:
+    def enter(self, candidate: TuningCandidate) -> float:
         """Run a candidate; returns the seconds of its fastest run."""
         if candidate not in self.times:
             done = len(self.times)
@@ -215,7 +218,7 @@ class _Race:
             for candidate, run in prepared.items():
                 self.times[candidate].append(run())
 
-    def best(self) -> tuple[Candidate, float]:
+    def best(self) -> tuple[TuningCandidate, float]:
         """The fastest so far and its seconds."""
         found = min(self.times, key=lambda c: min(self.times[c]))
         return found, min(self.times[found])
@@ -236,7 +239,7 @@ class _Race:
             for c, times in self.times.items()
         ]
 
-    def _prepared(self, candidate: Candidate) -> Callable[[], float]:
+    def _prepared(self, candidate: TuningCandidate) -> Callable[[], float]:
         """A function that takes one sample: the seconds of one call."""
         layout = dict.fromkeys(candidate.soa, SOA)
         loop = ParLoop(
@@ -252,12 +255,12 @@ class _Race:
 
         def call(times: int) -> float:
             for slot in written:
-                self.place.assign(given[slot.name], _laid_out(self.values[slot.name], slot.soa))
-            self.place.wait()
+                self.backend.assign(given[slot.name], _laid_out(self.values[slot.name], slot.soa))
+            self.backend.wait()
             start = time.perf_counter()
             for _ in range(times):
                 loop(**given)
-            self.place.wait()
+            self.backend.wait()
             return (time.perf_counter() - start) / times
 
         call(1)  # Compiles.
@@ -267,7 +270,7 @@ class _Race:
     def _array(self, name: str, soa: bool) -> Any:
         key = (name, soa)
         if key not in self._arrays:
-            self._arrays[key] = self.place.put(_laid_out(self.values[name], soa))
+            self._arrays[key] = self.backend.put(_laid_out(self.values[name], soa))
         return self._arrays[key]
 
 

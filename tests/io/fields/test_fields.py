@@ -34,7 +34,7 @@ def there_and_back(plan, path, **options):
     """Apply and restore through files; returns both."""
     options = {"overwrite": True} | options
     (there,) = move_files(plan, [path], **options)
-    (back,) = move_files(plan, [there.written], restoring=True, **options)
+    (back,) = move_files(plan, [there.written], inverse=True, **options)
     return there.written, back.written
 
 

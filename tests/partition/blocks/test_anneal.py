@@ -7,22 +7,29 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.anneal import Schedule, allowances, anneal
-from meshprep.partition.blocks.crowding import colour_bounds, crowding_of
+from meshprep.partition.blocks.anneal import AnnealingSchedule, acceptance_thresholds, anneal
+from meshprep.partition.blocks.centroids import (
+    BlockMetrics,
+    Centroids,
+    block_metrics,
+    centroid_term,
+    find_centroids,
+    update_centroids,
+)
 from meshprep.partition.blocks.groups import refine_groups
-from meshprep.partition.blocks.pull import Middles, Places, find_middles, pass_on, places_of, pulled
+from meshprep.partition.blocks.point_degrees import colour_bounds, count_degrees
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import connect, distinct_rows
 from meshprep.partition.loads import weighted_loads_of
 
 # Python cannot call helpers as they are.
-allowances = from_python(allowances)
+acceptance_thresholds = from_python(acceptance_thresholds)
 anneal = from_python(anneal)
 connect = from_python(connect)
-crowding_of = from_python(crowding_of)
-find_middles = from_python(find_middles)
-pass_on = from_python(pass_on)
-pulled = from_python(pulled)
+count_degrees = from_python(count_degrees)
+find_centroids = from_python(find_centroids)
+update_centroids = from_python(update_centroids)
+centroid_term = from_python(centroid_term)
 
 ROUND = settings(deadline=None, max_examples=60)
 
@@ -45,41 +52,49 @@ def everywhere(table, n_points, block, n_blocks, cap):
     """Random places of elements, each block with its own measure."""
     random = np.random.default_rng(7)
     position, where = random.normal(size=(n_points, 2)), random.normal(size=(len(table), 2))
-    return places_of(distinct_rows(table), position, where, block, n_blocks, cap, 1e-6)
+    return block_metrics(distinct_rows(table), position, where, block, n_blocks, cap, 1e-6)
 
 
 @ROUND
 @given(
     data=st.data(),
-    heat=st.sampled_from([0.0, 0.4, 3.0]),
-    pull=st.sampled_from([0.0, 0.5]),
+    temperature=st.sampled_from([0.0, 0.4, 3.0]),
+    centroid_weight=st.sampled_from([0.0, 0.5]),
     colour=st.sampled_from([0.0, 1.5]),
 )
 def test_what_the_sweeps_say_they_gained_is_what_the_objective_lost(
-    data, heat, pull, colour, tables
+    data, temperature, centroid_weight, colour, tables
 ):
     table, weight, start, n_blocks = drawn(data, tables)
     cap = -(-len(table) // n_blocks) + 2
     state = connect(distinct_rows(table), weight, start.copy(), n_blocks)
-    places = everywhere(table, len(weight), start, n_blocks, cap)
-    middles = Middles(*places, np.empty((n_blocks, 2)))
+    metrics = everywhere(table, len(weight), start, n_blocks, cap)
+    centroids = Centroids(*metrics, np.empty((n_blocks, 2)))
     count = len(weight)
     written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    crowding = crowding_of(state, written, cap) if colour > 0 else None
-    gained = anneal(state, middles, crowding, cap, 2.0, Schedule(heat, pull, colour, 0, 9, 6), 1)
+    degrees = count_degrees(state, written, cap) if colour > 0 else None
+    gained = anneal(
+        state,
+        centroids,
+        degrees,
+        cap,
+        2.0,
+        AnnealingSchedule(temperature, centroid_weight, colour, 0, 9, 6),
+        1,
+    )
     if colour:
-        fresh = crowding_of(state, written, cap)
-        assert (crowding.level_count[:, 1:] == fresh.level_count[:, 1:]).all()
-        assert (crowding.most == fresh.most).all()
+        fresh = count_degrees(state, written, cap)
+        assert (degrees.degree_count[:, 1:] == fresh.degree_count[:, 1:]).all()
+        assert (degrees.most == fresh.most).all()
         bounds = colour_bounds(distinct_rows(table), written, state.block, n_blocks)
         assert (bounds == slow_bounds(table, written, state.block, n_blocks)).all()
-        assert (bounds == crowding.most).all()
+        assert (bounds == degrees.most).all()
     assert gained == objective(table, weight, start) - objective(table, weight, state.block)
     assert (np.bincount(state.block, minlength=n_blocks) == state.size).all()
     assert state.size.max(initial=0) <= cap
     if len(table) >= n_blocks:
         assert state.size.min() >= 1
-    if heat == pull == colour == 0.0:
+    if temperature == centroid_weight == colour == 0.0:
         assert gained >= 0
 
 
@@ -96,13 +111,13 @@ def slow_bounds(table, written, block, n_blocks):
 def test_a_pull_is_nearness_in_radii():
     where = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
     metric = np.repeat(np.diag([0.25, 1.0])[None], 2, axis=0)
-    middles = Middles(where, metric, np.empty((2, 2)))
-    find_middles(middles, np.array([0, 1, 0], dtype=np.int32), np.array([2, 1]))
-    assert middles.middle.tolist() == [[0.5, 0.0], [4.0, 0.0]]
-    assert np.isclose(pulled(middles, 0, 0, 1), 0.25 * (0.5**2 - 4**2))
-    assert np.isclose(pulled(middles, 2, 0, 1), 0.25 * (0.5**2 - 3**2))
-    pass_on(middles, np.array([2, 1]), 2, 0, 1)
-    assert middles.middle.tolist() == [[0.0, 0.0], [2.5, 0.0]]
+    centroids = Centroids(where, metric, np.empty((2, 2)))
+    find_centroids(centroids, np.array([0, 1, 0], dtype=np.int32), np.array([2, 1]))
+    assert centroids.centroid.tolist() == [[0.5, 0.0], [4.0, 0.0]]
+    assert np.isclose(centroid_term(centroids, 0, 0, 1), 0.25 * (0.5**2 - 4**2))
+    assert np.isclose(centroid_term(centroids, 2, 0, 1), 0.25 * (0.5**2 - 3**2))
+    update_centroids(centroids, np.array([2, 1]), 2, 0, 1)
+    assert centroids.centroid.tolist() == [[0.0, 0.0], [2.5, 0.0]]
 
 
 @pytest.mark.parametrize("growth", [0.002, 0.01])
@@ -119,17 +134,17 @@ def test_a_border_between_equal_blocks_of_widening_elements_is_at_rest(growth):
     for b in range(2):
         metric[b] = np.eye(2) / (scale[block == b] ** 2).mean() / radius**2
     at_border = np.append(where, [[1 / growth, 0.0]], axis=0)
-    middles = Middles(at_border, metric, np.empty((2, 2)))
-    find_middles(middles, block, np.bincount(block))
+    centroids = Centroids(at_border, metric, np.empty((2, 2)))
+    find_centroids(centroids, block, np.bincount(block))
     skewed = 2 * 1.25 * growth * radius
-    assert abs(pulled(middles, len(where), 0, 1)) < 0.1 * skewed
+    assert abs(centroid_term(centroids, len(where), 0, 1)) < 0.1 * skewed
 
 
 def test_a_width_is_measured_along_and_across():
     table = np.array([[0, 1, 2, 3]], dtype=np.int32)
     position = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     where, block = np.zeros((1, 2)), np.zeros(1, dtype=np.int32)
-    metric = places_of(table, position, where, block, 1, 100, 1e-6).metric[0]
+    metric = block_metrics(table, position, where, block, 1, 100, 1e-6).metric[0]
     # Mean squares are 4.5 and 0.5; a block of 100 has a squared radius of 100 elements.
     assert np.allclose(metric, np.diag([1 / 450, 1 / 50]))
 
@@ -144,9 +159,9 @@ def test_groups_together_gain_what_the_objective_loses(data, tables):
     block = start.copy()
     rows = distinct_rows(table)
     written = np.ones(n_blocks and len(weight), dtype=bool)
-    places = everywhere(table, len(weight), start, n_blocks, cap)
-    schedule = [Schedule(0.5, 0.2, 0.0, 0, 9, 6)]
-    gained = refine_groups(rows, weight, written, places, block, groups, cap, schedule, 3)
+    metrics = everywhere(table, len(weight), start, n_blocks, cap)
+    schedule = [AnnealingSchedule(0.5, 0.2, 0.0, 0, 9, 6)]
+    gained = refine_groups(rows, weight, written, metrics, block, groups, cap, schedule, 3)
     assert gained.sum() == objective(table, weight, start) - objective(table, weight, block)
     if len(table):
         assert (groups[block] == groups[start]).all()
@@ -163,9 +178,9 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     for count in (threads, 1):
         set_num_threads(count)
         block = start.copy()
-        schedule = [Schedule(0.4, 0.0, 0.0, 0, 20, 15)]
-        places = Places(np.empty((len(table), 0)), np.empty((len(groups), 0, 0)))
-        refine_groups(table, weight, weight > 0, places, block, groups, 62, schedule, 5)
+        schedule = [AnnealingSchedule(0.4, 0.0, 0.0, 0, 20, 15)]
+        metrics = BlockMetrics(np.empty((len(table), 0)), np.empty((len(groups), 0, 0)))
+        refine_groups(table, weight, weight > 0, metrics, block, groups, 62, schedule, 5)
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
@@ -181,7 +196,7 @@ def test_weighted_loads_are_the_objective(data, tables):
 
 
 def test_allowances_are_the_exponential_distribution():
-    drawn = allowances()
+    drawn = acceptance_thresholds()
     assert abs(drawn.mean() - 1) < 1e-3
     assert abs((drawn > 1).mean() - np.exp(-1)) < 1e-3
 

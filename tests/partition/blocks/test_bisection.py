@@ -9,7 +9,7 @@ from numba import get_num_threads, set_num_threads
 from meshprep.kernels.compiled import from_python
 from meshprep.partition.blocks.bisection import bisect, point_positions, select
 from meshprep.partition.blocks.pivots import pivot_coordinates
-from meshprep.partition.blocks.start import Geometry, turned
+from meshprep.partition.blocks.start import Geometry, rotated
 from meshprep.partition.connectivity import distinct_rows
 
 # Python cannot call helpers as they are.
@@ -47,12 +47,12 @@ def test_parts_differ_by_two_elements_at_most_and_none_is_missing(data, tables):
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.data())
 def test_select_puts_the_smallest_keys_first(values, data):
     key = np.array(values, dtype=np.float64)
-    middle = data.draw(st.integers(0, key.size - 1))
+    centroid = data.draw(st.integers(0, key.size - 1))
     order, moved = np.arange(key.size, dtype=np.int32), key.copy()
-    select(moved, order, 0, key.size, middle)
+    select(moved, order, 0, key.size, centroid)
     assert (moved == key[order]).all()
     assert sorted(order) == list(range(key.size))
-    assert moved[:middle].max(initial=-1) <= moved[middle:].min()
+    assert moved[:centroid].max(initial=-1) <= moved[centroid:].min()
 
 
 def test_points_stand_at_the_mean_of_their_elements():
@@ -72,15 +72,15 @@ def test_thin_layers_are_cut_into_blocks_as_wide_as_high_in_elements(quad_edges,
 def test_a_frame_on_edge_cuts_quads_into_diamonds(quad_edges):
     table, n_points, where = quad_edges(120, 120)
     geometry = geometry_of(table, n_points, where)
-    straight, slanted = (loads_of(table, geometry.cut(turn, 64)) for turn in (0.013, 0.8))
+    straight, slanted = (loads_of(table, geometry.cut(rotation, 64)) for rotation in (0.013, 0.8))
     assert slanted < 0.99 * straight
 
 
 def test_turned_directions_are_orthogonal():
     for d in (1, 2, 3, 4):
-        directions = turned(d, 0.7)
+        directions = rotated(d, 0.7)
         np.testing.assert_allclose(directions @ directions.T, np.eye(d), atol=1e-12)
-    np.testing.assert_array_equal(turned(3, 0.0), np.eye(3))
+    np.testing.assert_array_equal(rotated(3, 0.0), np.eye(3))
 
 
 def test_coordinates_that_all_coincide_are_cut_all_the_same(quad_edges):

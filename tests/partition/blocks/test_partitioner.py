@@ -8,7 +8,7 @@ from numba import get_num_threads, set_num_threads
 
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
-from meshprep.partition.blocks.connected import scattered_blocks
+from meshprep.partition.blocks.components import fragmented_blocks
 from meshprep.partition.blocks.start import Start, block_count
 from meshprep_runtime.errors import MeshprepError
 
@@ -82,7 +82,7 @@ def test_scattered_blocks_are_those_that_a_graph_search_cannot_cover(data, table
             reached |= set().union(*(points for points in left if reached & points))
             left = [points for points in left if not points <= reached]
         count += bool(left)
-    found = scattered_blocks(table, n_points, blocks.new_to_old, blocks.block_offset)
+    found = fragmented_blocks(table, n_points, blocks.new_to_old, blocks.block_offset)
     assert found == count
 
 
@@ -131,10 +131,10 @@ def test_points_that_cost_more_are_shared_less():
 def test_neighbouring_numbers_are_neighbouring_blocks(quad_edges):
     case = quad_edges(120, 120)
     blocks = cut(case, 128)
-    middle = np.stack(
+    centroid = np.stack(
         [case[2][m].mean(axis=0) for m in np.split(blocks.new_to_old, blocks.block_offset[1:-1])]
     )
-    step = np.linalg.norm(np.diff(middle, axis=0), axis=1)
+    step = np.linalg.norm(np.diff(centroid, axis=0), axis=1)
     assert np.median(step) < 13
 
 
@@ -170,7 +170,7 @@ def test_the_count_leaves_a_hundredth_of_room(n, block_size, count):
 def test_an_unknown_effort_lists_those_there_are(quad_edges):
     with pytest.raises(MeshprepError, match="one of fast, default, strong"):
         cut(quad_edges(4, 4), 8, "more")
-    assert Start().heat == 0.4
+    assert Start().temperature == 0.4
 
 
 def test_a_long_search_tells_how_far_it_has_come(quad_edges):

@@ -15,8 +15,8 @@ from meshprep_runtime.cuda.device import use
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import tune as tuning
 from meshprep_runtime.tuning.lookup import choose, processor, with_entry
-from meshprep_runtime.tuning.machines import Place, on_gpu, ways_on_cpu, ways_on_gpu
-from meshprep_runtime.tuning.tune import Candidate, synthetic, tune
+from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
+from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 
 READ, INC = Access.READ, Access.INC
 FLUX = (
@@ -57,7 +57,7 @@ def scripted(monkeypatch):
     return script
 
 
-HERE = Place(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), ways_on_cpu)
+HERE = Backend(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu)
 
 
 def scored(candidate):
@@ -69,19 +69,19 @@ def scored(candidate):
 
 def test_every_way_is_tried_and_the_layout_of_each_dat_alone(plan, scripted):
     scripted(scored)
-    found = tune(flux, plan, {}, place=HERE, runs=4)
+    found = tune(flux, plan, {}, backend=HERE, runs=4)
     best = found.best
     # q is better off as SoA although all three together are not.
     assert (best.strategy, best.variant, best.soa) == ("hierarchical", "s8", ("q",))
     assert best.seconds == pytest.approx(0.9)
-    tried = {Candidate(t.strategy, t.variant, t.soa) for t in found.trials}
+    tried = {TuningCandidate(t.strategy, t.variant, t.soa) for t in found.trials}
     whole = {
-        Candidate(s, v, soa)
+        TuningCandidate(s, v, soa)
         for s, vs in {"hierarchical": ("s4", "s8"), "sequential": ("",), "two-step": ("",)}.items()
         for v in vs
         for soa in ((), ("x", "q", "res"))
     }
-    single = {Candidate("hierarchical", "s8", (d,)) for d in ("x", "q", "res")}
+    single = {TuningCandidate("hierarchical", "s8", (d,)) for d in ("x", "q", "res")}
     assert tried == whole | single
     seconds = [t.seconds for t in found.trials]
     assert seconds == sorted(seconds)
@@ -90,13 +90,13 @@ def test_every_way_is_tried_and_the_layout_of_each_dat_alone(plan, scripted):
 
 def test_two_dats_that_pay_are_put_together(plan, scripted):
     scripted(lambda c: 1.0 - 0.1 * len({"x", "q"} & set(c.soa)) + ("res" in c.soa))
-    found = tune(flux, plan, {}, place=HERE, strategies=["sequential"])
+    found = tune(flux, plan, {}, backend=HERE, strategies=["sequential"])
     assert found.best.soa == ("x", "q")
 
 
 def test_what_is_clearly_slower_is_given_up(plan, scripted):
     scripted(scored)
-    found = tune(flux, plan, {}, place=HERE, runs=4, patience=1.5, layouts=["aos"])
+    found = tune(flux, plan, {}, backend=HERE, runs=4, patience=1.5, layouts=["aos"])
     runs = {t.strategy: t.runs for t in found.trials if t.variant != "s4"}
     # The fastest three run again in the end.
     assert runs == {"hierarchical": 8, "sequential": 8, "two-step": 3}
@@ -107,13 +107,13 @@ def test_what_is_as_fast_within_the_noise(plan, scripted):
     times = {"hierarchical": [1.3, 1.0, 1.1], "sequential": [1.2, 1.25, 1.2], "two-step": [2.6]}
     runs = {name: cycle(values) for name, values in times.items()}
     scripted(lambda c: next(runs[c.strategy]) + 0.4 * (c.variant == "s4"))
-    found = tune(flux, plan, {}, place=HERE, runs=6, layouts=["aos"])
+    found = tune(flux, plan, {}, backend=HERE, runs=6, layouts=["aos"])
     assert (found.best.strategy, found.best.seconds) == ("hierarchical", 1.0)
     assert found.best.spread == pytest.approx(0.3)
     assert [(t.strategy, t.seconds) for t in found.equals] == [("sequential", 1.2)]
     # Without noise there is no doubt, and the traffic model knows none.
     runs = {name: cycle([min(values)]) for name, values in times.items()}
-    assert tune(flux, plan, {}, place=HERE, runs=6, layouts=["aos"]).equals == ()
+    assert tune(flux, plan, {}, backend=HERE, runs=6, layouts=["aos"]).equals == ()
     assert replace(found, measured=False).equals == ()
 
 
@@ -129,7 +129,7 @@ def test_a_hiccup_in_the_first_run_costs_nobody_the_place(plan, scripted):
 def test_the_fastest_run_counts_and_the_spread_is_told(plan, scripted):
     times = iter([3.0, 1.0, 2.0, 1.5, 1.2, 1.1])
     scripted(lambda c: next(times))
-    found = tune(flux, plan, {}, place=HERE, runs=3, strategies=["sequential"], layouts=["aos"])
+    found = tune(flux, plan, {}, backend=HERE, runs=3, strategies=["sequential"], layouts=["aos"])
     (trial,) = found.trials
     assert (trial.seconds, trial.median, trial.spread, trial.runs) == (1.0, 1.35, 2.0, 6)
 
@@ -139,19 +139,19 @@ def test_strategies_that_cannot_run_the_loop_are_left_out(slow, scripted):
     grid = slow.quads(3, 3)
     args = (Arg("q", Access.RW, 1, "f8", "edges->cells", (0, 1)),)
     plan = slow.plan(grid.sizes, grid.tables, [Loop("relax", "edges", args)], (4,))["relax"]
-    found = tune(flux, plan, {}, place=HERE)
+    found = tune(flux, plan, {}, backend=HERE)
     assert {t.strategy for t in found.trials} == {"hierarchical", "sequential"}
     with pytest.raises(MeshprepError, match="none of two-step can run it"):
-        tune(flux, plan, {}, place=HERE, strategies=["two-step"])
+        tune(flux, plan, {}, backend=HERE, strategies=["two-step"])
 
 
 def test_what_it_refuses(plan):
     with pytest.raises(MeshprepError, match="strategy 'magic' is unknown here: use hier"):
-        tune(flux, plan, {}, place=HERE, strategies=["magic"])
+        tune(flux, plan, {}, backend=HERE, strategies=["magic"])
     with pytest.raises(MeshprepError, match="layout 'rows' is unknown: use aos, soa"):
-        tune(flux, plan, {}, place=HERE, layouts=["rows"])
+        tune(flux, plan, {}, backend=HERE, layouts=["rows"])
     with pytest.raises(MeshprepError, match="runs is 0"):
-        tune(flux, plan, {}, place=HERE, runs=0)
+        tune(flux, plan, {}, backend=HERE, runs=0)
 
 
 def test_loops_really_run_and_the_values_stay(plan):
@@ -311,26 +311,26 @@ def test_no_variant_may_have_its_name(slow):
 
 
 def test_what_a_gpu_may_try(plan, slow):
-    assert ways_on_gpu(plan, "hierarchical") == [
+    assert variants_on_gpu(plan, "hierarchical") == [
         ("s4", "colours"),
         ("s8", "colours"),
         ("s4", "atomics"),
         ("s8", "atomics"),
     ]
-    assert ways_on_gpu(plan, "global-atomics") == [("", "colours")]
+    assert variants_on_gpu(plan, "global-atomics") == [("", "colours")]
     large = replace(plan.variants["s8"], block_size=2000)
     large = replace(plan, variants={**plan.variants, "s8": large})
-    assert ("s8", "colours") not in ways_on_gpu(large, "hierarchical")
+    assert ("s8", "colours") not in variants_on_gpu(large, "hierarchical")
     grid = slow.quads(3, 3)
     read_only = Loop("look", "edges", (FLUX[0], Arg("out", Access.WRITE, 1, "f8")))
     direct = slow.plan(grid.sizes, grid.tables, [read_only], (4,))["look"]
-    assert ways_on_gpu(direct, "hierarchical") == [("s4", "colours")]
+    assert variants_on_gpu(direct, "hierarchical") == [("s4", "colours")]
 
 
 @pytest.mark.usefixtures("needs_gxx")
 def test_on_what_stands_for_a_gpu(plan):
     device = EmulatedDevice()
-    place = on_gpu(
+    backend = on_gpu(
         device, device.array, lambda array, values: array.set(values), device.synchronize
     )
     values = synthetic(plan)
@@ -339,7 +339,7 @@ def test_on_what_stands_for_a_gpu(plan):
             FLUX_IN_C,
             plan,
             values,
-            place=place,
+            backend=backend,
             strategies=["hierarchical", "global-atomics"],
             layouts=["aos"],
             runs=1,

@@ -1,4 +1,4 @@
-"""What of a mesh a Gmsh file can carry, and in which of its places; imports no numba."""
+"""What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXT_LIMIT = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class FileLayout:
     """Where each part of a mesh goes.
 
     Parameters
@@ -79,10 +79,10 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
     version, binary : optional
         As for writing; without them those of the file that the mesh came from.
     """
-    return list(find_places(mesh, *target(mesh, version, binary)).lost)
+    return list(find_layout(mesh, *target(mesh, version, binary)).lost)
 
 
-def find_places(mesh: Mesh, version: str, binary: bool) -> Places:
+def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     """Decide where everything goes. O(size)."""
     cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
     lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
@@ -115,7 +115,7 @@ def find_places(mesh: Mesh, version: str, binary: bool) -> Places:
     lost += ["names of groups without cells that are long"] if not all(map(is_text, unused)) else []
     lost += [f"index list '{i.name}'" for i in mesh.lists if not is_periodic(i)]
     lost += _section_losses(mesh, version, binary)
-    return Places(
+    return FileLayout(
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, parametric, tuple(dict.fromkeys(lost))),
     )
@@ -312,7 +312,7 @@ def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CellBlock:
     """A set of cells as it is written.
 
     Parameters

@@ -1,6 +1,7 @@
-"""Brings blocks in pieces together: the smaller pieces go to blocks that they touch.
+"""Makes blocks connected: all but the largest component go to blocks that they touch.
 
-Where these are full, they pass elements on in turn (:func:`repair.mend`), so that the cap holds.
+Where these are full, they give elements to their own neighbours
+(:func:`repair.enforce_cap`), so that the cap holds.
 """
 
 from __future__ import annotations
@@ -13,35 +14,35 @@ from meshprep_runtime.maps import read_only
 from ...arrays import largest
 from ...kernels import helper, kernel
 from ..connectivity import Connectivity, best_target, connect
-from ..repair import mend
-from ..shift import Members, gather, new_members, relocate
-from .connected import count_pieces
+from ..repair import enforce_cap
+from ..shift import Members, gather, move_listed, new_members
+from .components import count_components
 
-# Passes over the blocks of a group; passing on may leave new pieces behind.
+# Passes over the blocks of a group; moves may leave new fragments behind.
 ROUNDS = 4
 
 
-def reunite(
+def reconnect(
     rows: NDArray[np.int32],
     weight: NDArray[np.int32],
     block: NDArray[np.int32],
     n_blocks: int,
     cap: int,
 ) -> bool:
-    """Give small pieces to neighbours; ``block`` is changed, and undone where it does not help.
+    """Give fragments to neighbours; ``block`` is changed, and undone where it does not help.
 
-    ``rows`` with -1 for no point. Returns True when fewer blocks are in pieces than before; then
+    ``rows`` with -1 for no point. Returns True when fewer blocks are fragmented than before; then
     no block is over the cap that was not before, and none is empty.
     """
-    pieces = count_pieces(read_only(rows), weight.size, block, n_blocks)
-    first = found = np.count_nonzero(pieces > 1)
+    components = count_components(read_only(rows), weight.size, block, n_blocks)
+    first = found = np.count_nonzero(components > 1)
     kept = block.copy()
     for _ in range(ROUNDS):
-        if _give_away(rows, weight, block, n_blocks, cap, pieces):
-            mend(rows, weight, block, n_blocks, cap)
-        pieces = count_pieces(read_only(rows), weight.size, block, n_blocks)
-        left = np.count_nonzero(pieces > 1)
-        if left >= found or pieces.min() == 0:
+        if _give_away(rows, weight, block, n_blocks, cap, components):
+            enforce_cap(rows, weight, block, n_blocks, cap)
+        components = count_components(read_only(rows), weight.size, block, n_blocks)
+        left = np.count_nonzero(components > 1)
+        if left >= found or components.min() == 0:
             break
         found = left
         kept[:] = block
@@ -58,7 +59,7 @@ def _give_away(
     block: NDArray[np.int32],
     n_blocks: int,
     cap: int,
-    pieces: NDArray[np.int64],
+    components: NDArray[np.int64],
 ) -> bool:
     """Dissolve the smaller pieces; True where a block is over the cap then, and need not be."""
     state = connect(rows, weight, block, n_blocks)
@@ -66,23 +67,23 @@ def _give_away(
     elements = np.empty(block.size, np.int32)
     seen_by = np.full(weight.size, -1, np.int32)
     for b in range(n_blocks):
-        if pieces[b] > 1:
-            _dissolve_pieces(state, members, b, cap, elements, seen_by)
+        if components[b] > 1:
+            _give_fragments(state, members, b, cap, elements, seen_by)
     return largest(state.size) > cap and n_blocks * cap >= block.size
 
 
 @helper
-def _dissolve_pieces(
+def _give_fragments(
     state: Connectivity,
     members: Members,
-    home: int,
+    source: int,
     cap: int,
     elements: NDArray[np.int32],
     seen_by: NDArray[np.int32],
 ) -> None:
-    """All pieces but the largest go to where they gain most, with room or without."""
-    count = gather(state, members, home, elements)
-    start = _starts_of_pieces(state, elements[:count], home, seen_by)
+    """All components but the largest go to where they gain most, with room or without."""
+    count = gather(state, members, source, elements)
+    start = _starts_of_components(state, elements[:count], source, seen_by)
     largest = 0
     for p in range(start.size - 1):
         if start[p + 1] - start[p] > start[largest + 1] - start[largest]:
@@ -90,7 +91,7 @@ def _dissolve_pieces(
     for p in range(start.size - 1):
         if p == largest:
             continue
-        # An element inside a piece touches no other block before those around it have gone.
+        # An element inside a fragment touches no other block before those around it have gone.
         waiting = elements[start[p] : start[p + 1]].copy()
         while waiting.size > 0:
             left = 0
@@ -100,7 +101,7 @@ def _dissolve_pieces(
                 if target < 0:
                     target, _ = best_target(state, i, state.block.size + 1, -1)
                 if target >= 0:
-                    relocate(state, members, i, target)
+                    move_listed(state, members, i, target)
                 else:
                     waiting[left] = i
                     left += 1
@@ -110,17 +111,17 @@ def _dissolve_pieces(
 
 
 @helper
-def _starts_of_pieces(
-    state: Connectivity, elements: NDArray[np.int32], home: int, seen_by: NDArray[np.int32]
+def _starts_of_components(
+    state: Connectivity, elements: NDArray[np.int32], source: int, seen_by: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Where each piece of a gathered block starts: no point of it is among those before."""
+    """Where each component of a gathered block starts: no point of it is among those before."""
     start = np.empty(elements.size + 1, np.int64)
     count = 0
     for k in range(elements.size):
         fresh = True
         for j in range(state.table.shape[1]):
             t = state.table[elements[k], j]
-            if t >= 0 and seen_by[t] == home:
+            if t >= 0 and seen_by[t] == source:
                 fresh = False
         if fresh:
             start[count] = k
@@ -128,6 +129,6 @@ def _starts_of_pieces(
         for j in range(state.table.shape[1]):
             t = state.table[elements[k], j]
             if t >= 0:
-                seen_by[t] = home
+                seen_by[t] = source
     start[count] = elements.size
     return start[: count + 1]

@@ -1,4 +1,4 @@
-"""What a file format can carry, as data."""
+"""Capabilities of file formats, as data."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Carries:
+class Capabilities:
     """What a format can carry.
 
     Parameters

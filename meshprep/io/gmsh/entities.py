@@ -1,4 +1,4 @@
-"""Which entity each cell is written in.
+"""Entity assignment: the entity that each cell is written in.
 
 In MSH 4.1 the groups and partitions belong to entities, in a mesh to cells. Cells of one entity
 that differ in these are split over new entities, and cells without an entity get one; the file
@@ -19,14 +19,14 @@ from meshprep_runtime.maps import read_only
 from ...kernels import kernel
 from ...mesh import ElementSet, Mesh, SetMap, Tag
 from ...mesh.cells import shape_of
-from .carry import Places
 from .info import source
+from .layout import FileLayout
 from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 
 
 @dataclass(frozen=True)
-class Kind:
+class CellKind:
     """Cells that may share an entity: dimension, entity in the mesh (0: none), groups, parts."""
 
     dim: int
@@ -36,7 +36,7 @@ class Kind:
 
 
 @dataclass(eq=False)
-class Homes:
+class EntityAssignment:
     """Entities of the cells as they are written.
 
     Parameters
@@ -60,56 +60,56 @@ class Homes:
     alike: dict[str, bool] = field(default_factory=dict)
 
 
-def keep_entities(places: Places) -> Homes:
+def keep_entities(layout: FileLayout) -> EntityAssignment:
     """For MSH 2.2: entities as they are; cells without one get one for each list of groups."""
-    homes = Homes()
-    kinds, place = _kinds(places, positive=False)
+    assignment = EntityAssignment()
+    kinds, place = _kinds(layout, positive=False)
     fresh = _fresh({(k.dim, k.old) for k in kinds})
     made: dict[tuple[int, tuple[int, ...]], int] = {}
-    number: dict[Kind, int] = {}
+    number: dict[CellKind, int] = {}
     for k in kinds:
         key = (k.dim, k.groups)
         if not k.old and key not in made:
             made[key] = next(fresh[k.dim])
-            homes.notes.append((k.dim, made[key], 0))
+            assignment.notes.append((k.dim, made[key], 0))
         number[k] = k.old or made[key]
-    _fill_numbers(homes, kinds, place, number)
+    _fill_numbers(assignment, kinds, place, number)
     for name, p in place.items():
         # Only cells that agree in all but their groups can look like copies of one cell.
         present = [kinds[i] for i in distinct(p).values]
-        homes.alike[name] = len({(number[k], k.parts) for k in present}) < len(present)
-    return homes
+        assignment.alike[name] = len({(number[k], k.parts) for k in present}) < len(present)
+    return assignment
 
 
-def split_entities(mesh: Mesh, places: Places) -> Homes:
+def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
     """For MSH 4.1: entities so that all cells of one have its groups and partitions."""
     info = source(mesh)
-    homes = Homes()
-    homes.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
+    assignment = EntityAssignment()
+    assignment.entities = {(e.dim, e.tag): e for e in info.get("entities", ())}
     parted = info.get("partitioned") or {}
-    homes.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
-    kinds, place = _kinds(places, positive=True)
-    taken = {(k.dim, k.old) for k in kinds} | set(homes.entities) | set(homes.parts)
-    if places.node_entity is not None:
-        pairs, _, _ = distinct_pairs(places.node_entity[:, 0], places.node_entity[:, 1])
+    assignment.parts = {(e.dim, e.tag): e for e in parted.get("entities", ())}
+    kinds, place = _kinds(layout, positive=True)
+    taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities) | set(assignment.parts)
+    if layout.node_entity is not None:
+        pairs, _, _ = distinct_pairs(layout.node_entity[:, 0], layout.node_entity[:, 1])
         taken |= {(int(d), int(t)) for d, t in pairs}
     fresh = _fresh(taken)
-    number = _keep_some(kinds, homes)
+    number = _keep_some(kinds, assignment)
     for k in kinds:
         if k not in number:
             number[k] = next(fresh[k.dim])
-            homes.notes.append((k.dim, number[k], k.old))
-    _fill_numbers(homes, kinds, place, number)
-    _list_entities(mesh, places, homes, number, fresh)
-    homes.ghosts = list(parted.get("ghosts", ()))
-    missing = _ghost_partitions(places) - {p for _, p in homes.ghosts}
+            assignment.notes.append((k.dim, number[k], k.old))
+    _fill_numbers(assignment, kinds, place, number)
+    _list_entities(mesh, layout, assignment, number, fresh)
+    assignment.ghosts = list(parted.get("ghosts", ()))
+    missing = _ghost_partitions(layout) - {p for _, p in assignment.ghosts}
     top = max(k.dim for k in kinds)
-    homes.ghosts += [(next(fresh[top]), p) for p in sorted(missing)]
-    return homes
+    assignment.ghosts += [(next(fresh[top]), p) for p in sorted(missing)]
+    return assignment
 
 
-def _ghost_partitions(places: Places) -> set[int]:
-    ids = [t.group_id for t in places.partition.values()]
+def _ghost_partitions(layout: FileLayout) -> set[int]:
+    ids = [t.group_id for t in layout.partition.values()]
     return {int(-i) for i in np.concatenate([*ids, np.empty(0, np.int64)]) if i < 0}
 
 
@@ -122,18 +122,20 @@ def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:
     return [unused(dim) for dim in range(4)]
 
 
-def _kinds(places: Places, *, positive: bool) -> tuple[list[Kind], dict[str, NDArray[np.int64]]]:
+def _kinds(
+    layout: FileLayout, *, positive: bool
+) -> tuple[list[CellKind], dict[str, NDArray[np.int64]]]:
     """All kinds of cells by first appearance, and the kind of every cell of each set.
 
     With ``positive``, partitions where a cell is a ghost are left out.
     """
-    kinds: dict[Kind, int] = {}
+    kinds: dict[CellKind, int] = {}
     place = {}
-    for s in places.cells:
+    for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
-        entities, entity = _lists(places.entity.get(s.name), s.size)
-        groups, group = _lists(places.physical.get(s.name), s.size)
-        owners, owner = _lists(places.partition.get(s.name), s.size, positive=positive)
+        entities, entity = _lists(layout.entity.get(s.name), s.size)
+        groups, group = _lists(layout.physical.get(s.name), s.size)
+        owners, owner = _lists(layout.partition.get(s.name), s.size, positive=positive)
         pairs = _joined(group, owner, len(owners))
         both = _joined(entity, pairs.place, pairs.values.size)
         numbers = np.empty(both.values.size, dtype=np.int64)
@@ -141,7 +143,7 @@ def _kinds(places: Places, *, positive: bool) -> tuple[list[Kind], dict[str, NDA
             e, pair = divmod(int(both.values[i]), max(pairs.values.size, 1))
             g, o = divmod(int(pairs.values[pair]), len(owners))
             old = entities[e][0] if entities[e] else 0
-            kind = Kind(dim, old, groups[g], owners[o])
+            kind = CellKind(dim, old, groups[g], owners[o])
             numbers[i] = kinds.setdefault(kind, len(kinds))
         place[s.name] = constant(numbers[0], s.size) if numbers.size == 1 else numbers[both.place]
     return list(kinds), place
@@ -169,28 +171,28 @@ def _lists(
 
 
 def _fill_numbers(
-    homes: Homes,
-    kinds: Sequence[Kind],
+    assignment: EntityAssignment,
+    kinds: Sequence[CellKind],
     place: Mapping[str, NDArray[np.int64]],
-    number: Mapping[Kind, int],
+    number: Mapping[CellKind, int],
 ) -> None:
     table = np.array([number[k] for k in kinds], dtype=np.int64)
     # One kind of cell is common, and needs no array.
-    homes.number = {
+    assignment.number = {
         name: constant(table[p[0]], p.size) if p.size and not p.strides[0] else table[p]
         for name, p in place.items()
     }
 
 
-def _keep_some(kinds: Sequence[Kind], homes: Homes) -> dict[Kind, int]:
+def _keep_some(kinds: Sequence[CellKind], assignment: EntityAssignment) -> dict[CellKind, int]:
     """For each entity, the kind that keeps its number: that with its groups, else the first."""
-    by_old: dict[tuple[int, int], list[Kind]] = {}
+    by_old: dict[tuple[int, int], list[CellKind]] = {}
     for k in kinds:
         if k.old:
             by_old.setdefault((k.dim, k.old), []).append(k)
     kept = {}
     for key, candidates in by_old.items():
-        known = homes.parts.get(key, homes.entities.get(key, Entity(*key, ())))
+        known = assignment.parts.get(key, assignment.entities.get(key, Entity(*key, ())))
         fit = [k for k in candidates if k.parts == known.partitions]
         same = [k for k in fit if k.groups == known.physical]
         for k in (same or fit)[:1]:
@@ -200,60 +202,63 @@ def _keep_some(kinds: Sequence[Kind], homes: Homes) -> dict[Kind, int]:
 
 def _list_entities(
     mesh: Mesh,
-    places: Places,
-    homes: Homes,
-    number: Mapping[Kind, int],
+    layout: FileLayout,
+    assignment: EntityAssignment,
+    number: Mapping[CellKind, int],
     fresh: Sequence[Iterator[int]],
 ) -> None:
     """Complete the tables: groups as the cells have them, and what no table has yet."""
-    boxes = _cell_boxes(mesh, places, homes)
+    boxes = _cell_boxes(mesh, layout, assignment)
     for k, new in number.items():
         key = (k.dim, new)
-        table = homes.parts if k.parts else homes.entities
+        table = assignment.parts if k.parts else assignment.entities
         if key in table:
             e = table[key]
             table[key] = Entity(k.dim, new, e.box, k.groups, e.bounding, e.parent, e.partitions)
             continue
-        parent = _parent(k, homes, boxes[key], fresh) if k.parts else None
+        parent = _parent(k, assignment, boxes[key], fresh) if k.parts else None
         table[key] = Entity(k.dim, new, boxes[key], k.groups, (), parent, k.parts)
-    if places.node_entity is not None:
-        _list_node_entities(mesh, places.node_entity, homes)
+    if layout.node_entity is not None:
+        _list_node_entities(mesh, layout.node_entity, assignment)
 
 
 def _parent(
-    k: Kind, homes: Homes, box: tuple[float, ...], fresh: Sequence[Iterator[int]]
+    k: CellKind,
+    assignment: EntityAssignment,
+    box: tuple[float, ...],
+    fresh: Sequence[Iterator[int]],
 ) -> tuple[int, int]:
     """The entity that a new part belongs to, which is made where there is none."""
     key = (k.dim, k.old)
-    if key in homes.parts:
-        return homes.parts[key].parent or key
+    if key in assignment.parts:
+        return assignment.parts[key].parent or key
     if not k.old:
         key = (k.dim, next(fresh[k.dim]))
-        homes.notes.append((*key, 0))
-    if key not in homes.entities:
-        homes.entities[key] = Entity(*key, box)
+        assignment.notes.append((*key, 0))
+    if key not in assignment.entities:
+        assignment.entities[key] = Entity(*key, box)
     return key
 
 
-def _list_node_entities(mesh: Mesh, pairs: NDArray[np.int64], homes: Homes) -> None:
+def _list_node_entities(mesh: Mesh, pairs: NDArray[np.int64], assignment: EntityAssignment) -> None:
     points = _points(mesh)
     rows, place, _ = distinct_pairs(pairs[:, 0], pairs[:, 1])
     box = _empty_boxes(len(rows))
     _grow(points, read_only(np.arange(len(points), dtype=np.int32).reshape(-1, 1)), place, box)
     for (dim, tag), b in zip(rows.tolist(), box, strict=True):
-        if (dim, tag) not in homes.entities and (dim, tag) not in homes.parts:
-            homes.entities[dim, tag] = Entity(dim, tag, _as_box(dim, b))
+        if (dim, tag) not in assignment.entities and (dim, tag) not in assignment.parts:
+            assignment.entities[dim, tag] = Entity(dim, tag, _as_box(dim, b))
 
 
 def _cell_boxes(
-    mesh: Mesh, places: Places, homes: Homes
+    mesh: Mesh, layout: FileLayout, assignment: EntityAssignment
 ) -> dict[tuple[int, int], tuple[float, ...]]:
     """Bounding boxes of the entities of the cells, from the nodes of these."""
     points = _points(mesh)
     found: dict[tuple[int, int], NDArray[np.float64]] = {}
-    for s in places.cells:
+    for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
-        tags, place, _ = distinct(homes.number[s.name])
+        tags, place, _ = distinct(assignment.number[s.name])
         table = _table(mesh, s)
         box = _empty_boxes(len(tags))
         if len(tags) != 1 or not _box_of_all(points, table, box[0]):

@@ -1,4 +1,4 @@
-"""Which blocks hang together: a block in several pieces loads more than it need."""
+"""Connected components of blocks: a fragmented block loads more points than it need."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ...kernels import helper, kernel
 from ..blocks_of import sort_by
 
 
-def scattered_blocks(
+def fragmented_blocks(
     table: NDArray[np.int32],
     n_points: int,
     new_to_old: NDArray[np.int32],
     block_offset: NDArray[np.int64],
 ) -> int:
-    """How many blocks consist of pieces that share no point.
+    """How many blocks have several components, which share no point.
 
     Parameters
     ----------
@@ -29,26 +29,26 @@ def scattered_blocks(
     Returns
     -------
     int
-        0 at best. Blocks across pieces of the mesh that do not touch are counted too.
+        0 at best. Blocks across parts of the mesh that do not touch are counted too.
 
     Notes
     -----
     O(n * arity), a union of elements by their points.
     """
-    return int((_count_pieces(table, n_points, new_to_old, block_offset) > 1).sum())
+    return int((_count_components(table, n_points, new_to_old, block_offset) > 1).sum())
 
 
 @kernel
-def count_pieces(
+def count_components(
     table: NDArray[np.int32], n_points: int, block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.int64]:
-    """Number of pieces of every block, 0 for an empty one, for elements in any order."""
+    """Number of components of every block, 0 for an empty one, for elements in any order."""
     offset, member = sort_by(block, n_blocks)
-    return _count_pieces(table, n_points, member, offset)
+    return _count_components(table, n_points, member, offset)
 
 
 @kernel
-def _count_pieces(
+def _count_components(
     table: NDArray[np.int32],
     n_points: int,
     new_to_old: NDArray[np.int32],
@@ -57,10 +57,10 @@ def _count_pieces(
     n = new_to_old.size
     parent = numbers(n)
     first = np.full(n_points, -1, np.int32)
-    pieces = np.empty(block_offset.size - 1, np.int64)
+    components = np.empty(block_offset.size - 1, np.int64)
     for b in range(block_offset.size - 1):
         low, high = block_offset[b], block_offset[b + 1]
-        pieces[b] = high - low
+        components[b] = high - low
         for k in range(low, high):
             for j in range(table.shape[1]):
                 t = table[new_to_old[k], j]
@@ -73,8 +73,8 @@ def _count_pieces(
                 one, other = _root(parent, k), _root(parent, first[t])
                 if one != other:
                     parent[one] = other
-                    pieces[b] -= 1
-    return pieces
+                    components[b] -= 1
+    return components
 
 
 @helper

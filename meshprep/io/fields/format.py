@@ -8,11 +8,11 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
-from .mover import Mover
+from .permute import Permuter
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedArray:
     """An array and where it belongs: ``SET``, or ``FROM->TO`` where its values are indices."""
 
     values: NDArray
@@ -20,16 +20,17 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Variant:
+class FieldFormat:
     """A kind of file.
 
     Parameters
     ----------
     read : callable
-        ``read(path, mover) -> {name: Placed}``: what of the file belongs to sets of the plan.
+        ``read(path, permuter) -> {name: PlacedArray}``: what of the file belongs to sets of the
+        plan.
     write : callable
-        ``write(source, target, arrays, mover)``: a copy of the source with these arrays in it.
+        ``write(source, target, arrays, permuter)``: a copy of the source with these arrays in it.
     """
 
-    read: Callable[[Path, Mover], dict[str, Placed]]
-    write: Callable[[Path, Path, Mapping[str, NDArray], Mover], None]
+    read: Callable[[Path, Permuter], dict[str, PlacedArray]]
+    write: Callable[[Path, Path, Mapping[str, NDArray], Permuter], None]

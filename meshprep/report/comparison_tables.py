@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from meshprep_runtime.plan import Plan
 
 from .columns import Column
-from .figures import Figure, Values, best_of
+from .figures import ReportRow, Values, best_of
 from .table import Table, figure
 
 ARROW = " -> "
 
 
-def before_after(title: str, figures: Sequence[Figure], column: Column) -> Table:
+def before_after(title: str, figures: Sequence[ReportRow], column: Column) -> Table:
     header = ("", "before: input order", f"after: {column.after['partitioner']}")
     rows, best = [], set()
     for i, row in enumerate(_telling(figures, [column])):
@@ -25,7 +25,7 @@ def before_after(title: str, figures: Sequence[Figure], column: Column) -> Table
     return Table(title, header, rows, frozenset(best), changed)
 
 
-def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
+def side_by_side(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
     """A column a plan with ``before -> after``; the best is the best after."""
     header = [c.label for c in columns]
     rows, best = [], set()
@@ -42,7 +42,7 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
     return Table(title, ("", *header), rows, frozenset(best), changed)
 
 
-def line_by_line(columns: Sequence[Column], figures: Sequence[Figure]) -> Table:
+def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
     """A line a plan with what sets plans apart, after; the best of each column."""
     chosen = [row for row in _telling(figures, columns) if row.short]
     alike = comparable(columns)
@@ -66,7 +66,7 @@ def comparable(columns: Sequence[Column]) -> bool:
     return len({(c.after["accesses"], c.elements) for c in columns}) < 2
 
 
-def _telling(figures: Sequence[Figure], columns: Sequence[Column]) -> list[Figure]:
+def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[ReportRow]:
     """The rows that say something: neither without any figure, nor zeros of a loop without maps."""
     values = [side for c in columns for side in (c.before, c.after) if side is not None]
     direct = all(c.after["reuse"] is None for c in columns)

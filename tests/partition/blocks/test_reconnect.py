@@ -2,23 +2,23 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.partition.blocks.connected import count_pieces
-from meshprep.partition.blocks.groups import reunite_groups
-from meshprep.partition.blocks.reunite import reunite
+from meshprep.partition.blocks.components import count_components
+from meshprep.partition.blocks.groups import reconnect_groups
+from meshprep.partition.blocks.reconnect import reconnect
 from meshprep.partition.connectivity import distinct_rows
 
 
-def slow_pieces(table, block, n_blocks):
+def slow_components(table, block, n_blocks):
     """Pieces of every block, by merging sets of points until none can be merged."""
     found = []
     for b in range(n_blocks):
-        pieces = []
+        components = []
         for row in table[block == b]:
             points = {int(t) for t in row if t >= 0}
-            touching = [p for p in pieces if p & points]
-            pieces = [p for p in pieces if not p & points]
-            pieces.append(points.union(*touching))
-        found.append(len(pieces))
+            touching = [p for p in components if p & points]
+            components = [p for p in components if not p & points]
+            components.append(points.union(*touching))
+        found.append(len(components))
     return found
 
 
@@ -31,12 +31,12 @@ def test_fewer_blocks_are_in_pieces_and_the_cap_holds(data, tables):
         data.draw(st.lists(st.integers(0, n_blocks - 1), min_size=n, max_size=n)), np.int32
     )
     rows, weight = distinct_rows(table), np.ones(n_points, np.int32)
-    before = slow_pieces(table, block, n_blocks)
-    assert before == count_pieces(rows, n_points, block, n_blocks).tolist()
+    before = slow_components(table, block, n_blocks)
+    assert before == count_components(rows, n_points, block, n_blocks).tolist()
     cap = max(-(-n // n_blocks), int(np.bincount(block, minlength=1).max())) + 1
     start = block.copy()
-    helped = reunite(rows.copy(), weight, block, n_blocks, cap)
-    after = slow_pieces(table, block, n_blocks)
+    helped = reconnect(rows.copy(), weight, block, n_blocks, cap)
+    after = slow_components(table, block, n_blocks)
     if not helped:
         assert (block == start).all()
         return
@@ -53,9 +53,9 @@ def test_an_islet_goes_to_the_block_around_it(quad_edges):
     block[islet] = 0
     groups, weight = np.zeros(2, np.int32), np.ones(n_points, np.int32)
     cap = len(table)
-    reunite_groups(table, weight, block, groups, cap, np.array([True, False]))
+    reconnect_groups(table, weight, block, groups, cap, np.array([True, False]))
     assert (block[islet] == 1).all()
-    assert slow_pieces(table, block, 2) == [1, 1]
+    assert slow_components(table, block, 2) == [1, 1]
 
 
 def test_groups_without_pieces_stay_as_they_are(quad_edges):
@@ -63,5 +63,5 @@ def test_groups_without_pieces_stay_as_they_are(quad_edges):
     block = np.where(where[:, 0] < 6, 0, 1).astype(np.int32)
     start = block.copy()
     weight = np.ones(n_points, np.int32)
-    reunite_groups(table, weight, block, np.array([0, 1], np.int32), 200, np.zeros(2, bool))
+    reconnect_groups(table, weight, block, np.array([0, 1], np.int32), 200, np.zeros(2, bool))
     assert (block == start).all()

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES
-from .notes import CONSTANTS, NOTES, ORIGINAL_ID, Notes, notes_of
+from .notes import CONSTANTS, NOTES, ORIGINAL_ID, Op2Notes, notes_of
 
 
-def places(mesh: Mesh) -> Notes:
+def file_layout(mesh: Mesh) -> Op2Notes:
     """Paths of everything that is written: those of the file it came from, else its names."""
     old = notes_of(mesh)
     names = [d.name for d in mesh.dats]
@@ -19,7 +19,7 @@ def places(mesh: Mesh) -> Notes:
         known = old.dats.get((d.set, d.name))
         alone = names.count(d.name) == 1 and d.name not in mesh.sets and d.name != ORIGINAL_ID
         dats[d.set, d.name] = known or (d.name if alone else f"{d.name}_{d.set}")
-    return Notes(
+    return Op2Notes(
         {name: old.sets.get(name, name) for name in mesh.sets},
         {name: old.maps.get(name, name) for name in mesh.maps},
         dats,
@@ -30,7 +30,7 @@ def places(mesh: Mesh) -> Notes:
 
 def declarations(mesh: Mesh) -> dict[str, dict[str, str]]:
     """What has to be declared so that the written file reads back as this mesh."""
-    made = places(mesh)
+    made = file_layout(mesh)
     out = {p: f"{mesh.maps[n].from_set}->{mesh.maps[n].to_set}" for n, p in made.maps.items()}
     out |= {path: on for (on, _), path in made.dats.items()}
     out[BASE] = str(made.base)
@@ -60,7 +60,7 @@ def _refusal(d: Dat) -> str:
 
 def reduced(mesh: Mesh) -> Mesh:
     """The mesh as an OP2 file keeps it, under the names that reading gives."""
-    made = places(mesh)
+    made = file_layout(mesh)
     kept = [replace(d, attrs={}) for d in mesh.dats if not _refusal(d)]
     maps = _maps_read(mesh, made.maps)
     paths = [made.dats[d.set, d.name] for d in kept]

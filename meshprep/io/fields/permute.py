@@ -1,4 +1,4 @@
-"""Where an array belongs, and how it gets into the other numbering."""
+"""Permuting fields: the set that an array belongs to, and its rows in the other numbering."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..declared import ANY, BASE, COORDINATES, NO_SET, rows_of, values_of
 
 
 @dataclass(frozen=True)
-class Moved:
+class PermutedField:
     """What was moved: its name, the set (``FROM->TO`` for indices) and the number of rows."""
 
     name: str
@@ -24,21 +24,21 @@ class Moved:
     rows: int
 
 
-class Mover:
+class Permuter:
     """One direction through a plan.
 
     Parameters
     ----------
     plan : Plan
-    restoring : bool
+    inverse : bool
         From the plan's numbering to that of the mesh file, instead of the other way.
     declared : mapping of name to ``SET`` or ``FROM->TO``
 
     ``known`` is what was declared, or found out, when the plan was made.
     """
 
-    def __init__(self, plan: Plan, restoring: bool, declared: Mapping[str, str]) -> None:
-        self.plan, self.restoring, self.declared = plan, restoring, dict(declared)
+    def __init__(self, plan: Plan, inverse: bool, declared: Mapping[str, str]) -> None:
+        self.plan, self.inverse, self.declared = plan, inverse, dict(declared)
         self.sizes = _distinct(plan)
         found = plan.options.get("sets", {})
         self.known: dict[str, str] = dict(found) if isinstance(found, dict) else {}
@@ -84,7 +84,7 @@ class Mover:
     def move(self, name: str, values: NDArray, place: str) -> NDArray:
         """The rows of an array in the other order, and indices with other numbers. O(size)."""
         rows = self._order(rows_of(place))
-        out: NDArray = rows.restore(values) if self.restoring else rows.apply(values)
+        out: NDArray = rows.restore(values) if self.inverse else rows.apply(values)
         target = values_of(place)
         if target is not None:
             out = self._renumbered(name, out, self._order(target), target)
@@ -103,7 +103,7 @@ class Mover:
             raise MeshprepError(f"'{name}' holds {values.dtype}, but indices are whole numbers")
         if values.size and (int(values.min()) < base or int(values.max()) >= order.size + base):
             raise MeshprepError(f"'{name}' has indices outside the {order.size} of set '{target}'")
-        new = order.new_to_old if self.restoring else order.old_to_new
+        new = order.new_to_old if self.inverse else order.old_to_new
         return (new[values.astype(np.int64) - base] + np.int64(base)).astype(values.dtype)
 
 

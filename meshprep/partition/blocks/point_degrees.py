@@ -1,0 +1,124 @@
+"""The maximum point degree of each block: its most elements on one written point.
+
+That is a lower bound of the block's thread colours, and our colourings hardly ever need more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels import helper, inlined, kernel
+from ..blocks_of import sort_by
+from ..connectivity import Connectivity
+
+# Points of higher degree than this count as this: they have a high degree in any block.
+MAX_DEGREE = 32
+
+
+class DegreeCounts(NamedTuple):
+    """``degree_count`` (n_blocks, MAX_DEGREE + 1): points of a block by their degree in it.
+
+    ``most`` (n_blocks,) is the highest degree in use. ``written`` (n_points,) tells which points
+    count. ``per_point`` is what one more point of the highest degree adds to the price, so that
+    there is a slope to go down.
+    """
+
+    degree_count: NDArray[np.int32]
+    most: NDArray[np.int32]
+    written: NDArray[np.bool_]
+    per_point: float
+
+
+@helper
+def count_degrees(state: Connectivity, written: NDArray[np.bool_], cap: int) -> DegreeCounts:
+    """Count the levels of every block. O(n * arity)."""
+    n_blocks = state.size.size
+    degrees = DegreeCounts(
+        np.zeros((n_blocks, MAX_DEGREE + 1), np.int32),
+        np.zeros(n_blocks, np.int32),
+        written,
+        1.0 / cap,
+    )
+    for t in range(state.weight.size):
+        if not written[t]:
+            continue
+        for s in range(state.slot_offset[t], state.slot_offset[t] + state.used[t]):
+            degree = min(MAX_DEGREE, state.slot_count[s])
+            b = state.slot_block[s]
+            degrees.degree_count[b, degree] += 1
+            degrees.most[b] = max(degrees.most[b], degree)
+    return degrees
+
+
+@inlined
+def count_move(degrees: DegreeCounts, state: Connectivity, element: int, target: int) -> None:
+    """Update the degrees; called before the element moves. O(arity * blocks at its points)."""
+    source = state.block[element]
+    for j in range(state.table.shape[1]):
+        t = state.table[element, j]
+        if t < 0 or not degrees.written[t]:
+            continue
+        at_source, at_target = _count(state, t, source), _count(state, t, target)
+        if at_source <= MAX_DEGREE:
+            degrees.degree_count[source, at_source] -= 1
+            degrees.degree_count[source, at_source - 1] += at_source > 1
+        if at_target < MAX_DEGREE:
+            degrees.degree_count[target, at_target] -= at_target > 0
+            degrees.degree_count[target, at_target + 1] += 1
+            degrees.most[target] = max(degrees.most[target], at_target + 1)
+    while degrees.most[source] > 0 and degrees.degree_count[source, degrees.most[source]] == 0:
+        degrees.most[source] -= 1
+
+
+@inlined
+def colours_changed(degrees: DegreeCounts, state: Connectivity, element: int, target: int) -> float:
+    """By how much the colours of both blocks would rise. O(arity * blocks at its points)."""
+    source = state.block[element]
+    high, top = degrees.most[source], degrees.most[target]
+    relieved, at_top, risen = 0, 0, 0
+    for j in range(state.table.shape[1]):
+        t = state.table[element, j]
+        if t < 0 or not degrees.written[t]:
+            continue
+        relieved += _count(state, t, source) == high
+        count = _count(state, t, target) + 1
+        at_top += count == top
+        risen += count == top + 1
+    change = degrees.per_point * (at_top - relieved)
+    if relieved and relieved == degrees.degree_count[source, high]:
+        change -= 1.0
+    return change + 1.0 if risen and top < MAX_DEGREE else change
+
+
+@inlined
+def _count(state: Connectivity, point: int, block: int) -> int:
+    start = state.slot_offset[point]
+    for s in range(start, start + state.used[point]):
+        if state.slot_block[s] == block:
+            return state.slot_count[s]
+    return 0
+
+
+@kernel
+def colour_bounds(
+    table: NDArray[np.int32], written: NDArray[np.bool_], block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int32]:
+    """The largest number of a block's elements on one written point, (n_blocks,). O(n * arity)."""
+    offset, member = sort_by(block, n_blocks)
+    last = np.full(written.size, -1, np.int32)
+    count = np.zeros(written.size, np.int32)
+    most = np.zeros(n_blocks, np.int32)
+    for b in range(n_blocks):
+        for k in range(offset[b], offset[b + 1]):
+            for j in range(table.shape[1]):
+                t = table[member[k], j]
+                if t < 0 or not written[t]:
+                    continue
+                if last[t] != b:
+                    last[t], count[t] = b, 0
+                count[t] += 1
+                most[b] = max(most[b], count[t])
+    return most
