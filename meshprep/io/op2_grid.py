@@ -36,7 +36,7 @@ _MOST_DECIMALS = 17
 
 def _read(path: Path) -> Mesh:
     # Imported here, since numba takes longer to import than a command to print its help.
-    from .gmsh.scan import Cursor
+    from .text.cursor import Cursor
     from .workers import read_bytes
 
     cursor = Cursor(path, read_bytes(path))
@@ -94,8 +94,8 @@ def _decimals(first: bytes, points: NDArray[np.float64]) -> int:
 
 
 def _write(mesh: Mesh, path: Path) -> None:
-    from .gmsh.emit import NumberWriter
     from .text.tokens import ASCII
+    from .text.writer import NumberWriter
 
     kept = _reduced(mesh)
     points, bound = kept.coordinates, kept.dat("bound", "bedges")

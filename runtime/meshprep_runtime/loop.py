@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .bind import AOS, Binder, Layout, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, refusal
-from .cuda import COMMITS, Choice, DeviceExecutor, DeviceFunction, DeviceOptions, on_device
-from .cuda import STRATEGIES as GPU_STRATEGIES
-from .cuda import refusal as gpu_refusal
+from .cuda.detect import on_device
+from .cuda.function import DeviceFunction
+from .cuda.strategies import COMMITS
+from .cuda.strategies import STRATEGIES as GPU_STRATEGIES
+from .cuda.strategies import refusal as gpu_refusal
 from .errors import MeshprepError
 from .kernel.analysis import check_parameters
 from .plan import LoopPlan, Variant
 from .plan.structure import check_loop, check_variant
 from .tuning.choose_cpu import Chooser
 from .tuning.lookup import AUTO
+
+if TYPE_CHECKING:
+    from .cuda.executor import DeviceExecutor
+    from .tuning.choose_gpu import Choice
 
 
 class ParLoop:
@@ -129,12 +136,19 @@ class ParLoop:
             check_parameters(kernel, plan)
             self._way = self._chooser(kernel, plan, variant, commit)
             self._executor = Executor(kernel, plan, self._slots, CpuOptions(boundscheck, fastmath))
-        self._gpu = DeviceExecutor(
-            kernel if cuda is None else cuda,
-            plan,
-            self._slots,
-            DeviceOptions(strategy, layout, variant, commit, threads, graph, boundscheck, fastmath),
-        )
+        self._plan = plan
+        self._device_kernel = kernel if cuda is None else cuda
+        self._device_options: tuple[Any, ...] = (
+            strategy, layout, variant, commit, threads, graph, boundscheck, fastmath,
+        )  # fmt: skip
+
+    @cached_property
+    def _gpu(self) -> DeviceExecutor:
+        # The code for GPUs is loaded when the first array of one is met.
+        from .cuda.executor import DeviceExecutor, DeviceOptions
+
+        options = DeviceOptions(*self._device_options)
+        return DeviceExecutor(self._device_kernel, self._plan, self._slots, options)
 
     def _chooser(
         self, kernel: Callable[..., None], plan: LoopPlan, variant: str | None, commit: str

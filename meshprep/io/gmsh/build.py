@@ -18,7 +18,7 @@ from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
 from .merge2 import from_lists, merge_copies, one_each
 from .numbering import Lookup, distinct, distinct_lists, is_range
 from .raw import RawCells, RawElements, RawMesh, RawNodes
-from .scan import MODES, Cursor
+from .scan import MODES, GmshCursor
 from .types import DIMS, NAME_OF, TO_MEMORY
 
 
@@ -34,7 +34,7 @@ class GmshNotes:
     physical: str
 
 
-def build(raw: RawMesh, cursor: Cursor) -> Mesh:
+def build(raw: RawMesh, cursor: GmshCursor) -> Mesh:
     """Make the mesh; raises MeshprepError, naming section and number, where it is none."""
     nodes = cursor.nodes
     assert raw.nodes is not None
@@ -225,7 +225,7 @@ def _blocks(cells: list[FileCells], notes: GmshNotes) -> list[Block]:
 
 
 def _extras(
-    raw: RawMesh, cells: list[FileCells], notes: GmshNotes, cursor: Cursor
+    raw: RawMesh, cells: list[FileCells], notes: GmshNotes, cursor: GmshCursor
 ) -> dict[str, Any]:
     """What only a Gmsh file has; nothing in it points into a set."""
     made = {(dim, new) for dim, pairs in notes.entity.items() for new in pairs}

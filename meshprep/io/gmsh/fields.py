@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from ...kernels import kernel
 from ..text.tokens import ASCII, Mode, next_double, next_int, skip_tokens
 from .raw import RawField
-from .scan import Cursor
+from .scan import GmshCursor
 from .sections import decode, unquote
 
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def read_field(cursor: Cursor) -> RawField:
+def read_field(cursor: GmshCursor) -> RawField:
     """The body of a section of values. O(bytes)."""
     section = cursor.section
     strings = _strings(cursor)
@@ -38,21 +38,21 @@ def read_field(cursor: Cursor) -> RawField:
     return RawField(*header, label[:, 0], values, _NONE)
 
 
-def _few(cursor: Cursor, what: str) -> int:
+def _few(cursor: GmshCursor, what: str) -> int:
     n = cursor.text_int(f"the number of {what}")
     if n < 0 or 2 * n > cursor.left + 1:
         raise cursor.error(f"declares {n} {what}, which the file does not hold: repair it")
     return n
 
 
-def _strings(cursor: Cursor) -> tuple[str, ...]:
+def _strings(cursor: GmshCursor) -> tuple[str, ...]:
     n = _few(cursor, "string tags")
     cursor.end_line()
     return tuple(unquote(decode(cursor.line().strip())) for _ in range(n))
 
 
 def _element_nodes(
-    cursor: Cursor, n: int, components: int
+    cursor: GmshCursor, n: int, components: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
     """Labels, flat values and nodes of each row."""
     cursor.need(n, 4, 8, "entries")

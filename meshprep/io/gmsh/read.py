@@ -18,9 +18,9 @@ from .fields import read_field
 from .info import KEPT_SECTIONS
 from .numbering import Lookup, make_lookup
 from .raw import RawMesh, RawNodes
-from .scan import Cursor, read_format
+from .scan import GmshCursor, read_format
 
-Reader = Callable[[Cursor], Any]
+Reader = Callable[[GmshCursor], Any]
 # By version: section, the attribute of RawMesh that holds it, and its reader.
 _READERS: dict[str, dict[str, tuple[str, Reader]]] = {
     "2.2": {
@@ -72,12 +72,12 @@ def read_file(path: Path) -> Mesh:
         data = read_bytes(path)
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    cursor = Cursor(path, data)
+    cursor = GmshCursor(path, data)
     raw = _read_sections(cursor)
     return build(raw, cursor)
 
 
-def _read_sections(cursor: Cursor) -> RawMesh:
+def _read_sections(cursor: GmshCursor) -> RawMesh:
     raw = RawMesh()
     seen: set[str] = set()
     while (name := _next(cursor)) is not None:
@@ -107,7 +107,7 @@ def _read_sections(cursor: Cursor) -> RawMesh:
     return raw
 
 
-def _next(cursor: Cursor) -> str | None:
+def _next(cursor: GmshCursor) -> str | None:
     """The next section; before the header it may only be one that is skipped."""
     try:
         name = cursor.next_section()
@@ -123,7 +123,7 @@ def _next(cursor: Cursor) -> str | None:
     return name
 
 
-def _lookup(nodes: RawNodes | None, cursor: Cursor) -> Lookup:
+def _lookup(nodes: RawNodes | None, cursor: GmshCursor) -> Lookup:
     """Positions of the nodes; raises MeshprepError where numbers or coordinates are none."""
     assert nodes is not None
     where = f"{cursor.path}: $Nodes: node number"

@@ -21,7 +21,7 @@ from ..text.tokens import (
 )
 from .numbering import find_range
 from .raw import BAD_ROW, FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
-from .scan import Cursor, nodes_before
+from .scan import GmshCursor, nodes_before
 from .types import NODES
 
 BAD_TYPE, BAD_FOLLOW, BAD_TAGS, BAD_PARTS = range(10, 14)
@@ -31,14 +31,14 @@ SCRATCH = 4096
 _NO_RUNS = np.empty((0, 2), dtype=np.int64)
 
 
-def read_nodes(cursor: Cursor) -> RawNodes:
+def read_nodes(cursor: GmshCursor) -> RawNodes:
     """The body of $Nodes. O(bytes)."""
     n = _count_line(cursor, "nodes")
     label, points = cursor.rows(n, 1, 3, what="nodes")
     return RawNodes(label[:, 0], points)
 
 
-def _count_line(cursor: Cursor, what: str) -> int:
+def _count_line(cursor: GmshCursor, what: str) -> int:
     """The number on a line of its own, text in every mode."""
     n = cursor.text_int(f"the number of {what}")
     cursor.end_line()
@@ -47,7 +47,7 @@ def _count_line(cursor: Cursor, what: str) -> int:
     return n
 
 
-def read_elements(cursor: Cursor) -> RawElements:
+def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements; walked twice, so that nothing is sized by guess. O(bytes)."""
     n = _count_line(cursor, "elements")
     cursor.need(n, 6, 8, "elements")
@@ -80,7 +80,7 @@ def read_elements(cursor: Cursor) -> RawElements:
     return RawElements(tuple(cells), parts)
 
 
-def _check(cursor: Cursor, code: int, pos: int, extra: int) -> None:
+def _check(cursor: GmshCursor, code: int, pos: int, extra: int) -> None:
     if code == FINE:
         return
     if code == NO_NUMBER:
@@ -266,7 +266,7 @@ def _fill(
     return FINE, pos, 0
 
 
-def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:
+def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
     """The body of $Periodic, which is text in every mode."""
     n = _count_line(cursor, "periodic links")
     links = []
@@ -287,7 +287,7 @@ def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:
     return tuple(links)
 
 
-def _affine(cursor: Cursor) -> tuple[float, ...]:
+def _affine(cursor: GmshCursor) -> tuple[float, ...]:
     """The line ``Affine`` and its numbers, where there is one."""
     start = cursor.pos
     words = cursor.line().split()

@@ -37,7 +37,7 @@ from .raw import (
     RawElements,
     RawNodes,
 )
-from .scan import Cursor, nodes_before
+from .scan import GmshCursor, nodes_before
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -48,7 +48,7 @@ DOLLAR = ord("$")
 LONG_BLOCK = 1024
 
 
-def read_nodes(cursor: Cursor) -> RawNodes:
+def read_nodes(cursor: GmshCursor) -> RawNodes:
     """The body of $Nodes. O(bytes)."""
     n_blocks, n = _header(cursor, "nodes", 8, cursor.size_width + 24)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
@@ -75,7 +75,7 @@ def read_nodes(cursor: Cursor) -> RawNodes:
     return RawNodes(label, points, runs, used)
 
 
-def _header(cursor: Cursor, what: str, text: int, binary: int) -> tuple[int, int]:
+def _header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[int, int]:
     """Numbers of blocks and of nodes or elements; neither more than the file can hold."""
     n_blocks, n = (cursor.count(w) for w in (f"blocks of {what}", what))
     cursor.ints(2, size=True, what="the lowest and highest number")
@@ -84,7 +84,7 @@ def _header(cursor: Cursor, what: str, text: int, binary: int) -> tuple[int, int
     return n_blocks, n
 
 
-def _check(cursor: Cursor, code: int, pos: int, extra: int, what: str) -> None:
+def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> None:
     """Raise the error that a kernel reports."""
     if code == FINE:
         return
@@ -195,7 +195,7 @@ def _node_block(
     return pos, found
 
 
-def read_elements(cursor: Cursor) -> RawElements:
+def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements. O(bytes); text is walked twice, so that nothing is sized by guess."""
     n_blocks, n = _header(cursor, "elements", 4, 2 * cursor.size_width)
     blocks = np.empty((n_blocks, 4), dtype=np.int64)
@@ -309,7 +309,7 @@ def _skip_elements(data: NDArray[np.uint8], pos: int, count: int, row: int) -> t
 
 
 def _fill_quickly(
-    cursor: Cursor,
+    cursor: GmshCursor,
     blocks: NDArray[np.int64],
     cell_start: NDArray[np.int64],
     node_start: NDArray[np.int64],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .raw import Entity, RawPeriodic
-from .scan import Cursor
+from .scan import GmshCursor
 
 NOTES_SECTION = "Meshprep"
 NOTES_VERSION = "1"
@@ -21,7 +21,7 @@ def decode(text: bytes) -> str:
         return text.decode("latin-1")
 
 
-def read_names(cursor: Cursor) -> dict[int, dict[int, str]]:
+def read_names(cursor: GmshCursor) -> dict[int, dict[int, str]]:
     """The body of $PhysicalNames: dimension, number, name."""
     n = cursor.text_int("the number of names")
     cursor.end_line()
@@ -47,12 +47,12 @@ def unquote(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
-def read_entities(cursor: Cursor) -> tuple[Entity, ...]:
+def read_entities(cursor: GmshCursor) -> tuple[Entity, ...]:
     """The body of $Entities. O(entities)."""
     return _entities(cursor, parts=False)
 
 
-def read_partitioned(cursor: Cursor) -> dict[str, Any]:
+def read_partitioned(cursor: GmshCursor) -> dict[str, Any]:
     """The body of $PartitionedEntities: count, ghosts and entities."""
     count = cursor.count("partitions")
     n = cursor.count("ghost entities")
@@ -64,13 +64,13 @@ def read_partitioned(cursor: Cursor) -> dict[str, Any]:
     }
 
 
-def _entities(cursor: Cursor, *, parts: bool) -> tuple[Entity, ...]:
+def _entities(cursor: GmshCursor, *, parts: bool) -> tuple[Entity, ...]:
     numbers = [cursor.count(f"entities of dimension {dim}") for dim in range(4)]
     cursor.need(sum(numbers), 10, 28 + cursor.size_width, "entities")
     return tuple(_entity(cursor, dim, parts) for dim in range(4) for _ in range(numbers[dim]))
 
 
-def _entity(cursor: Cursor, dim: int, parts: bool) -> Entity:
+def _entity(cursor: GmshCursor, dim: int, parts: bool) -> Entity:
     start = cursor.pos
     tag = cursor.whole("an entity")
     parent, partitions = None, tuple[int, ...]()
@@ -86,7 +86,7 @@ def _entity(cursor: Cursor, dim: int, parts: bool) -> Entity:
     return Entity(dim, tag, box, physical, bounding, parent, partitions)
 
 
-def _numbers(cursor: Cursor, what: str) -> tuple[int, ...]:
+def _numbers(cursor: GmshCursor, what: str) -> tuple[int, ...]:
     n = cursor.count(what)
     # Few as a rule: one at a time is faster than an array.
     if n < 8:
@@ -94,7 +94,7 @@ def _numbers(cursor: Cursor, what: str) -> tuple[int, ...]:
     return tuple(cursor.ints(n, what=what).tolist())
 
 
-def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:
+def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
     """The body of $Periodic of MSH 4.1."""
     n = cursor.count("periodic links")
     cursor.need(n, 10, 12 + 2 * cursor.size_width, "periodic links")
@@ -108,7 +108,7 @@ def read_periodic(cursor: Cursor) -> tuple[RawPeriodic, ...]:
     return tuple(links)
 
 
-def read_ghosts(cursor: Cursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+def read_ghosts(cursor: GmshCursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """The body of $GhostElements: element, its partition, and where it is a ghost."""
     n = cursor.count("ghost elements")
     cursor.need(n, 6, 4 + 2 * cursor.size_width, "ghost elements")
@@ -120,7 +120,7 @@ def read_ghosts(cursor: Cursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     return tuple(out)
 
 
-def read_notes(cursor: Cursor) -> tuple[tuple[str, ...], ...]:
+def read_notes(cursor: GmshCursor) -> tuple[tuple[str, ...], ...]:
     """The body of the section that only meshprep writes: records of words, one a line.
 
     ``entity DIM NEW OLD``

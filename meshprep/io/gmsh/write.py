@@ -15,7 +15,7 @@ from ...mesh import Mesh
 from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from . import write2, write4
-from .emit import NumberWriter
+from .emit import GmshWriter
 from .entities import EntityAssignment, keep_entities, split_entities
 from .info import source, target
 from .layout import INT_LIMIT, CellBlock, FileLayout, find_layout, is_text, keeps_section
@@ -59,7 +59,7 @@ def write_file(
     cells, numbers = _cells(mesh, layout, assignment)
     try:
         with Path(path).open("wb") as file:
-            sink = NumberWriter(file, LITTLE if binary else ASCII)
+            sink = GmshWriter(file, LITTLE if binary else ASCII)
             _write_format(sink, version)
             _write_names(sink, mesh, layout)
             module = write4 if version == "4.1" else write2
@@ -113,7 +113,7 @@ def _cell_labels(layout: FileLayout) -> tuple[dict[str, NDArray[np.int64]], list
     return out, [f"unnumbered {s.cell_type}" for s in missing] if given else []
 
 
-def _write_format(sink: NumberWriter, version: str) -> None:
+def _write_format(sink: GmshWriter, version: str) -> None:
     sink.begin("MeshFormat")
     sink.text(f"{version} {int(sink.mode != ASCII)} 8\n")
     if sink.mode != ASCII:
@@ -121,7 +121,7 @@ def _write_format(sink: NumberWriter, version: str) -> None:
     sink.end("MeshFormat")
 
 
-def _write_names(sink: NumberWriter, mesh: Mesh, layout: FileLayout) -> None:
+def _write_names(sink: GmshWriter, mesh: Mesh, layout: FileLayout) -> None:
     names: dict[int, Mapping[int, str]] = dict(source(mesh).get("names", {}))
     for s in layout.cells:
         if s.name in layout.physical:
@@ -151,13 +151,13 @@ def _notes(layout: FileLayout, assignment: EntityAssignment, version: str) -> li
     return out
 
 
-def _write_notes(sink: NumberWriter, notes: list[str]) -> None:
+def _write_notes(sink: GmshWriter, notes: list[str]) -> None:
     if notes:
         lines = "\n".join([NOTES_VERSION, *notes])
         sink.text(f"${NOTES_SECTION}\n{lines}\n$End{NOTES_SECTION}\n")
 
 
-def _write_kept(sink: NumberWriter, mesh: Mesh, version: str, binary: bool) -> None:
+def _write_kept(sink: GmshWriter, mesh: Mesh, version: str, binary: bool) -> None:
     for name, body in source(mesh).get("sections", ()):
         if keeps_section(mesh, name, version, binary):
             sink.begin(name)

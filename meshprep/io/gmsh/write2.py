@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
 from ...mesh import Mesh, Tag
-from .emit import NumberWriter
+from .emit import GmshWriter
 from .entities import EntityAssignment
 from .layout import INT_LIMIT, FileLayout
 from .merge2 import merge_copies
@@ -27,7 +27,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 def write_mesh(
-    sink: NumberWriter,
+    sink: GmshWriter,
     mesh: Mesh,
     layout: FileLayout,
     assignment: EntityAssignment,
@@ -49,7 +49,7 @@ def write_mesh(
 
 
 def _write_elements(
-    sink: NumberWriter,
+    sink: GmshWriter,
     layout: FileLayout,
     assignment: EntityAssignment,
     cells: Sequence[CellBlock],
@@ -129,7 +129,7 @@ def _row_lists(tag: Tag) -> NDArray[np.int32]:
 
 
 def _write_runs(
-    sink: NumberWriter,
+    sink: GmshWriter,
     c: CellBlock,
     part: Tag | None,
     rows: NDArray[np.int64] | None,
@@ -160,7 +160,7 @@ def _write_runs(
         sink.elements2(c.number, label[lo:hi], tags, nodes[lo:hi], node_label)
 
 
-def _write_periodic(sink: NumberWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
     """Text in every mode."""
     found = links(mesh, node_label)
     if not found:

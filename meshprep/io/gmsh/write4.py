@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...mesh import Mesh, Tag
-from .emit import NumberWriter
+from .emit import GmshWriter
 from .entities import EntityAssignment
 from .info import source
 from .layout import FileLayout
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def write_mesh(
-    sink: NumberWriter,
+    sink: GmshWriter,
     mesh: Mesh,
     layout: FileLayout,
     assignment: EntityAssignment,
@@ -38,13 +38,13 @@ def write_mesh(
     return []
 
 
-def _write_entities(sink: NumberWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
+def _write_entities(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
     sink.begin("Entities")
     _write_table(sink, entities)
     sink.end("Entities")
 
 
-def _write_table(sink: NumberWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
+def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
     by_dim = [[e for e in entities.values() if e.dim == dim] for dim in range(4)]
     sink.ints((len(group) for group in by_dim), size=True)
     for group in by_dim:
@@ -52,7 +52,7 @@ def _write_table(sink: NumberWriter, entities: Mapping[tuple[int, int], Entity])
             _write_entity(sink, e)
 
 
-def _write_entity(sink: NumberWriter, e: Entity) -> None:
+def _write_entity(sink: GmshWriter, e: Entity) -> None:
     sink.ints([e.tag])
     if e.parent is not None:
         sink.ints(e.parent)
@@ -63,12 +63,12 @@ def _write_entity(sink: NumberWriter, e: Entity) -> None:
         _write_list(sink, e.bounding)
 
 
-def _write_list(sink: NumberWriter, numbers: Sequence[int]) -> None:
+def _write_list(sink: GmshWriter, numbers: Sequence[int]) -> None:
     sink.ints([len(numbers)], size=True)
     sink.ints(numbers)
 
 
-def _write_partitioned(sink: NumberWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
+def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignment) -> None:
     info = source(mesh).get("partitioned")
     if not assignment.parts and not assignment.ghosts and info is None:
         return
@@ -83,7 +83,7 @@ def _write_partitioned(sink: NumberWriter, mesh: Mesh, assignment: EntityAssignm
 
 
 def _write_nodes(
-    sink: NumberWriter,
+    sink: GmshWriter,
     mesh: Mesh,
     layout: FileLayout,
     cells: Sequence[CellBlock],
@@ -139,7 +139,7 @@ def _runs(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _write_elements(
-    sink: NumberWriter, cells: Sequence[CellBlock], node_label: NDArray[np.int64]
+    sink: GmshWriter, cells: Sequence[CellBlock], node_label: NDArray[np.int64]
 ) -> None:
     """A block for each run of cells of one entity; nothing is sorted. O(n)."""
     starts = [_runs(c.entity) for c in cells]
@@ -155,7 +155,7 @@ def _write_elements(
     sink.end("Elements")
 
 
-def _write_periodic(sink: NumberWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
+def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
     found = links(mesh, node_label)
     if not found:
         return
@@ -170,7 +170,7 @@ def _write_periodic(sink: NumberWriter, mesh: Mesh, node_label: NDArray[np.int64
     sink.end("Periodic")
 
 
-def _write_ghosts(sink: NumberWriter, layout: FileLayout, cells: Sequence[CellBlock]) -> None:
+def _write_ghosts(sink: GmshWriter, layout: FileLayout, cells: Sequence[CellBlock]) -> None:
     """Cells that are ghosts elsewhere: negative numbers among their partitions."""
     found: list[tuple[int, int, list[int]]] = []
     for c in cells:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...mesh import Dat, ElementSet, Tag
 from ...mesh.cells import node_count
-from .emit import NumberWriter
+from .emit import GmshWriter
 from .info import INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
 from .layout import TEXT_LIMIT, FileLayout
 from .types import TO_FILE
@@ -20,7 +20,7 @@ COMPONENTS = (1, 3, 9)
 
 
 def write_fields(
-    sink: NumberWriter,
+    sink: GmshWriter,
     layout: FileLayout,
     labels: Mapping[str, NDArray[np.int64]],
     sets: Mapping[str, ElementSet],
@@ -68,7 +68,7 @@ def _row_shape(d: Dat) -> tuple[int, ...]:
 
 
 def _write_dats(
-    sink: NumberWriter,
+    sink: GmshWriter,
     group: Sequence[Dat],
     labels: Mapping[str, NDArray[np.int64]],
     sets: Mapping[str, ElementSet],
@@ -110,7 +110,7 @@ def _padded(values: NDArray, n: int, width: int) -> NDArray:
 
 
 def _write_by_node(
-    sink: NumberWriter, d: Dat, label: NDArray[np.int64], width: int, cell_type: str
+    sink: GmshWriter, d: Dat, label: NDArray[np.int64], width: int, cell_type: str
 ) -> None:
     m, k = d.values.shape[:2]
     values = d.values.reshape(m, k, -1) if d.values.size else np.zeros((m, k, width))
@@ -121,7 +121,7 @@ def _write_by_node(
 
 
 def _write_header(
-    sink: NumberWriter,
+    sink: GmshWriter,
     section: str,
     strings: Sequence[str],
     reals: Sequence[float],
@@ -133,7 +133,7 @@ def _write_header(
     sink.text(f"{len(integers)}\n" + "".join(f"{int(i)}\n" for i in integers))
 
 
-def _write_tag(sink: NumberWriter, tag: Tag, label: NDArray[np.int64]) -> None:
+def _write_tag(sink: GmshWriter, tag: Tag, label: NDArray[np.int64]) -> None:
     """A tag as values: its row for each element; strings tell the groups of a row and names."""
     lines = []
     for row in range(tag.group_offset.size - 1):

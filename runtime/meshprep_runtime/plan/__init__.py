@@ -1,5 +1,6 @@
 """The plan: what a solver needs to run its loops in blocks, and its file."""
 
-from .model import LoopPlan, Plan, Staging, Variant
+from .model import LoopPlan, Staging, Variant
+from .plan import Plan
 
 __all__ = ["LoopPlan", "Plan", "Staging", "Variant"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,8 +144,8 @@ class LoopPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """Everything prepared for one mesh.
+class PlanContent:
+    """Everything prepared for one mesh, without its file.
 
     Parameters
     ----------
@@ -186,69 +185,3 @@ class Plan:
             has = ", ".join(self.loops)
             raise PlanError(f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}")
         return self.loops[name]
-
-    @classmethod
-    def load(cls, path: str | Path) -> Plan:
-        """Read a plan file.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        Plan
-            Checked: the seal over all bytes, every shape and type, and every index that a loop
-            will use.
-
-        Raises
-        ------
-        PlanError
-            When the file is missing, damaged, no plan, or of a version that this one cannot read.
-        MissingPackageError
-            Where h5py is not installed.
-
-        Notes
-        -----
-        O(bytes of the file), which is read once.
-        """
-        from .store import load
-
-        return load(path)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the plan file; it appears whole or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-            Usually ``MESH.plan.h5``.
-        overwrite : bool
-            Replaces a file that exists.
-
-        Raises
-        ------
-        PlanError
-            When the file exists and ``overwrite`` is False, or cannot be written.
-        MissingPackageError
-            Where h5py is not installed.
-        """
-        from .store import save
-
-        save(self, path, overwrite=overwrite)
-
-    def verify(self) -> list[str]:
-        """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.
-
-        Returns
-        -------
-        list of str
-            What is wrong, one line each; empty when the plan is right.
-
-        Notes
-        -----
-        Every element and index is looked at: O(elements x arity) for each variant, in NumPy.
-        """
-        from .verify import verify
-
-        return verify(self)

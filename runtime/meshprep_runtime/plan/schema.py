@@ -13,7 +13,7 @@ from ..errors import MeshprepError, PlanError
 from ..loops import Loop, loop_from_dict
 from ..maps import SetMap, read_only
 from ..ordering import Ordering
-from .model import LoopPlan, Plan, Staging, Variant
+from .model import LoopPlan, PlanContent, Staging, Variant
 from .tree import Tree
 from .tuned import Tuned, from_dict
 
@@ -21,7 +21,7 @@ DOCUMENTS = ("about", "metrics", "options")
 TUNED = "tuned"
 
 
-def to_tree(plan: Plan) -> Tree:
+def to_tree(plan: PlanContent) -> Tree:
     """The plan as groups and datasets; raises PlanError for names that a file cannot hold."""
     tree = Tree()
     _put_sets(tree, plan)
@@ -39,11 +39,11 @@ def to_tree(plan: Plan) -> Tree:
     return tree
 
 
-def from_tree(tree: Tree) -> Plan:
+def from_tree(tree: Tree) -> PlanContent:
     """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
     sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
     maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
-    return Plan(
+    return PlanContent(
         sizes=sizes,
         ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
         maps=maps,
@@ -55,7 +55,7 @@ def from_tree(tree: Tree) -> Plan:
     )
 
 
-def _put_sets(tree: Tree, plan: Plan) -> None:
+def _put_sets(tree: Tree, plan: PlanContent) -> None:
     tree.group("/mesh", source_hash=plan.source_hash, mesh_hash=plan.mesh_hash)
     for i, (name, size) in enumerate(plan.sizes.items()):
         tree.group(f"/mesh/{_name(name)}", size=int(size), position=i)

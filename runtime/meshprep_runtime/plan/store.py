@@ -9,7 +9,7 @@ from types import ModuleType
 
 from ..errors import MeshprepError, MissingPackageError, PlanError
 from .atomic import new_file
-from .model import Plan
+from .model import PlanContent
 from .schema import from_tree, to_tree
 from .seal import check_seal, seal
 from .structure import check_plan
@@ -17,12 +17,12 @@ from .structure import check_plan
 VERSION = 1
 
 
-def save(plan: Plan, path: str | Path, *, overwrite: bool = False) -> None:
+def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a plan file atomically: when this fails or is interrupted, nothing is left behind.
 
     Parameters
     ----------
-    plan : Plan
+    plan : PlanContent
     path : path
     overwrite : bool
         Replace a file of that name.
@@ -49,7 +49,7 @@ def save(plan: Plan, path: str | Path, *, overwrite: bool = False) -> None:
             raise MeshprepError(f"cannot write {path}: {_line(error)}") from error
 
 
-def load(path: str | Path) -> Plan:
+def load(path: str | Path) -> PlanContent:
     """Read a plan file and prove it undamaged and safe to run.
 
     Raises

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, PlanError
-from .model import LoopPlan, Plan, Staging, Variant
+from .model import LoopPlan, PlanContent, Staging, Variant
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(plan: PlanContent) -> None:
     """Raise PlanError at the first thing that does not fit. O(bytes)."""
     for name, ordering in plan.ordering.items():
         n = _size(plan.sizes, name, "the ordering")
@@ -93,7 +93,7 @@ def check_blocks(where: str, variant: Variant, n: int) -> None:
     _check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
 
 
-def _check_same_maps(plan: Plan, name: str, loop_plan: LoopPlan) -> None:
+def _check_same_maps(plan: PlanContent, name: str, loop_plan: LoopPlan) -> None:
     if loop_plan.loop.name != name:
         raise PlanError(f"loop '{name}' calls itself '{loop_plan.loop.name}'")
     for label in loop_plan.loop.maps:

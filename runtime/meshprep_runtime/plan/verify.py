@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from ..errors import PlanError, ProofError
 from ..maps import SetMap
 from ..ordering import Ordering
-from .model import LoopPlan, Plan
+from .model import LoopPlan, PlanContent
 from .proof import prove
 from .structure import check_loop, check_plan, check_variant
 
 
-def verify(plan: Plan) -> list[str]:
+def verify(plan: PlanContent) -> list[str]:
     """Prove that a plan is right; returns what is not, one line each.
 
     Checked: permutations are bijective and inverse of each other; every index is in range; blocks
@@ -44,7 +44,7 @@ def verify(plan: Plan) -> list[str]:
     return findings
 
 
-def refuse_wrong(plan: Plan, maps: Mapping[str, SetMap] | None = None) -> None:
+def refuse_wrong(plan: PlanContent, maps: Mapping[str, SetMap] | None = None) -> None:
     """Raise ProofError with the findings of :func:`verify` and, given maps, :func:`compare_maps`.
 
     For those who make plans: a finding is their fault, not their user's.
@@ -54,12 +54,12 @@ def refuse_wrong(plan: Plan, maps: Mapping[str, SetMap] | None = None) -> None:
         raise ProofError(f"the plan is wrong in {len(findings)} places: {'; '.join(findings[:3])}")
 
 
-def compare_maps(plan: Plan, maps: Mapping[str, SetMap]) -> list[str]:
+def compare_maps(plan: PlanContent, maps: Mapping[str, SetMap]) -> list[str]:
     """Where the plan's maps differ from these of its input mesh; empty when nowhere.
 
     Parameters
     ----------
-    plan : Plan
+    plan : PlanContent
         One whose orderings are permutations, see :func:`verify`.
     maps : mapping of map name to SetMap
         At least every map of the plan, in the numbering of the input; others are not looked at.
@@ -139,7 +139,7 @@ def _unlike(name: str, own: SetMap, other: SetMap | None) -> str | None:
     return None
 
 
-def _first_difference(plan: Plan, own: SetMap, other: SetMap) -> str | None:
+def _first_difference(plan: PlanContent, own: SetMap, other: SetMap) -> str | None:
     rows, points = plan.ordering[own.from_set], plan.ordering[own.to_set]
     if np.array_equal(points.new_to_old[own.table], other.table[rows.new_to_old]):
         return None

@@ -1,0 +1,201 @@
+"""A position in a file of numbers and words, and errors that say where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ...mesh.cells import node_count_problem
+from ..gmsh.types import NAME_OF
+from .tokens import ASCII, Mode, next_int, skip_blank, take_rows
+
+
+class Cursor:
+    """A position in the bytes of a file, and what is needed to read on from there.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    data : (n,) uint8
+        The whole file.
+
+    ``section`` names the part of the file that errors mention; empty for none.
+    """
+
+    def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
+        self.path, self.data, self.pos = path, data, 0
+        self.mode: Mode = ASCII
+        self.size_width = 8
+        self.section = ""
+        self._bytes = data.data
+
+    @property
+    def left(self) -> int:
+        """Bytes from here to the end of the file."""
+        return int(self.data.size) - self.pos
+
+    def error(self, problem: str, pos: int | None = None) -> MeshprepError:
+        """An error that says where: the line of a text file, the byte of a binary one."""
+        at = min(self.pos if pos is None else pos, int(self.data.size))
+        if self.mode == ASCII:
+            at = int(skip_blank(self.data, at)) if pos is not None else at
+            where = f"line {np.count_nonzero(self.data[:at] == 10) + 1}"
+        else:
+            where = f"byte {at}"
+        inside = f" in ${self.section}" if self.section else ""
+        return MeshprepError(f"{self.path}: {where}{inside}: {problem}")
+
+    def no_number(self, pos: int, what: str = "a number") -> MeshprepError:
+        """The error for a failed read, given the negative position of a kernel."""
+        at = -1 - pos
+        if at >= self.data.size or self.mode != ASCII:
+            return self.error(f"the file ends before {what}: it is truncated, write it again", at)
+        start = int(skip_blank(self.data, at))
+        if start >= self.data.size:
+            return self.error(f"the file ends before {what}: it is truncated, write it again", at)
+        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
+
+    def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
+        """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""
+        which = f"element {self.word(int(skip_blank(self.data, pos)))}"
+        return self.error(node_count_problem(which, NAME_OF[number], found), pos)
+
+    def word(self, pos: int) -> str:
+        """The text at ``pos`` up to the next blank, shortened, fit for a message."""
+        words = self.data[pos : pos + 24].tobytes().split()
+        text = words[0].decode("ascii", "replace") if words else ""
+        return "".join(c if c.isprintable() else "?" for c in text)
+
+    def need(self, count: int, text_bytes: int, binary_bytes: int, what: str) -> None:
+        """Raise MeshprepError where the rest of the file cannot hold ``count`` of these."""
+        each = text_bytes if self.mode == ASCII else binary_bytes
+        # The last number of a text needs no separator.
+        if count < 0 or count * each > self.left + 1:
+            raise self.error(
+                f"declares {count} {what}, but only {self.left} bytes follow: "
+                "the file is truncated or damaged, write it again"
+            )
+
+    def text_int(self, what: str) -> int:
+        """A whole number that is text in every mode."""
+        value, pos = next_int(self.data, self.pos, ASCII, 4)
+        if pos < 0:
+            raise self.no_text(pos, what)
+        self.pos = int(pos)
+        return int(value)
+
+    def no_text(self, pos: int, what: str) -> MeshprepError:
+        """The error for a failed read of what is text in every mode."""
+        start = int(skip_blank(self.data, -1 - pos))
+        if start >= self.data.size:
+            return self.error(f"the file ends before {what}: it is truncated, write it again")
+        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
+
+    def text_double(self, what: str) -> float:
+        """A number that is text in every mode."""
+        start = int(skip_blank(self.data, self.pos))
+        words = self.data[start : start + 800].tobytes().split(maxsplit=1)
+        try:
+            value = float(words[0]) if words else None
+        except ValueError:
+            value = None
+        if value is None:
+            raise self.no_text(-1 - self.pos, what)
+        self.pos = start + len(words[0])
+        return value
+
+    def count(self, what: str, *, size: bool = True) -> int:
+        """One whole number, not negative, in the mode of the file."""
+        value = self.whole(what, size=size)
+        if value < 0:
+            raise self.error(f"declares {value} {what}: repair the file")
+        return value
+
+    def whole(self, what: str, *, size: bool = False) -> int:
+        """One whole number, in the mode of the file."""
+        width = self.size_width if size else 4
+        value, pos = next_int(self.data, self.pos, self.mode, width)
+        if pos < 0:
+            raise self.no_number(pos, f"the number of {what}" if size else what)
+        self.pos = pos
+        return value
+
+    def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
+        """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""
+        width = self.size_width if size else 4
+        self.need(n, 2, width, what)
+        out = np.empty((n, 1), dtype=np.int64)
+        self._take(out, np.empty((n, 0)), width, what)
+        return out[:, 0]
+
+    def doubles(self, n: int, what: str = "numbers") -> NDArray[np.float64]:
+        """``n`` doubles."""
+        self.need(n, 2, 8, what)
+        out = np.empty((n, 1))
+        self._take(np.empty((n, 0), dtype=np.int64), out, 4, what)
+        return out[:, 0]
+
+    def rows(
+        self, n: int, ints: int, doubles: int, *, size: bool = False, what: str = "rows"
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """``n`` rows of some whole numbers followed by some doubles, in the mode of the file."""
+        width = self.size_width if size else 4
+        self.need(n, 2 * (ints + doubles), width * ints + 8 * doubles, what)
+        out = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
+        self._take(*out, width, what)
+        return out
+
+    def _take(
+        self, ints: NDArray[np.int64], values: NDArray[np.float64], width: int, what: str
+    ) -> None:
+        hard = self.hard_list(values.size)
+        pos, found = take_rows(self.data, self.pos, self.mode, width, ints, values, hard)
+        if pos < 0:
+            raise self.no_number(int(pos), what)
+        self.settle(values, hard[:found])
+        self.pos = int(pos)
+
+    def hard_list(self, n: int) -> NDArray[np.int64]:
+        """Room for the numbers that only ``float`` converts: those of 20 digits or more."""
+        return np.empty((min(n, self.left // 20 + 1) if self.mode == ASCII else 0, 2), np.int64)
+
+    def settle(self, values: NDArray[np.float64], hard: NDArray[np.int64]) -> None:
+        """Convert what the kernel could not decide."""
+        flat = values.reshape(-1)
+        for index, pos in hard.tolist():
+            size, words = 0, [b""]
+            while len(words) < 2 and pos + size < self.data.size:
+                size = 4 * size + 1024
+                words = self.data[pos : pos + size].tobytes().split(maxsplit=1)
+            flat[index] = float(words[0])
+
+    def line(self) -> bytes:
+        """The rest of this line, without its end."""
+        stop = self._find(b"\n", self.pos)
+        stop = int(self.data.size) if stop < 0 else stop
+        text = self.data[self.pos : stop].tobytes()
+        self.pos = min(stop + 1, int(self.data.size))
+        return text.rstrip(b"\r")
+
+    def end_line(self) -> None:
+        """Go to the next line; only blanks may be on the rest of this one."""
+        start = self.pos
+        rest = self.line().strip()
+        if rest:
+            raise self.error("there is more on this line than belongs there: repair it", start)
+
+    def _find(self, what: bytes, start: int) -> int:
+        """Position of these bytes, -1 where there are none; looks at a piece at a time."""
+        step, total = 1 << 16, int(self.data.size)
+        while start < total:
+            piece = bytes(self._bytes[start : start + step + len(what) - 1])
+            found = piece.find(what)
+            if found >= 0:
+                return start + found
+            start += step
+        return -1

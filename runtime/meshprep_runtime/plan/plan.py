@@ -1,0 +1,75 @@
+"""The plan with its file: load, save, prove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import store
+from .model import PlanContent
+from .verify import verify
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(PlanContent):
+    """Everything prepared for one mesh: what a solver loads, and what reports show."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        Plan
+            Checked: the seal over all bytes, every shape and type, and every index that a loop
+            will use.
+
+        Raises
+        ------
+        PlanError
+            When the file is missing, damaged, no plan, or of a version that this one cannot read.
+        MissingPackageError
+            Where h5py is not installed.
+
+        Notes
+        -----
+        O(bytes of the file), which is read once.
+        """
+        return cls(**vars(store.load(path)))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the plan file; it appears whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            Usually ``MESH.plan.h5``.
+        overwrite : bool
+            Replaces a file that exists.
+
+        Raises
+        ------
+        PlanError
+            When the file exists and ``overwrite`` is False, or cannot be written.
+        MissingPackageError
+            Where h5py is not installed.
+        """
+        store.save(self, path, overwrite=overwrite)
+
+    def verify(self) -> list[str]:
+        """Prove the plan: permutations, offsets, caps, staging lists, local maps and colours.
+
+        Returns
+        -------
+        list of str
+            What is wrong, one line each; empty when the plan is right.
+
+        Notes
+        -----
+        Every element and index is looked at: O(elements x arity) for each variant, in NumPy.
+        """
+        return verify(self)
