@@ -4,13 +4,15 @@ import os
 import pkgutil
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from numba.core.caching import NullCache
 
 import meshprep
-from meshprep.kernels import KERNELS, helper
+from meshprep.kernels import KERNELS, clock, helper
 from meshprep.kernels.compiled import digest, from_python
 
 INNER = """
@@ -141,3 +143,19 @@ def test_an_error_in_a_helper_arrives():
     assert outer(9, 3) == 3
     with pytest.raises(ZeroDivisionError):
         outer(9, 0)
+
+
+def test_the_clock_leaves_compiling_out():
+    def busy(n):
+        total = 0
+        for i in range(n):
+            total += i * i % 7
+        return total
+
+    unseen = from_python(busy)
+    unseen._cache = NullCache()
+    wall, ours = time.perf_counter(), clock()
+    unseen(3)
+    compiling = time.perf_counter() - wall - (clock() - ours)
+    assert compiling > 0.02
+    assert clock() - ours < 0.5 * compiling

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import smallest
 from ..kernels import helper, kernel
+from ..kernels.arrays import smallest
 from .bits import FULL, ONE, WORD, bit, lowest
 from .conflicts import Conflicts, neighbours
 

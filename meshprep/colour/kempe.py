@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import largest
 from ..kernels import helper
+from ..kernels.arrays import largest
 from .bits import bit, first_colours, lowest
 
 # Chain elements visited per element of the block, at most; 15 suffice on every mesh tried.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import largest, smallest
 from ..kernels import helper, kernel
+from ..kernels.arrays import largest, smallest
 from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .greedy import first_fit
 from .kempe import repair

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import largest
 from ..kernels import helper
+from ..kernels.arrays import largest
 from ..mesh.blockwise import elements_of_points
 
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import caching, codegen, compiler, config, serialize, types
+from numba.core import caching, codegen, compiler, config, event, serialize, types
 from numba.core.targetconfig import ConfigStack
 
 from meshprep_runtime.kernel.analysis import reach, stable
 from meshprep_runtime.kernel.cache import root, versions, write_whole
 
-__all__ = ["KERNELS", "digest", "folder", "from_python", "helper", "inlined", "kernel"]
+__all__ = ["KERNELS", "clock", "digest", "folder", "from_python", "helper", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -66,6 +66,11 @@ def from_python(function: Function) -> Function:
     return cast(Function, made)
 
 
+def clock() -> float:
+    """``time.perf_counter`` without the seconds in which this process compiled."""
+    return time.perf_counter() - _COMPILING.seconds()
+
+
 def folder() -> Path | None:
     """Where machine code is kept; None where ``MESHPREP_CACHE_DIR`` is set to nothing."""
     place = root()
@@ -100,6 +105,31 @@ def _take_one_integer(made: Any) -> None:
 def _wide(argument: Any) -> Any:
     plain = types.unliteral(argument)
     return types.int64 if plain in NARROW else plain
+
+
+class _Compiling(event.Listener):
+    """Adds up the seconds; numba compiles one function at a time, with those that it calls."""
+
+    def __init__(self) -> None:
+        self._depth, self._begun, self._spent = 0, 0.0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._begun = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._spent += time.perf_counter() - self._begun
+
+    def seconds(self) -> float:
+        under_way = time.perf_counter() - self._begun if self._depth else 0.0
+        return self._spent + under_way
+
+
+_COMPILING = _Compiling()
+event.register("numba:compile", _COMPILING)
 
 
 class _Shared(compiler.Compiler):

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
-from ..arrays import sort
 from ..kernels import kernel
+from ..kernels.arrays import sort
 from ..kernels.parallel import each, pieces
 
 

@@ -20,7 +20,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
 
-from ..mesh_items import Dat, ElementSet, IndexList, Tag
+from .items import Dat, ElementSet, IndexList, Tag
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 

@@ -15,8 +15,8 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 from meshprep_runtime.plan import Staging
 
-from ..arrays import sort
 from ..kernels import kernel
+from ..kernels.arrays import sort
 from ..kernels.parallel import each, pieces
 from ..loops.reach import joined_tables
 from ..mesh.blockwise import number_points

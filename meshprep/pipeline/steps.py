@@ -7,7 +7,6 @@ own; only this module, :mod:`order` and :mod:`blocks` know them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 from meshprep_runtime.plan.verify import refuse_wrong
 
+from ..kernels import clock
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..mesh import Mesh
 from ..metrics import measures
@@ -148,15 +148,15 @@ def order(
 
     ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops.
     """
-    clock = _Clock(progress)
-    with clock.stage("topology"):
+    stages = _Clock(progress)
+    with stages.stage("topology"):
         requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
         full, specs = derived or plan_request_maps(mesh, requests or [default_request(mesh)])
     numbering = Numbering(full, mesh.sets if keep_order else ())
-    with clock.stage("locality"):
+    with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         leads = order_for_locality(numbering, chosen)
-    return Ordered(mesh, full, tuple(specs), numbering, leads, clock.seconds)
+    return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds)
 
 
 def cut_and_colour(
@@ -174,32 +174,32 @@ def cut_and_colour(
     ProofError
         When the plan is wrong, which is a fault of meshprep.
     """
-    clock, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
+    stages, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
     cuts, notes = {}, {}
     # a loop without maps does not decide the order of its set, and takes what the others leave
     for spec in sorted(ordered.specs, key=lambda s: not s.loop.maps):
-        start = time.perf_counter()
-        with clock.stage("blocks and grouping"):
-            found = cut(numbering, spec, options.for_loop(spec.options), clock.within)
-        seconds = round(time.perf_counter() - start, 4)
+        start = clock()
+        with stages.stage("blocks and grouping"):
+            found = cut(numbering, spec, options.for_loop(spec.options), stages.within)
+        seconds = round(clock() - start, 4)
         cuts[spec.loop.name] = found
         notes[spec.loop.name] = {**found.notes, "seconds": seconds}
-    with clock.stage("renumbering"):
+    with stages.stage("renumbering"):
         target = options.for_loop(ordered.specs[0].options).target
         numbering.finish(propagate(ordered.full, numbering.settled(), FOLLOW[target]))
     variants = {}
-    with clock.stage("colours and staging"):
+    with stages.stage("colours and staging"):
         for spec in ordered.specs:
             own = options.for_loop(spec.options)
             variants[spec.loop.name] = colour(numbering, spec.loop, cuts[spec.loop.name], own)
-    with clock.stage("figures"):
+    with stages.stage("figures"):
         locality = locality_metrics(numbering, ordered.leads)
         plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
         measured = _measure(ordered, plan, locality, notes)
-    with clock.stage("proof"):
+    with stages.stage("proof"):
         if options.proof:
             refuse_wrong(plan, ordered.full.maps)
-    return replace(plan, metrics=measured | {"seconds": clock.seconds})
+    return replace(plan, metrics=measured | {"seconds": stages.seconds})
 
 
 class _Clock:
@@ -214,9 +214,9 @@ class _Clock:
     def stage(self, name: str) -> Iterator[None]:
         self._now = name
         self._progress(STAGES.index(name), len(STAGES), name)
-        start = time.perf_counter()
+        start = clock()
         yield
-        self.seconds[name] = round(self.seconds[name] + time.perf_counter() - start, 4)
+        self.seconds[name] = round(self.seconds[name] + clock() - start, 4)
 
     def within(self, share: float) -> None:
         """A share of the stage under way is done."""

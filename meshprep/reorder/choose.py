@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,6 +10,7 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
+from ..kernels import clock
 from .figures import Figures, figures
 from .methods import METHODS
 from .problem import LocalityProblem
@@ -22,9 +22,6 @@ TRIED_FIRST = {
     "cpu": ("rcm", "gps", "sloan", "hilbert", "rcb", "morton"),
     "gpu": ("hilbert", "rcb", "morton", "rcm", "gps", "sloan"),
 }
-
-
-TINY = LocalityProblem(np.array([[0, 1]], np.int32), 2, np.array([[0.0, 0.0], [1.0, 1.0]]))
 
 
 @dataclass(frozen=True)
@@ -107,9 +104,9 @@ def locality_order(
 
 
 def _run(problem: LocalityProblem, method: str) -> tuple[Ordering, OrderCandidate]:
-    begun = time.perf_counter()
+    begun = clock()
     found = Ordering.from_new_to_old(METHODS[method].function(problem))
-    took = round(time.perf_counter() - begun, 4)
+    took = round(clock() - begun, 4)
     return found, OrderCandidate(method, took, figures(problem, found.old_to_new))
 
 
@@ -117,10 +114,8 @@ def _best_of(
     problem: LocalityProblem, seconds: float
 ) -> tuple[Ordering, tuple[OrderCandidate, ...]]:
     """Try one method after the other; the best order, and all candidates with the best first."""
-    for name in TRIED_FIRST[problem.target]:
-        METHODS[name].function(TINY)  # compilation is not part of the time
     worth = partial(_worth, by_lines=problem.target == "gpu")
-    begun = time.perf_counter()
+    begun = clock()
     best: tuple[Ordering, OrderCandidate] | None = None
     others: list[OrderCandidate] = []
     for name in TRIED_FIRST[problem.target]:
@@ -128,7 +123,7 @@ def _best_of(
             others.append(OrderCandidate(name, note=reason))
         elif best is None:
             best = _run(problem, name)
-        elif time.perf_counter() - begun > seconds:
+        elif clock() - begun > seconds:
             others.append(OrderCandidate(name, note=f"not tried: {seconds:g} seconds were up"))
         else:
             found = _run(problem, name)

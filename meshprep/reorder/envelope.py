@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import numbers
 from ..kernels import kernel
+from ..kernels.arrays import numbers
 from ..mesh.incidence import Csr
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ..arrays import numbers
 from ..kernels import kernel
+from ..kernels.arrays import numbers
 from ..kernels.parallel import each
 from .envelope import envelope
 from .problem import LocalityProblem

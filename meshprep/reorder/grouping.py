@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..arrays import largest
 from ..kernels import helper, kernel
+from ..kernels.arrays import largest
 
 
 def group_points(

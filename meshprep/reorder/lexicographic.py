@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import sort
 from ..kernels import helper, kernel
+from ..kernels.arrays import sort
 from .radix import stable_argsort
 
 # Up to this arity an insertion sort of a row is several times faster than the general one.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import largest, numbers
 from ..kernels import helper, kernel
+from ..kernels.arrays import largest, numbers
 
 DIGIT_BITS = 11
 N_DIGITS = -(-64 // DIGIT_BITS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import numbers, sort
 from ..kernels import helper, inlined, kernel
+from ..kernels.arrays import numbers, sort
 from .curve import finite_coordinates
 from .problem import LocalityProblem
 

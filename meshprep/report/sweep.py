@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError, Progress, check_choice
 from meshprep_runtime.plan import LoopPlan, Plan
 
+from ..kernels import clock
 from ..loops import LoopRequest, LoopSpec, default_request, simple_request
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions, predicted_ms
@@ -175,11 +175,11 @@ def sweep(
     """
     options, assumptions = options or Options(), assumptions or Assumptions()
     progress(0, len(chosen), "topology")
-    start = time.perf_counter()
+    start = clock()
     requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
     full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
     derived = full, [_free(spec) for spec in specs]
-    topology = {"topology": round(time.perf_counter() - start, 4)}
+    topology = {"topology": round(clock() - start, 4)}
     found = _Found(assumptions)
     ordered: Ordered | None = None
     middle = sorted({point.block_size for point in chosen})[

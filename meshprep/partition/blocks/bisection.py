@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...arrays import sort
 from ...kernels import helper, kernel
+from ...kernels.arrays import sort
 from ...kernels.parallel import each
 
 # Elements of a part that are looked at to find its widest direction.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays import numbers
 from ...kernels import helper, kernel
+from ...kernels.arrays import numbers
 from ..blocks_of import sort_by
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...arrays import largest
 from ...kernels import kernel
+from ...kernels.arrays import largest
 from ...kernels.parallel import each
 from ..blocks_of import sort_by
 from ..connectivity import connect, weighted_loads

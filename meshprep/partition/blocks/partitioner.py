@@ -12,12 +12,12 @@ nets are the points, and never builds a graph of elements.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...kernels import clock
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..options import Option
@@ -72,7 +72,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     -----
     O(n (log n_blocks + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
-    begin = time.perf_counter()
+    begin = clock()
     cap, n_blocks = problem.block_size, block_count(problem.n, problem.block_size)
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // cap, problem.n)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ...kernels import helper, kernel
-from ...kernels.parallel import components, each
+from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr, transpose
 
 PIVOTS = 10
@@ -174,8 +174,8 @@ def _smoothed(
     n, width = value.shape
     rows, offset = read_only(table), touching.offset
     mean, out = np.zeros((n_points, width), np.float32), np.empty_like(value)
-    each(_means, [(offset, touching.index, value, mean, *share) for share in components(n_points)])
-    each(_smooth, [(rows, offset, value, mean, out, *share) for share in components(n)])
+    each(_means, [(offset, touching.index, value, mean, *share) for share in pieces(n_points)])
+    each(_smooth, [(rows, offset, value, mean, out, *share) for share in pieces(n)])
     return out
 
 

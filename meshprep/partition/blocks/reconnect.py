@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...arrays import largest
 from ...kernels import helper, kernel
+from ...kernels.arrays import largest
 from ..connectivity import Connectivity, best_target, connect
 from ..repair import enforce_cap
 from ..shift import Members, gather, move_listed, new_members

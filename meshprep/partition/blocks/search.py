@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import kernel
+from ...kernels import clock, kernel
 from ..loads import weighted_loads_of
 from .anneal import CENTROID_TERM_ENDS, AnnealingSchedule
 from .bisection import bisect
@@ -54,7 +53,7 @@ def loads_now(geometry: Geometry, block: NDArray[np.int32], n_blocks: int) -> in
 
 @dataclass(eq=False)
 class Search:
-    """What one search needs; ``until`` is a time of ``perf_counter``, ``sweeps`` what was made.
+    """What one search needs; ``until`` is a time of ``clock``, ``sweeps`` what was made.
 
     ``progress`` is told the share that is done.
     """
@@ -77,15 +76,15 @@ class Search:
         total = effort.sweeps if self.geometry.known else effort.sweeps * GUESSED_SWEEPS
         phase, sweep, step = 0, 0, -(-total // effort.phases)
         while sweep < total:
-            begin = time.perf_counter()
+            begin = clock()
             end = min(total, sweep + step)
             last = COLD_SWEEPS if end == total else 0
             self._phase(block, phase, (sweep, end + last, total))
             phase, sweep = phase + 1, end
             self.progress(sweep / total)
             # What does not fit into the time is left out: the rest of the way is cooler sooner.
-            seconds = (time.perf_counter() - begin) / step
-            fits = int((self.until - time.perf_counter()) / max(seconds, 1e-9)) - COLD_SWEEPS
+            seconds = (clock() - begin) / step
+            fits = int((self.until - clock()) / max(seconds, 1e-9)) - COLD_SWEEPS
             if sweep < total and sweep + fits < total:
                 total = sweep + max(fits, 1)
         self._reconnect(block, phase)

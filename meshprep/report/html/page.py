@@ -106,8 +106,8 @@ def _header(comparison: Comparison, title: str, sections: Sequence[Section]) -> 
     return (
         f"<header><h1>{escape(title)}</h1>"
         f'<p class="soft">{escape(when)}Predictions are for {escape(assumptions.device)} at '
-        f"{assumptions.gigabytes:,.0f} GB/s, {assumptions.launch:g} us a launch and {assumptions.registers} "
-        "registers a thread. "
+        f"{assumptions.gigabytes:,.0f} GB/s, {assumptions.launch:g} us a launch and "
+        f"{assumptions.registers} registers a thread. "
         "Before is the input order cut into runs of block size.</p>"
         f"<nav>{links}</nav></header>"
     )
