@@ -1,0 +1,159 @@
+"""The rules of the house that a program can check: rooms, directions, names, sizes."""
+
+import ast
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = {"meshprep_runtime": ROOT / "runtime", "meshprep": ROOT, "meshprep_cli": ROOT / "cli"}
+MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS = 12, 400, 8
+
+# Too many parameters, to become fewer: kernels that take arrays, and commands with their options.
+LONG_LISTS = {
+    "meshprep.io.gmsh.emit._elements4",
+    "meshprep.io.gmsh.emit._nodes4",
+    "meshprep.io.gmsh.numbering.find_range",
+    "meshprep.io.gmsh.read2._fill",
+    "meshprep.io.gmsh.read4._fill_elements",
+    "meshprep.io.gmsh.read4._node_block",
+    "meshprep.io.gmsh.read4._nodes",
+    "meshprep.partition.blocks.anneal._sweep",
+    "meshprep.partition.blocks.bisection._cut",
+    "meshprep.partition.blocks.groups._refine_group",
+    "meshprep.partition.blocks.groups._refine_one",
+    "meshprep.partition.blocks.groups.refine_groups",
+    "meshprep.pipeline.variants.build_variant",
+    "meshprep.reorder.gps._try_start",
+    "meshprep.reorder.levels_merge.combine",
+    "meshprep.tuning.tune_plan",
+    "meshprep_cli.options.pipeline_options",
+    "meshprep_cli.plan.run",
+    "meshprep_cli.reorder.run",
+    "meshprep_cli.report.run",
+    "meshprep_cli.sweep.run",
+    "meshprep_cli.tune.run",
+    "meshprep_runtime.cpu.vectors.load4",
+    "meshprep_runtime.cpu.vectors.store4",
+    "meshprep_runtime.cuda.programs.program",
+    "meshprep_runtime.loop.__init__",
+    "meshprep_runtime.tuning.tune.tune",
+}
+
+
+@cache
+def sources() -> dict[str, tuple[bool, ast.Module, int]]:
+    """Every module: whether it is a package, its tree, its lines."""
+    found = {}
+    for top, folder in FOLDERS.items():
+        for path in sorted((folder / top).rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            package = parts[-1] == "__init__"
+            text = path.read_text(encoding="utf-8")
+            name = ".".join(parts[:-1] if package else parts)
+            found[name] = package, ast.parse(text), text.count("\n")
+    return found
+
+
+def imported(name: str) -> Iterator[str]:
+    """The modules that a module imports, lazily and for types included."""
+    package, tree, _ = sources()[name]
+    here = name.split(".") if package else name.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in sources())
+        elif isinstance(node, ast.ImportFrom):
+            start = here[: len(here) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                # a package may give a function the name of the module that defines it
+                target = inner if inner in sources() and not gives(base, alias.name) else base
+                if target in sources() and target != name:
+                    yield target
+
+
+@cache
+def gives(package: str, name: str) -> bool:
+    """True where a package's ``__init__`` takes this name from one of its modules."""
+    return package in sources() and any(
+        isinstance(node, ast.ImportFrom) and node.module and name in {a.name for a in node.names}
+        for node in sources()[package][1].body
+    )
+
+
+def functions() -> Iterator[tuple[str, int]]:
+    """Every function with its number of parameters, ``self`` apart."""
+    for name, (_, tree, _) in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = sum(a.arg not in ("self", "cls") for a in given)
+                yield f"{name}.{node.name}", count
+
+
+@pytest.mark.parametrize("top", ["meshprep", "meshprep_runtime"])
+def test_a_dozen_names_at_the_top(top):
+    entries = {name.split(".")[1] for name in sources() if name.startswith(f"{top}.")}
+    assert len(entries) <= MOST_ENTRIES, sorted(entries)
+
+
+def test_imports_point_one_way():
+    layer = {top: i for i, top in enumerate(FOLDERS)}
+    wrong = [
+        f"{name} imports {other}"
+        for name in sources()
+        for other in imported(name)
+        if layer[other.split(".")[0]] > layer[name.split(".")[0]]
+    ]
+    assert not wrong
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    rest = {name: set(imported(name)) for name in sources()}
+    while free := [name for name, others in rest.items() if not others]:
+        for name in free:
+            del rest[name]
+        for others in rest.values():
+            others.difference_update(free)
+    # What nothing in a circle imports is not part of one.
+    while outside := set(rest) - {o for others in rest.values() for o in others}:
+        for name in outside:
+            del rest[name]
+    assert not rest
+
+
+def test_every_class_has_a_name_of_its_own():
+    where = defaultdict(list)
+    for name, (_, tree, _) in sources().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                where[node.name].append(name)
+    assert {c: names for c, names in where.items() if len(names) > 1} == {}
+
+
+def test_modules_and_lists_of_parameters_are_short():
+    assert [name for name, (_, _, lines) in sources().items() if lines > MOST_LINES] == []
+    assert {name for name, count in functions() if count > MOST_PARAMETERS} == LONG_LISTS
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import meshprep_runtime", "h5py numba scipy meshprep_runtime.cuda"),
+        ("from meshprep_runtime import ParLoop", "meshprep_runtime.cuda.programs cupy h5py"),
+        (
+            "import meshprep_cli.main, meshprep.pipeline.workflow, meshprep.report",
+            "meshprep.report.html meshprep.report.draw meshprep.report.sweep",
+        ),
+    ],
+)
+def test_what_is_not_loaded_before_it_is_needed(code, absent):
+    asked = f"{code}; import sys; print(*({{*{absent.split()!r}}} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
