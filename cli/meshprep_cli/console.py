@@ -60,11 +60,11 @@ def waiting(text: str) -> Iterator[None]:
             report(0, 1, text)
             yield
     else:
-        with _watched(_Compiling(lambda: text)):
+        with _watched(_CompilationTold(lambda: text)):
             yield
 
 
-class _Compiling:
+class _CompilationTold:
     """Says once a stage that it waits for the compiler."""
 
     def __init__(self, stage: Callable[[], str]) -> None:
@@ -91,7 +91,7 @@ def _lines() -> Iterator[tuple[Report, Compiling]]:
         if done == int(done):
             typer.echo(f"meshprep: [{int(done) + 1}/{total}] {name}", err=True)
 
-    yield report, _Compiling(lambda: stage)
+    yield report, _CompilationTold(lambda: stage)
 
 
 @contextmanager

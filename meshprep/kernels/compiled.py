@@ -206,7 +206,8 @@ class _Kept(caching._Cache):
             return None
         target_context.refresh()
         path = place / self._name(sig, target_context.codegen())
-        with suppress(OSError, pickle.UnpicklingError, EOFError):
+        # what was compiled may name modules that have moved since
+        with suppress(OSError, pickle.UnpicklingError, EOFError, ImportError, AttributeError):
             payload = pickle.loads(path.read_bytes())
             _mark_used(path)
             return compiler.CompileResult._rebuild(target_context, *payload)

@@ -21,13 +21,13 @@ from ..text.tokens import (
 )
 from .numbering import find_range
 from .raw import BAD_ROW, FINE, NO_NODE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
-from .scan import GmshCursor, nodes_before
+from .scan import SCRATCH, GmshCursor, nodes_before
 from .types import NODES
 
 BAD_TYPE, BAD_FOLLOW, BAD_TAGS, BAD_PARTS = range(10, 14)
 _NONE = np.empty(0, dtype=np.int64)
 # Numbers taken at a time: more than the longest row.
-SCRATCH = 4096
+
 _NO_RUNS = np.empty((0, 2), dtype=np.int64)
 
 

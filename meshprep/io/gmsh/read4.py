@@ -15,8 +15,6 @@ from ..text.tokens import (
     Mode,
     find_token,
     next_int,
-    skip_blank,
-    skip_line,
     take8,
     take_doubles,
     take_ints,
@@ -37,13 +35,11 @@ from .raw import (
     RawElements,
     RawNodes,
 )
-from .scan import GmshCursor, nodes_before
+from .scan import SCRATCH, GmshCursor, nodes_before, skip_rows
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
 # Numbers taken at a time: more than the longest row, few enough to stay in the cache.
-SCRATCH = 4096
-DOLLAR = ord("$")
 # Shorter blocks are read together.
 LONG_BLOCK = 1024
 
@@ -283,28 +279,13 @@ def _scan_elements(
             return BAD_COUNT, start, count
         done += count
         if mode == ASCII:
-            code, pos, words = _skip_elements(data, pos, count, row)
+            code, pos, words = skip_rows(data, pos, count, row)
             if code != FINE:
                 return code, pos, kind * SCRATCH + words
         else:
             pos += count * row * width
     if done < n:
         return BAD_TOTAL, pos, done
-    return FINE, pos, 0
-
-
-@helper
-def _skip_elements(data: NDArray[np.uint8], pos: int, count: int, row: int) -> tuple[int, int, int]:
-    """Behind these elements of a text: a line each, or the next one could give this one nodes."""
-    for _ in range(count):
-        line = skip_blank(data, pos)
-        pos, words = skip_line(data, line)
-        if words < row and pos == data.size:
-            return NO_NUMBER, -1 - pos, 0
-        if words < row and data[np.uint64(line)] == DOLLAR:
-            return NO_NUMBER, -1 - line, 0
-        if words != row:
-            return BAD_ROW, line, min(words, SCRATCH - 1)
     return FINE, pos, 0
 
 

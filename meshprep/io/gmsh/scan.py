@@ -7,14 +7,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernels import helper
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank
+from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank, skip_line
 from .numbering import Lookup
+from .raw import BAD_ROW, FINE, NO_NUMBER
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
 MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
 _NO_INTS = np.empty((0, 0), dtype=np.int64)
 LONGEST_NAME = 64
+# The most words of an element that are counted.
+SCRATCH = 4096
+DOLLAR = ord("$")
 
 
 class GmshCursor(Cursor):
@@ -114,3 +119,18 @@ def nodes_before(cursor: GmshCursor) -> Lookup:
     if cursor.nodes is None:
         raise cursor.error("the section stands before $Nodes: move it behind")
     return cursor.nodes
+
+
+@helper
+def skip_rows(data: NDArray[np.uint8], pos: int, count: int, row: int) -> tuple[int, int, int]:
+    """Skip elements of a text: a line each, or the next one could give this one nodes."""
+    for _ in range(count):
+        line = skip_blank(data, pos)
+        pos, words = skip_line(data, line)
+        if words < row and pos == data.size:
+            return NO_NUMBER, -1 - pos, 0
+        if words < row and data[np.uint64(line)] == DOLLAR:
+            return NO_NUMBER, -1 - line, 0
+        if words != row:
+            return BAD_ROW, line, min(words, SCRATCH - 1)
+    return FINE, pos, 0
