@@ -155,7 +155,7 @@ _OF_A_VARIANT = _fields(
         "blocks": _whole,
         "block_colours": _whole,
         "partitioner": _text,
-        "thread_colours": _fields({"mean": _maybe(_number)}, max=_maybe(_number)),
+        "thread_colours": _NUMBERS,
     },
     target=_text,
     exclusive_share=_maybe(_number),
@@ -181,7 +181,7 @@ def _of_a_variant(value: Any, where: str) -> None:
         return
     # Where points are loaded there is something to divide by.
     _positive(value["loads"], f"{where}/loads")
-    _positive(value["thread_colours"]["mean"], f"{where}/thread_colours/mean")
+    _positive(value["thread_colours"].get("mean"), f"{where}/thread_colours/mean")
     for layout, moved in value.get("traffic", {}).items():
         _positive(moved["read"] + moved["written"], f"{where}/traffic/{layout}")
 

@@ -212,6 +212,7 @@ def variant(plan, **figures):
         (lambda p: variant(p, reuse=None), "a reuse factor on one side only"),
         (lambda p: variant(p, loads=0), "s64/after/loads is 0"),
         (lambda p: variant(p, thread_colours=7), "s64/after/thread_colours is no JSON object"),
+        (lambda p: variant(p, thread_colours={"mean": 3, "max": [1]}), "thread_colours/max is no"),
         (lambda p: variant(p, traffic={"aos": {"read": 1}}), "traffic/aos/written is missing"),
     ],
 )
