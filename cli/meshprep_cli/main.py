@@ -25,6 +25,7 @@ from . import (
     restore,
     sweep,
     tune,
+    warm_up,
 )
 from .output import own_stdout
 from .stopping import stoppable
@@ -43,8 +44,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (reorder, plan, loops, check, report, sweep, tune, info, apply, restore, generate):
-    app.command(command.__name__.rpartition(".")[2])(command.run)
+for command in (
+    reorder,
+    plan,
+    loops,
+    check,
+    report,
+    sweep,
+    tune,
+    info,
+    apply,
+    restore,
+    generate,
+    warm_up,
+):
+    app.command(command.__name__.rpartition(".")[2].replace("_", "-"))(command.run)
 
 
 def _show_version(value: bool) -> None:

@@ -29,6 +29,7 @@ from ..mesh.model import GRAPH_MAP, rows_as_set
 from ..metrics.measures import localities
 from ..topology import derive
 from .steps import STAGES, Options, plan_request_maps, prepare
+from .warm_up import job_tasks, warm_up
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         On bad input, unknown names, outputs that exist, and losses without ``drop``.
     """
     total = len(STAGES) + 1 + len(job.outputs)
+    warmed = warm_up(job_tasks(job.options, _refuse(job)), progress)
     mesh = _read(job, lambda name: progress(0, total, name))
     done = prepare(
         mesh,
@@ -124,6 +126,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     )
     _check_default(job.requests, done.plan.loops.values(), done.plan.sizes)
     notes = [*_found(mesh), *_notes(done.plan)]
+    notes += [f"compiling '{t}' ahead failed: {why}" for t, why in warmed.failures.items()]
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         if job.output is not None:
@@ -257,14 +260,20 @@ def kinds() -> list[tuple[str, str, str]]:
     ]
 
 
-def _read(job: Job, told: Callable[[str], None]) -> Mesh:
-    """Refuse what can be refused before reading; then read."""
-    find(io.FORMATS, job.mesh, job.input_format)
+def _refuse(job: Job) -> list[str]:
+    """Refuse what can be refused before reading; the formats of the job."""
+    formats = [find(io.FORMATS, job.mesh, job.input_format)]
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
     for path in job.vectors:
         check_vector(path)
     if job.output is not None:
-        find(io.FORMATS, job.output, job.output_format, writing=True)
+        formats.append(find(io.FORMATS, job.output, job.output_format, writing=True))
+    return [f.name for f in formats]
+
+
+def _read(job: Job, told: Callable[[str], None]) -> Mesh:
+    """Refuse what can be refused before reading; then read."""
+    _refuse(job)
     told("reading")
     declared = job.declared or None
     mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=declared)

@@ -77,7 +77,7 @@ class Geometry:
             coordinates = pivot_coordinates(table, weight.size)
         else:
             coordinates = _in_use(coordinates)
-        position = point_positions(table, weight.size, coordinates)
+        position = point_positions(read_only(table), weight.size, read_only(coordinates))
         return cls(table, weight, written, coordinates, position, known)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,85 @@
+"""Compiling ahead: in processes of their own, once, also when two runs begin together."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from meshprep.pipeline import warm_up
+from meshprep.pipeline.options import Options
+from meshprep.pipeline.warm_up import all_tasks, job_tasks, run
+
+# The least work of all tasks.
+TASK = "order morton cpu"
+COUNT = f"""
+from meshprep.kernels import KERNELS
+from meshprep.pipeline.warm_up import run
+run({TASK!r})
+print(sum(sum(k.stats.cache_misses.values()) for k in KERNELS))
+"""
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A folder for machine code that is empty."""
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def compiled():
+    """How many kernels another process compiles for the task."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    made = subprocess.run(
+        [sys.executable, "-c", COUNT], env=environment, capture_output=True, text=True, check=True
+    )
+    return int(made.stdout)
+
+
+def test_what_was_compiled_ahead_is_found(cache):
+    told = []
+    warmed = warm_up.warm_up([TASK], lambda *news: told.append(news))
+    assert told == [(0, 1, "compiling order")]
+    assert list(warmed.seconds) == [TASK]
+    assert warmed.seconds[TASK] > 0.5
+    assert compiled() == 0
+    assert warm_up.warm_up([TASK], lambda *news: told.append(news)).seconds == {}
+    assert len(told) == 1
+
+
+def test_two_at_once(cache):
+    with ThreadPoolExecutor(2) as pool:
+        counts = list(pool.map(lambda _: compiled(), range(2)))
+    assert min(counts) > 0
+    assert compiled() == 0
+    assert not list(cache.rglob("*.tmp"))
+
+
+def test_a_task_that_fails_is_told(cache):
+    warmed = warm_up.warm_up(["order nonsense cpu"])
+    assert warmed.seconds == {}
+    assert "method 'nonsense' is unknown" in warmed.failures["order nonsense cpu"]
+
+
+def test_nothing_is_done_where_nothing_is_kept(monkeypatch):
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", "")
+    assert warm_up.warm_up([TASK]).seconds == {}
+
+
+def test_a_job_names_its_own_tasks():
+    assert job_tasks(Options(), ["gmsh", "gmsh"]) == [
+        "blocks blocks gpu",
+        "colours",
+        "order gps gpu",
+        "files gmsh",
+    ]
+    assert job_tasks(Options(method="none", target="cpu"), ["op2-grid"]) == [
+        "blocks contiguous cpu",
+        "colours",
+    ]
+
+
+@pytest.mark.parametrize("task", all_tasks())
+def test_every_task_runs(task):
+    run(task)
