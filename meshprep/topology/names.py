@@ -86,16 +86,17 @@ def _check_absent(mesh: Mesh, name: str) -> None:
 def _why_not(mesh: Mesh, layout: Layout, name: str, possible: Sequence[str]) -> str:
     source, _, to = name.partition("->")
     if name == "cells->nodes":
-        maps = ", ".join(f"{p.name}->nodes" for p in layout.parts)
+        maps = ", ".join(f"'{p.name}->nodes'" for p in layout.parts)
         other = any_mesh_loop(mesh, layout)
         return f"map '{name}': the cells are of several types: use {maps}, or '{other}'"
     if name in ("faces->nodes", "boundary_faces->nodes") and layout.dim == 3:
         parts = part_names(layout, "faces", source.removesuffix("faces"))
-        maps = " and ".join(f"{p}->nodes" for p in parts)
+        maps = " and ".join(f"'{p}->nodes'" for p in parts)
         return f"map '{name}': the faces have 3 or 4 nodes: use {maps}"
     if source == "cells" and ENTITY_DIM.get(to, 3) < layout.dim:
         other = any_mesh_loop(mesh, layout)
         what = f"the cells are of types with different numbers of {to}"
         return f"map '{name}': {what}: use another loop, for example '{other}'"
-    choice = ", ".join([*mesh.maps, *(n for n in possible if n not in mesh.maps)])
+    names = [*mesh.maps, *(n for n in possible if n not in mesh.maps)]
+    choice = ", ".join(f"'{n}'" for n in names)
     return f"this mesh cannot give map '{name}': choose {choice}"

@@ -304,22 +304,22 @@ def test_tables_of_one_call_agree():
         (
             {"triangle": [[0, 1, 2]]},
             ["faces->cells"],
-            "edges->nodes, boundary_edges->cells, boundary_edges->nodes, cells->edges$",
+            "'edges->nodes', 'boundary_edges->cells', 'boundary_edges->nodes', 'cells->edges'$",
         ),
         (
             {"tetra": [[0, 1, 2, 3]]},
             ["edges->cells"],
-            "choose cells->nodes, edges->nodes, cells->e",
+            "choose 'cells->nodes', 'edges->nodes', 'cells->e",
         ),
         (
             {"line": [[0, 1]]},
             ["edges->nodes"],
-            "cannot give map 'edges->nodes': choose cells->nodes$",
+            "cannot give map 'edges->nodes': choose 'cells->nodes'$",
         ),
         (
             {"triangle": [[0, 1, 2]], "quad": [[0, 1, 3, 4]]},
             ["cells->nodes"],
-            "several types: use triangle->nodes, quad->nodes, or 'edges->nodes'$",
+            "several types: use 'triangle->nodes', 'quad->nodes', or 'edges->nodes'$",
         ),
         (
             {"triangle": [[0, 1, 2]], "quad": [[0, 1, 3, 4]]},
@@ -329,12 +329,12 @@ def test_tables_of_one_call_agree():
         (
             {"wedge": [[0, 1, 2, 3, 4, 5]]},
             ["faces->nodes"],
-            "use triangle_faces->nodes and quad_faces->nodes$",
+            "use 'triangle_faces->nodes' and 'quad_faces->nodes'$",
         ),
         (
             {"wedge": [[0, 1, 2, 3, 4, 5]]},
             ["boundary_faces->nodes"],
-            "use boundary_triangle_faces->nodes and boundary_quad_faces->nodes$",
+            "use 'boundary_triangle_faces->nodes' and 'boundary_quad_faces->nodes'$",
         ),
         ({"tetra": [[0, 1, 2, 3]]}, ["faces->cells", "cells->faces"], "ask for one of the two$"),
         ({"quad": [[0, 1, 2, 3]]}, ["cells->edges", "edges->cells"], "ask for one of the two$"),
