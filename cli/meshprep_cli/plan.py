@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from . import options
 from .reorder import finish
 
 
 def run(
     mesh: options.MeshFile,
-    plan: options.PlanOutput = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", "--plan", help="Plan to write; default: MESH.plan.h5."),
+    ] = None,
     blocks: options.BlocksOutput = None,
     loop: options.LoopTexts = None,
     loops: options.LoopsFile = None,

@@ -158,7 +158,7 @@ def test_check_finds_a_wrong_plan(cli, mesh_file):
 
 def test_report_puts_plans_side_by_side(cli, mesh_file):
     a, b = mesh_file.with_name("a.plan.h5"), mesh_file.with_name("b.plan.h5")
-    cli("plan", mesh_file, "--plan", a, "--block-size", 32, "-q")
+    cli("plan", mesh_file, "-o", a, "--block-size", 32, "-q")
     cli("plan", mesh_file, "--plan", b, "--block-size", 128, "--partition", "contiguous", "-q")
     code, out, _ = cli("report", a, b)
     assert code == 0
