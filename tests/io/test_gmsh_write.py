@@ -9,6 +9,7 @@ from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
 from meshprep.io.gmsh.types import node_count
+from meshprep.io.text import writer
 from meshprep.kernels import parallel
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
 from meshprep.mesh.assemble import Block, GroupTable, assemble
@@ -376,8 +377,9 @@ def test_meshes_that_are_no_meshes(tmp_path):
 def test_pieces_of_any_size_make_the_same_file(tmp_path, monkeypatch, version, binary, size):
     mesh = decorated(1)
     write(mesh, tmp_path / "one.msh", version=version, binary=binary)
-    monkeypatch.setattr(emit, "SMALL_PIECE", size)
-    monkeypatch.setattr(emit, "PIECE", 40 * size)
+    for module in (emit, writer):
+        monkeypatch.setattr(module, "SMALL_PIECE", size)
+    monkeypatch.setattr(writer, "PIECE", 40 * size)
     monkeypatch.setattr(emit, "LONG_BLOCK", 1 + size)
     write(mesh, tmp_path / "many.msh", version=version, binary=binary)
     assert (tmp_path / "one.msh").read_bytes() == (tmp_path / "many.msh").read_bytes()

@@ -191,7 +191,7 @@ def test_a_kernel_that_changes_what_it_only_reads(slow):
         ParLoop(writes_what_it_reads, plan, strategy="sequential")(a=a, b=b)
     text = str(error.value)
     assert text.startswith("kernel 'writes_what_it_reads' changes an argument that loop 'l' only")
-    assert "test_kernel.py:" in text
+    assert "test_analysis.py:" in text
     assert "(a)" in text
     assert "\n" not in text
     assert not a.any()

@@ -14,7 +14,6 @@ from plan_files import one_line
 from meshprep_runtime import Loop, MeshprepError, Plan, PlanError
 from meshprep_runtime.loops import Access, Arg
 from meshprep_runtime.plan.schema import to_tree
-from meshprep_runtime.plan.store import load
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_order_of_names_survives(slow, path):
     ]
     sizes = {"z": 1, "cells": 3, "b": 1, "a": 1}
     slow.plan(sizes, tables, loops, (2, 1)).save(path)
-    loaded = load(path)
+    loaded = Plan.load(path)
     assert list(loaded.sizes) == ["z", "cells", "b", "a"]
     assert list(loaded.maps) == ["cells->z", "cells->b", "cells->a"]
     assert list(loaded.loops) == ["last", "first"]
@@ -81,13 +80,13 @@ def test_order_of_names_survives(slow, path):
 def test_empty_plan_and_empty_sets(slow, path):
     nothing = Plan({}, {}, {}, {}, "", "")
     nothing.save(path)
-    assert_equal_plans(nothing, load(path))
+    assert_equal_plans(nothing, Plan.load(path))
     loop = Loop("l", "cells", (Arg("v", Access.INC, 1, "i4", "cells->nodes", (0,)),))
     table = np.zeros((0, 3), dtype=np.int32)
     empty = slow.plan({"cells": 0, "nodes": 0}, {"cells->nodes": table}, [loop])
     empty.save(path, overwrite=True)
-    assert_equal_plans(empty, load(path))
-    assert load(path).verify() == []
+    assert_equal_plans(empty, Plan.load(path))
+    assert Plan.load(path).verify() == []
 
 
 def test_same_plan_same_bytes(airfoil, tmp_path):
@@ -99,7 +98,7 @@ def test_same_plan_same_bytes(airfoil, tmp_path):
 def test_numpy_values_in_metrics(airfoil, path):
     metrics = {"n": np.int64(3), "t": (1, np.float32(0.5)), "a": np.arange(2), "inf": float("inf")}
     replace(airfoil, metrics=metrics).save(path)
-    assert load(path).metrics == {"n": 3, "t": [1, 0.5], "a": [0, 1], "inf": float("inf")}
+    assert Plan.load(path).metrics == {"n": 3, "t": [1, 0.5], "a": [0, 1], "inf": float("inf")}
 
 
 def test_text_of_any_script_and_length(airfoil, path):
@@ -107,8 +106,8 @@ def test_text_of_any_script_and_length(airfoil, path):
     variant = replace(airfoil["res_calc"].variant(), partitioner="größe" * 20_000)
     loop_plan = replace(airfoil["res_calc"], variants={"s8": variant})
     replace(airfoil, options=options, loops={"res_calc": loop_plan}).save(path)
-    assert load(path).options == options
-    assert load(path)["res_calc"].variant().partitioner == "größe" * 20_000
+    assert Plan.load(path).options == options
+    assert Plan.load(path)["res_calc"].variant().partitioner == "größe" * 20_000
 
 
 def test_metrics_must_be_json(airfoil, path):
@@ -132,7 +131,7 @@ def test_existing_file_is_kept_unless_overwritten(airfoil, path):
     one_line(error, "wing.plan.h5 exists")
     assert path.read_text() == "mine"
     airfoil.save(path, overwrite=True)
-    assert load(path).sizes == airfoil.sizes
+    assert Plan.load(path).sizes == airfoil.sizes
     assert [p.name for p in path.parent.iterdir()] == ["wing.plan.h5"]
 
 
@@ -142,7 +141,7 @@ def test_overwriting_follows_a_link(airfoil, path, tmp_path):
     path.symlink_to(target)
     airfoil.save(path, overwrite=True)
     assert path.is_symlink()
-    assert load(target).sizes == airfoil.sizes
+    assert Plan.load(target).sizes == airfoil.sizes
 
 
 def test_permissions_follow_the_umask(airfoil, path):
@@ -225,4 +224,4 @@ except MissingPackageError as error:
 
 def test_path_types(airfoil, path):
     airfoil.save(str(path))
-    assert load(str(path)).sizes == load(Path(path)).sizes
+    assert Plan.load(str(path)).sizes == Plan.load(Path(path)).sizes

@@ -10,7 +10,7 @@ from plan_files import one_line
 
 from meshprep_runtime import MeshprepError, Plan, PlanError
 from meshprep_runtime.plan.seal import seal
-from meshprep_runtime.plan.store import load, save
+from meshprep_runtime.plan.store import save
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def path(tmp_path):
 def test_not_a_plan(path, make, parts):
     make(path)
     with pytest.raises(PlanError) as error:
-        load(path)
+        Plan.load(path)
     one_line(error, str(path), *parts)
 
 
@@ -43,7 +43,7 @@ def test_no_permission(airfoil, path):
     airfoil.save(path)
     path.chmod(0)
     with pytest.raises(PlanError, match="Permission denied"):
-        load(path)
+        Plan.load(path)
 
 
 @pytest.mark.parametrize("target", ["missing/x.h5", "", "/dev/null"])
@@ -59,7 +59,7 @@ def test_truncated_anywhere(airfoil, path):
     for size in range(0, len(data), 997):
         path.write_bytes(data[:size])
         with pytest.raises(PlanError) as error:
-            load(path)
+            Plan.load(path)
         one_line(error, str(path))
 
 
@@ -73,7 +73,7 @@ def test_any_flipped_byte_is_refused(airfoil, path):
         path.write_bytes(data)
         data[at] = old
         with pytest.raises(PlanError) as error:
-            load(path)
+            Plan.load(path)
         one_line(error, str(path))
 
 
@@ -83,7 +83,7 @@ def test_what_is_added_or_cut_off_is_refused(airfoil, path):
     for other in (data + b"\0", data[:-1]):
         path.write_bytes(other)
         with pytest.raises(PlanError, match="does not match its checksum"):
-            load(path)
+            Plan.load(path)
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])
@@ -91,7 +91,7 @@ def test_other_versions_are_refused(airfoil, path, version):
     airfoil.save(path)
     seal(path, version)
     with pytest.raises(PlanError) as error:
-        load(path)
+        Plan.load(path)
     one_line(error, f"version {version}", "reads version 1", "make the plan anew")
 
 
@@ -121,7 +121,7 @@ def test_foreign_content_is_refused(airfoil, path, change, part):
         change(file)
     seal(path, 1)  # as a writer in bad faith would
     with pytest.raises(PlanError) as error:
-        load(path)
+        Plan.load(path)
     one_line(error, part)
 
 
@@ -179,7 +179,7 @@ def test_unsafe_plans_are_neither_saved_nor_loaded(airfoil, path, monkeypatch, c
         return
     monkeypatch.undo()
     with pytest.raises(PlanError):
-        load(path)
+        Plan.load(path)
 
 
 def test_maps_must_be_the_plans(airfoil, path):

@@ -120,7 +120,7 @@ def test_what_is_as_fast_within_the_noise(plan, scripted):
 def test_a_hiccup_in_the_first_run_costs_nobody_the_place(plan, scripted):
     hiccups = iter([50.0, 0.5])
     scripted(lambda c: next(hiccups, 0.5) if c.strategy == "sequential" else 1.0)
-    asked = {"place": HERE, "runs": 4, "layouts": ["aos"]}
+    asked = {"backend": HERE, "runs": 4, "layouts": ["aos"]}
     assert (
         tune(flux, plan, {}, strategies=["hierarchical", "sequential"], **asked).best.seconds == 0.5
     )
