@@ -8,13 +8,14 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FUZZ ?=
 
-.PHONY: help demo test test-all fuzz lint docs format env bench clean
+.PHONY: help demo test test-all fuzz lint readers docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests, all but the slow ones"
 	@echo "make test-all run all of them, as CI does"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
+	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
 	@echo "make lint     ruff, ruff format, mypy"
 	@echo "make docs     the pages in docs/ and the API as a site in build/site"
 	@echo "make bench    every benchmark: tables here, JSON in benchmarks/results/"
@@ -47,6 +48,10 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Programs that read our files in the tests: VTK and Gmsh.
+readers: env
+	$(PIP) -e ./runtime -e '.[dev,readers]'
 
 docs: env
 	$(PIP) -e ./runtime -e '.[dev,docs]'

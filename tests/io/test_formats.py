@@ -1,5 +1,6 @@
 """Every format that is written: an exact round trip, or a loss with a name; nothing in between."""
 
+import h5py
 import numpy as np
 import pytest
 from io_meshes import DECORATIONS, decorated, plain_meshes
@@ -7,6 +8,7 @@ from io_meshes import DECORATIONS, decorated, plain_meshes
 from meshprep import io
 from meshprep.io.compare import difference
 from meshprep.io.reduce import flattened
+from meshprep.mesh import Dat
 from meshprep_runtime.errors import MeshprepError
 
 OTHERS = [n for n, f in io.FORMATS.items() if f.write is not None and f.cells and n != "gmsh"]
@@ -92,8 +94,6 @@ def test_every_written_format_is_in_the_list_above():
 def test_visualisation_formats_keep_values_exactly(ending, tmp_path):
     mesh = plain_meshes()["tets"]
     r = np.random.default_rng(1)
-    from meshprep.mesh import Dat
-
     dats = [Dat("u", "nodes", r.random((mesh.size("nodes"), 3)) * 1e-7)]
     if ending != "hmf":
         dats.append(Dat("rank", "cells", np.arange(mesh.size("cells"), dtype="i4")))
@@ -124,6 +124,31 @@ def test_med_keeps_names_of_families(tmp_path):
     tag = back.tag("cell_tags", "cells")
     assert dict(tag.names) == {5: "wall of tetra", 9: "in tetra"}
     assert tag.first_ids().tolist() == [9, 5, 9, 5, 9]
+
+
+def test_med_gives_the_groups_of_no_type_to_another(tmp_path):
+    mesh = decorated(plain_meshes()["with border"], "groups")
+    io.write(mesh, tmp_path / "a.med", drop=True)
+    with h5py.File(tmp_path / "a.med", "a") as file:
+        cells = next(iter(file["ENS_MAA/mesh"].values()))["MAI"]
+        assert (cells["TR3/FAM"][()] <= 0).all()
+        del cells["QU4/FAM"]
+        del file["FAS/mesh/ELEME/group 1/GRO"]
+    back = io.read(tmp_path / "a.med")
+    assert back.tag("cell_tags", "quad") is None
+    assert back.tag("cell_tags", "triangle").first_ids().tolist() == [0, 1, 2, 0]
+
+
+def test_med_values_on_one_type_of_cells(tmp_path):
+    mesh = plain_meshes()["mixed plane, turned"]
+    mesh = mesh.with_(dats=[Dat("q", s.name, np.arange(s.size) + 0.5) for s in mesh.cell_sets])
+    io.write(mesh, tmp_path / "a.med")
+    with h5py.File(tmp_path / "a.med", "a") as file:
+        step = next(iter(file["CHA/q"].values()))
+        del step["MAI.QU4"]
+    back = io.read(tmp_path / "a.med")
+    assert back.dat("q", "quad") is None
+    assert back.dat("q", "triangle").values.tolist() == [0.5, 1.5, 2.5, 3.5]
 
 
 def test_med_drops_names_of_which_one_number_has_two(tmp_path):

@@ -51,7 +51,9 @@ def write_file(
         raise MeshprepError(f"{path}: the mesh has no coordinates: a Gmsh file needs them")
     layout = find_layout(mesh, version, binary)
     if not layout.cells:
-        raise MeshprepError(f"{path}: the mesh has no cells that a Gmsh file can hold")
+        raise MeshprepError(
+            f"{path}: the mesh has no cells that a Gmsh file can hold: use another format"
+        )
     assignment = split_entities(mesh, layout) if version == "4.1" else keep_entities(layout)
     node_label = layout.node_label
     if node_label is None:

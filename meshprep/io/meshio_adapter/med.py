@@ -1,11 +1,22 @@
-"""MED through meshio, which leaves out that volumes have their base turned round in MED files."""
+"""MED through meshio, and what it does otherwise than MED's own library.
+
+Volumes have their base turned round in MED files. Families of cells have negative numbers and are
+listed, with groups or without. A field that nodes and cells have in common goes by two names, as
+Gmsh takes such values for one array.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import h5py
 import meshio
+import numpy as np
 from meshio.med import _med
+from numpy.typing import NDArray
 
 from ...mesh.cells import shape_of
 
@@ -16,19 +27,124 @@ _CORNERS = {
     "wedge": (0, 2, 1, 3, 5, 4),
     "hexahedron": (0, 3, 2, 1, 4, 7, 6, 5),
 }
+_OF_CELLS = " of cells"
+# The name of a family of cells whose number is not that of the group in memory.
+_FAMILY = re.compile(r"group (-?\d+)")
+_FAMILIES = "FAS/mesh"
+
+
+class _Partial(meshio.Mesh):
+    """A mesh that may have values on some blocks of cells alone, None on the others."""
+
+    def __init__(self, points: Any, cells: Any, *, cell_data: Any, **more: Any) -> None:
+        super().__init__(points, cells, **more)
+        self.cell_data = cell_data
 
 
 def read(path: str) -> Any:
-    """Read a MED file as meshio does, volumes in VTK's order."""
-    mesh = _med.read(path)
+    """Read a MED file as meshio does, volumes in VTK's order and groups by our numbers."""
+    with _instead(Mesh=_Partial, _read_families=_families):
+        mesh = _med.read(path)
     _turn(mesh)
+    numbers = _group_numbers(path)
+    mesh.cell_tags = {numbers.get(i, i): names for i, names in mesh.cell_tags.items() if names}
+    mesh.point_tags = {i: names for i, names in mesh.point_tags.items() if names}
+    tags = [_renumbered(ids, numbers) for ids in _cell_families(path, mesh)]
+    mesh.cell_data["cell_tags"] = tags
+    for name in [n for n in mesh.cell_data if n.endswith(_OF_CELLS)]:
+        if name.removesuffix(_OF_CELLS) in mesh.point_data:
+            mesh.cell_data[name.removesuffix(_OF_CELLS)] = mesh.cell_data.pop(name)
     return mesh
 
 
+def _families(root: Any) -> dict[int, list[str]]:
+    """Groups of each family by number; meshio fails on a family that has none."""
+    out = {}
+    for family in root.values():
+        rows = family["GRO/NOM"][()] if "GRO/NOM" in family else ()
+        names = [bytes(row.astype(np.uint8)).decode("latin-1") for row in rows]
+        out[int(family.attrs["NUM"])] = [name.partition("\0")[0].strip() for name in names]
+    return out
+
+
+@contextmanager
+def _instead(**parts: Any) -> Iterator[None]:
+    """Give meshio these parts instead of its own."""
+    before = {name: getattr(_med, name) for name in parts}
+    try:
+        for name, part in parts.items():
+            setattr(_med, name, part)
+        yield
+    finally:
+        for name, part in before.items():
+            setattr(_med, name, part)
+
+
+def _cell_families(path: str, mesh: Any) -> list[NDArray]:
+    """The family of each cell; meshio shifts them where a type of cells has none."""
+    with h5py.File(path, "r") as file:
+        step = next(iter(file["ENS_MAA"].values()))
+        step = step if "NOE" in step else next(iter(step.values()))
+        types = zip(step["MAI"].values(), mesh.cells, strict=True)
+        return [t["FAM"][()] if "FAM" in t else np.zeros(len(c), int) for t, c in types]
+
+
+def _group_numbers(path: str) -> dict[int, int]:
+    """The number in memory of each family of cells that :func:`write` gave another."""
+    with h5py.File(path, "r") as file:
+        families = file.get(f"{_FAMILIES}/ELEME", {})
+        found = {int(f.attrs["NUM"]): _FAMILY.fullmatch(name) for name, f in families.items()}
+    return {number: int(match[1]) for number, match in found.items() if match}
+
+
+def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
+    out = np.asarray(ids).astype(np.int64)
+    for number in numbers.keys() & set(out.tolist()):
+        out[np.asarray(ids) == number] = numbers[number]
+    return out
+
+
 def write(path: str, mesh: meshio.Mesh) -> None:
-    """Write a MED file as meshio does, volumes in MED's order; the mesh is changed."""
+    """Write a MED file as MED's own library reads it; the mesh is changed."""
     _turn(mesh)
+    for name in mesh.point_data.keys() & mesh.cell_data.keys():
+        mesh.cell_data[f"{name}{_OF_CELLS}"] = mesh.cell_data.pop(name)
+    cell_tags = mesh.cell_data["cell_tags"]
+    names = getattr(mesh, "cell_tags", {}), getattr(mesh, "point_tags", {})
+    families = _negative(sorted({i for ids in cell_tags for i in np.unique(ids).tolist()} - {0}))
+    mesh.cell_data["cell_tags"] = [_renumbered(ids, families) for ids in cell_tags]
+    mesh.cell_tags = mesh.point_tags = {}
     _med.write(path, mesh)
+    nodes = set(np.unique(mesh.point_data["point_tags"]).tolist()) | set(names[1])
+    with h5py.File(path, "a") as file:
+        for i, number in families.items():
+            key = f"ELEME/group {i}" if i != number else f"ELEME/family {i}"
+            _write_family(file[_FAMILIES], key, number, names[0].get(i, ()))
+        for i in sorted(nodes - {0}):
+            _write_family(file[_FAMILIES], f"NOEUD/family {i}", i, names[1].get(i, ()))
+
+
+def _negative(ids: Sequence[int]) -> dict[int, int]:
+    """A negative number for each group, its own where that is one."""
+    taken = {i for i in ids if i < 0}
+    out = {}
+    for i in ids:
+        number = i if i < 0 else -i
+        while i > 0 and number in taken:
+            number -= 1
+        taken.add(number)
+        out[i] = number
+    return out
+
+
+def _write_family(root: Any, key: str, number: int, groups: Sequence[str]) -> None:
+    family = root.create_group(key)
+    family.attrs.create("NUM", number)
+    listed = family.create_group("GRO")
+    listed.attrs.create("NBR", len(groups))
+    rows = listed.create_dataset("NOM", (len(groups),), dtype="80int8")
+    for row, name in enumerate(groups):
+        rows[row] = np.frombuffer(name.encode("latin-1").ljust(80, b"\0"), dtype=np.int8)
 
 
 def _turn(mesh: Any) -> None:

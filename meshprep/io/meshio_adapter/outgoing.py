@@ -36,7 +36,9 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     )
     _add_names(mesh, made)
     # What meshio has no place for, for writers of our own.
-    made.group_names = {t.name: dict(t.names) for t in mesh.tags if t.names}
+    made.group_names = {}
+    for t in mesh.tags:
+        made.group_names.setdefault(t.name, {}).update(t.names)
     made.set_numbers = {i.name: i.attrs["number"] for i in mesh.lists if "number" in i.attrs}
     return made
 

@@ -28,7 +28,7 @@ _VTK = (
 )
 _SIMPLE = r"[A-Za-z_][\w:.-]*"
 _XDMF_CAST = (
-    *((name, "int64") for name in ("int8", "int16", "uint8", "uint16")),
+    *((name, "int64") for name in ("int8", "int16", "uint8", "uint16", "uint32")),
     ("float32", "float64"),
 )
 # The types of whole numbers that both VTK and meshio read.

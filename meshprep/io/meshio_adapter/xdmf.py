@@ -40,7 +40,17 @@ def read(path: str) -> meshio.Mesh:
 
 def write(path: str, mesh: meshio.Mesh, **options: Any) -> None:
     """Write an XDMF file as meshio does, numbers in as few digits as say them exactly."""
+    mesh.point_data = {name: _signed(values) for name, values in mesh.point_data.items()}
+    mesh.cell_data = {
+        name: [_signed(values) for values in blocks] for name, blocks in mesh.cell_data.items()
+    }
     _Writer(path, mesh, **options)
+
+
+def _signed(values: NDArray) -> NDArray:
+    """Signed where they are as long as VTK knows signed ones alone: it reads others as zeros."""
+    fits = values.dtype == np.uint64 and not (values > np.iinfo(np.int64).max).any()
+    return values.astype(np.int64) if fits else values
 
 
 def mend(active: Callable[[], bool]) -> None:

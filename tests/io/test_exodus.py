@@ -1,0 +1,153 @@
+"""Exodus: numbers and names of blocks and node sets, values of elements, and every loss by name."""
+
+import netCDF4
+import numpy as np
+import pytest
+from io_meshes import plain_meshes
+
+from meshprep import io
+from meshprep.mesh import Dat, IndexList, Mesh, Tag
+from meshprep.mesh.assemble import Block, assemble
+from meshprep_cli.main import main
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+
+POINTS = np.array([[i & 1, i >> 1 & 1, i >> 2] for i in range(8)], float)
+POINTS = np.vstack([POINTS, POINTS[4:] + np.array([0, 0, 1]), [[0.5, 0.5, 3]]])
+
+
+def blocked(numbers=(10, 20), names=("core", "tip of it")):
+    """A hexahedron on another, two blocks, and a pyramid on them, one block."""
+    hexes = np.array([[0, 1, 3, 2, 4, 5, 7, 6], [4, 5, 7, 6, 8, 9, 11, 10]])
+    ids = np.array([numbers[0], numbers[0] + 1])
+    blocks = [
+        Block("hexahedron", hexes, tags={"exodus:block": ids}),
+        Block(
+            "pyramid", np.array([[8, 9, 11, 10, 12]]), tags={"exodus:block": np.array(numbers[1:])}
+        ),
+    ]
+    mesh, _ = assemble(POINTS, blocks)
+    tags = [
+        Tag.from_ids("exodus:block", "hexahedron", ids, {numbers[0]: names[0]}),
+        Tag.from_ids("exodus:block", "pyramid", np.array(numbers[1:]), {numbers[1]: names[1]}),
+    ]
+    dats = [Dat("q", s.name, np.arange(s.size) + 0.5) for s in mesh.cell_sets]
+    lists = [
+        IndexList("the top", "nodes", np.array([12, 8]), {"kind": "point_set", "number": 7}),
+        IndexList("node set 3", "nodes", np.array([0, 1]), {"kind": "point_set", "number": 3}),
+    ]
+    dats.append(Dat("coordinates", "nodes", POINTS))
+    return Mesh(mesh.sets.values(), mesh.maps.values(), dats, tags, lists)
+
+
+def words(variable):
+    return [b"".join(row).decode().strip("\0") for row in variable[:]]
+
+
+def test_numbers_and_names_are_kept(tmp_path):
+    mesh = blocked()
+    assert io.write(mesh, tmp_path / "a.e") == []
+    with netCDF4.Dataset(tmp_path / "a.e") as file:
+        file.set_auto_mask(False)
+        assert file["eb_prop1"][:].tolist() == [10, 11, 20]
+        assert words(file["eb_names"]) == ["core", "", "tip of it"]
+        assert file["ns_prop1"][:].tolist() == [7, 3]
+        assert words(file["ns_names"]) == ["the top", ""]
+        assert words(file["name_elem_var"]) == ["q"]
+        assert [file[f"vals_elem_var1eb{b}"][0].tolist() for b in (1, 2, 3)] == [
+            [0.5],
+            [1.5],
+            [0.5],
+        ]
+        assert [file[f"connect{b}"].elem_type for b in (1, 2, 3)] == ["HEX8", "HEX8", "PYRAMID"]
+    back = io.read(tmp_path / "a.e")
+    assert back.tag("exodus:block", "hexahedron").first_ids().tolist() == [10, 11]
+    assert dict(back.tag("exodus:block", "hexahedron").names) == {10: "core"}
+    assert dict(back.tag("exodus:block", "pyramid").names) == {20: "tip of it"}
+    assert back.dat("q", "hexahedron").values.tolist() == [0.5, 1.5]
+    lists = {i.name: (i.index.tolist(), i.attrs["number"]) for i in back.lists}
+    assert lists == {"the top": ([12, 8], 7), "node set 3": ([0, 1], 3)}
+
+
+def test_blocks_of_one_and_two_stay_so(tmp_path):
+    """They were counted from 0, which Exodus does not allow, and nobody was told."""
+    mesh = plain_meshes()["mixed solid"]
+    assert io.write(mesh, tmp_path / "a.e") == []
+    with netCDF4.Dataset(tmp_path / "a.e") as file:
+        assert file["eb_prop1"][:].tolist() == [1, 2, 3]
+        assert file["eb_prop1"].getncattr("name") == "ID"
+    assert io.read(tmp_path / "a.e").tag("exodus:block", "wedge") is None
+
+
+def test_an_order_that_mixes_blocks_loses_them_by_name(tmp_path):
+    order = Ordering.from_new_to_old(np.array([0, 2, 1]))
+    hexes = np.array([[0, 1, 3, 2, 4, 5, 7, 6], [4, 5, 7, 6, 8, 9, 11, 10]])
+    third = hexes[:1] * 0 + np.array([0, 1, 3, 2, 8, 9, 11, 10])
+    mesh, _ = assemble(POINTS, [Block("hexahedron", np.vstack([hexes, third]))])
+    tag = Tag.from_ids("exodus:block", "cells", np.array([5, 5, 9]), {5: "low", 9: "high"})
+    mesh = mesh.with_(tags=[tag])
+    assert io.write(mesh, tmp_path / "a.e") == []
+    mixed = mesh.renumber({"cells": order})
+    told = "the blocks 'exodus:block' of 'cells', whose cells the order mixes"
+    with pytest.raises(MeshprepError, match=told):
+        io.write(mixed, tmp_path / "b.e")
+    lost = io.write(mixed, tmp_path / "b.e", drop=True)
+    assert any(told in text for text in lost)
+    with netCDF4.Dataset(tmp_path / "b.e") as file:
+        assert file["eb_prop1"][:].tolist() == [1]
+
+
+def test_what_is_dropped_is_all_said(tmp_path, capsys):
+    io.write(blocked(), tmp_path / "a.e")
+    with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
+        file.createDimension("num_side_ss1", 1)
+        file.createVariable("elem_ss1", "i4", ("num_side_ss1",))[:] = 1
+        file.createVariable("attrib1", "f8", ("num_el_in_blk1",))[:] = 1.0
+    words = ["reorder", str(tmp_path / "a.e"), "--block-size", "2"]
+    assert main(words) == 2
+    told = "1 side sets (not read); attributes of elements (not read)"
+    assert told in capsys.readouterr().err
+    assert main([*words, "--drop"]) == 0
+    err = capsys.readouterr().err
+    assert "dropped, as a-reordered.e cannot carry it: 1 side sets (not read)" in err
+    assert "dropped, as a-reordered.e cannot carry it: attributes of elements (not read)" in err
+    # The two blocks of hexahedra have a cell each, so that no order mixes them.
+    new = io.read(tmp_path / "a-reordered.e")
+    assert sorted(new.tag("exodus:block", "hexahedron").first_ids().tolist()) == [10, 11]
+    assert new.tag("exodus:block", "pyramid").first_ids().tolist() == [20]
+
+
+def test_an_empty_block_shifts_no_numbers(tmp_path):
+    io.write(blocked(), tmp_path / "a.e")
+    with netCDF4.Dataset(tmp_path / "a.e", "a") as file:
+        file.renameVariable("connect1", "left_out")
+    back = io.read(tmp_path / "a.e")
+    assert back.tag("exodus:block", "hexahedron").first_ids().tolist() == [11]
+    assert back.dat("q", "hexahedron").values.tolist() == [1.5]
+
+
+@pytest.mark.parametrize("kind", ["wedge15", "hexahedron20", "hexahedron27"])
+def test_nodes_of_second_order_stand_as_exodus_has_them(kind, tmp_path):
+    mesh = plain_meshes()[kind]
+    io.write(mesh, tmp_path / "a.e")
+    corners, edges = {"w": (6, (3, 3, 3)), "h": (8, (4, 4, 4))}[kind[0]]
+    with netCDF4.Dataset(tmp_path / "a.e") as file:
+        file.set_auto_mask(False)
+        first = file["connect1"][0] - 1
+    table = mesh.cell_map("cells").table[0]
+    # Edges of the base, upright ones, edges of the top; ours has the upright ones last.
+    low, top, upright = np.split(table[corners : corners + sum(edges)], np.cumsum(edges)[:2])
+    start = [*table[:corners], *low, *upright, *top]
+    assert first[: len(start)].tolist() == start
+    assert np.array_equal(
+        io.read(tmp_path / "a.e").cell_map("cells").table, mesh.cell_map("cells").table
+    )
+
+
+def test_names_of_two_lengths_and_numbers_twice(tmp_path):
+    long = blocked(names=("c" * 40, "tip"))
+    with pytest.raises(MeshprepError, match=f"the name '{'c' * 40}' of a group"):
+        io.write(long, tmp_path / "a.e")
+    twice = blocked(numbers=(10, 10))
+    with pytest.raises(MeshprepError, match="the blocks 'exodus:block' of 'pyramid'"):
+        io.write(twice, tmp_path / "a.e")

@@ -1,0 +1,167 @@
+"""VTK's own files: every type of numbers, names with blanks, and what meshio takes otherwise."""
+
+import numpy as np
+import other_readers
+import pytest
+
+from meshprep import io
+from meshprep.mesh import Dat
+from meshprep_runtime.errors import MeshprepError
+
+HEAD = """# vtk DataFile Version 5.1
+t
+ASCII
+DATASET UNSTRUCTURED_GRID
+POINTS 4 double
+0 0 0 1 0 0 0 1 0 0 0 1
+CELLS 2 4
+OFFSETS vtktypeint64
+0 4
+CONNECTIVITY vtktypeint64
+0 1 2 3
+CELL_TYPES 1
+10
+"""
+TYPES = {
+    "char": "i1",
+    "unsigned_char": "u1",
+    "short": "i2",
+    "unsigned_short": "u2",
+    "int": "i4",
+    "unsigned_int": "u4",
+    "long": "i8",
+    "unsigned_long": "u8",
+    "vtktypeint64": "i8",
+    "vtktypeuint64": "u8",
+    "vtkIdType": "i4",
+    "float": "f4",
+    "double": "f8",
+}
+
+
+def binary(version: str, name: str, kind: str, values) -> bytes:
+    """A tetrahedron with one field of nodes, as VTK writes it."""
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], ">f8").tobytes()
+    if version == "5.1":
+        cells = b"CELLS 2 4\nOFFSETS vtktypeint64\n" + np.array([0, 4], ">i8").tobytes()
+        cells += b"\nCONNECTIVITY vtktypeint64\n" + np.arange(4).astype(">i8").tobytes()
+    else:
+        cells = b"CELLS 1 5\n" + np.array([4, 0, 1, 2, 3], ">i4").tobytes()
+    head = f"# vtk DataFile Version {version}\nt\nBINARY\nDATASET UNSTRUCTURED_GRID\n"
+    data = np.array(values, f">{TYPES[kind]}").tobytes()
+    return b"".join(
+        [
+            *(head.encode(), b"POINTS 4 double\n", points, b"\n", cells),
+            *(b"\nCELL_TYPES 1\n", np.array([10], ">i4").tobytes()),
+            *(b"\nPOINT_DATA 4\nFIELD FieldData 2\n", f"{name} 1 4 {kind}\n".encode(), data),
+            *(b"\nlast 1 4 double\n", np.arange(4).astype(">f8").tobytes(), b"\n"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("version", ["5.1", "4.2"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_every_type_of_numbers_that_vtk_writes(kind, version, tmp_path):
+    dtype = np.dtype(TYPES[kind])
+    ends = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
+    values = np.array([ends.min, ends.max, 1, 2], dtype)
+    (tmp_path / "a.vtk").write_bytes(binary(version, "of%20mine%25", kind, values))
+    mesh = io.read(tmp_path / "a.vtk")
+    found = mesh.dat("of mine%", "nodes").values
+    assert found.dtype == dtype
+    assert found.tolist() == values.tolist()
+    assert mesh.dat("last", "nodes").values.tolist() == [0, 1, 2, 3]
+
+
+def test_what_is_left_out_is_told(tmp_path):
+    times = HEAD.replace("GRID\n", "GRID\nFIELD FieldData 1\nTIME 1 1 double\n0.5\n")
+    (tmp_path / "a.vtk").write_text(times)
+    assert io.read(tmp_path / "a.vtk").extras["unread"] == ("fields of the whole mesh",)
+    bits = HEAD + "POINT_DATA 4\nFIELD FieldData 1\nflag 1 4 bit\n0 1 1 0\n"
+    (tmp_path / "a.vtk").write_text(bits)
+    with pytest.raises(MeshprepError, match="holds values of type bit"):
+        io.read(tmp_path / "a.vtk")
+    two = HEAD + "POINT_DATA 4\nFIELD FieldData 2\na 1 4 int\n0 1 1 0\n%61 1 4 int\n0 1 1 0\n"
+    (tmp_path / "a.vtk").write_text(two)
+    with pytest.raises(MeshprepError, match="several arrays of one name"):
+        io.read(tmp_path / "a.vtk")
+
+
+@pytest.mark.parametrize("version", ["3.0", "5.1"])
+def test_structured_grids(version, tmp_path):
+    text = f"# vtk DataFile Version {version}\nt\nASCII\nDATASET STRUCTURED_POINTS\n"
+    text += "DIMENSIONS 3 2 2\nORIGIN 0 0 0\nSPACING 1 1 1\n"
+    text += "CELL_DATA 2\nFIELD FieldData 1\nq 1 2 double\n3 4\n"
+    (tmp_path / "a.vtk").write_text(text)
+    mesh = io.read(tmp_path / "a.vtk")
+    assert mesh.cell_map("cells").table.tolist() == [
+        [0, 1, 4, 3, 6, 7, 10, 9],
+        [1, 2, 5, 4, 7, 8, 11, 10],
+    ]
+    assert mesh.dat("q", "cells").values.tolist() == [3, 4]
+
+
+def test_names_that_vtk_would_read_otherwise(tmp_path):
+    (tmp_path / "a.vtk").write_text(HEAD)
+    names = ["with blank", "100%", "a%20b", 'a "quoted" one', "Größe"]
+    dats = [Dat(name, "nodes", np.arange(4) + i) for i, name in enumerate(names)]
+    io.write(io.read(tmp_path / "a.vtk").with_(dats=dats), tmp_path / "b.vtk")
+    text = (tmp_path / "b.vtk").read_bytes()
+    assert b"with%20blank 1 4 vtktypeint64" in text
+    assert b"100%25 1 4" in text
+    assert b"a%2520b 1 4" in text
+    back = io.read(tmp_path / "b.vtk")
+    assert [d.name for d in back.dats if d.name != "coordinates"] == names
+
+
+@pytest.mark.parametrize("options", ["ascii", "binary", "4.2", "appended", "raw", "plain"])
+def test_what_vtk_writes_is_read(options, tmp_path):
+    """A mesh of several types that VTK itself writes, values of all types included."""
+    core = other_readers.package("vtkmodules.vtkCommonCore")
+    model = other_readers.package("vtkmodules.vtkCommonDataModel")
+    support = other_readers.package("vtkmodules.util.numpy_support")
+    points = core.vtkPoints()
+    points.SetDataTypeToDouble()
+    random = np.random.default_rng(0).random((10, 3))
+    for p in random:
+        points.InsertNextPoint(p)
+    grid = model.vtkUnstructuredGrid()
+    grid.SetPoints(points)
+    for kind, nodes in ((10, (0, 1, 2, 3)), (14, (4, 5, 6, 7, 8)), (10, (1, 2, 3, 9))):
+        ids = core.vtkIdList()
+        for n in nodes:
+            ids.InsertNextId(n)
+        grid.InsertNextCell(kind, ids)
+    for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"):
+        array = support.numpy_to_vtk(np.arange(3).astype(kind), deep=1)
+        array.SetName(f"{kind} of mine")
+        grid.GetCellData().AddArray(array)
+    path = _write_by_vtk(grid, options, tmp_path)
+    mesh = io.read(path)
+    # VTK writes ten digits of a text.
+    np.testing.assert_allclose(mesh.coordinates, random, rtol=0, atol=1e-10)
+    assert mesh.cell_map("tetra").table.tolist() == [[0, 1, 2, 3], [1, 2, 3, 9]]
+    assert mesh.cell_map("pyramid").table.tolist() == [[4, 5, 6, 7, 8]]
+    for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"):
+        values = mesh.dat(f"{kind} of mine", "tetra").values
+        assert (values.tolist(), values.dtype) == ([0, 2], np.dtype(kind))
+
+
+def _write_by_vtk(grid, options, folder):
+    if options in ("ascii", "binary", "4.2"):
+        writer = other_readers.package("vtkmodules.vtkIOLegacy").vtkUnstructuredGridWriter()
+        writer.SetFileTypeToASCII() if options == "ascii" else writer.SetFileTypeToBinary()
+        writer.SetFileVersion(42 if options == "4.2" else 51)
+        path = folder / "a.vtk"
+    else:
+        writer = other_readers.package("vtkmodules.vtkIOXML").vtkXMLUnstructuredGridWriter()
+        writer.SetDataModeToAppended()
+        writer.SetEncodeAppendedData(options == "appended")
+        if options == "plain":
+            writer.SetDataModeToBinary()
+            writer.SetCompressorTypeToNone()
+        path = folder / "a.vtu"
+    writer.SetFileName(str(path))
+    writer.SetInputData(grid)
+    assert writer.Write()
+    return path
