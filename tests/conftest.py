@@ -1,30 +1,82 @@
-"""What all tests share."""
+"""What all tests share, above all what was compiled: kept until what compiles changes."""
 
+import hashlib
 import os
 import shutil
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from meshprep.kernels import folder
 from meshprep_runtime import MissingPackageError
-from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.check_gpu import checked
+from meshprep_runtime.cuda import cubins
 
 IN_CI = "MESHPREP_REQUIRE_C"
+RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
+# The rooms with code that compiles.
+PARTS = ("cpu", "cuda", "kernel", "check_gpu")
+
+
+def _link_kernels(place):
+    kept = folder()
+    if kept is not None:
+        for path in (kept, place):
+            path.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            (place / "kernels").symlink_to(kept)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    """Compiled loops of these tests go into a folder of their own, fresh in every run.
+def _compiled_code(pytestconfig):
+    """Loops, machine code for GPUs and what g++ built lie apart, and serve later runs, too.
 
+    Each state of the sources that compile has a folder of its own, so that none runs old code.
     meshprep's own kernels stay where they are.
     """
-    own, kept = tmp_path_factory.mktemp("cache"), folder()
-    if kept is not None:
-        kept.mkdir(parents=True, exist_ok=True)
-        (own / "kernels").symlink_to(kept)
+    digest = hashlib.sha256()
+    sources = (p for part in PARTS for p in (RUNTIME / part).rglob("*.[ph]*"))
+    for path in sorted(p for p in sources if p.suffix in (".py", ".hpp")):
+        digest.update(path.read_bytes())
+    place = pytestconfig.rootpath / ".pytest_cache" / f"compiled-{digest.hexdigest()[:16]}"
+    for old in place.parent.glob("compiled-*"):
+        if old != place:
+            shutil.rmtree(old, ignore_errors=True)
+    _link_kernels(place)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MESHPREP_CACHE_DIR", str(own))
+        patch.setenv("MESHPREP_CACHE_DIR", str(place))
+        patch.setattr(checked, "_compile", _keeping(place / "checked", checked._compile))
         yield
+
+
+def _keeping(folder, compile_it):
+    """What ``checked._compile`` does, with libraries from the folder where they were built before.
+
+    The header is compiled when the first text that is new needs it.
+    """
+    waiting = []
+
+    def compile_or_copy(words):
+        source, target = Path(words[-3]), Path(words[-1])
+        if target.suffix == ".gch":
+            waiting.append(words)
+            return
+        options = [w for w in words[:-3] if not w.startswith("-I")]
+        content = repr(options).encode() + source.read_bytes()
+        kept = folder / f"{hashlib.sha256(content).hexdigest()[:32]}.so"
+        if kept.exists():
+            shutil.copy(kept, target)
+            return
+        while waiting:
+            compile_it(waiting.pop())
+        compile_it(words)
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = kept.with_suffix(f".{os.getpid()}")
+        shutil.copy(target, whole)
+        os.replace(whole, kept)
+
+    return compile_or_copy
 
 
 @pytest.fixture(scope="session")
@@ -37,11 +89,11 @@ def needs_gxx():
 
 @pytest.fixture(scope="session")
 def compiled():
-    """compile_program; skips where its packages are missing, except in CI."""
+    """Machine code of a program; skips where compilers are missing, except in CI."""
 
     def call(made, arch="sm_90"):
         try:
-            return compile_program(made, arch)
+            return cubins.compiled(made, arch)
         except MissingPackageError as error:
             if IN_CI in os.environ:
                 raise

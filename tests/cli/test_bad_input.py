@@ -163,6 +163,7 @@ def test_files_that_are_no_plans(capsys, mesh_file, tmp_path):
             assert "fake.plan.h5" in fails(capsys, command, fake)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", ["SIGINT", "SIGTERM"])
 def test_an_interrupted_run_leaves_nothing(tmp_path, stop):
     import signal

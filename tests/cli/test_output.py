@@ -31,6 +31,7 @@ def start(*words, **more):
     )
 
 
+@pytest.mark.slow
 def test_what_a_library_in_c_prints_goes_to_stderr(mesh_file):
     process = start("-c", NOISY, "reorder", mesh_file, "--json", "-q")
     out, err = process.communicate(timeout=300)
@@ -39,6 +40,7 @@ def test_what_a_library_in_c_prints_goes_to_stderr(mesh_file):
     assert err == "a remark of a library\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--help",), ("generate",)])
 def test_a_reader_that_goes_away(words):
     process = start("-c", "from meshprep_cli.main import main; raise SystemExit(main())", *words)
@@ -48,6 +50,7 @@ def test_a_reader_that_goes_away(words):
     assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_without_standard_error(mesh_file):
     """As `2>&-` leaves it."""
     run = "import os, sys; os.close(2); from meshprep_cli.main import main; sys.exit(main())"

@@ -1,5 +1,7 @@
 """Matrix Market: every entry comes back, in its order, under any numbering."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -149,3 +151,20 @@ def test_a_mesh_of_cells_is_no_matrix(tmp_path):
 
     with pytest.raises(MeshprepError, match="a graph needs a map 'edges->vertices'"):
         io.write(generate("delaunay2d", cells=20), tmp_path / "a.mtx")
+
+
+SMALL = f"{BANNER} complex hermitian\n% by hand\n4 4 3\n1 1 2.5e0 0\n3 1 1 -5\n4 2 2 1e-3\n"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damage_is_an_error_or_another_matrix(seed, tmp_path):
+    r = np.random.default_rng(seed)
+    for _ in range(10):
+        text = bytearray(SMALL.encode())
+        for _ in range(r.integers(1, 4)):
+            text[r.integers(len(BANNER), len(text))] = r.integers(0, 256)
+        path = tmp_path / "a.mtx"
+        path.write_bytes(text[: r.integers(1, len(text) + 1)])
+        with suppress(MeshprepError):
+            found = io.read(path)
+            assert found.map("edges->vertices").table.shape == (found.size("edges"), 2)

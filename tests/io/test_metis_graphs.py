@@ -1,5 +1,7 @@
 """METIS's graph files: weights of vertices and edges, and what is no graph."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -126,6 +128,7 @@ def test_a_renumbered_graph_has_the_same_neighbours(tmp_path_factory, made):
         ("2 1 1\n2 5\n1 6\n", "vertex 1 has the neighbour 2, which has another weight"),
         ("2 1\n2222222222222222222\n1\n", "more than 18 digits"),
         ("99999999999 0\n", "the first one says 99999999999"),
+        ("2000000000 0\n", "lines for 0 vertices, but the first one says 2000000000"),
     ],
 )
 def test_bad_files_are_one_line(text, message, tmp_path):
@@ -153,3 +156,16 @@ def test_what_metis_cannot_hold_is_named(tmp_path):
         assert what in str(caught.value)
     assert len(io.write(mesh, tmp_path / "a.graph", drop=True)) == 4
     assert (tmp_path / "a.graph").read_text() == "3 2\n2\n1 3\n2\n"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damage_is_an_error_or_another_graph(seed, tmp_path):
+    r = np.random.default_rng(seed)
+    for _ in range(10):
+        text = bytearray(WEIGHTED.encode())
+        for _ in range(r.integers(1, 4)):
+            text[r.integers(0, len(text))] = r.integers(0, 256)
+        path = tmp_path / "a.graph"
+        path.write_bytes(text[: r.integers(1, len(text) + 1)])
+        with suppress(MeshprepError):
+            assert neighbours(io.read(path))

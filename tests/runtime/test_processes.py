@@ -33,6 +33,7 @@ def in_a_process(code, **environment):
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["default", "workqueue"])
 def test_calls_from_several_threads(layer):
     code = """
@@ -48,6 +49,7 @@ print({int(x) for v in values for x in v})
     assert in_a_process(code, NUMBA_THREADING_LAYER=layer) == "{50}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_is_told_not_killed():
     code = """
@@ -67,6 +69,7 @@ os.wait()
     assert in_a_process(code) in ("True omp\n", "ran {2}\n")
 
 
+@pytest.mark.slow
 def test_numba_comes_with_the_first_call():
     code = """
 assert "numba" not in sys.modules

@@ -38,7 +38,7 @@ def read(path: Path) -> Mesh:
     comments, text = _without_comments(path.read_bytes())
     numbers, counts = _numbers(text)
     header = _header(numbers[: counts[0]].tolist() if counts.size else [])
-    counts = _checked_lines(counts[1:], header)
+    counts = _checked_lines(counts[1:], header, len(text))
     body = numbers[numbers.size - counts.sum() :]
     dats = [Dat(n, VERTICES, v) for n, v in _heads(body, counts, header)]
     owner = np.repeat(np.arange(header.n_vertices), counts - header.head)
@@ -100,15 +100,16 @@ def _header(words: list[int]) -> _Header:
     return _Header(words[0], words[1], digits[0], digits[1] * max(1, weights), digits[2])
 
 
-def _checked_lines(counts: NDArray[np.int64], header: _Header) -> NDArray[np.int64]:
+def _checked_lines(counts: NDArray[np.int64], header: _Header, n_bytes: int) -> NDArray[np.int64]:
     """How many numbers the line of each vertex has.
 
     Only empty lines may follow. Those that are missing at the end count as empty, since editors
-    strip them; where more is missing, the number of edges tells.
+    strip them; where more is missing, the number of edges tells. No more are added than the file
+    has bytes.
     """
     n = header.n_vertices
     n_lines = int(np.flatnonzero(counts).max(initial=-1)) + 1
-    if n_lines > n or (n_lines < n and header.head) or n > np.iinfo(np.int32).max:
+    if n_lines > n or (n_lines < n and header.head) or n > n_bytes:
         raise MeshprepError(f"there are lines for {n_lines} vertices, but the first one says {n}")
     counts = np.append(counts[:n_lines], np.zeros(n - n_lines, np.int64))
     left = counts - header.head

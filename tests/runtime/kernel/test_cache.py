@@ -47,6 +47,7 @@ def machine_code(folder):
     return {p: p.stat().st_mtime_ns for p in Path(folder).rglob("*.nbc")}
 
 
+@pytest.mark.slow
 def test_the_next_process_finds_it_and_changes_are_seen(tmp_path):
     assert run(tmp_path, "2", "1") == 3.0
     first = machine_code(tmp_path)
@@ -58,6 +59,7 @@ def test_the_next_process_finds_it_and_changes_are_seen(tmp_path):
     assert len(machine_code(tmp_path)) == 2
 
 
+@pytest.mark.slow
 def test_one_kernel_in_two_modules(tmp_path):
     """What is on disk must not need the module that it was compiled from."""
     head, tail = PROGRAM.split("v = np.ones(3)")
@@ -80,6 +82,7 @@ kernel = scope["kernel"]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["{}", "{'__name__': 'no_such_module'}", "{'__name__': None}"])
 def test_kernels_without_a_file_or_a_module(tmp_path, name):
     head, tail = PROGRAM.split("v = np.ones(3)")
@@ -91,6 +94,7 @@ def test_kernels_without_a_file_or_a_module(tmp_path, name):
     assert machine_code(tmp_path) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["nbc", "nbi"])
 def test_files_that_were_cut_off_are_made_anew(tmp_path, ending):
     run(tmp_path, "2", "1")
@@ -102,6 +106,7 @@ def test_files_that_were_cut_off_are_made_anew(tmp_path, ending):
     assert [p.stat().st_size for p in tmp_path.rglob(f"*.{ending}")] == [size]
 
 
+@pytest.mark.slow
 def test_processes_that_start_together(tmp_path):
     words = [sys.executable, "-c", PROGRAM, "3", "1"]
     environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path)}
