@@ -251,7 +251,8 @@ def _files(format: str) -> None:
     from ..loops import default_request
     from .steps import plan_request_maps
 
-    name, _, text = format.partition("-")
+    text = format == "gmsh-ascii"
+    name = "gmsh" if text else format
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / f"mesh{io.FORMATS[name].extensions[0]}"
         # few and many cells are read in different ways

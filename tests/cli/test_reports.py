@@ -230,7 +230,7 @@ def test_figures_of_older_and_newer_plans_are_shown(cli, plan):
     del found["metrics"]["loops"]["edges->cells"]["s64"]["after"]["traffic"]
     del found["metrics"]["locality"]
     changed(plan, **found)
-    code, out, _ = cli("report", plan)
+    code, out, _ = cli("report", plan, "--full")
     assert (code, "reuse factor" in out, "sectors read" in out) == (0, True, True)
     changed(plan, metrics={"another": "tool"}, about={}, options={})
     assert cli("report", plan)[0] == 0

@@ -30,6 +30,7 @@ from .common import (
     pairs_of,
     symmetry_of,
 )
+from .matrix_text import check_entries, whole_lines
 
 __all__ = ["FORMAT"]
 
@@ -44,10 +45,11 @@ def _read(path: Path) -> Mesh:
     from scipy.io import mminfo, mmread
 
     # By path: with a file of Python's, scipy may end the process where it meets an error.
-    with guarded("not a readable Matrix Market file"):
-        rows, columns, count, form, field, symmetry = mminfo(path)
-        _check(rows, columns, count, form, path.stat().st_size)
-        found = mmread(path, spmatrix=False)
+    with guarded("not a readable Matrix Market file"), whole_lines(path) as text:
+        rows, columns, count, form, field, symmetry = mminfo(text)
+        _check(rows, columns, count, form, text.stat().st_size)
+        check_entries(text, field)
+        found = mmread(text, spmatrix=False)
     # What follows from the symmetry comes after the entries of the file.
     pairs = np.column_stack([found.row[:count], found.col[:count]])
     values = found.data[:count]
