@@ -82,5 +82,7 @@ def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:
     if lost and not drop:
         raise MeshprepError(f"meshio has no place for {'; '.join(lost)}: say drop=True to go on")
     made = convert(kept, capabilities, load())
+    # for writers of our own: here the names are in field_data
+    made.group_names = {}
     made.field_data |= dict(mesh.extras.get(FIELD_DATA, {}))
     return made

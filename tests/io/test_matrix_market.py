@@ -120,7 +120,7 @@ def test_narrow_numbers_are_widened_without_a_change(tmp_path):
         (f"{BANNER} real general\n3 3 2\n1 1 1\n1 1 1e999\n", "entry 2 is infinite"),
         (f"{BANNER} real general\n3000000000 3000000000 0\n", "size 3000000000"),
         ("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n", "dense matrix"),
-        ("1 2 3\n", "Not a Matrix Market file"),
+        ("1 2 3\n", "is no Matrix Market file"),
     ],
 )
 def test_bad_files_are_one_line(text, message, tmp_path):

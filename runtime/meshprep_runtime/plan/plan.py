@@ -12,7 +12,28 @@ from .verify import verify
 
 @dataclass(frozen=True, eq=False)
 class Plan(PlanContent):
-    """Everything prepared for one mesh: what a solver loads, and what reports show."""
+    """Everything prepared for one mesh: what a solver loads, and what reports show.
+
+    Parameters
+    ----------
+    sizes : mapping of set name to number of elements
+    ordering : mapping of set name to Ordering
+        From the numbering of the input mesh to the plan's.
+    maps : mapping of map name to SetMap
+        The tables in the new numbering.
+    loops : mapping of loop name to LoopPlan
+    source_hash, mesh_hash : str
+        Content of the input mesh and of the renumbered mesh (hex digests).
+    metrics, options, about : mapping
+        What reports show; the effective options; creator, time and versions. JSON values.
+    tags : mapping of set name to (mapping of tag name to (n,) int64)
+        Group numbers in the new numbering, for sets that the input file does not have (boundary
+        faces), so that a solver can set boundary conditions.
+
+    Notes
+    -----
+    ``plan["NAME"]`` is the ``LoopPlan`` of a loop.
+    """
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
