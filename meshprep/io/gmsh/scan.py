@@ -15,7 +15,6 @@ from .raw import BAD_ROW, FINE, NO_NUMBER
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
 MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
-_NO_INTS = np.empty((0, 0), dtype=np.int64)
 LONGEST_NAME = 64
 # The most words of an element that are counted.
 SCRATCH = 4096
