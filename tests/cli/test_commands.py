@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from meshprep import io
+from meshprep.io.generate import generate
 from meshprep.mesh.assemble import Block, assemble
 from meshprep_runtime import Plan
 
@@ -236,3 +237,17 @@ def test_a_loop_without_elements_that_was_asked_for_is_told(cli, apart):
     notes = json.loads(cli(*words, "--json", "-q")[1])["notes"]
     assert any(note.startswith(told) for note in notes)
     assert told in cli(*words, "--dry-run")[1]
+
+
+def test_values_that_meshio_cannot_read_are_left_out_and_said_so(cli, tmp_path):
+    """meshio reads no MSH 2.2 file with values on cells of several types."""
+    io.write(generate("mixed2d", nx=6, ny=6), tmp_path / "a.msh", version="2.2")
+    code, _, err = cli("reorder", tmp_path / "a.msh")
+    assert code == 0
+    assert "no original_id on cells, since meshio reads no MSH 2.2 file that has values" in err
+    assert "the plan has it, in ordering/line/new_to_old, ordering/quad/new_to_old" in err
+    new = io.read(tmp_path / "a-reordered.msh")
+    assert {d.set for d in new.dats if d.name == "original_id"} == {"nodes"}
+    assert "no original_id" not in cli("reorder", tmp_path / "a.msh", "--force", "--no-ids")[2]
+    io.write(generate("mixed2d", nx=6, ny=6), tmp_path / "b.msh", version="4.1")
+    assert "no original_id" not in cli("reorder", tmp_path / "b.msh")[2]

@@ -15,6 +15,7 @@ from good_files import (
     MEDIT,
     NASTRAN,
     PLY,
+    UGRID,
     VTU,
     XML,
 )
@@ -187,6 +188,8 @@ def test_groups_and_what_medit_leaves_out(tmp_path):
 
 def test_what_is_left_out_of_a_deck_is_told(tmp_path):
     assert read(NASTRAN, ".bdf", tmp_path).extras["unread"] == ("PSHELL",)
+    shear = NASTRAN.replace("CTRIA3", "CTRIAR")
+    assert read(shear, ".bdf", tmp_path).extras["unread"] == ("CTRIAR", "PSHELL")
     text = ABAQUS + "*MATERIAL, NAME=steel\n"
     assert read(text, ".inp", tmp_path).extras["unread"] == ("*MATERIAL",)
 
@@ -223,6 +226,48 @@ def test_tetgen_needs_both_files(tmp_path):
 def test_dolfin_takes_no_neighbours(tmp_path):
     (tmp_path / "a_other.xml").write_text("<nonsense/>")
     assert read(XML, ".xml", tmp_path).size("cells") == 1
+
+
+def test_texts_keep_their_digits(tmp_path):
+    """Whatever precision a format is said to have."""
+    text = MEDIT.replace("Formatted 2", "Formatted 1").replace("1 0 0 2", "0.1234567890123 0 0 2")
+    assert read(text, ".mesh", tmp_path).coordinates[1, 0] == 0.1234567890123
+    text = UGRID.replace("\n1 0 0\n", "\n0.1234567890123 0 0\n")
+    assert read(text, ".ugrid", tmp_path).coordinates[1, 0] == 0.1234567890123
+    assert read(text + "7 8\n", ".ugrid", tmp_path).extras["unread"] == (
+        "2 numbers after the cells",
+    )
+
+
+def test_lines_of_nastran_are_rods(tmp_path):
+    io.write(plain_meshes()["lines"], tmp_path / "a.bdf")
+    text = (tmp_path / "a.bdf").read_text()
+    assert text.count("CROD") == 4
+    assert "CBAR" not in text
+
+
+def test_values_of_faces_in_binary_ply(tmp_path):
+    """meshio reads all lists of nodes first, where each face has its values behind it."""
+    head = "ply\nformat binary_little_endian 1.0\nelement vertex 4\nproperty double x\n"
+    head += "property double y\nproperty double z\nelement face 2\n"
+    head += "property list uchar int vertex_indices\nproperty uchar flag\nend_header\n"
+    points = np.random.default_rng(0).random((4, 3)).astype("<f8").tobytes()
+    face = b"\x03" + np.array([0, 1, 2], "<i4").tobytes() + b"\x07"
+    assert "its faces have values" in refused(head.encode() + points + 2 * face, ".ply", tmp_path)
+
+
+def test_nodes_of_h5m_and_types_of_hmf_that_meshio_mixes_up(tmp_path):
+    io.write(plain_meshes()["tets"], tmp_path / "a.h5m")
+    with h5py.File(tmp_path / "a.h5m", "a") as file:
+        file["tstt/nodes/coordinates"].attrs["start_id"] = 5
+    with pytest.raises(MeshprepError, match="its nodes are counted from 5"):
+        io.read(tmp_path / "a.h5m")
+    io.write(plain_meshes()["triangles"], tmp_path / "a.hmf")
+    with h5py.File(tmp_path / "a.hmf", "a") as file:
+        file["domain/grid/Topology1"] = file["domain/grid/Topology0"][()]
+        file["domain/grid/Topology1"].attrs["TopologyType"] = "Triangle"
+    with pytest.raises(MeshprepError, match="cells of one type in several places"):
+        io.read(tmp_path / "a.hmf")
 
 
 def test_point_data_cannot_pass_for_coordinates(tmp_path):

@@ -9,6 +9,17 @@ from typing import Any
 
 from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
 
+
+
+def write_nastran(path: str, mesh: Any) -> None:
+    """Lines as rods: the bars that meshio makes of them lack what tells how they lie."""
+    import meshio
+
+    meshio.nastran.write(path, mesh)
+    cards = Path(path).read_text().replace("\nCBAR", "\nCROD")
+    Path(path).write_text(cards)
+
+
 # Formats that are not left to meshio alone.
 READERS: dict[str, Callable[[Any], Any]] = {
     **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
@@ -17,6 +28,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 WRITERS: dict[str, Callable[..., None]] = {
     **{"abaqus": abaqus.write, "exodus": exodus_write.write, "med": med.write},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
+    "nastran": write_nastran,
 }
 
 

@@ -66,20 +66,15 @@ MEDIT_IGNORED = frozenset(
         "Geometry",
     }
 )
-# Cards of a Nastran deck that meshio keeps, and those that hold nothing.
+# Cards of a Nastran deck that come back as they were, and those that hold nothing; meshio reads
+# others, such as CTRIAR or CSHEAR, for the like of these.
 NASTRAN_READ = frozenset(
     {
         "GRID",
         "ENDDATA",
-        "CELAS1",
         "CROD",
-        "CTRIAR",
         "CTRIA3",
-        "CTRAX6",
-        "CTRIAX6",
         "CTRIA6",
-        "CQUADR",
-        "CSHEAR",
         "CQUAD4",
         "CQUAD8",
         "CQUAD9",

@@ -1,0 +1,149 @@
+"""Abaqus: sets on the elements they name, types of elements, and lines that go on."""
+
+import numpy as np
+import pytest
+from io_meshes import plain_meshes
+
+from meshprep import io
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
+
+DECK = """** a comment
+*HEADING
+plate
+*NODE, NSET=every
+1, 0., 0.
+2, 1., 0.
+3, , 1.
+4, 1., 1.
+15, 2., 0.
+6, 2., 1.
+*ELEMENT, TYPE=CPS3
+11, 1, 2, 3
+12, 2, 4, 3
+*ELEMENT, type=CPE4,
+ elset=Right
+13, 2, 15, 6, 4
+*ELSET, ELSET=both
+Right, 12
+*ELSET, ELSET=row, GENERATE
+11, 13, 2
+*NSET, NSET=left
+1, 3
+*NSET, NSET=more
+LEFT, 15
+"""
+
+
+def read(text, tmp_path):
+    (tmp_path / "a.inp").write_text(text)
+    return io.read(tmp_path / "a.inp")
+
+
+def lists_of(mesh):
+    return {(i.name, i.set): i.index.tolist() for i in mesh.lists}
+
+
+def test_sets_are_on_the_elements_they_name(tmp_path):
+    mesh = read(DECK, tmp_path)
+    assert mesh.coordinates[2].tolist() == [0, 1]
+    assert mesh.cell_map("quad").table.tolist() == [[1, 4, 5, 3]]
+    assert lists_of(mesh) == {
+        ("every", "nodes"): [0, 1, 2, 3, 4, 5],
+        ("left", "nodes"): [0, 2],
+        ("more", "nodes"): [0, 2, 4],
+        ("Right", "quad"): [0],
+        ("both", "quad"): [0],
+        ("both", "triangle"): [1],
+        ("row", "triangle"): [0],
+        ("row", "quad"): [0],
+    }
+
+
+def test_a_set_of_the_second_block_alone(tmp_path):
+    """meshio gives it to the first one."""
+    text = DECK[: DECK.index("*ELSET")]
+    assert lists_of(read(text, tmp_path))["Right", "quad"] == [0]
+    twice = text.replace("TYPE=CPS3", "TYPE=CPS3, ELSET=RIGHT")
+    assert lists_of(read(twice, tmp_path))["RIGHT", "triangle"] == [0, 1]
+    assert lists_of(read(twice, tmp_path))["RIGHT", "quad"] == [0]
+
+
+def test_types_of_elements_are_kept(tmp_path):
+    mesh = read(DECK, tmp_path)
+    assert mesh.tag("abaqus:type", "triangle") is None
+    assert list(mesh.tag("abaqus:type", "quad").names.values()) == ["CPE4"]
+    order = {
+        "nodes": Ordering.from_new_to_old(np.array([5, 3, 1, 0, 2, 4])),
+        "triangle": Ordering.from_new_to_old(np.array([1, 0])),
+    }
+    assert io.write(mesh.renumber(order), tmp_path / "b.inp") == []
+    text = (tmp_path / "b.inp").read_text()
+    assert (
+        "*ELEMENT, TYPE=CPS3\n1, 3, 2, 5\n2, 4, 3, 5\n*ELEMENT, TYPE=CPE4\n3, 3, 6, 1, 2\n" in text
+    )
+    assert "*ELSET, ELSET=both\n1\n*ELSET, ELSET=both\n3\n" in text
+    assert lists_of(io.read(tmp_path / "b.inp"))["both", "triangle"] == [0]
+    with pytest.raises(MeshprepError, match="the names of the groups 'abaqus:type' on 'quad'"):
+        io.write(mesh, tmp_path / "b.vtu")
+
+
+def test_types_that_change_from_element_to_element(tmp_path):
+    text = DECK.replace("12, 2, 4, 3\n", "*ELEMENT, TYPE=CPE3\n12, 2, 4, 3\n")
+    mesh = read(text, tmp_path)
+    order = {"triangle": Ordering.from_new_to_old(np.array([1, 0]))}
+    io.write(mesh.renumber(order), tmp_path / "b.inp")
+    assert (
+        "TYPE=CPE3\n1, 2, 4, 3\n*ELEMENT, TYPE=CPS3\n2, 1, 2, 3\n"
+        in (tmp_path / "b.inp").read_text()
+    )
+
+
+def test_usual_types_in_a_plane_and_in_space(tmp_path):
+    io.write(plain_meshes()["mixed plane"], tmp_path / "a.inp")
+    text = (tmp_path / "a.inp").read_text()
+    assert "TYPE=CPS3" in text
+    assert "TYPE=CPS4" in text
+    io.write(plain_meshes()["surface"], tmp_path / "b.inp")
+    assert "TYPE=S3" in (tmp_path / "b.inp").read_text()
+    assert io.read(tmp_path / "b.inp").tags == ()
+
+
+def test_groups_of_other_formats_are_no_types(tmp_path):
+    from io_meshes import decorated
+
+    mesh = decorated(plain_meshes()["triangles"], "named groups")
+    assert io.write(mesh, tmp_path / "a.inp", drop=True) == ["groups 'physical' on 'cells'"]
+    assert "TYPE=CPS3" in (tmp_path / "a.inp").read_text()
+
+
+def test_elements_of_more_than_a_line(tmp_path):
+    mesh = plain_meshes()["hexahedron20"]
+    io.write(mesh, tmp_path / "a.inp")
+    text = (tmp_path / "a.inp").read_text()
+    first = text[text.index("*ELEMENT") :].splitlines()[1:3]
+    assert [len(line.rstrip(",").split(",")) for line in first] == [16, 5]
+    assert first[0].endswith(",")
+    assert np.array_equal(
+        io.read(tmp_path / "a.inp").cell_map("cells").table, mesh.cell_map("cells").table
+    )
+
+
+BAD = {
+    "element 11 of type CPS3 is of type 'triangle', which has 3 nodes, but has 4": DECK.replace(
+        "11, 1, 2, 3", "11, 1, 2, 3, 4"
+    ),
+    "holds elements of type CPX9": DECK.replace("CPS3", "CPX9"),
+    "*NSET more takes in the set 'LEFT', which is not there": DECK.replace("NSET=left", "NSET=l"),
+    "names element 99, which is not there": DECK.replace("Right, 12", "Right, 99"),
+    "names node 99, which is not there": DECK.replace("11, 1, 2, 3", "11, 1, 2, 99"),
+    "node 6 has 4 coordinates": DECK.replace("6, 2., 1.", "6, 2., 1., 0., 1."),
+    "its nodes have 2 and 3 coordinates": DECK.replace("6, 2., 1.", "6, 2., 1., 0."),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_decks_say_what_is_wrong(message, tmp_path):
+    with pytest.raises(MeshprepError) as caught:
+        read(BAD[message], tmp_path)
+    assert message in str(caught.value)
