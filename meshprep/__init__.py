@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .io.networkx_objects import from_networkx, to_networkx
     from .io.skfem_objects import from_skfem, to_skfem
     from .loops import LoopRequest, read_requests
+    from .loops.options import Options
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
-    from .pipeline.options import Options
     from .pipeline.steps import Prepared, prepare
     from .topology import derive
 
@@ -45,7 +45,7 @@ _HOME = {
     "LoopRequest": "meshprep.loops",
     "Mesh": "meshprep.mesh",
     "MeshprepError": "meshprep_runtime",
-    "Options": "meshprep.pipeline.options",
+    "Options": "meshprep.loops.options",
     "Ordering": "meshprep_runtime",
     "ParLoop": "meshprep_runtime",
     "Plan": "meshprep_runtime",

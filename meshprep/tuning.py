@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
-from meshprep_runtime.bind import AOS, SOA
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.executor import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
@@ -18,7 +17,7 @@ from meshprep_runtime.plan.tuned import Tuned
 from meshprep_runtime.plan.verify import refuse_wrong
 from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
-from meshprep_runtime.tuning.tune import synthetic, tune
+from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 
 from .metrics.measured import check_figures
 from .metrics.occupancy import DEVICES
@@ -62,14 +61,10 @@ def tune_plan(
     *,
     device: str | Backend = "cpu",
     block_sizes: Sequence[int] | None = None,
-    strategies: Sequence[str] | None = None,
-    layouts: Sequence[str] = (AOS, SOA),
     values: Mapping[str, NDArray[Any]] | None = None,
-    runs: int = 9,
-    patience: float = 1.5,
-    registers: int = 48,
     proof: bool = True,
     progress: Progress = lambda done, total, what: None,
+    **search: Unpack[SearchArguments],
 ) -> Tuning:
     """Find the strategy, block size and layout with which a loop runs fastest.
 
@@ -125,24 +120,15 @@ def tune_plan(
             raise MeshprepError("running a loop needs its kernel: name one as module:function")
         given = synthetic(own) if values is None else values
         _check_values(own.loop, given)
-        tuned = tune(
-            kernel,
-            widened,
-            given,
-            backend=backend,
-            strategies=strategies,
-            layouts=layouts,
-            runs=runs,
-            patience=patience,
-            progress=progress,
-        )
+        tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)
     else:
+        asked = TuningSearch(**search)
         tuned = rank(
             widened,
             str(device),
-            registers=registers,
-            strategies=strategies,
-            layouts=tuple(layouts),
+            registers=asked.registers,
+            strategies=asked.strategies,
+            layouts=tuple(asked.layouts),
             progress=progress,
         )
     made = with_loop(plan, _kept(own, widened, tuned))

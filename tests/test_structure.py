@@ -27,22 +27,10 @@ LONG_LISTS = {
     "meshprep.partition.blocks.bisection._cut",
     "meshprep.partition.blocks.groups._refine",
     "meshprep.partition.blocks.groups.refine_groups",
-    "meshprep.pipeline.workflow.generate",
     "meshprep.reorder.gps._try_start",
     "meshprep.reorder.levels_merge.combine",
-    "meshprep.tuning.tune_plan",
-    "meshprep_cli.generate.run",
-    "meshprep_cli.options.pipeline_options",
-    "meshprep_cli.plan.run",
-    "meshprep_cli.reorder.run",
-    "meshprep_cli.report.run",
-    "meshprep_cli.sweep.run",
-    "meshprep_cli.tune.run",
     "meshprep_runtime.cpu.vectors.load4",
     "meshprep_runtime.cpu.vectors.store4",
-    "meshprep_runtime.cuda.programs.program",
-    "meshprep_runtime.loop.__init__",
-    "meshprep_runtime.tuning.tune.tune",
 }
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from meshprep.loops.options import Options
 from meshprep.pipeline import warm_up
-from meshprep.pipeline.options import Options
 from meshprep.pipeline.warm_up import all_tasks, job_tasks, run
 
 # The least work of all tasks.

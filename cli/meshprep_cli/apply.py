@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,47 +10,48 @@ import typer
 
 from . import console, options
 
-PlanFile = Annotated[Path, typer.Argument(help="Plan file.", show_default=False)]
-Fields = Annotated[
-    list[Path],
-    typer.Argument(help="Files: .npy .npz .h5 .csv, or meshes such as .vtu.", show_default=False),
-]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="File to write, where there is one input.")
-]
-SetsFile = Annotated[
-    Path | None, typer.Option("--loops", help="A loops.toml whose table [sets] to use.")
-]
+
+@dataclass(frozen=True)
+class Moving:
+    """What to move, and where to."""
+
+    plan: options.PlanFile
+    fields: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Files: .npy .npz .h5 .csv, or meshes such as .vtu.", show_default=False
+        ),
+    ]
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write, where there is one input.")
+    ] = None
+    sets: options.Sets = None
+    loops: Annotated[
+        Path | None, typer.Option("--loops", help="A loops.toml whose table [sets] to use.")
+    ] = None
+    force: options.Force = False
+    as_json: options.Json = False
 
 
-def run(
-    plan: PlanFile,
-    fields: Fields,
-    output: Output = None,
-    sets: options.Sets = None,
-    loops: SetsFile = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+def run(moving: Moving) -> None:
     """Put values from the order of the mesh file into the plan's; writes FIELDS-reordered."""
-    move(plan, fields, output, options.declared(sets, loops), False, force, as_json)
+    move(moving, inverse=False)
 
 
-def move(
-    plan: Path,
-    fields: list[Path],
-    output: Path | None,
-    declared: dict[str, str],
-    inverse: bool,
-    force: bool,
-    as_json: bool,
-) -> None:
+def move(moving: Moving, *, inverse: bool) -> None:
     """Move every file, and say what was moved."""
     from meshprep.io.fields.files import move_files
 
-    with console.waiting(f"moving values of {plan.name}"):
-        done = move_files(plan, fields, output, inverse=inverse, declared=declared, overwrite=force)
-    if as_json:
+    with console.waiting(f"moving values of {moving.plan.name}"):
+        done = move_files(
+            moving.plan,
+            moving.fields,
+            moving.output,
+            inverse=inverse,
+            declared=options.declared(moving.sets, moving.loops),
+            overwrite=moving.force,
+        )
+    if moving.as_json:
         console.show_json([file.to_dict() for file in done])
         return
     for file in done:

@@ -11,14 +11,12 @@ from . import console, options
 
 
 def run(
-    plan: Annotated[Path, typer.Argument(help="Plan file.", show_default=False)],
+    plan: options.PlanFile,
+    source: options.InputOptions,
     mesh: Annotated[
         Path | None,
         typer.Option("--mesh", help="The mesh it was made from, or the reordered one."),
     ] = None,
-    sets: options.Sets = None,
-    input_format: options.Format = None,
-    dimension: options.Dimension = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
@@ -29,9 +27,9 @@ def run(
         result = workflow.check(
             plan,
             mesh,
-            input_format=input_format,
-            dimension=dimension,
-            declared=options.declared(sets),
+            input_format=source.input_format,
+            dimension=source.dimension,
+            declared=source.declared(),
             progress=report,
         )
     if as_json:

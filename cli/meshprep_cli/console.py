@@ -16,6 +16,8 @@ from .stopping import stop_if_asked
 if TYPE_CHECKING:
     from meshprep.report import Comparison, Table
 
+    from .options import ComparisonShown
+
 Report = Callable[[float, int, str], None]
 Compiling = Callable[[bool], None]
 
@@ -192,18 +194,18 @@ def show_tables(tables: Iterable[Table]) -> None:
 
 
 def show_comparison(
-    comparison: Comparison, *, as_json: bool, as_csv: bool, full: bool, only: str | None = None
+    comparison: Comparison, shown: ComparisonShown, only: str | None = None
 ) -> None:
     """A comparison on stdout: tables and verdicts, or as a script wants it.
 
-    ``full`` shows every figure; ``only`` names the plan whose verdict is shown, None for all.
+    ``only`` names the plan whose verdict is shown, None for all.
     """
-    if as_json:
+    if shown.as_json:
         show_json(comparison.to_dict())
-    elif as_csv:
+    elif shown.as_csv:
         show(comparison.to_csv().rstrip("\n"))
     else:
-        show_tables(comparison.tables(full))
+        show_tables(comparison.tables(shown.full))
         show("\n".join(map(one_line, comparison.lines(only))))
 
 

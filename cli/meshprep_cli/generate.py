@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,25 +13,32 @@ from meshprep_runtime.errors import MeshprepError
 from . import console, options
 
 
-def run(
-    kind: Annotated[
-        str | None, typer.Argument(help="Kind of mesh; without it, the kinds are listed.")
-    ] = None,
+@dataclass(frozen=True)
+class MeshOutput:
+    """The file that is written."""
+
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Mesh to write; default: KIND.msh.")
+    ] = None
+    output_format: Annotated[
+        str | None, typer.Option("--format", help="Format to write, where its name does not tell.")
+    ] = None
+    drop: options.Drop = False
+    force: options.Force = False
+
+
+def run(
+    written: MeshOutput,
+    kind: Annotated[
+        str | None, typer.Argument(help="Kind of mesh; without it, the kinds are listed.")
     ] = None,
     cells: Annotated[
         int | None, typer.Option("--cells", min=1, help="Number of cells, about.")
     ] = None,
-    seed: options.Seed = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of whatever is random.")] = 0,
     option: Annotated[
         list[str] | None, typer.Option("--option", help="NAME=VALUE of the kind. Repeatable.")
     ] = None,
-    output_format: Annotated[
-        str | None, typer.Option("--format", help="Format to write, where its name does not tell.")
-    ] = None,
-    drop: options.Drop = False,
-    force: options.Force = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a mesh of a known kind: Delaunay, boxes, the NACA0012 C-mesh."""
@@ -45,18 +53,17 @@ def run(
     pairs = dict(text.partition("=")[::2] for text in option or ())
     if any(not name or not value for name, value in pairs.items()):
         raise MeshprepError("--option must read NAME=VALUE")
-    target = output or Path(f"{kind}.msh")
+    given: dict[str, int] = {"seed": seed} | ({} if cells is None else {"cells": cells})
+    target = written.output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
     with console.progress(quiet) as report:
         made = workflow.generate(
             kind,
             target,
-            cells=cells,
-            seed=seed,
-            values=pairs,
-            format=output_format,
-            drop=drop,
-            overwrite=force,
+            values=given | pairs,
+            format=written.output_format,
+            drop=written.drop,
+            overwrite=written.force,
             progress=report,
         )
     for text in made.notes:

@@ -12,9 +12,7 @@ from . import console, options
 
 def run(
     file: Annotated[Path, typer.Argument(help="Mesh or plan.", show_default=False)],
-    sets: options.Sets = None,
-    input_format: options.Format = None,
-    dimension: options.Dimension = None,
+    source: options.InputOptions,
     full: Annotated[
         bool, typer.Option("--full", help="List every group, also the many that have no name.")
     ] = False,
@@ -26,9 +24,9 @@ def run(
     with console.waiting(f"reading {file.name}"):
         description = describe(
             file,
-            input_format=input_format,
-            dimension=dimension,
-            declared=options.declared(sets),
+            input_format=source.input_format,
+            dimension=source.dimension,
+            declared=source.declared(),
         )
     if as_json:
         console.show_json(description.to_dict())

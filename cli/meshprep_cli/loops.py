@@ -12,12 +12,10 @@ from . import console, options
 
 def run(
     mesh: options.MeshFile,
+    source: options.InputOptions,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write; default: the terminal.")
     ] = None,
-    sets: options.Sets = None,
-    input_format: options.Format = None,
-    dimension: options.Dimension = None,
     force: options.Force = False,
 ) -> None:
     """Print a loops.toml with a loop over each set that a mesh has or can give."""
@@ -27,9 +25,9 @@ def run(
         text = template_of(
             mesh,
             output,
-            input_format=input_format,
-            dimension=dimension,
-            declared=options.declared(sets),
+            input_format=source.input_format,
+            dimension=source.dimension,
+            declared=source.declared(),
             overwrite=force,
         )
     if output is None:

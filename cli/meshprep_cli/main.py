@@ -27,6 +27,7 @@ from . import (
     tune,
     warm_up,
 )
+from .groups import with_options
 from .output import own_stdout
 from .stopping import stoppable
 
@@ -58,7 +59,8 @@ for command in (
     generate,
     warm_up,
 ):
-    app.command(command.__name__.rpartition(".")[2].replace("_", "-"))(command.run)
+    name = command.__name__.rpartition(".")[2].replace("_", "-")
+    app.command(name)(with_options(command.run))
 
 
 def _show_version(value: bool) -> None:

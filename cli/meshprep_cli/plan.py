@@ -2,73 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from meshprep.loops.options import Options
+
 from . import options
-from .reorder import finish
+from .reorder import Blocks, finish
 
 
 def run(
     mesh: options.MeshFile,
+    loops: options.LoopChoice,
+    chosen: Options,
+    source: options.InputOptions,
+    how: options.RunOptions,
+    shown: options.Shown,
     plan: Annotated[
         Path | None,
         typer.Option("-o", "--output", "--plan", help="Plan to write; default: MESH.plan.h5."),
     ] = None,
-    blocks: options.BlocksOutput = None,
-    loop: options.LoopTexts = None,
-    loops: options.LoopsFile = None,
-    sets: options.Sets = None,
-    partition: options.Partition = None,
-    partition_option: options.PartitionOptions = None,
-    effort: options.Effort = None,
-    time_limit: options.TimeLimit = None,
-    colour_weight: options.ColourWeight = None,
-    staged_bytes: options.StagedBytes = None,
-    block_size: options.BlockSize = None,
-    target: options.Target = "gpu",
-    sort_by_colour: options.SortByColour = False,
-    seed: options.Seed = 0,
-    no_proof: options.NoProof = False,
-    input_format: options.Format = None,
-    dimension: options.Dimension = None,
-    threads: options.Threads = None,
-    force: options.Force = False,
-    dry_run: options.DryRun = False,
-    as_json: options.Json = False,
-    full: options.Full = False,
-    quiet: options.Quiet = False,
+    blocks: Blocks = None,
 ) -> None:
     """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
-    from meshprep.pipeline import workflow
+    from meshprep.pipeline.workflow import Job
 
-    options.set_threads(threads)
-    chosen = options.pipeline_options(
-        method="none",
-        partition=partition,
-        partition_options=partition_option,
-        effort=effort,
-        time_limit=time_limit,
-        colour_weight=colour_weight,
-        staged_bytes=staged_bytes,
-        block_size=block_size,
-        target=target,
-        sort_by_colour=sort_by_colour,
-        seed=seed,
-        no_proof=no_proof,
-    )
-    job = workflow.Job(
+    job = Job(
         mesh=mesh,
         output=None,
         plan=plan or options.default_plan(mesh),
-        requests=tuple(options.requests(loop, loops)),
-        options=chosen,
-        declared=options.declared(sets, loops),
-        input_format=input_format,
-        dimension=dimension,
-        overwrite=force,
+        requests=loops.requests,
+        options=replace(chosen, method="none"),
+        declared=source.declared(loops.loops),
+        input_format=source.input_format,
+        dimension=source.dimension,
+        overwrite=how.force,
         blocks=blocks,
     )
-    finish(job, dry_run=dry_run, as_json=as_json, full=full, quiet=quiet)
+    finish(job, how, shown)

@@ -2,117 +2,103 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meshprep.loops.options import Options
+
 from . import console, options
 
+if TYPE_CHECKING:
+    from meshprep.pipeline.workflow import Job
 
-def run(
-    mesh: options.MeshFile,
+Blocks = Annotated[
+    Path | None,
+    typer.Option("--blocks", help="File for the block of each element (edge): .part .txt or .npy."),
+]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is written, and how."""
+
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Mesh to write; default: MESH-reordered."),
-    ] = None,
-    plan: options.PlanOutput = None,
+    ] = None
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Plan to write; default: MESH.plan.h5.")
+    ] = None
     permutation: Annotated[
         Path | None,
         typer.Option(
             "--permutation",
             help="File for the new number of each point (vertex): .perm .txt or .npy.",
         ),
-    ] = None,
-    blocks: options.BlocksOutput = None,
-    loop: options.LoopTexts = None,
-    loops: options.LoopsFile = None,
-    sets: options.Sets = None,
-    method: options.Method = "gps",
-    order_time: options.OrderTime = 10.0,
-    partition: options.Partition = None,
-    partition_option: options.PartitionOptions = None,
-    effort: options.Effort = None,
-    time_limit: options.TimeLimit = None,
-    colour_weight: options.ColourWeight = None,
-    staged_bytes: options.StagedBytes = None,
-    block_size: options.BlockSize = None,
-    target: options.Target = "gpu",
-    sort_by_colour: options.SortByColour = False,
-    seed: options.Seed = 0,
-    no_proof: options.NoProof = False,
-    input_format: options.Format = None,
+    ] = None
+    blocks: Blocks = None
     output_format: Annotated[
         str | None, typer.Option("--to", help="Format to write, where its name does not tell.")
-    ] = None,
-    dimension: options.Dimension = None,
-    drop: options.Drop = False,
+    ] = None
+    drop: options.Drop = False
     no_ids: Annotated[
         bool, typer.Option("--no-ids", help="Do not write original_id into the mesh.")
-    ] = False,
-    threads: options.Threads = None,
-    force: options.Force = False,
-    dry_run: options.DryRun = False,
-    as_json: options.Json = False,
-    full: options.Full = False,
-    quiet: options.Quiet = False,
+    ] = False
+
+
+def run(
+    mesh: options.MeshFile,
+    outputs: Outputs,
+    loops: options.LoopChoice,
+    chosen: Options,
+    source: options.InputOptions,
+    how: options.RunOptions,
+    shown: options.Shown,
 ) -> None:
     """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
-    from meshprep.pipeline import workflow
+    from meshprep.pipeline.workflow import Job
 
-    options.set_threads(threads)
-    chosen = options.pipeline_options(
-        method=method,
-        order_time=order_time,
-        partition=partition,
-        partition_options=partition_option,
-        effort=effort,
-        time_limit=time_limit,
-        colour_weight=colour_weight,
-        staged_bytes=staged_bytes,
-        block_size=block_size,
-        target=target,
-        sort_by_colour=sort_by_colour,
-        seed=seed,
-        no_proof=no_proof,
-    )
-    job = workflow.Job(
+    job = Job(
         mesh=mesh,
-        output=output or options.default_output(mesh),
-        plan=plan or options.default_plan(mesh),
-        requests=tuple(options.requests(loop, loops)),
+        output=outputs.output or options.default_output(mesh),
+        plan=outputs.plan or options.default_plan(mesh),
+        requests=loops.requests,
         options=chosen,
-        declared=options.declared(sets, loops),
-        input_format=input_format,
-        output_format=output_format,
-        dimension=dimension,
-        drop=drop,
-        overwrite=force,
-        ids=not no_ids,
-        permutation=permutation,
-        blocks=blocks,
+        declared=source.declared(loops.loops),
+        input_format=source.input_format,
+        output_format=outputs.output_format,
+        dimension=source.dimension,
+        drop=outputs.drop,
+        overwrite=how.force,
+        ids=not outputs.no_ids,
+        permutation=outputs.permutation,
+        blocks=outputs.blocks,
     )
-    finish(job, dry_run=dry_run, as_json=as_json, full=full, quiet=quiet)
+    finish(job, how, shown)
 
 
-def finish(job: Any, *, dry_run: bool, as_json: bool, full: bool, quiet: bool) -> None:
+def finish(job: Job, how: options.RunOptions, shown: options.Shown) -> None:
     """Run or describe a job, and print its table."""
     from meshprep.pipeline import workflow
     from meshprep.report import plan_table
 
+    options.set_threads(how.threads)
     watch = console.Stopwatch()
-    with console.progress(quiet) as report:
-        if dry_run:
+    with console.progress(shown.quiet) as report:
+        if how.dry_run:
             steps = workflow.describe(job, report)
         else:
             done = workflow.run(job, report)
-    if dry_run:
-        console.show_json(steps) if as_json else console.show("\n".join(steps["text"]))
+    if how.dry_run:
+        console.show_json(steps) if shown.as_json else console.show("\n".join(steps["text"]))
         return
     for text in done.notes:
-        console.note(text, quiet)
-    if as_json:
+        console.note(text, shown.quiet)
+    if shown.as_json:
         console.show_json(done.to_dict())
         return
-    console.show_tables(plan_table(done.plan, full=full))
+    console.show_tables(plan_table(done.plan, full=shown.full))
     console.show(f"wrote {' and '.join(str(p) for p in done.written)} in {watch}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,50 +13,51 @@ from meshprep_runtime.errors import MeshprepError
 from . import console, options
 
 
-def run(
-    plans: Annotated[list[Path], typer.Argument(help="Plan files.", show_default=False)],
-    html: options.Html = None,
+@dataclass(frozen=True)
+class Pictures:
+    """The files to write, and of what."""
+
+    html: options.Html = None
     png: Annotated[
         Path | None,
         typer.Option("--png", help="Write a picture of the first plan's mesh, by block."),
-    ] = None,
+    ] = None
     vtu: Annotated[
         Path | None,
         typer.Option("--vtu", help="Write the first plan's mesh with its blocks, for ParaView."),
-    ] = None,
+    ] = None
     mesh: Annotated[
         list[Path] | None,
         typer.Option("--mesh", help="Mesh of a plan, as read or reordered. Repeatable."),
-    ] = None,
+    ] = None
     loop: Annotated[
         str | None, typer.Option("--loop", help="Loop that --png and --vtu show; default: first.")
-    ] = None,
-    device: options.Device = "H200",
-    registers: options.Registers = 64,
-    bandwidth: options.Bandwidth = None,
-    launch: options.Launch = None,
-    measured: options.Measured = None,
-    as_json: options.Json = False,
-    as_csv: options.Csv = False,
-    full: options.Full = False,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
+    ] = None
+    force: options.Force = False
+
+
+def run(
+    plans: Annotated[list[Path], typer.Argument(help="Plan files.", show_default=False)],
+    pictures: Pictures,
+    prediction: options.Prediction,
+    shown: options.ComparisonShown,
 ) -> None:
     """Compare plans: reuse factor, loads, colours and the rest, and whether they helped."""
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
 
-    assumptions = options.assumptions(device, registers, bandwidth, launch, measured)
-    options.refuse_both(as_json, as_csv)
-    if loop is not None and not (png or vtu):
+    assumptions = prediction.assumptions
+    wanted = pictures
+    if wanted.loop is not None and not (wanted.png or wanted.vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
-    files = Files(html, png, vtu, tuple(mesh or ()), loop, force)
+    meshes = tuple(wanted.mesh or ())
+    files = Files(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
     files.check(plans)
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)
-    silent = quiet or not files.outputs
+    silent = shown.quiet or not files.outputs
     with console.progress(silent) as report:
         written = write_files(comparison, files, report)
-    console.show_comparison(comparison, as_json=as_json, as_csv=as_csv, full=full)
+    console.show_comparison(comparison, shown)
     if written:
-        console.note(f"wrote {' and '.join(map(str, written))} in {watch}", quiet)
+        console.note(f"wrote {' and '.join(map(str, written))} in {watch}", shown.quiet)

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from . import options
-from .apply import Fields, Output, PlanFile, SetsFile, move
+from .apply import Moving, move
 
 
-def run(
-    plan: PlanFile,
-    fields: Fields,
-    output: Output = None,
-    sets: options.Sets = None,
-    loops: SetsFile = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
-) -> None:
+def run(moving: Moving) -> None:
     """Bring values from the plan's order back into the mesh file's; writes FIELDS-restored."""
-    move(plan, fields, output, options.declared(sets, loops), True, force, as_json)
+    move(moving, inverse=True)

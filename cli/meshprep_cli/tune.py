@@ -7,13 +7,14 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
 from . import console, options
@@ -25,30 +26,17 @@ if TYPE_CHECKING:
 SHOWN = 12
 
 
-def run(
-    plan: Annotated[Path, typer.Argument(help="Plan file.", show_default=False)],
+@dataclass(frozen=True)
+class KernelOptions:
+    """What runs, and on what."""
+
     kernel: Annotated[
         str | None,
         typer.Option("--kernel", help="module:function or FILE.py:function, to run here."),
-    ] = None,
+    ] = None
     loop: Annotated[
         str | None, typer.Option("--loop", help="Which loop; default: the kernel's namesake.")
-    ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            "--device",
-            help="cpu, gpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
-        ),
-    ] = "cpu",
-    block_sizes: Annotated[
-        str | None,
-        typer.Option("--block-sizes", help="Further block sizes, such as 512,1024,2048."),
-    ] = None,
-    strategies: Annotated[
-        str | None, typer.Option("--strategies", help="Which to try; default: all.")
-    ] = None,
-    layouts: Annotated[str, typer.Option("--layouts", help="Which to try.")] = "aos,soa",
+    ] = None
     values: Annotated[
         str | None,
         typer.Option(
@@ -56,13 +44,40 @@ def run(
             help="module:function that takes the loop's plan and gives its arrays by name; "
             "default: made-up numbers.",
         ),
-    ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9,
+    ] = None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is tried, and where."""
+
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            help="cpu, gpu: time it here. P100, V100, A100, H100, H200: rank by predicted traffic.",
+        ),
+    ] = "cpu"
+    block_sizes: Annotated[
+        str | None,
+        typer.Option("--block-sizes", help="Further block sizes, such as 512,1024,2048."),
+    ] = None
+    strategies: Annotated[
+        str | None, typer.Option("--strategies", help="Which to try; default: all.")
+    ] = None
+    layouts: Annotated[str, typer.Option("--layouts", help="Which to try.")] = "aos,soa"
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9
     registers: Annotated[
         int, typer.Option("--registers", min=1, help="Of a thread, for predictions.")
-    ] = 48,
+    ] = 48
+
+
+def run(
+    plan: options.PlanFile,
+    kernels: KernelOptions,
+    tried: Tried,
+    chosen: Options,
     threads: options.Threads = None,
-    no_proof: options.NoProof = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what is fastest; leave the plan as it is.")
     ] = False,
@@ -75,22 +90,22 @@ def run(
 
     options.set_threads(threads)
     loaded = Plan.load(plan)
-    function = _function(kernel, "--kernel") if kernel is not None else None
-    name = loop_of(loaded, function, loop)
+    function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
+    name = loop_of(loaded, function, kernels.loop)
     with console.progress(quiet) as progress:
         done = tune_plan(
             loaded,
             name,
             function,
-            device=device,
-            block_sizes=_numbers(block_sizes),
-            strategies=_words(strategies),
-            layouts=_words(layouts) or (),
-            values=_values(values, loaded[name]),
-            runs=runs,
-            registers=registers,
-            proof=not no_proof,
+            device=tried.device,
+            block_sizes=_numbers(tried.block_sizes),
+            values=_values(kernels.values, loaded[name]),
+            proof=chosen.proof,
             progress=_by_strategy(progress),
+            strategies=_words(tried.strategies),
+            layouts=_words(tried.layouts) or (),
+            runs=tried.runs,
+            registers=tried.registers,
         )
     if not dry_run:
         done.plan.save(plan, overwrite=True)

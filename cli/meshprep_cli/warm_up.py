@@ -17,7 +17,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> int:
     """Compile for this machine: what reordering a Gmsh mesh needs, or everything."""
-    from meshprep.pipeline.options import Options
+    from meshprep.loops.options import Options
     from meshprep.pipeline.warm_up import all_tasks, job_tasks, warm_up
 
     watch = console.Stopwatch()

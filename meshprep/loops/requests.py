@@ -17,11 +17,12 @@ from meshprep_runtime.loops import Access, Arg, Loop, cut_by_shell, loop_from_di
 
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
+from .options import loop_options
 from .toml_files import read_toml
 
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
 
-_OPTIONS = {"block_size": int, "partition": str, "effort": str, "target": str}
+_OPTIONS = loop_options()
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from meshprep_runtime.plan import Variant
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..loops import LoopSpec
+from ..loops.options import Options
 from ..loops.reach import indirect_dats, written_table
 from ..mesh.geometry import centroids
 from ..mesh.incidence import stack
 from ..partition import BlockProblem, Blocks, partition
 from ..reorder import group_points, keep_parts
 from .numbering import Numbering
-from .options import Options
 from .variants import build_variant
 
 
@@ -87,7 +87,7 @@ def _partition(
 ) -> Blocks:
     """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
     mesh, movable = numbering.mesh, numbering.movable(loop.over)
-    wishes = options.partition_options if movable and loop.maps else {}
+    wishes = options.given_to_partitioner if movable and loop.maps else {}
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in wishes)
     where = centroids(mesh, loop.over)
     where = None if where is None else numbering.present_ordering(loop.over).apply(where)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
 
+from ..loops.options import Options
 from ..loops.reach import indirect_dats
 from ..mesh.geometry import centroids
 from ..reorder import (
@@ -25,7 +26,6 @@ from ..reorder import (
     propagate,
 )
 from .numbering import Numbering
-from .options import Options
 
 
 @dataclass(frozen=True, eq=False)

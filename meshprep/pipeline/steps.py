@@ -22,13 +22,13 @@ from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
+from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive
 from .blocks import colour, cut
 from .numbering import Numbering
-from .options import Options
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
 from .staging import StagingError

@@ -37,8 +37,8 @@ from ..kernels import folder
 
 if TYPE_CHECKING:
     from ..loops import LoopSpec
+    from ..loops.options import Options
     from ..mesh import Mesh
-    from .options import Options
 
 SMALL = 64
 # Seconds after which a caller that wants to stop is asked again.
@@ -268,8 +268,8 @@ def _files(format: str) -> None:
 def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
     """A square of triangles with its edges, a loop over these, and options."""
     from ..loops import resolve, simple_request
+    from ..loops.options import Options
     from ..mesh import Dat, ElementSet, Mesh, SetMap
-    from .options import Options
 
     where = np.random.default_rng(0).random((800, 2))
     cells = Delaunay(where).simplices

@@ -214,15 +214,13 @@ def generate(
     kind: str,
     target: Path,
     *,
-    cells: int | None = None,
-    seed: int = 0,
-    values: Mapping[str, str] | None = None,
+    values: Mapping[str, Any] | None = None,
     format: str | None = None,
     drop: bool = False,
     overwrite: bool = False,
     progress: Progress = lambda done, total, name: None,
 ) -> Generated:
-    """Write a generated mesh.
+    """Write a generated mesh; ``values`` are its options, ``cells`` and ``seed`` among them.
 
     A format for which the kind has a form of its own (OP2's, of its airfoil) goes before others
     with the same ending.
@@ -240,9 +238,8 @@ def generate(
     own = (name for name, ends in endings.items() if target.name.lower().endswith(ends))
     written_as = find(io.FORMATS, target, format or next(own, None), writing=True)
     check_targets([target], overwrite=overwrite)
-    given = dict(values or {}) | ({} if cells is None else {"cells": cells})
     progress(0, 2, f"generating {kind}")
-    mesh = make(kind, **{"seed": seed} | given)
+    mesh = make(kind, **{"seed": 0} | dict(values or {}))
     progress(1, 2, f"writing {target.name} and reading it back")
     if written_as.name in forms:
         mesh = forms[written_as.name](mesh)

@@ -11,11 +11,11 @@ from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..kernels import clock
 from ..loops import LoopRequest, LoopSpec, default_request, simple_request
+from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions, predicted_ms
 from ..partition import PARTITIONERS
 from ..partition.options import effective
-from ..pipeline.options import Options
 from ..pipeline.steps import Ordered, cut_and_colour, order, plan_request_maps
 from .compare import Comparison
 
@@ -49,6 +49,16 @@ class SweepPoint:
         """``gps blocks colour_weight=64 s448``."""
         told = [f"{name}={value}" for name, value in self.options.items()]
         return " ".join([self.method, *told, self.partitioner, f"s{self.block_size}"])
+
+    def over(self, options: Options) -> Options:
+        """These options, with what this point says over them."""
+        return replace(
+            options,
+            method=self.method,
+            partition=self.partitioner,
+            partition_options=self.options,
+            block_size=self.block_size,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,14 +198,14 @@ def sweep(
     for number, point in enumerate(chosen):
         progress(number, len(chosen), point.name)
         if number == 0 or point.method != chosen[number - 1].method:
-            first = replace(_options(options, point), block_size=middle)
+            first = replace(point.over(options), block_size=middle)
             ordered = order(mesh, (), first, derived=derived)
             # every plan bears the whole cost, as if it were made alone
             ordered = replace(ordered, seconds={**ordered.seconds, **topology})
         assert ordered is not None
         try:
             within = _within(progress, number, len(chosen), point.name)
-            found.add(point, cut_and_colour(ordered, _options(options, point), within))
+            found.add(point, cut_and_colour(ordered, point.over(options), within))
         except MeshprepError as error:
             found.failures.append((point.name, str(error)))
     return found.result()
@@ -243,16 +253,6 @@ def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
 def _figures_only(plan: Plan) -> Plan:
     loops = {name: LoopPlan(p.loop, p.sizes, {}, {}, p.default) for name, p in plan.loops.items()}
     return replace(plan, ordering={}, maps={}, loops=loops, tags={})
-
-
-def _options(options: Options, point: SweepPoint) -> Options:
-    return replace(
-        options,
-        method=point.method,
-        partition=point.partitioner,
-        partition_options=point.options,
-        block_size=point.block_size,
-    )
 
 
 def _free(spec: LoopSpec) -> LoopSpec:

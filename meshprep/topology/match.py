@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import helper, inlined, kernel
 from .slots import Slots, corner, part_cells, part_of, read_corners
 
 
@@ -69,7 +69,7 @@ def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[NDArray[np.int64], NDAr
     return offset[:-1], order
 
 
-@helper
+@inlined
 def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
     low = corner(slots, part, cell, facet, 0)
     for j in range(1, slots.local.shape[2]):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,29 @@ from .tuning.lookup import AUTO
 if TYPE_CHECKING:
     from .cuda.executor import DeviceExecutor
     from .tuning.choose_gpu import Choice
+
+
+class CodeArguments(TypedDict, total=False):
+    """The :class:`CodeOptions` that a ParLoop takes by name."""
+
+    fastmath: bool
+    boundscheck: bool
+    cuda: DeviceFunction | None
+    commit: str
+    threads: int
+    graph: bool
+
+
+@dataclass(frozen=True)
+class CodeOptions:
+    """How a loop is compiled and launched; :class:`ParLoop` says what each means."""
+
+    fastmath: bool = False
+    boundscheck: bool = False
+    cuda: DeviceFunction | None = None
+    commit: str = "colours"
+    threads: int = 256
+    graph: bool = False
 
 
 class ParLoop:
@@ -109,12 +133,7 @@ class ParLoop:
         layout: Layout = AOS,
         variant: str | None = None,
         maps: Mapping[str, ArrayLike] | None = None,
-        fastmath: bool = False,
-        boundscheck: bool = False,
-        cuda: DeviceFunction | None = None,
-        commit: str = "colours",
-        threads: int = 256,
-        graph: bool = False,
+        **code: Unpack[CodeArguments],
     ) -> None:
         if not isinstance(plan, LoopPlan):
             raise MeshprepError(
@@ -122,32 +141,36 @@ class ParLoop:
                 "pass plan['NAME']"
             )
         self.loop = plan.loop
+        options = CodeOptions(**code)
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
         _check_maps(plan, maps or {})
-        _check_device_words(plan, cuda, commit)
+        _check_device_words(plan, options)
         self._wanted = strategy
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
         self._executor: Executor | None = None
         if isinstance(kernel, DeviceFunction):
-            _check_device_strategy(plan, strategy, commit)
+            _check_device_strategy(plan, strategy, options.commit)
         else:
             check_parameters(kernel, plan)
-            self._way = self._chooser(kernel, plan, variant, commit)
-            self._executor = Executor(kernel, plan, self._slots, CpuOptions(boundscheck, fastmath))
+            self._way = self._chooser(kernel, plan, variant, options.commit)
+            compiled_by = CpuOptions(options.boundscheck, options.fastmath)
+            self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
-        self._device_kernel = kernel if cuda is None else cuda
-        self._device_options: tuple[Any, ...] = (
-            strategy, layout, variant, commit, threads, graph, boundscheck, fastmath,
-        )  # fmt: skip
+        self._device_kernel = kernel if options.cuda is None else options.cuda
+        on_device = {name: value for name, value in asdict(options).items() if name != "cuda"}
+        self._device_options: dict[str, Any] = {
+            **{"strategy": strategy, "layout": layout, "variant": variant},
+            **on_device,
+        }
 
     @cached_property
     def _gpu(self) -> DeviceExecutor:
         # The code for GPUs is loaded when the first array of one is met.
         from .cuda.executor import DeviceExecutor, DeviceOptions
 
-        options = DeviceOptions(*self._device_options)
+        options = DeviceOptions(**self._device_options)
         return DeviceExecutor(self._device_kernel, self._plan, self._slots, options)
 
     def _chooser(
@@ -232,14 +255,16 @@ def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
         raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
 
 
-def _check_device_words(plan: LoopPlan, cuda: object, commit: str) -> None:
-    where = f"loop '{plan.loop.name}'"
+def _check_device_words(plan: LoopPlan, options: CodeOptions) -> None:
+    where, cuda = f"loop '{plan.loop.name}'", options.cuda
     if cuda is not None and not isinstance(cuda, DeviceFunction):
         raise MeshprepError(
             f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"
         )
-    if commit not in COMMITS:
-        raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
+    if options.commit not in COMMITS:
+        raise MeshprepError(
+            f"{where}: commit '{options.commit}' is unknown: use {', '.join(COMMITS)}"
+        )
 
 
 def _check_device_strategy(plan: LoopPlan, strategy: str, commit: str) -> None:

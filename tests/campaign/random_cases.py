@@ -12,8 +12,8 @@ from random_meshes import random_mesh
 from sum_kernels import FACTORS, KERNELS
 
 from meshprep.loops import LoopRequest
+from meshprep.loops.options import Options
 from meshprep.mesh import Mesh
-from meshprep.pipeline.options import Options
 from meshprep.pipeline.steps import Prepared, prepare
 from meshprep.topology import derivable, derive
 from meshprep_runtime import LoopPlan, MeshprepError, ParLoop, Plan, Variant

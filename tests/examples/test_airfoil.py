@@ -114,7 +114,7 @@ FILES = {
 def test_a_mesh_file_gives_the_same_flow(small, tmp_path, name):
     sets, options = FILES[name]
     path = tmp_path / name
-    workflow.generate("airfoil", path, cells=1200, values=options)
+    workflow.generate("airfoil", path, values={"cells": 1200, **options})
     given = prepared_airfoil(0, 128, mesh=read_airfoil(path, sets))
     for rms, expected in zip(
         Airfoil(given, "hierarchical").steps(5),

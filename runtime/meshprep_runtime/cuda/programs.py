@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,23 @@ def header() -> str:
     return (files(__package__) / "device.hpp").read_text(encoding="utf-8")
 
 
+class ProgramArguments(TypedDict, total=False):
+    """The :class:`ProgramOptions` that :func:`program` takes by name."""
+
+    threads: int
+    vectors: bool
+    fastmath: bool
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """How the text is written and compiled; :func:`program` says what each means."""
+
+    threads: int = 256
+    vectors: bool = True
+    fastmath: bool = False
+
+
 def program(
     function: DeviceFunction | Callable[..., None],
     plan: LoopPlan,
@@ -116,9 +133,7 @@ def program(
     layout: Layout = AOS,
     variant: str | None = None,
     commit: str = "colours",
-    threads: int = 256,
-    vectors: bool = True,
-    fastmath: bool = False,
+    **code: Unpack[ProgramArguments],
 ) -> Program:
     """Write the CUDA C of a loop.
 
@@ -161,6 +176,8 @@ def program(
     -----
     The text depends on the loop and the options, not on the mesh. O(map entries x log).
     """
+    options = ProgramOptions(**code)
+    threads = options.threads
     check_loop(plan)
     _check(plan, strategy, commit, threads)
     chosen = STRATEGIES[strategy]
@@ -169,8 +186,8 @@ def program(
         threads = -(-max(blocks.block_size, 1) // WARP) * WARP
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
-    element = _element(function, plan, wanted, rows, fastmath)
-    shape = LoopShape(plan, wanted, rows, chosen, commit, element.name, threads, vectors)
+    element = _element(function, plan, wanted, rows, options.fastmath)
+    shape = LoopShape(plan, wanted, rows, chosen, commit, element.name, threads, options.vectors)
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
@@ -189,7 +206,7 @@ def program(
         kernel=element if isinstance(element, PythonKernel) else None,
         alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
         scratch=second_step.scratch(shape),
-        fastmath=fastmath,
+        fastmath=options.fastmath,
     )
     sums = shape.added if shape.strategy.adds == "apart" else ()
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,17 +48,41 @@ class TuningCandidate:
         return f"{self.strategy}{blocks}{atomics}{soa}"
 
 
+class SearchArguments(TypedDict, total=False):
+    """What of a :class:`TuningSearch` may be given by name."""
+
+    strategies: Sequence[str] | None
+    layouts: Sequence[str]
+    runs: int
+    patience: float
+    registers: int
+
+
+@dataclass(frozen=True)
+class TuningSearch:
+    """What is tried, and how hard; ``registers`` of a thread count where times are predicted."""
+
+    strategies: Sequence[str] | None = None
+    layouts: Sequence[str] = (AOS, SOA)
+    runs: int = 9
+    patience: float = 1.5
+    registers: int = 48
+
+    def __post_init__(self) -> None:
+        if self.runs < 1 or self.patience < 1:
+            raise MeshprepError(
+                f"runs is {self.runs} and patience {self.patience}: give at least 1 of each"
+            )
+
+
 def tune(
     kernel: Callable[..., None] | DeviceFunction,
     plan: LoopPlan,
     values: Mapping[str, NDArray[Any]],
     *,
     backend: Backend | None = None,
-    strategies: Sequence[str] | None = None,
-    layouts: Sequence[str] = (AOS, SOA),
-    runs: int = 9,
-    patience: float = 1.5,
     progress: Progress = lambda done, total, what: None,
+    **search: Unpack[SearchArguments],
 ) -> Tuned:
     """Time a loop in every way that may be fastest.
 
@@ -98,16 +122,16 @@ def tune(
     the end the three fastest take turns once more, so that a slow spell of the machine hits all.
     Compiling dominates the time of small meshes: once for each strategy and layout.
     """
-    if runs < 1 or patience < 1:
-        raise MeshprepError(f"runs is {runs} and patience {patience}: give at least 1 of each")
+    asked = TuningSearch(**search)
     where = this_cpu() if backend is None else backend
     dats = [s.name for s in slots(plan) if s.rows is not None and s.dim > 1]
-    grid = _grid(plan, where, strategies, _whole(layouts, dats))
-    race = _Race(kernel, plan, values, where, runs, patience, progress)
-    race.expected = len(grid) + (len(dats) if len(set(layouts)) > 1 and len(dats) > 1 else 0)
+    grid = _grid(plan, where, asked.strategies, _whole(asked.layouts, dats))
+    mixed = len(dats) > 1 and len(set(asked.layouts)) > 1
+    race = _Race(kernel, plan, values, where, asked, progress)
+    race.expected = len(grid) + (len(dats) if mixed else 0)
     for candidate in grid:
         race.enter(candidate)
-    if len(set(layouts)) > 1 and len(dats) > 1:
+    if mixed:
         _mix_layouts(race, dats)
     race.finals()
     return Tuned(
@@ -191,8 +215,7 @@ class _Race:
     plan: LoopPlan
     values: Mapping[str, NDArray[Any]]
     backend: Backend
-    runs: int
-    patience: float
+    search: TuningSearch
     progress: Progress
     expected: int = 0
     times: dict[TuningCandidate, list[float]] = field(default_factory=dict)
@@ -204,17 +227,18 @@ class _Race:
             done = len(self.times)
             self.progress(done, max(self.expected, done + 1), str(candidate))
             run = self._prepared(candidate)
-            first = min(self.runs, FIRST_RUNS)
+            runs = self.search.runs
+            first = min(runs, FIRST_RUNS)
             self.times[candidate] = times = [run() for _ in range(first)]
-            if min(times) <= self.patience * self.best()[1]:
-                times += [run() for _ in range(self.runs - first)]
+            if min(times) <= self.search.patience * self.best()[1]:
+                times += [run() for _ in range(runs - first)]
         return min(self.times[candidate])
 
     def finals(self) -> None:
         """The fastest take turns once more."""
         fastest = sorted(self.times, key=lambda c: min(self.times[c]))[:FINALISTS]
         prepared = {c: self._prepared(c) for c in fastest}
-        for _ in range(self.runs):
+        for _ in range(self.search.runs):
             for candidate, run in prepared.items():
                 self.times[candidate].append(run())
 

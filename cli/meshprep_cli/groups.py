@@ -1,0 +1,124 @@
+"""Options in groups: a command takes dataclasses, and its users see an option for each field."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from inspect import Parameter
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from meshprep.loops.options import OptionRow, Options, table
+from meshprep_runtime.errors import MeshprepError
+
+Builder = Callable[[dict[str, Any]], Any]
+
+
+def with_options(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The command ``run`` with a parameter an option, as typer reads them.
+
+    A parameter of ``run`` whose type is a dataclass stands for one option a field, described by the
+    field's ``Annotated`` type; one of type :class:`Options` for those of the table that the
+    command, named as its module, takes.
+    """
+    command = run.__module__.rpartition(".")[2]
+    parameters: list[Parameter] = []
+    groups: dict[str, tuple[Builder, list[str]]] = {}
+    for name, own in inspect.signature(run, eval_str=True).parameters.items():
+        if not is_dataclass(own.annotation):
+            parameters.append(own.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        kind: Any = own.annotation
+        options = list(_of_table(command) if kind is Options else _of_fields(kind))
+        parameters += options
+        build = _chosen if kind is Options else lambda values, kind=kind: kind(**values)
+        groups[name] = build, [p.name for p in options]
+
+    def flat(**values: Any) -> Any:
+        for name, (build, names) in groups.items():
+            values[name] = build({n: values.pop(n) for n in names})
+        return run(**values)
+
+    flat.__doc__ = run.__doc__
+    flat.__annotations__ = {p.name: p.annotation for p in parameters}
+    flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return flat
+
+
+def words(group: Any, always: Collection[str] = ()) -> Iterator[str]:
+    """The flags and values, as a shell takes them, that give a group its values.
+
+    Values that are the default are left out, but for those of the fields in ``always``.
+    """
+    default = type(group)()
+    for name, flag in _flags(type(group)).items():
+        value = getattr(group, name)
+        if value == getattr(default, name) and name not in always:
+            continue
+        if isinstance(value, bool):
+            yield flag
+            continue
+        if isinstance(value, Mapping):
+            value = [f"{option}={own}" for option, own in value.items()]
+        for one in value if isinstance(value, list) else [value]:
+            yield from (flag, str(one))
+
+
+def _flags(group: type) -> dict[str, str]:
+    if group is Options:
+        return {name: row.flag for name, row in table()}
+    hints = get_type_hints(group, include_extras=True)
+    return {name: _first_flag(hint.__metadata__[0]) for name, hint in hints.items()}
+
+
+def _first_flag(option: Any) -> str:
+    # typer takes the first flag for a default until it meets the function
+    flags = (option.default, *(option.param_decls or ()))
+    return next(flag for flag in flags if str(flag).startswith("--"))
+
+
+def _of_fields(group: Any) -> Iterator[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    for one in fields(group):
+        default = Parameter.empty if one.default is MISSING else one.default
+        yield Parameter(
+            one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[one.name]
+        )
+
+
+def _of_table(command: str) -> Iterator[Parameter]:
+    hints = get_type_hints(Options)
+    for name, row in table(command):
+        kind, default = hints[name], getattr(Options(), name)
+        if isinstance(default, Mapping):
+            kind, default = list[str] | None, None
+        elif _negated(row):
+            default = not default
+        said = typer.Option(row.flag, help=row.help, min=row.least)
+        yield Parameter(
+            name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, said]
+        )
+
+
+def _chosen(values: dict[str, Any]) -> Options:
+    rows = dict(table())
+    chosen: dict[str, Any] = {n: not v if _negated(rows[n]) else v for n, v in values.items()}
+    if "partition_options" in chosen:
+        chosen["partition_options"] = _pairs(chosen["partition_options"] or ())
+    return Options(**chosen)
+
+
+def _negated(row: OptionRow) -> bool:
+    return row.flag.startswith("--no-")
+
+
+def _pairs(texts: list[str] | tuple[()]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise MeshprepError(f"--partition-option '{text}' must read NAME=VALUE")
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,247 @@
+"""What can be chosen when preparing a mesh: one table for Python, commands and loops.toml.
+
+Each field of :class:`Options` carries an :class:`OptionRow`: its flag, its help, the commands that
+take it, and whether a loop may have its own in loops.toml. Name, type and default are the field's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, replace
+from typing import Any, get_args, get_type_hints
+
+from meshprep_runtime.errors import MeshprepError, check_choice
+
+# The block size of each target, where none is asked for.
+TARGETS = {"gpu": 256, "cpu": 2048}
+METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
+PARTITIONERS = ("blocks", "contiguous", "metis", "structured", "kahypar")
+
+CUTTING = ("reorder", "plan")
+EVERY = ("reorder", "plan", "sweep")
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """What the table says of an option besides its name, type and default.
+
+    ``flag`` begins with ``--no-`` where the option is true without it. ``commands`` take it.
+    ``in_loops``: a table ``[loop.NAME]`` may set it for its loop. ``of_partitioner``: the value
+    goes to the partitioner, which checks it. ``least`` is the smallest number allowed.
+    """
+
+    flag: str
+    help: str
+    commands: tuple[str, ...]
+    in_loops: bool = False
+    of_partitioner: bool = False
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+
+
+def _option(default: Any, flag: str, help: str, commands: tuple[str, ...], **more: Any) -> Any:
+    return field(default=default, metadata={"row": OptionRow(flag, help, commands, **more)})
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen; the defaults suit a GPU.
+
+    Parameters
+    ----------
+    method : str
+        Locality order: a name in ``reorder.METHODS``, or ``auto`` for the best of them.
+    order_time : float
+        Seconds after which ``auto`` begins no further method.
+    partition : str or None
+        A name in ``partition.PARTITIONERS``; None takes the target's: ``blocks`` for the GPU,
+        ``contiguous`` for the CPU and where the loop's set has its order already.
+    partition_options : mapping
+        Options of the partitioner, by name.
+    effort, time_limit, colour_weight, staged_bytes : optional
+        Options that partitioners share; where given they go before ``partition_options``. How long
+        to search (``"fast"``, ``"default"``, ``"strong"``), in seconds at most, the price of one
+        more thread colour in loads, and the most bytes that a block may stage.
+    block_size : int or None
+        The largest number of elements in a block; a loop's own wins. None takes the target's: 256
+        for the GPU, 2,048 for the CPU.
+    target : str
+        ``"gpu"``: compact blocks, and points grouped by the blocks that use them; ``"cpu"``: one
+        banded order that loops stream through, cut where it stands.
+    sort_by_colour : bool
+        Sort the elements of each block by thread colour (leading loops only).
+    seed : int
+        Of whatever is random; the same seed gives the same plan.
+    proof : bool
+        Prove the plan before it is given out.
+
+    Raises
+    ------
+    MeshprepError
+        On unknown names, a block size below 1 and a negative time.
+
+    Examples
+    --------
+    >>> from meshprep import Options
+    >>> Options(target="cpu").block_elements, Options(block_size=448).partitioner
+    (2048, 'blocks')
+    """
+
+    method: str = _option(
+        "gps",
+        "--method",
+        f"Locality order: {', '.join(METHODS[1:])}; auto: the best of all.",
+        ("reorder",),
+        choices=METHODS,
+    )
+    order_time: float = _option(
+        10.0,
+        "--order-time",
+        "Seconds after which --method auto begins no further one.",
+        ("reorder",),
+        least=0,
+    )
+    partition: str | None = _option(
+        None,
+        "--partition",
+        f"How loops are cut into blocks: {', '.join(PARTITIONERS)}.",
+        CUTTING,
+        in_loops=True,
+        choices=PARTITIONERS,
+    )
+    partition_options: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata={
+            "row": OptionRow(
+                "--partition-option", "NAME=VALUE for the partitioner. Repeatable.", CUTTING
+            )
+        },
+    )
+    effort: str | None = _option(
+        None,
+        "--effort",
+        "How long to search: fast, default, strong.",
+        CUTTING,
+        in_loops=True,
+        of_partitioner=True,
+    )
+    time_limit: float | None = _option(
+        None,
+        "--time-limit",
+        "Seconds for the blocks; keeps the best so far.",
+        CUTTING,
+        of_partitioner=True,
+    )
+    colour_weight: float | None = _option(
+        None,
+        "--colour-weight",
+        "Price of one more thread colour in a block, in loads.",
+        CUTTING,
+        of_partitioner=True,
+    )
+    staged_bytes: int | None = _option(
+        None,
+        "--staged-bytes",
+        "The most bytes a block may stage.",
+        CUTTING,
+        of_partitioner=True,
+    )
+    block_size: int | None = _option(
+        None,
+        "--block-size",
+        "The most elements a block may have; default: 256 for the GPU, 2048 for the CPU.",
+        CUTTING,
+        in_loops=True,
+        least=1,
+    )
+    target: str = _option(
+        "gpu",
+        "--target",
+        "gpu: compact blocks, points grouped by them. cpu: a banded order to stream through.",
+        EVERY,
+        in_loops=True,
+        choices=tuple(TARGETS),
+    )
+    sort_by_colour: bool = _option(
+        False, "--sort-by-colour", "Sort each block's elements by thread colour.", CUTTING
+    )
+    seed: int = _option(0, "--seed", "Seed of whatever is random.", EVERY)
+    proof: bool = _option(
+        True, "--no-proof", "Do not prove the plan before it is saved.", (*EVERY, "tune")
+    )
+
+    def __post_init__(self) -> None:
+        for name, row in table():
+            value = getattr(self, name)
+            if row.choices and value is not None:
+                check_choice("partitioner" if name == "partition" else name, value, row.choices)
+        if self.block_elements < 1:
+            raise MeshprepError(f"block size {self.block_size} must be at least 1")
+        if not self.order_time >= 0:
+            raise MeshprepError(f"order time {self.order_time} must be a number of seconds from 0")
+
+    @property
+    def block_elements(self) -> int:
+        """The largest number of elements in a block: as asked, or the target's."""
+        return TARGETS[self.target] if self.block_size is None else self.block_size
+
+    @property
+    def partitioner(self) -> str:
+        """How a loop that leads is cut: as asked, or the target's."""
+        return self.partition or {"gpu": "blocks", "cpu": "contiguous"}[self.target]
+
+    @property
+    def given_to_partitioner(self) -> dict[str, Any]:
+        """``partition_options``, and over them what has an option of its own."""
+        own = {name: getattr(self, name) for name, row in table() if row.of_partitioner}
+        return {**self.partition_options, **{k: v for k, v in own.items() if v is not None}}
+
+    def effective(self) -> dict[str, Any]:
+        """Every option with the value that is used.
+
+        Returns
+        -------
+        dict
+            JSON values.
+        """
+        values = asdict(self) | {"block_size": self.block_elements}
+        values["partition_options"] = self.given_to_partitioner
+        joined = {name for name, row in table() if row.of_partitioner}
+        return {name: value for name, value in values.items() if name not in joined}
+
+    def for_loop(self, own: Mapping[str, Any]) -> Options:
+        """These options with those of one loop over them.
+
+        Parameters
+        ----------
+        own : mapping
+            What the loop's table gives: names in :func:`loop_options`.
+
+        Returns
+        -------
+        Options
+
+        Raises
+        ------
+        MeshprepError
+            For values that cannot be.
+        """
+        return replace(self, **own)
+
+
+def table(command: str | None = None) -> Iterator[tuple[str, OptionRow]]:
+    """Names and rows of the options, of all or of those that a command takes."""
+    for one in _FIELDS:
+        row: OptionRow = one.metadata["row"]
+        if command is None or command in row.commands:
+            yield one.name, row
+
+
+def loop_options() -> dict[str, type]:
+    """The options that a table ``[loop.NAME]`` may set, with their types."""
+    hints = get_type_hints(Options)
+    own = {name: hints[name] for name, row in table() if row.in_loops}
+    return {name: next(iter(get_args(hint)), hint) for name, hint in own.items()}
+
+
+_FIELDS: tuple[Field[Any], ...] = fields(Options)

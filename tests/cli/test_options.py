@@ -1,0 +1,100 @@
+"""The one table of options: what Python, the commands and loops.toml make of it."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from meshprep import Options, read_requests
+from meshprep.loops.options import METHODS, PARTITIONERS, loop_options, table
+from meshprep.partition import PARTITIONERS as REGISTRY
+from meshprep.reorder import METHOD_NAMES
+from meshprep_cli.groups import with_options, words
+from meshprep_cli.options import InputOptions, LoopChoice
+from meshprep_runtime.errors import MeshprepError
+
+COMMANDS = ("reorder", "plan", "sweep", "tune")
+
+
+def test_every_field_has_a_row():
+    assert [name for name, _ in table()] == [one.name for one in fields(Options)]
+
+
+def test_the_table_names_what_the_registries_hold():
+    assert METHOD_NAMES == METHODS
+    assert tuple(REGISTRY) == PARTITIONERS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_takes_the_rows_that_name_it(cli, command):
+    listed = cli(command, "--help")[1].split()
+    for name, row in table():
+        assert (row.flag in listed) == (command in row.commands), name
+
+
+def test_loops_may_set_the_rows_that_say_so(tmp_path):
+    assert loop_options() == {"partition": str, "effort": str, "block_size": int, "target": str}
+    path = tmp_path / "loops.toml"
+    arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
+    own = 'block_size = 64\npartition = "metis"\neffort = "fast"\ntarget = "cpu"'
+    path.write_text(f'[loop.a]\nover = "edges"\n{own}\n{arg}\n')
+    (request,) = read_requests(path)
+    chosen = Options(seed=3).for_loop({k: request.values[k] for k in loop_options()})
+    assert (chosen.block_size, chosen.partition, chosen.target, chosen.seed) == (
+        64, "metis", "cpu", 3,
+    )  # fmt: skip
+    assert chosen.given_to_partitioner == {"effort": "fast"}
+    path.write_text(f'[loop.a]\nover = "edges"\nseed = 3\n{arg}\n')
+    with pytest.raises(MeshprepError, match="unknown key 'seed': use over, args, partition"):
+        read_requests(path)
+
+
+def test_words_give_the_options_again():
+    own = Options(
+        method="rcm",
+        partition="metis",
+        partition_options={"niter": 7, "contiguous": True},
+        effort="strong",
+        block_size=64,
+        target="cpu",
+        sort_by_colour=True,
+        seed=5,
+        proof=False,
+    )
+    seen = []
+
+    def run(chosen: Options) -> None:
+        seen.append(chosen)
+
+    run.__module__ = "meshprep_cli.reorder"
+    import typer
+
+    app = typer.Typer()
+    app.command()(with_options(run))
+    app(args=list(words(own)), standalone_mode=False)
+    expected = {**own.effective(), "partition_options": {"niter": "7", "contiguous": "True"}}
+    expected["partition_options"]["effort"] = "strong"
+    assert seen[0].effective() == expected
+    assert list(words(Options())) == []
+    assert list(words(Options(), ["method"])) == ["--method", "gps"]
+
+
+def test_what_an_option_cannot_be():
+    for given, said in (
+        ({"method": "gauss"}, "method 'gauss' is unknown: use auto, gps"),
+        ({"partition": "scotch"}, "partitioner 'scotch' is unknown: use blocks"),
+        ({"target": "tpu"}, "target 'tpu' is unknown: use gpu, cpu"),
+        ({"block_size": 0}, "block size 0 must be at least 1"),
+        ({"order_time": -1}, "order time -1 must be a number of seconds from 0"),
+    ):
+        with pytest.raises(MeshprepError, match=said):
+            Options(**given)
+
+
+def test_words_of_groups_of_the_command_line():
+    loops = LoopChoice(loop=["edges->cells", "cells->nodes"], loops=Path("a.toml"))
+    assert list(words(loops)) == [
+        *("--loop", "edges->cells", "--loop", "cells->nodes"),
+        *("--loops", "a.toml"),
+    ]
+    assert list(words(InputOptions(dimension=2))) == ["--dimension", "2"]
