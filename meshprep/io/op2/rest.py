@@ -47,12 +47,39 @@ def _copy_group(
             inner = out.create_group(name)
             _copy_group(source[name], inner, f"{path}/", emptied, depth + 1, skip)
         elif path not in emptied:
-            source.copy(name, out, name)
+            _copy_dataset(source, out, name)
         elif not skip:
-            kind = source[name].id.get_type()
             space = h5py.h5s.create_simple((0, *source[name].shape[1:]))
-            empty = h5py.h5d.create(out.id, name.encode(), kind, space)
-            copy_attributes(source[name], h5py.Dataset(empty))
+            _twin(source[name], out, name, space)
+
+
+def _copy_dataset(source: Any, out: Any, name: str) -> None:
+    """Copy an object with its values as they stand; as one only where its type needs that.
+
+    A damaged object that is copied whole can crash the library; one that is opened cannot.
+    """
+    old = source[name]
+    if isinstance(old, h5py.Datatype):
+        old.id.copy().commit(out.id, name.encode())
+        copy_attributes(old, out[name])
+        return
+    if old.dtype.kind not in "biufS" or old.external:
+        source.copy(name, out, name)
+        return
+    new = _twin(old, out, name, old.id.get_space(), old.id.get_create_plist())
+    if old.size:
+        values = np.empty(old.shape, old.dtype)
+        every = h5py.h5s.ALL
+        old.id.read(every, every, values, mtype=old.id.get_type())
+        new.id.write(every, every, values, mtype=old.id.get_type())
+
+
+def _twin(old: Any, out: Any, name: str, space: Any, layout: Any = None) -> Any:
+    """A dataset of the same type and attributes, with values unset."""
+    made = h5py.h5d.create(out.id, name.encode(), old.id.get_type(), space, layout)
+    new = h5py.Dataset(made)
+    copy_attributes(old, new)
+    return new
 
 
 def copy_attributes(source: Any, out: Any) -> None:
