@@ -7,6 +7,7 @@ import enum
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,16 @@ def described(text):
     return {name.strip(" *") for line in lines for name in line.split(",")}
 
 
+def names(parameter, thing):
+    """What users write for a parameter: its name, or the names that a TypedDict gives."""
+    if parameter.name in ("self", "cls"):
+        return set()
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+    if unpacked is None:
+        return {parameter.name}
+    return set(vars(sys.modules[thing.__module__])[unpacked[1]].__annotations__)
+
+
 def test_the_page_has_every_name():
     assert sorted(re.findall(r"^::: (\S+)$", PAGE, re.MULTILINE)) == sorted(API)
 
@@ -69,7 +80,7 @@ def test_every_parameter_is_described(name):
     thing = CALLABLES[name]
     found = sections(inspect.getdoc(thing) or "")
     signature = inspect.signature(thing)
-    taken = set(signature.parameters) - {"self", "cls"}
+    taken = set().union(*(names(one, thing) for one in signature.parameters.values()))
     assert described(found.get("Parameters", "")) >= taken
     if inspect.isfunction(thing) and signature.return_annotation not in ("None", None):
         assert "Returns" in found
