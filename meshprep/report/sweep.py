@@ -233,11 +233,11 @@ class _Found:
 
 def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
     """Milliseconds of a call of every loop where they can be predicted, then loads."""
-    sides = [s["after"] for v in plan.metrics["loops"].values() for s in v.values()]
-    times = [predicted_ms(after, assumptions) for after in sides]
+    found = [sides.after for sides in plan.metrics.sides()]
+    times = [predicted_ms(after, assumptions) for after in found]
     known = [t for t in times if t is not None]
     total = sum(known) if len(known) == len(times) else float("inf")
-    return total, float(sum(after["loads"] for after in sides))
+    return total, float(sum(after.loads for after in found))
 
 
 def _figures_only(plan: Plan) -> Plan:

@@ -79,5 +79,5 @@ def two_digits(count: int | None) -> int | None:
     """A count to two digits: more would be claimed than known."""
     if count is None:
         return None
-    unit = 10 ** max(0, len(str(count)) - 2)
+    unit: int = 10 ** max(0, len(str(count)) - 2)
     return round(count / unit) * unit

@@ -6,13 +6,13 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+
+from meshprep_runtime.plan.metrics import Histogram
 
 from .svg import BOTTOM, LEFT, RIGHT, TOP, Axis, Frame, linear_axis, number, power_axis, round_step
 
 MOST_BINS = 36
 MARKS = ("circle", "square", "diamond", "triangle", "down", "cross")
-Bins = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Series:
     style: int | None
 
 
-def histogram(before: Bins | None, after: Bins, label: str, alt: str) -> str:
+def histogram(before: Histogram | None, after: Histogram, label: str, alt: str) -> str:
     """Blocks by some figure, before behind after, in common bins."""
     sides = {"before": before, "after": after}
-    known = {k: v for k, v in sides.items() if v is not None and v["bins"]}
+    known = {k: v for k, v in sides.items() if v is not None and v.bins}
     if not known:
         return ""
     width = _common_width(list(known.values()))
     counts = {k: _rebinned(v, width) for k, v in known.items()}
-    whole = float(after["width"]) == 1.0 and width == 1.0
+    whole = after.width == 1 and width == 1.0
     # a whole number stands in the middle of its bar
     shift = 0.5 * width if whole else 0.0
     places = [width * b for c in counts.values() for b in c]
@@ -48,7 +48,7 @@ def histogram(before: Bins | None, after: Bins, label: str, alt: str) -> str:
     return frame.svg(body, alt)
 
 
-def class_sizes(before: Sequence[int] | None, after: Sequence[int], alt: str) -> str:
+def class_sizes(before: Sequence[int], after: Sequence[int], alt: str) -> str:
     """Blocks of each block colour, the largest first."""
     known = {"before": before, "after": after}
     counts = {
@@ -147,18 +147,17 @@ def _whole_axis(label: str, low: float, high: float) -> Axis:
     return Axis(label, low - room, high + room, [(v, f"{v:,.0f}") for v in inside if v >= 0])
 
 
-def _common_width(sides: Sequence[Bins]) -> float:
+def _common_width(sides: Sequence[Histogram]) -> float:
     """A round multiple of the width that bins are stored with, that keeps the bars few."""
-    own = float(sides[0]["width"])
-    low = min(min(s["bins"]) for s in sides)
-    high = max(max(s["bins"]) for s in sides) + 1
-    return own * max(1.0, round_step((high - low) / MOST_BINS))
+    low = min(min(s.bins) for s in sides)
+    high = max(max(s.bins) for s in sides) + 1
+    return sides[0].width * max(1.0, round_step((high - low) / MOST_BINS))
 
 
-def _rebinned(side: Bins, width: float) -> dict[int, int]:
-    per_bin = round(width / float(side["width"]))
+def _rebinned(side: Histogram, width: float) -> dict[int, int]:
+    per_bin = round(width / side.width)
     out: dict[int, int] = {}
-    for place, blocks in zip(side["bins"], side["blocks"], strict=True):
+    for place, blocks in zip(side.bins, side.blocks, strict=True):
         out[place // per_bin] = out.get(place // per_bin, 0) + blocks
     return out
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan.metrics import Histogram, Histograms, VariantMetrics
 
 from ..compare import Column
 from ..draw import Picture, draw_views, encode_png, spy
@@ -90,9 +90,9 @@ def section(
     after = shown_variant.column.after
     n = shown_variant.plan.sizes[shown_variant.loop.loop.over]
     intro = (
-        f"{n:,} {shown_variant.loop.loop.over} in {count(after['blocks'], 'block')} of "
-        f"{after['block_size']:,} at most, cut by {after['partitioner']}; "
-        f"{count(after['block_colours'], 'block colour')}."
+        f"{n:,} {shown_variant.loop.loop.over} in {count(after.blocks, 'block')} of "
+        f"{after.block_size:,} at most, cut by {after.partitioner}; "
+        f"{count(after.block_colours, 'block colour')}."
     )
     if n == 0:
         return Section(
@@ -106,27 +106,27 @@ def section(
 
 def _histograms(shown_variant: ShownVariant) -> Iterator[Figure]:
     before, after = shown_variant.column.before, shown_variant.column.after
-    known = after.get("histograms", {})
-    old = (before or {}).get("histograms", {})
-    without = "" if old else " What the input order gives is not known."
+    old = before.histograms if before else Histograms()
+    without = "" if old.staged_points else " What the input order gives is not known."
     for name, what, label, text in HISTOGRAMS:
-        if name == "reuse" and known and "reuse" not in known:
+        found: Histogram | None = getattr(after.histograms, name)
+        if name == "reuse" and after.histograms.staged_points and not found:
             continue
         title = f"Blocks by {what}"
         body = ""
-        if name in known:
-            alt = f"{title}: {_spoken(known[name])}"
-            body = charts.histogram(old.get(name), known[name], label, alt)
+        if found:
+            alt = f"{title}: {_spoken(found)}"
+            body = charts.histogram(getattr(old, name), found, label, alt)
         missing = "The plan holds no figures block by block: make it anew with this meshprep."
         yield Figure(shown_variant.id(name), title, text + without, body, BEFORE_AFTER, missing)
     yield _launches(shown_variant, before, after)
 
 
 def _launches(
-    shown_variant: ShownVariant, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+    shown_variant: ShownVariant, before: VariantMetrics | None, after: VariantMetrics
 ) -> Figure:
-    sizes = after.get("block_colour_sizes")
-    old = (before or {}).get("block_colour_sizes")
+    sizes = after.block_colour_sizes
+    old = before.block_colour_sizes if before else ()
     title = "Blocks of each block colour"
     body = ""
     if sizes:
@@ -137,12 +137,11 @@ def _launches(
     return Figure(shown_variant.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
 
 
-def _spoken(bins: Mapping[str, Any]) -> str:
-    width, places = bins["width"], bins["bins"]
-    if not places:
+def _spoken(found: Histogram) -> str:
+    if not found.bins:
         return "no blocks"
-    low, high = places[0] * width, places[-1] * width
-    return f"{count(sum(bins['blocks']), 'block')} from {low:.4g} to {high:.4g}"
+    low, high = found.bins[0] * found.width, found.bins[-1] * found.width
+    return f"{count(sum(found.blocks), 'block')} from {low:.4g} to {high:.4g}"
 
 
 def _meshes(shown_variant: ShownVariant, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
@@ -175,7 +174,7 @@ def _by_block(
 ) -> Figure:
     painted = by_group(view, values.block, n_blocks)
     title = f"Blocks of the plan on {VIEWS[view.name]}"
-    size = shown_variant.column.after["block_size"]
+    size = shown_variant.column.after.block_size
     text = f"Each patch of one colour is a block of at most {size:,}."
     return _mesh_figure(shown_variant, f"{view.name}-blocks", title, text, view, painted)
 
@@ -184,7 +183,7 @@ def _by_input_block(shown_variant: ShownVariant, view: Picture, values: BlockVal
     n_blocks = int(values.input_block.max(initial=-1)) + 1
     painted = by_group(view, values.input_block, n_blocks)
     title = f"Input order on {VIEWS[view.name]}"
-    size = shown_variant.column.after["block_size"]
+    size = shown_variant.column.after.block_size
     text = f"Runs of {size:,} in the order of the input, as colours; scattered is bad."
     return _mesh_figure(shown_variant, f"{view.name}-input", title, text, view, painted)
 

@@ -149,9 +149,9 @@ def _verdicts(columns: Sequence[Column], best: tuple[str, str] | None) -> str:
 
 
 def _card(column: Column) -> str:
-    before, after = column.before or {}, column.after
-    old, new = before.get("reuse"), after["reuse"]
-    none = "no maps" if after["blocks"] else "no elements"
+    before, after = column.before, column.after
+    old, new = before.reuse if before else None, after.reuse
+    none = "no maps" if after.blocks else "no elements"
     number = none if new is None else f"{new:.2f} <span>reuse</span>"
     was = "" if old is None else f"<span>{old:.2f} &rarr;</span> "
     first, *rest = column.verdict.split("; ")
@@ -168,7 +168,7 @@ def _card(column: Column) -> str:
 
 def _where(column: Column) -> str:
     """Plan, loop, partitioner and variant, none twice."""
-    how = f"{column.after['partitioner']} {column.variant}"
+    how = f"{column.after.partitioner} {column.variant}"
     if column.plan.endswith(how):
         return f"{column.plan}: {column.loop}"
     named = f"{column.plan}: " if column.plan else ""

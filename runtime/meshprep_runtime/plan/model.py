@@ -16,6 +16,7 @@ from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
+from .metrics import Metrics
 from .tuned import Tuned
 
 
@@ -145,28 +146,7 @@ class LoopPlan:
 
 @dataclass(frozen=True, eq=False)
 class PlanContent:
-    """Everything prepared for one mesh, without its file.
-
-    Parameters
-    ----------
-    sizes : mapping of set name to number of elements
-    ordering : mapping of set name to Ordering
-        From the numbering of the input mesh to the plan's.
-    maps : mapping of map name to SetMap
-        The tables in the new numbering.
-    loops : mapping of loop name to LoopPlan
-    source_hash, mesh_hash : str
-        Content of the input mesh and of the renumbered mesh (hex digests).
-    metrics, options, about : mapping
-        What reports show; the effective options; creator, time and versions. JSON values.
-    tags : mapping of set name to (mapping of tag name to (n,) int64)
-        Group numbers in the new numbering, for sets that the input file does not have (boundary
-        faces), so that a solver can set boundary conditions.
-
-    Notes
-    -----
-    ``plan["NAME"]`` is the ``LoopPlan`` of a loop.
-    """
+    """Everything prepared for one mesh, without its file; :class:`~.plan.Plan` says what it is."""
 
     sizes: Mapping[str, int]
     ordering: Mapping[str, Ordering]
@@ -174,7 +154,7 @@ class PlanContent:
     loops: Mapping[str, LoopPlan]
     source_hash: str
     mesh_hash: str
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
