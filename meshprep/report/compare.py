@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -163,11 +162,9 @@ class Comparison:
             yield [c for c in columns if c.loop == loop]
 
     def _repr_html_(self) -> str:
-        said = "".join(
-            f"<p><b>{escape(f'{c.plan}, loop {c.loop} {c.variant}')}</b>: {escape(c.verdict)}</p>"
-            for c in self.columns()
-        )
-        return said + "".join(table.html() for table in self.tables())
+        from .render import render
+
+        return render("notebook.html", columns=self.columns(), tables=self.tables())
 
 
 def compare(

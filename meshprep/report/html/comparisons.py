@@ -11,9 +11,10 @@ from ...metrics.cost import occupancy_share
 from ...metrics.occupancy import THREADS_PER_BLOCK
 from ..compare import UNLIKE, Column, Comparison
 from ..comparison_tables import comparable
+from ..table import Table
 from . import charts
 from .charts import Series
-from .parts import Figure, Section, legend, slug
+from .parts import Figure, Section, slug
 from .svg import Axis, linear_axis
 
 INPUT = "input order"
@@ -21,7 +22,7 @@ INPUT = "input order"
 MOST_CURVES = 6
 
 
-def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> Section:
+def section(comparison: Comparison, columns: Sequence[Column], tables: Sequence[Table]) -> Section:
     """What sets the plans of one loop apart."""
     loop = columns[0].loop
     known = [c for c in columns if c.after.reuse is not None]
@@ -46,8 +47,8 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
         slug("loop", loop, "reuse", "block", "size"),
         title,
         "Accesses over loads of the whole loop. Larger blocks share more points.",
-        charts.scatter(sizes, x, y, f"{title}: {_ends(sizes)}", joined=True),
-        legend(sizes),
+        charts.curves(sizes, sizes, x, y, f"{title}: {_ends(sizes)}"),
+        [one.key() for one in sizes],
     )
     rounds = [p[0] for s in colours for p in s.points]
     x = linear_axis("thread colours of a block, mean", rounds, least=1.0)
@@ -56,8 +57,8 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
         slug("loop", loop, "reuse", "thread", "colours"),
         title,
         "Compact blocks have much reuse, and more elements on each point: up and left is good.",
-        charts.scatter(colours, x, y, f"{title}: {_ends(colours)}", joined=False),
-        legend(colours),
+        charts.curves((), colours, x, y, f"{title}: {_ends(colours)}"),
+        [one.key() for one in colours],
     )
 
 
@@ -84,14 +85,16 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
         "lines scale what they stage to others."
         + (f" {left} more plans are not drawn." if left else "")
     )
-    body = ""
+    body = None
     if lines:
         places = range(0, THREADS_PER_BLOCK + 1, THREADS_PER_BLOCK // 4)
         ticks = [(float(t), f"{t:,}") for t in places]
         x = Axis("block size (threads)", 0.0, float(THREADS_PER_BLOCK), ticks)
         y = linear_axis("occupancy (%)", [0.0, 100.0])
         body = charts.curves(lines, marks, x, y, f"{title}: {_ends(marks)}")
-    return Figure(slug("loop", loop, "occupancy"), title, caption, body, legend(lines), missing)
+    return Figure(
+        slug("loop", loop, "occupancy"), title, caption, body, [one.key() for one in lines], missing
+    )
 
 
 def _distinct(columns: Sequence[Column]) -> list[Column]:

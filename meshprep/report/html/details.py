@@ -113,7 +113,7 @@ def _histograms(shown_variant: ShownVariant) -> Iterator[Figure]:
         if name == "reuse" and after.histograms.staged_points and not found:
             continue
         title = f"Blocks by {what}"
-        body = ""
+        body = None
         if found:
             alt = f"{title}: {_spoken(found)}"
             body = charts.histogram(getattr(old, name), found, label, alt)
@@ -128,7 +128,7 @@ def _launches(
     sizes = after.block_colour_sizes
     old = before.block_colour_sizes if before else ()
     title = "Blocks of each block colour"
-    body = ""
+    body = None
     if sizes:
         alt = f"{title}: {count(len(sizes), 'colour')} of {min(sizes):,} to {max(sizes):,} blocks"
         body = charts.class_sizes(old, sizes, alt)
