@@ -32,7 +32,7 @@ def main(path: str) -> None:
     done = prepare(mesh, ["cells->nodes"], Options(block_size=SIZE))
     before = np.arange(mesh.size("cells")) // SIZE
     variant = done.plan["cells->nodes"].variant()
-    after = np.repeat(np.arange(variant.n_blocks), np.diff(variant.block_offset))
+    after = variant.block_of_element()
     figures = done.plan.metrics.loops["cells->nodes"].variants[variant.name]
     plt.rcParams["font.size"] = 11
     figure, axes = plt.subplots(2, 2, figsize=(11, 8.4), height_ratios=(3, 1.25))

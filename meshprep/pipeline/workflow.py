@@ -312,10 +312,8 @@ def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
         order = plan.ordering[first.maps[leading].to_set]
         write_vector(staged[job.permutation], order.old_to_new)
     if job.blocks is not None:
-        sizes = np.diff(first.variant().block_offset)
-        block = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
-        order = plan.ordering[first.loop.over]
-        write_vector(staged[job.blocks], order.restore(block))
+        block = first.variant().block_of_element()
+        write_vector(staged[job.blocks], plan.ordering[first.loop.over].restore(block))
 
 
 def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:

@@ -20,6 +20,11 @@ from .metrics import Metrics
 from .tuned import Tuned
 
 
+def places_of_rows(offset: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The row of every place that an offset cuts: ``[0, 2, 3]`` gives ``[0, 0, 1]``."""
+    return np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
+
+
 @dataclass(frozen=True, eq=False)
 class Staging:
     """For one to-set: the distinct elements each block touches.
@@ -92,6 +97,26 @@ class Variant:
     def n_block_colours(self) -> int:
         """Number of block colours: launches a loop takes."""
         return int(self.block_colour_offset.size) - 1
+
+    def block_of_element(self) -> NDArray[np.int32]:
+        """The block of every element of the from-set.
+
+        Returns
+        -------
+        (n_from,) int32
+        """
+        return places_of_rows(self.block_offset)
+
+    def colour_of_block(self) -> NDArray[np.int32]:
+        """The colour of every block.
+
+        Returns
+        -------
+        (n_blocks,) int32
+        """
+        colour = np.empty(self.n_blocks, dtype=np.int32)
+        colour[self.block_order] = places_of_rows(self.block_colour_offset)
+        return colour
 
 
 @dataclass(frozen=True, eq=False)
