@@ -76,15 +76,15 @@ def _case(
         for strategy in ("sequential", "hierarchical")
     }
     row: dict[str, Any] = {"order": name} | {key: timed(run) * 1000 for key, run in runs.items()}
-    locality = plan.metrics["locality"]["final"]
-    ((_, sides),) = plan.metrics["loops"]["flux"].items()
+    order = plan.metrics.orders[0].final
+    (sides,) = plan.metrics.sides()
     return row | {
-        "bandwidth": locality["bandwidth"],
-        "profile": f"{locality['profile']:.4g}",
-        "block size": sides["after"]["block_size"],
-        "reuse": sides["after"]["reuse"],
-        "thread colours": sides["after"]["thread_colours"]["mean"],
-        "block colours": sides["after"]["block_colours"],
+        "bandwidth": order.bandwidth,
+        "profile": f"{order.profile:.4g}",
+        "block size": sides.after.block_size,
+        "reuse": sides.after.reuse,
+        "thread colours": sides.after.thread_colours.mean,
+        "block colours": sides.after.block_colours,
     }, runs
 
 

@@ -107,7 +107,7 @@ def run_loop(plan: Plan) -> int:
         print(f"  {name:<38} {1e3 * value:7.2f} ms a call   {first / value:5.2f} times as fast")
     right = error < 1e-12
     same = "the same result" if right else f"ANOTHER RESULT (largest difference {error:.1e})"
-    prepared = sum(plan.metrics["seconds"].values())
+    prepared = sum(plan.metrics.seconds.values())
     print(
         f"\nReport: {REPORT}\nThe plan runs this loop {first / last:.1f} times as fast as the "
         f"input order, with {same}; {prepared:.1f} s of preparation are repaid after "

@@ -32,15 +32,14 @@ def main(path: str) -> None:
     done = prepare(mesh, ["cells->nodes"], Options(block_size=SIZE))
     before = np.arange(mesh.size("cells")) // SIZE
     variant = done.plan["cells->nodes"].variant()
-    after = np.repeat(np.arange(variant.n_blocks), np.diff(variant.block_offset))
-    figures = done.plan.metrics["loops"]["cells->nodes"][variant.name]
+    after = variant.block_of_element()
+    figures = done.plan.metrics.loops["cells->nodes"].variants[variant.name]
     plt.rcParams["font.size"] = 11
     figure, axes = plt.subplots(2, 2, figsize=(11, 8.4), height_ratios=(3, 1.25))
     for column, (m, block, side) in enumerate(
-        ((mesh, before, "before"), (done.mesh, after, "after"))
+        ((mesh, before, figures.before), (done.mesh, after, figures.after))
     ):
-        reuse = figures[side]["reuse"]
-        axes[0, column].set_title(f"{TITLES[column]}\nreuse factor {reuse:.2f}")
+        axes[0, column].set_title(f"{TITLES[column]}\nreuse factor {side.reuse:.2f}")
         _draw_blocks(axes[0, column], m, block)
         _draw_map(axes[1, column], m)
     axes[1, 0].set_ylabel("node")

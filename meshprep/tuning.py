@@ -19,7 +19,6 @@ from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 
-from .metrics.measured import check_figures
 from .metrics.occupancy import DEVICES
 from .metrics.ranking import rank
 from .pipeline.variants import with_loop, with_sizes
@@ -99,8 +98,7 @@ def tune_plan(
     Raises
     ------
     MeshprepError
-        For unknown names, a kernel that is missing, loops that nothing can run, and a plan whose
-        figures are not those of a plan.
+        For unknown names, a kernel that is missing, and loops that nothing can run.
     ProofError
         When the plan that came out is wrong, which is a fault of meshprep.
 
@@ -108,7 +106,6 @@ def tune_plan(
     -----
     Blocks that are best in no layout are left out of the plan again, so that it stays small.
     """
-    check_figures(plan, "the plan to tune")
     backend = _place(device)
     own = plan[loop]
     loop = own.loop.name

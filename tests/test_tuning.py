@@ -1,5 +1,7 @@
 """Other block sizes on a plan's order, the ranking by traffic, and tuning a whole plan."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -40,22 +42,20 @@ def test_a_variant_of_another_size_is_right(prepared, plan, size):
     assert new.verify() == []
     variant = new["edges->cells"].variants[f"s{size}"]
     assert np.diff(variant.block_offset).max() <= size
-    assert set(new.metrics["loops"]["edges->cells"]) == set(widened.variants)
-    figures = new.metrics["loops"]["edges->cells"][variant.name]
-    assert figures["after"]["reuse"] == pytest.approx(
+    assert set(new.metrics.loops["edges->cells"].variants) == set(widened.variants)
+    figures = new.metrics.loops["edges->cells"].variants[variant.name]
+    assert figures.after.reuse == pytest.approx(
         plan.maps["edges->cells"].table.size / variant.staging["cells"].points.size
     )
 
 
 def test_the_figures_before_are_those_of_the_input(prepared, plan):
     """The size that the plan has, measured again from its maps turned back."""
-    measured = {k: v for k, v in prepared.metrics["loops"]["edges->cells"].items() if k != "s64"}
-    loops = {**prepared.metrics["loops"], "edges->cells": measured}
-    from dataclasses import replace
-
-    bare = replace(prepared, metrics={**prepared.metrics, "loops": loops})
-    again = with_loop(bare, plan).metrics["loops"]["edges->cells"]["s64"]
-    assert again["before"] == prepared.metrics["loops"]["edges->cells"]["s64"]["before"]
+    known = prepared.metrics.loops
+    others = {name: loop for name, loop in known.items() if name != "edges->cells"}
+    bare = replace(prepared, metrics=replace(prepared.metrics, loops=others))
+    again = with_loop(bare, plan).metrics.loops["edges->cells"].variants["s64"]
+    assert again.before == known["edges->cells"].variants["s64"].before
 
 
 def test_unions_keep_the_reuse_and_lose_no_block_edge(plan):

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,6 +87,7 @@ def run(
     """Find the fastest strategy, block size and layout of a loop; writes it into the plan."""
     from meshprep.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
+    from meshprep_runtime.plan.records import to_json
 
     options.set_threads(threads)
     loaded = Plan.load(plan)
@@ -110,9 +111,9 @@ def run(
     if not dry_run:
         done.plan.save(plan, overwrite=True)
     if as_json:
-        equals = [asdict(trial) for trial in done.tuned.equals]
+        equals = to_json(done.tuned.equals)
         console.show_json(
-            {"loop": name, **done.tuned.to_dict(), "equal_within_noise": equals}
+            {"loop": name, **to_json(done.tuned), "equal_within_noise": equals}
             | {"notes": done.notes}
         )
     else:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.metrics import LoopMetrics, VariantMetrics
 
 from .occupancy import DEVICES, LAUNCH_SECONDS, REGISTERS_PER_THREAD, THREADS_PER_BLOCK, occupancy
 from .traffic import SECTOR_BYTES
-
-Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -94,46 +92,37 @@ class Cost:
         return -(-int(self.seconds * 1e9) // max(1, int(self.saved * 1e6)))
 
 
-def predicted_ms(values: Values | None, assumptions: Assumptions) -> float | None:
+def predicted_ms(found: VariantMetrics | None, assumptions: Assumptions) -> float | None:
     """Milliseconds of a call when memory and launches count, in the layout that moves less.
 
     Blocks of a colour are one launch. None for plans of older versions, and for the CPU:
     transactions are those of a GPU's blocks.
     """
-    moved = None if values is None else values.get("traffic")
-    if not moved or values is None or values.get("target") == "cpu":
+    if found is None or not found.traffic or found.target == "cpu":
         return None
-    sectors = min(t["read"] + t["written"] for t in moved.values())
-    launches = values.get("block_colours", 0)
-    return (
-        sectors * SECTOR_BYTES / assumptions.gigabytes / 1e6 + launches * assumptions.launch / 1e3
-    )
+    memory = min(t.total for t in found.traffic.values()) * SECTOR_BYTES
+    return memory / assumptions.gigabytes / 1e6 + found.block_colours * assumptions.launch / 1e3
 
 
 def occupancy_share(
-    values: Values, assumptions: Assumptions, block_size: int | None = None
+    found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
 ) -> float | None:
     """Warps over the most that the device holds, when a block stages everything.
 
-    ``block_size`` threads where it is another than the block size of the values; then every block
+    ``block_size`` threads where it is another than the block size of the figures; then every block
     stages in proportion. None where blocks have more elements than a block may have threads.
     """
-    own = values.get("block_size")
-    staged = (values.get("staged_bytes") or {}).get("max")
-    if own is None or staged is None or values.get("target") == "cpu":
+    staged, threads = found.staged_bytes.max, block_size or found.block_size
+    if staged is None or found.target == "cpu" or threads > THREADS_PER_BLOCK:
         return None
-    threads = block_size or own
-    if threads > THREADS_PER_BLOCK:
-        return None
-    shared = -(-staged * threads // own)
+    shared = -(-staged * threads // found.block_size)
     return occupancy(assumptions.device, threads, assumptions.registers, shared).share
 
 
 def cost_of(plan: Plan, assumptions: Assumptions) -> Cost:
     """What this plan cost and saves, its default variants counted."""
-    seconds = sum(plan.metrics.get("seconds", {}).values())
-    loops = plan.metrics.get("loops", {})
-    times = [_times(name, plan, variants, assumptions) for name, variants in loops.items()]
+    seconds, loops = sum(plan.metrics.seconds.values()), plan.metrics.loops
+    times = [_times(name, plan, loop, assumptions) for name, loop in loops.items()]
     known = [t for t in times if t is not None]
     saved = sum(before - after for before, after in known) if len(known) == len(times) else None
     measured = bool(loops) and set(loops) <= set(assumptions.measured)
@@ -141,11 +130,11 @@ def cost_of(plan: Plan, assumptions: Assumptions) -> Cost:
 
 
 def _times(
-    name: str, plan: Plan, variants: Values, assumptions: Assumptions
+    name: str, plan: Plan, loop: LoopMetrics, assumptions: Assumptions
 ) -> tuple[float, float] | None:
     """Milliseconds of a call before and after."""
     if name in assumptions.measured:
         return assumptions.measured[name]
-    sides = variants.get(plan[name].default) or next(iter(variants.values()))
-    before, after = (predicted_ms(sides[side], assumptions) for side in ("before", "after"))
+    shown = loop.variants.get(plan[name].default) or next(iter(loop.variants.values()))
+    before, after = (predicted_ms(side, assumptions) for side in (shown.before, shown.after))
     return None if before is None or after is None else (before, after)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.plan import Variant
+from meshprep_runtime.plan.metrics import Histogram, Histograms, WarpEfficiency
 
 from ..kernels import kernel
 
 REUSE_STEP = 0.01
 
 
-def histograms(variant: Variant, columns: int) -> dict[str, Any]:
-    """Blocks by reuse factor, staged points and thread colours, as JSON values.
+def histograms(variant: Variant, columns: int) -> Histograms:
+    """Blocks by reuse factor, staged points and thread colours.
 
     Parameters
     ----------
@@ -24,48 +23,29 @@ def histograms(variant: Variant, columns: int) -> dict[str, Any]:
     columns : int
         Entries that an element has in the loop's maps together.
 
-    Returns
-    -------
-    dict
-        ``reuse`` (left out where nothing is indirect), ``staged_points`` and ``thread_colours``,
-        each with ``width``, ``bins`` and ``blocks``: ``blocks[i]`` blocks lie from
-        ``width * bins[i]`` to less than ``width * (bins[i] + 1)``. Empty bins are left out, the
-        others ascend. Numbers that are whole have width 1. O(blocks).
+    O(blocks).
     """
     elements = np.diff(variant.block_offset)
     staged = np.zeros(variant.n_blocks, np.int64)
     for staging in variant.staging.values():
         staged += np.diff(staging.point_offset)
-    found = {"staged_points": _counted(staged), "thread_colours": _counted(variant.thread_colours)}
+    reuse = None
     if staged.any():
-        reuse = elements * columns / np.maximum(staged, 1)
-        steps = np.floor(reuse / REUSE_STEP + 1e-9).astype(np.int64)
-        found = {"reuse": _counted(steps, REUSE_STEP)} | found
-    return found
+        steps = elements * columns / np.maximum(staged, 1) / REUSE_STEP
+        reuse = _counted(np.floor(steps + 1e-9).astype(np.int64), REUSE_STEP)
+    return Histograms(reuse, _counted(staged), _counted(variant.thread_colours))
 
 
-def warp_efficiency(variant: Variant) -> dict[str, float | None]:
-    """The share of a warp's 32 lanes that work, over all that its warps do [S19].
-
-    Returns
-    -------
-    dict
-        ``computing``: with an element a lane, only the last warp of a block has idle lanes.
-        ``increments``: a warp writes once for every thread colour among its elements, and only
-        the lanes of that colour work; 1 at best, as good as ``computing`` where no elements of a
-        warp differ in colour. None for a set without elements. O(n).
-    """
+def warp_efficiency(variant: Variant) -> WarpEfficiency:
+    """The share of a warp's 32 lanes that work, over all that its warps do [S19]. O(n)."""
     warps, rounds = _warp_rounds(variant.block_offset, variant.thread_colour)
     n = int(variant.block_offset[-1])
-    return {
-        "computing": n / (WARP * warps) if n else None,
-        "increments": n / (WARP * rounds) if n else None,
-    }
+    return WarpEfficiency(n / (WARP * warps), n / (WARP * rounds)) if n else WarpEfficiency()
 
 
-def _counted(bins: NDArray[np.integer], width: float = 1) -> dict[str, Any]:
+def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
     found, blocks = np.unique(bins, return_counts=True)
-    return {"width": width, "bins": found.tolist(), "blocks": blocks.tolist()}
+    return Histogram(width, tuple(found.tolist()), tuple(blocks.tolist()))
 
 
 @kernel

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
+from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 
 from ..loops.options import Options
 from ..loops.reach import indirect_dats
@@ -30,11 +30,11 @@ from .numbering import Numbering
 
 @dataclass(frozen=True, eq=False)
 class Lead:
-    """A loop whose points were ordered first, with what a report shows of them as JSON values."""
+    """A loop whose points were ordered first, and what a report shows of them."""
 
     loop: Loop
     options: Options
-    values: dict[str, Any]
+    metrics: OrderMetrics
 
 
 def order_for_locality(
@@ -48,8 +48,7 @@ def order_for_locality(
     Returns
     -------
     tuple of Lead
-        The loops that lead, the first one first; none where every set keeps its order. The values
-        tell the method, the figures before and after, and every candidate.
+        The loops that lead, the first one first; none where every set keeps its order.
     """
     mesh, known = numbering.mesh, numbering.settled()
     follow = FOLLOW[loops[0][1].target]
@@ -71,30 +70,30 @@ def _lead(numbering: Numbering, points: str, loop: Loop, options: Options) -> Le
     found = locality_order(problem, options.method, seconds=options.order_time)
     parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
     numbering.move(points, keep_parts(found.ordering.new_to_old, parts))
-    values = {
-        "set": points,
-        "target": options.target,
-        "asked": options.method,
-        "method": found.method,
-        "applied": found.applied,
-        "reason": found.reason,
-        "before": asdict(found.before),
-        "after": asdict(found.after),
-        "candidates": [_row(c) for c in found.candidates],
-    }
-    return Lead(loop, options, values)
+    metrics = OrderMetrics(
+        set=points,
+        target=options.target,
+        asked=options.method,
+        method=found.method,
+        applied=found.applied,
+        reason=found.reason,
+        before=found.before,
+        after=found.after,
+        candidates=tuple(map(_tried, found.candidates)),
+    )
+    return Lead(loop, options, metrics)
 
 
-def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> dict[str, Any] | None:
-    """The values of the first lead, with ``final`` figures: of the numbering as the plan has it.
+def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetrics | None:
+    """The figures of all leads, with those of the numbering as the plan has it.
 
-    Those of further leads are a list under ``more``; None without leads.
+    Those of further leads are ``more`` of the first; None without leads.
     """
-    rows = [
-        lead.values | {"final": asdict(figures(_problem(numbering, lead.loop, lead.options)))}
+    found = [
+        replace(lead.metrics, final=figures(_problem(numbering, lead.loop, lead.options)))
         for lead in leads
     ]
-    return rows[0] | {"more": rows[1:]} if rows else None
+    return replace(found[0], more=tuple(found[1:])) if found else None
 
 
 def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProblem:
@@ -123,7 +122,6 @@ def _with_itself(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.column_stack([np.arange(len(table), dtype=np.int32), table])
 
 
-def _row(candidate: OrderCandidate) -> dict[str, Any]:
-    values = {} if candidate.figures is None else asdict(candidate.figures)
-    told = {"note": candidate.note} if candidate.note else {}
-    return {"method": candidate.method, "seconds": candidate.seconds} | values | told
+def _tried(candidate: OrderCandidate) -> TriedOrder:
+    known = {} if candidate.figures is None else asdict(candidate.figures)
+    return TriedOrder(candidate.method, candidate.seconds, **known, note=candidate.note or None)

@@ -18,6 +18,14 @@ from meshprep_runtime.errors import Progress
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
+from meshprep_runtime.plan.metrics import (
+    BeforeAfter,
+    LoopMetrics,
+    Metrics,
+    PartitionMetrics,
+    VariantMetrics,
+)
+from meshprep_runtime.plan.records import from_json
 from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
@@ -132,7 +140,7 @@ class Ordered:
     numbering: Numbering
     leads: tuple[Lead, ...]
     seconds: Mapping[str, float]
-    baselines: dict[tuple[str, int], dict[str, Any] | None] = field(default_factory=dict)
+    baselines: dict[tuple[str, int], VariantMetrics | None] = field(default_factory=dict)
 
 
 def order(
@@ -183,7 +191,8 @@ def cut_and_colour(
             found = cut(numbering, spec, options.for_loop(spec.options), stages.within)
         seconds = round(clock() - start, 4)
         cuts[spec.loop.name] = found
-        notes[spec.loop.name] = {**found.notes, "seconds": seconds}
+        told = {**found.notes, "seconds": seconds}
+        notes[spec.loop.name] = from_json(PartitionMetrics, told, "notes")
     with stages.stage("renumbering"):
         target = options.for_loop(ordered.specs[0].options).target
         numbering.finish(propagate(ordered.full, numbering.settled(), FOLLOW[target]))
@@ -195,11 +204,11 @@ def cut_and_colour(
     with stages.stage("figures"):
         locality = locality_metrics(numbering, ordered.leads)
         plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
-        measured = _measure(ordered, plan, locality, notes)
+        loops = _measure(ordered, plan, notes)
     with stages.stage("proof"):
         if options.proof:
             refuse_wrong(plan, ordered.full.maps)
-    return replace(plan, metrics=measured | {"seconds": stages.seconds})
+    return replace(plan, metrics=Metrics(locality, loops, stages.seconds))
 
 
 class _Clock:
@@ -282,11 +291,8 @@ def _derived_tags(
 
 
 def _measure(
-    ordered: Ordered,
-    plan: Plan,
-    locality: dict[str, Any] | None,
-    notes: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
+    ordered: Ordered, plan: Plan, notes: Mapping[str, PartitionMetrics]
+) -> dict[str, LoopMetrics]:
     """Figures of every loop: its input order cut into chunks, and the plan."""
     loops = {}
     for name, loop_plan in plan.loops.items():
@@ -295,14 +301,14 @@ def _measure(
         if key not in ordered.baselines:
             maps = {m: ordered.full.map(m) for m in loop_plan.loop.maps}
             ordered.baselines[key] = _baseline(loop_plan.loop, maps, plan.sizes, key[1])
-        after = measures.measure(loop_plan, variant) | {"partition": dict(notes[name])}
-        loops[name] = {variant.name: {"before": ordered.baselines[key], "after": after}}
-    return {"locality": locality, "loops": loops}
+        after = replace(measures.measure(loop_plan, variant), partition=notes[name])
+        loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
+    return loops
 
 
 def _baseline(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
-) -> dict[str, Any] | None:
+) -> VariantMetrics | None:
     """The figures of the input order; None where its blocks are too scattered to be staged."""
     try:
         return baseline(loop, maps, sizes, block_size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,18 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
+from meshprep_runtime.plan.metrics import (
+    BeforeAfter,
+    LoopMetrics,
+    PartitionMetrics,
+    VariantMetrics,
+)
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
 from ..loops.reach import maps_by_set, written_table
-from ..metrics import measures
-from ..metrics.measures import variant_metrics
+from ..metrics.measures import measure, variant_metrics
 from .staging import StagingError, build_staging
 
 # Blocks filled less than this on average are no blocks of that size any more.
@@ -102,25 +106,23 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     O(n x arity) for each new variant.
     """
     name = loop_plan.loop.name
-    measured = dict(plan.metrics.get("loops", {}).get(name, {}))
+    measured = dict(plan.metrics.loops.get(name, LoopMetrics()).variants)
     before: dict[str, SetMap] = {}
     for variant in loop_plan.variants.values():
         if variant.name not in measured:
             before = before or _input_maps(plan, loop_plan)
             measured[variant.name] = _figures(loop_plan, before, variant)
-    loops = {**plan.metrics.get("loops", {}), name: measured}
-    return replace(
-        plan, loops={**plan.loops, name: loop_plan}, metrics={**plan.metrics, "loops": loops}
-    )
+    loops = {**plan.metrics.loops, name: LoopMetrics(measured)}
+    metrics = replace(plan.metrics, loops=loops)
+    return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
 
 
-def _figures(plan: LoopPlan, before: dict[str, SetMap], variant: Variant) -> dict[str, Any]:
+def _figures(plan: LoopPlan, before: dict[str, SetMap], variant: Variant) -> BeforeAfter:
     try:
         base = baseline(plan.loop, before, plan.sizes, variant.block_size)
     except StagingError:
         base = None
-    after = measures.measure(plan, variant) | {"partition": {}}
-    return {"before": base, "after": after}
+    return BeforeAfter(base, replace(measure(plan, variant), partition=PartitionMetrics()))
 
 
 def _input_maps(plan: Plan, loop_plan: LoopPlan) -> dict[str, SetMap]:
@@ -224,7 +226,7 @@ def build_variant(
 
 def baseline(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
-) -> dict[str, Any]:
+) -> VariantMetrics:
     """:func:`variant_metrics` of the order as it is, cut into blocks of ``block_size``.
 
     What a solver gets without meshprep; raises MeshprepError when such a block cannot be staged.

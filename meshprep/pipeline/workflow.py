@@ -15,6 +15,7 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.atomic import together
+from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.verify import compare_maps
 
 from .. import io
@@ -26,7 +27,6 @@ from ..loops import LoopRequest, LoopSpec, default_request
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
-from ..metrics.measures import localities
 from ..topology import derive
 from .steps import STAGES, Options, plan_request_maps, prepare
 from .warm_up import job_tasks, warm_up
@@ -82,7 +82,7 @@ class JobResult:
         return {
             "written": [str(p) for p in self.written],
             "notes": self.notes,
-            "metrics": dict(self.plan.metrics),
+            "metrics": to_json(self.plan.metrics),
         }
 
 
@@ -309,10 +309,8 @@ def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
         order = plan.ordering[first.maps[leading].to_set]
         write_vector(staged[job.permutation], order.old_to_new)
     if job.blocks is not None:
-        sizes = np.diff(first.variant().block_offset)
-        block = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
-        order = plan.ordering[first.loop.over]
-        write_vector(staged[job.blocks], order.restore(block))
+        block = first.variant().block_of_element()
+        write_vector(staged[job.blocks], plan.ordering[first.loop.over].restore(block))
 
 
 def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
@@ -333,9 +331,9 @@ def _found(mesh: Mesh) -> list[str]:
 
 def _notes(plan: Plan) -> list[str]:
     return _empty(plan.loops.values(), plan.sizes) + [
-        f"order {one['method']} of {one['set']} was not applied: {one['reason']}"
-        for one in localities(plan)
-        if not one["applied"]
+        f"order {one.method} of {one.set} was not applied: {one.reason}"
+        for one in plan.metrics.orders
+        if not one.applied
     ]
 
 

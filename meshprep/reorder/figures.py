@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
+from meshprep_runtime.plan.metrics import OrderFigures as Figures
 
 from ..kernels import kernel
 from ..kernels.arrays import numbers
@@ -16,35 +15,6 @@ from .envelope import envelope
 from .problem import LocalityProblem
 
 LINE_BYTES = 128
-
-
-@dataclass(frozen=True)
-class Figures:
-    """The figures of one numbering of the points, elements following.
-
-    Parameters
-    ----------
-    bandwidth, profile : int
-        As in :class:`envelope.Envelope`.
-    rms_wavefront : float
-        Root of the mean square, over the points i, of the number of points that have number i
-        or more and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at
-        most for a chain in order, n at worst.
-    lines : int
-        The 128-byte lines that each run of ``block_size`` consecutive elements touches, summed:
-        what blocks load that are cut from this order as it stands. At best the lines that all
-        points take, at worst one for every entry of the map.
-    """
-
-    bandwidth: int
-    profile: int
-    rms_wavefront: float
-    lines: int
-
-    @property
-    def cost(self) -> int:
-        """Bandwidth times profile: small for an order that a loop streams through."""
-        return self.bandwidth * self.profile
 
 
 def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = None) -> Figures:

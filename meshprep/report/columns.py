@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from meshprep_runtime.plan import Plan
 
 from ..metrics.cost import Assumptions, cost_of
-from .figures import Values
-from .table import two_digits
+from .figures import ShownMetrics
 from .verdict import against_metis, repayment, tuned, verdict
 
 
@@ -17,19 +16,31 @@ from .verdict import against_metis, repayment, tuned, verdict
 class Column:
     """One variant of one loop in one plan: what stands in one column of a comparison.
 
-    ``way`` tells plans of one partitioner apart: by options or the order of points where these
-    differ, else by the file. ``after`` also holds ``cost``: the seconds of preparation, the
-    milliseconds that a call saves and the calls that repay. ``price`` is the same in words, and
-    ``peer`` what METIS needs for the same, where a plan by METIS is compared too; ``tuned`` is what
-    was tuned. ``elements`` are those of the loop. Of
-    the variants of a plan's loop the default one is ``chosen``.
+    Parameters
+    ----------
+    plan, loop, variant : str
+    before, after
+        The figures; ``before`` is None where the input order cannot be staged.
+    price : str
+        What the plan cost, and when that is repaid.
+    peer : str
+        What METIS needs for the same, where a plan by METIS is compared, too.
+    way : str
+        Tells plans of one partitioner apart: by options or the order of points where these differ,
+        else by the file.
+    tuned : str
+        What was tuned.
+    elements : int
+        Of the loop.
+    chosen : bool
+        Whether the variant is the default one of the plan's loop.
     """
 
     plan: str
     loop: str
     variant: str
-    before: Values | None
-    after: Values
+    before: ShownMetrics | None
+    after: ShownMetrics
     price: str = ""
     peer: str = ""
     way: str = ""
@@ -40,7 +51,7 @@ class Column:
     @property
     def label(self) -> str:
         """Plan, partitioner and variant, none twice."""
-        how = f"{self.after['partitioner']} {self.variant}"
+        how = f"{self.after.partitioner} {self.variant}"
         return self.plan if self.plan.endswith(how) else f"{self.plan} {how}".strip()
 
     @property
@@ -68,43 +79,38 @@ def columns_of(plans: Mapping[str, Plan], assumptions: Assumptions) -> list[Colu
 
 def _columns(name: str, plan: Plan, assumptions: Assumptions) -> Iterator[Column]:
     cost = cost_of(plan, assumptions)
-    known = {"seconds": cost.seconds, "saved_ms": cost.saved, "calls": two_digits(cost.calls)}
-    for loop, variants in plan.metrics.get("loops", {}).items():
+    for loop, found in plan.metrics.loops.items():
         old, new = assumptions.measured.get(loop, (None, None))
-        told, n = tuned(plan[loop]), plan.sizes[plan[loop].loop.over]
         default = plan[loop].default
-        default = default if default in variants else next(iter(variants), default)
-        for variant, sides in variants.items():
-            after = {**sides["after"], "measured_ms": new, "cost": known}
+        default = default if default in found.variants else next(iter(found.variants), default)
+        for variant, sides in found.variants.items():
             # nothing is predicted for the CPU, of the input order neither
-            target = {"target": after["target"]} if "target" in after else {}
-            before = sides["before"] and {**sides["before"], **target, "measured_ms": old}
-            # what reaches nothing through a map has no price of its own
-            price = repayment(cost, assumptions) if after["reuse"] is not None else ""
+            known = sides.before and replace(sides.before, target=sides.after.target)
+            before = ShownMetrics(**vars(known), measured_ms=old) if known else None
+            after = ShownMetrics(**vars(sides.after), measured_ms=new, cost=cost)
             yield Column(
                 name,
                 loop,
                 variant,
                 before,
                 after,
-                price,
-                tuned=told,
-                elements=n,
+                # what reaches nothing through a map has no price of its own
+                price="" if after.reuse is None else repayment(cost, assumptions),
+                tuned=tuned(plan[loop]),
+                elements=plan.sizes[plan[loop].loop.over],
                 chosen=variant == default,
             )
 
 
 def _method(plan: Plan) -> str:
     """The order that was applied, in a word."""
-    first = plan.metrics.get("locality") or {}
-    return str(first.get("method", "")) if first.get("applied") else "input"
+    first = plan.metrics.locality
+    return first.method if first and first.applied else "input"
 
 
 def _lead(plan: Plan) -> str:
     """The partitioner of the first loop, which gives the others their order."""
-    loops = plan.metrics.get("loops", {})
-    sides = next((s for variants in loops.values() for s in variants.values()), None)
-    return str(sides["after"]["partitioner"]) if sides else ""
+    return next((sides.after.partitioner for sides in plan.metrics.sides()), "")
 
 
 def _told(plan: Plan) -> str:
@@ -123,7 +129,7 @@ def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
     for these in chosen:
         ways = [" ".join(filter(None, (part[i] for i in these))) for part in parts]
         keys = [
-            (way, c.after["partitioner"], c.after["block_size"])
+            (way, c.after.partitioner, c.after.block_size)
             for way, c in zip(ways, columns, strict=True)
         ]
         if len(set(keys)) == len(keys):
@@ -136,14 +142,14 @@ def _peer(column: Column, among: Sequence[Column], plans: Mapping[str, Plan]) ->
 
     Nothing where no plan by it is there.
     """
-    if column.after["partitioner"] == "metis" or column.after["reuse"] is None:
+    if column.after.partitioner == "metis" or column.after.reuse is None:
         return ""
+    alike = (column.loop, "metis", column.after.block_size, column.after.accesses)
     others = [
         other
         for other in among
-        if other.loop == column.loop
-        and other.after["partitioner"] == "metis"
-        and all(other.after[key] == column.after[key] for key in ("block_size", "accesses"))
+        if alike
+        == (other.loop, other.after.partitioner, other.after.block_size, other.after.accesses)
     ]
     method = _method(plans[column.plan])
     others.sort(key=lambda other: _method(plans[other.plan]) != method)

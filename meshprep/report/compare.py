@@ -6,17 +6,16 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import among
 from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.records import to_json
 
 from ..metrics.cost import Assumptions
-from ..metrics.measured import check_figures
-from ..metrics.measures import localities
+from ..metrics.printable import check_printable
 from .columns import Column, columns_of
 from .comparison_tables import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .figures import FIGURES, ReportRow, best_of, device_figures
@@ -82,7 +81,7 @@ class Comparison:
                     "file": name,
                     "about": dict(plan.about),
                     "options": dict(plan.options),
-                    "metrics": dict(plan.metrics),
+                    "metrics": to_json(plan.metrics),
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
@@ -111,7 +110,7 @@ class Comparison:
     def order_tables(self, full: bool = True) -> list[Table]:
         """The figures of the order of points."""
         if len(self.plans) == 1:
-            return [t for one in localities(self.plans[0]) for t in order_tables(one, full)]
+            return [t for one in self.plans[0].metrics.orders for t in order_tables(one, full)]
         found = order_comparison(self.names, self.plans, full)
         return [t.turned() for t in found] if len(self.plans) > MOST_COLUMNS else found
 
@@ -134,7 +133,7 @@ class Comparison:
     def _heading(self, column: Column) -> str:
         plan = self.plans[self.names.index(column.plan)]
         n = plan.sizes[plan[column.loop].loop.over]
-        size = column.after["block_size"]
+        size = column.after.block_size
         what = f"loop {column.loop}, variant {column.variant}"
         if n == 0:
             return f"{what}: no elements, so that there is nothing to prepare"
@@ -163,11 +162,9 @@ class Comparison:
             yield [c for c in columns if c.loop == loop]
 
     def _repr_html_(self) -> str:
-        said = "".join(
-            f"<p><b>{escape(f'{c.plan}, loop {c.loop} {c.variant}')}</b>: {escape(c.verdict)}</p>"
-            for c in self.columns()
-        )
-        return said + "".join(table.html() for table in self.tables())
+        from .render import render
+
+        return render("notebook.html", columns=self.columns(), tables=self.tables())
 
 
 def compare(
@@ -193,7 +190,7 @@ def compare(
         raise MeshprepError("name at least one plan to report on")
     plans = tuple(Plan.load(path) for path in paths)
     for path, plan in zip(paths, plans, strict=True):
-        check_figures(plan, str(path))
+        check_printable(plan, str(path))
     short = [Path(path).name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
     assumptions = assumptions or Assumptions()

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from meshprep_runtime.plan import Plan
 
 from .columns import Column
-from .figures import ReportRow, Values, best_of
+from .figures import ReportRow, ShownMetrics, best_of
 from .table import Table, figure
 
 ARROW = " -> "
 
 
 def before_after(title: str, figures: Sequence[ReportRow], column: Column) -> Table:
-    header = ("", "before: input order", f"after: {column.after['partitioner']}")
+    header = ("", "before: input order", f"after: {column.after.partitioner}")
     rows, best = [], set()
     for i, row in enumerate(_telling(figures, [column])):
         sides = (column.before, column.after)
@@ -55,7 +55,7 @@ def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Tab
     }
     rows = [(c.label, *map(figure, line)) for c, line in zip(columns, values, strict=True)]
     for before in _inputs(columns):
-        name = f"input order s{before['block_size']}"
+        name = f"input order s{before.block_size}"
         rows.append((name, *(figure(row.find(before)) for row in chosen)))
     header = ("after", *(row.short for row in chosen))
     return Table(f"loop {columns[0].loop}", header, rows, frozenset(best))
@@ -63,13 +63,13 @@ def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Tab
 
 def comparable(columns: Sequence[Column]) -> bool:
     """Whether the columns are of one loop over one mesh, so that one of them can be the best."""
-    return len({(c.after["accesses"], c.elements) for c in columns}) < 2
+    return len({(c.after.accesses, c.elements) for c in columns}) < 2
 
 
 def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[ReportRow]:
     """The rows that say something: neither without any figure, nor zeros of a loop without maps."""
     values = [side for c in columns for side in (c.before, c.after) if side is not None]
-    direct = all(c.after["reuse"] is None for c in columns)
+    direct = all(c.after.reuse is None for c in columns)
     return [
         row
         for row in figures
@@ -77,9 +77,9 @@ def _telling(figures: Sequence[ReportRow], columns: Sequence[Column]) -> list[Re
     ]
 
 
-def _inputs(columns: Sequence[Column]) -> list[Values]:
+def _inputs(columns: Sequence[Column]) -> list[ShownMetrics]:
     """The input order cut into every block size, ascending."""
-    found = {c.before["block_size"]: c.before for c in columns if c.before is not None}
+    found = {c.before.block_size: c.before for c in columns if c.before is not None}
     return [found[size] for size in sorted(found)]
 
 
@@ -93,7 +93,7 @@ def seconds_table(names: Sequence[str], plans: Sequence[Plan], turned: bool) -> 
 
     ``turned`` gives a line a plan.
     """
-    seconds = [p.metrics.get("seconds", {}) for p in plans]
+    seconds = [p.metrics.seconds for p in plans]
     stages = list(dict.fromkeys(stage for one in seconds for stage in one))
     rows = [(stage, *(figure(one.get(stage)) for one in seconds)) for stage in stages]
     totals = [sum(one.values()) for one in seconds]

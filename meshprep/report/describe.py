@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
-from ..metrics.measured import check_figures
+from ..metrics.printable import check_printable
 from .table import Table, figure
 
 # Groups without names that are listed one by one.
@@ -60,7 +60,7 @@ def describe(
     """Read a mesh or a plan (``*.plan.h5``) and say what is in it."""
     if path.name.lower().endswith(".plan.h5") and input_format is None:
         plan = Plan.load(path)
-        check_figures(plan, str(path))
+        check_printable(plan, str(path))
         return Description({"file": str(path)} | _plan(plan))
     from .. import io
 

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ..metrics.cost import Assumptions, occupancy_share, predicted_ms
+from meshprep_runtime.plan.metrics import VariantMetrics
 
-Values = Mapping[str, Any]
+from ..metrics.cost import Assumptions, Cost, occupancy_share, predicted_ms
+from .table import two_digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownMetrics(VariantMetrics):
+    """The figures of one side of a variant, and those that rest on assumptions.
+
+    Parameters
+    ----------
+    measured_ms : float or None
+        Of a call, where it was measured.
+    cost : Cost or None
+        Of the plan; None for the input order.
+    """
+
+    measured_ms: float | None = None
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True)
@@ -19,84 +35,70 @@ class ReportRow:
     ----------
     label : str
     find : callable
-        Finds the figure in what ``metrics.variant_metrics`` gives; None where it has none, as in
-        plans of older versions.
+        Finds the figure; None where there is none, as in plans of older versions.
     better : {1, 0, -1}
         Whether large is good, nothing is, or small is.
     short : str
         Heads the figure's column where a plan is a line; empty for figures that are left out there.
+    brief : bool
+        Whether a user acts on it, so that it is always shown.
     """
 
     label: str
-    find: Callable[[Values], float | int | None]
+    find: Callable[[ShownMetrics], float | int | None]
     better: int = 0
     short: str = ""
     brief: bool = False
 
 
-def _inside(*keys: str) -> Callable[[Values], Any]:
-    def find(values: Values) -> Any:
-        found: Any = values
-        for key in keys:
-            found = None if found is None else found.get(key)
-        return found
-
-    return find
+def _traffic(layout: str, what: str) -> Callable[[ShownMetrics], int | None]:
+    """Sectors of a call in one layout: ``read``, ``written`` or ``total``."""
+    return lambda v: getattr(v.traffic[layout], what) if layout in v.traffic else None
 
 
-def _megabytes(values: Values) -> float | None:
-    found = values.get("useful_bytes")
-    return None if found is None else found / 1e6
-
-
-def _useful(values: Values, milliseconds: float | None) -> float | None:
+def _useful(of: VariantMetrics, milliseconds: float | None) -> float | None:
     """sum(w_d S_d) / T [S19]."""
-    moved = values.get("useful_bytes")
-    return moved / milliseconds / 1e6 if milliseconds and moved is not None else None
-
-
-def _moved(values: Values) -> int | None:
-    """Sectors read and written."""
-    moved = _inside("traffic", "aos")(values)
-    return None if moved is None else moved["read"] + moved["written"]
+    if not milliseconds or of.useful_bytes is None:
+        return None
+    return of.useful_bytes / milliseconds / 1e6
 
 
 FIGURES = (
-    ReportRow("reuse factor", _inside("reuse"), +1, "reuse", brief=True),
-    ReportRow("accesses", _inside("accesses")),
-    ReportRow("loads", _inside("loads"), -1, "loads", brief=True),
-    ReportRow("exclusive share of loads", _inside("exclusive_share"), +1),
-    ReportRow("blocks", _inside("blocks"), brief=True),
-    ReportRow("blocks in several pieces", _inside("partition", "scattered")),
-    ReportRow("elements a block, largest", _inside("block_elements", "max")),
-    ReportRow("staged bytes a block, mean", _inside("staged_bytes", "mean")),
+    ReportRow("reuse factor", lambda v: v.reuse, +1, "reuse", brief=True),
+    ReportRow("accesses", lambda v: v.accesses),
+    ReportRow("loads", lambda v: v.loads, -1, "loads", brief=True),
+    ReportRow("exclusive share of loads", lambda v: v.exclusive_share, +1),
+    ReportRow("blocks", lambda v: v.blocks, brief=True),
+    ReportRow("blocks in several pieces", lambda v: v.partition.scattered if v.partition else None),
+    ReportRow("elements a block, largest", lambda v: v.block_elements.max),
+    ReportRow("staged bytes a block, mean", lambda v: v.staged_bytes.mean),
     ReportRow(
-        "staged bytes a block, largest",
-        _inside("staged_bytes", "max"),
-        -1,
-        "staged bytes",
-        brief=True,
+        "staged bytes a block, largest", lambda v: v.staged_bytes.max, -1, "staged bytes", True
     ),
-    ReportRow("128-byte lines a block (AoS)", _inside("aos", "lines", "mean"), brief=True),
-    ReportRow("128-byte lines a block (SoA)", _inside("soa", "lines", "mean")),
-    ReportRow("32-byte sectors a block (AoS)", _inside("aos", "sectors", "mean")),
-    ReportRow("32-byte sectors a block (SoA)", _inside("soa", "sectors", "mean")),
-    ReportRow("sectors moved a call (AoS)", _moved, -1, brief=True),
-    ReportRow("sectors read a call (AoS)", _inside("traffic", "aos", "read"), -1),
-    ReportRow("sectors written a call (AoS)", _inside("traffic", "aos", "written"), -1),
-    ReportRow("sectors read a call (SoA)", _inside("traffic", "soa", "read"), -1),
-    ReportRow("sectors written a call (SoA)", _inside("traffic", "soa", "written"), -1),
-    ReportRow("thread colours, mean", _inside("thread_colours", "mean"), -1, "thread colours"),
-    ReportRow("thread colours, bound", _inside("thread_colours", "bound_mean")),
-    ReportRow("thread colours, largest", _inside("thread_colours", "max"), -1, brief=True),
-    ReportRow("block colours", _inside("block_colours"), -1, "block colours", brief=True),
-    ReportRow("blocks in the smallest colour", _inside("block_colour_blocks", "min"), +1),
-    ReportRow("blocks in the largest colour", _inside("block_colour_blocks", "max")),
-    ReportRow("warp efficiency, computing", _inside("warp_efficiency", "computing"), +1),
-    ReportRow("warp efficiency, increments", _inside("warp_efficiency", "increments"), +1),
-    ReportRow("useful MB a call", _megabytes),
+    ReportRow("128-byte lines a block (AoS)", lambda v: v.aos.lines.mean, brief=True),
+    ReportRow("128-byte lines a block (SoA)", lambda v: v.soa.lines.mean),
+    ReportRow("32-byte sectors a block (AoS)", lambda v: v.aos.sectors.mean),
+    ReportRow("32-byte sectors a block (SoA)", lambda v: v.soa.sectors.mean),
+    ReportRow("sectors moved a call (AoS)", _traffic("aos", "total"), -1, brief=True),
+    ReportRow("sectors read a call (AoS)", _traffic("aos", "read"), -1),
+    ReportRow("sectors written a call (AoS)", _traffic("aos", "written"), -1),
+    ReportRow("sectors read a call (SoA)", _traffic("soa", "read"), -1),
+    ReportRow("sectors written a call (SoA)", _traffic("soa", "written"), -1),
+    ReportRow("thread colours, mean", lambda v: v.thread_colours.mean, -1, "thread colours"),
+    ReportRow("thread colours, bound", lambda v: v.thread_colours.bound_mean),
+    ReportRow("thread colours, largest", lambda v: v.thread_colours.max, -1, brief=True),
+    ReportRow("block colours", lambda v: v.block_colours, -1, "block colours", brief=True),
+    ReportRow("blocks in the smallest colour", lambda v: v.block_colour_blocks.min, +1),
+    ReportRow("blocks in the largest colour", lambda v: v.block_colour_blocks.max),
+    ReportRow("warp efficiency, computing", lambda v: v.warp_efficiency.computing, +1),
+    ReportRow("warp efficiency, increments", lambda v: v.warp_efficiency.increments, +1),
+    ReportRow("useful MB a call", lambda v: _useful(v, 1.0)),
     ReportRow(
-        "seconds to cut the blocks", _inside("partition", "seconds"), -1, "s to cut", brief=True
+        "seconds to cut the blocks",
+        lambda v: v.partition.seconds if v.partition else None,
+        -1,
+        "s to cut",
+        brief=True,
     ),
 )
 
@@ -108,30 +110,33 @@ def device_figures(assumptions: Assumptions) -> tuple[ReportRow, ...]:
     """
     on = f"on {assumptions.device}"
     timed = (
-        ReportRow("measured ms a call", _inside("measured_ms"), -1, "measured ms", brief=True),
-        ReportRow("measured useful GB/s", lambda v: _useful(v, v.get("measured_ms")), +1),
+        ReportRow("measured ms a call", lambda v: v.measured_ms, -1, "measured ms", brief=True),
+        ReportRow("measured useful GB/s", lambda v: _useful(v, v.measured_ms), +1),
     )
     return (
         ReportRow(
             f"occupancy {on}, {assumptions.registers} registers",
-            lambda values: occupancy_share(values, assumptions),
+            lambda v: occupancy_share(v, assumptions),
             +1,
             "occupancy",
         ),
         ReportRow(
             f"predicted ms a call {on}",
-            lambda values: predicted_ms(values, assumptions),
+            lambda v: predicted_ms(v, assumptions),
             -1,
             "predicted ms",
             brief=not assumptions.measured,
         ),
         ReportRow(
-            f"predicted useful GB/s {on}",
-            lambda values: _useful(values, predicted_ms(values, assumptions)),
-            +1,
+            f"predicted useful GB/s {on}", lambda v: _useful(v, predicted_ms(v, assumptions)), +1
         ),
         *(timed if assumptions.measured else ()),
-        ReportRow("calls that repay the preparation", _inside("cost", "calls"), -1, brief=True),
+        ReportRow(
+            "calls that repay the preparation",
+            lambda v: two_digits(v.cost.calls) if v.cost else None,
+            -1,
+            brief=True,
+        ),
     )
 
 

@@ -94,15 +94,10 @@ def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValu
     loop_plan = plan[loop]
     chosen = loop_plan.variant(variant)
     new = plan.ordering[loop_plan.loop.over].old_to_new
-    size = np.diff(chosen.block_offset)
-    colour = np.empty(chosen.n_blocks, np.int32)
-    colour[chosen.block_order] = np.repeat(
-        np.arange(chosen.n_block_colours, dtype=np.int32), np.diff(chosen.block_colour_offset)
-    )
-    block = np.repeat(np.arange(chosen.n_blocks, dtype=np.int32), size)[new]
+    block = chosen.block_of_element()[new]
     return BlockValues(
         block,
-        colour[block],
+        chosen.colour_of_block()[block],
         chosen.thread_colour[new].astype(np.int32),
         input_blocks(new.size, chosen.block_size),
         block_reuse(loop_plan, chosen)[block],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -137,14 +138,15 @@ def block_sizes(text: str) -> list[int]:
     """
     found: list[int] = []
     for part in text.split(","):
-        pieces = part.strip().split(":")
-        if not 1 <= len(pieces) <= 3 or not all(p.isdecimal() and len(p) < 10 for p in pieces):
-            raise _bad(part)
-        low, *rest = map(int, pieces)
-        high, step = [*rest, 0][:2] if rest else [low, 0]
-        if low < 1 or high < low or (len(rest) == 2 and step < 1):
-            raise _bad(part)
-        found += range(low, high + 1, step) if step else _doubled(low, high)
+        match = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", part.strip(), re.ASCII)
+        texts = match.groups() if match else ("0", None, None)
+        low, high, step = (int(text or texts[0]) for text in texts)
+        if low < 1 or high < low or step < 1:
+            raise MeshprepError(
+                f"block sizes '{part}' must read LOW:HIGH (doubling), LOW:HIGH:STEP, or a number"
+            )
+        doubled = (low << i for i in range((high // low).bit_length()))
+        found += range(low, high + 1, step) if texts[2] else doubled
         if len(found) > MOST:
             raise MeshprepError(f"block sizes '{text}' are more than {MOST}: take a larger step")
     return found
@@ -183,32 +185,53 @@ def sweep(
     MeshprepError
         On loops that do not fit the mesh, and where no way works; the message is the first's.
     """
-    options, assumptions = options or Options(), assumptions or Assumptions()
+    assumptions = assumptions or Assumptions()
+    plans: dict[str, Plan] = {}
+    failures: list[tuple[str, str]] = []
+    best: tuple[tuple[float, float], SweepPoint, Plan] | None = None
+    for point, made in _plans(mesh, loops, chosen, options or Options(), progress):
+        if isinstance(made, MeshprepError):
+            failures.append((point.name, str(made)))
+            continue
+        plans[point.name] = _figures_only(made)
+        rank = _rank(made, assumptions)
+        if best is None or rank < best[0]:
+            best = rank, point, made
+    if best is None:
+        raise MeshprepError("no plan could be made; {}: {}".format(*failures[0]))
+    plans[best[1].name] = best[2]
+    comparison = Comparison(tuple(plans), tuple(plans.values()), assumptions)
+    return SweepResult(comparison, tuple(failures), best[1])
+
+
+def _plans(
+    mesh: Mesh,
+    loops: Sequence[LoopRequest | str],
+    chosen: Sequence[SweepPoint],
+    options: Options,
+    progress: Progress,
+) -> Iterator[tuple[SweepPoint, Plan | MeshprepError]]:
+    """The plan of every point, or why there is none."""
     progress(0, len(chosen), "topology")
     start = clock()
     requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
     full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
     derived = full, [_free(spec) for spec in specs]
     topology = {"topology": round(clock() - start, 4)}
-    found = _Found(assumptions)
+    sizes = sorted({point.block_size for point in chosen})
     ordered: Ordered | None = None
-    middle = sorted({point.block_size for point in chosen})[
-        len({w.block_size for w in chosen}) // 2
-    ]
     for number, point in enumerate(chosen):
         progress(number, len(chosen), point.name)
-        if number == 0 or point.method != chosen[number - 1].method:
-            first = replace(point.over(options), block_size=middle)
+        if ordered is None or point.method != chosen[number - 1].method:
+            first = replace(point.over(options), block_size=sizes[len(sizes) // 2])
             ordered = order(mesh, (), first, derived=derived)
             # every plan bears the whole cost, as if it were made alone
             ordered = replace(ordered, seconds={**ordered.seconds, **topology})
-        assert ordered is not None
         try:
             within = _within(progress, number, len(chosen), point.name)
-            found.add(point, cut_and_colour(ordered, point.over(options), within))
+            yield point, cut_and_colour(ordered, point.over(options), within)
         except MeshprepError as error:
-            found.failures.append((point.name, str(error)))
-    return found.result()
+            yield point, error
 
 
 def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
@@ -216,38 +239,13 @@ def _within(progress: Progress, number: int, total: int, name: str) -> Progress:
     return lambda done, stages, stage: progress(number + min(0.99, done / stages), total, name)
 
 
-class _Found:
-    """The plans so far; arrays are kept of the best alone."""
-
-    def __init__(self, assumptions: Assumptions) -> None:
-        self.failures: list[tuple[str, str]] = []
-        self._assumptions = assumptions
-        self._plans: dict[str, Plan] = {}
-        self._best: tuple[tuple[float, float], SweepPoint, Plan] | None = None
-
-    def add(self, point: SweepPoint, plan: Plan) -> None:
-        self._plans[point.name] = _figures_only(plan)
-        rank = _rank(plan, self._assumptions)
-        if self._best is None or rank < self._best[0]:
-            self._best = rank, point, plan
-
-    def result(self) -> SweepResult:
-        if self._best is None:
-            name, reason = self.failures[0]
-            raise MeshprepError(f"no plan could be made; {name}: {reason}")
-        _, point, plan = self._best
-        plans = self._plans | {point.name: plan}
-        comparison = Comparison(tuple(plans), tuple(plans.values()), self._assumptions)
-        return SweepResult(comparison, tuple(self.failures), point)
-
-
 def _rank(plan: Plan, assumptions: Assumptions) -> tuple[float, float]:
     """Milliseconds of a call of every loop where they can be predicted, then loads."""
-    sides = [s["after"] for v in plan.metrics["loops"].values() for s in v.values()]
-    times = [predicted_ms(after, assumptions) for after in sides]
+    found = [sides.after for sides in plan.metrics.sides()]
+    times = [predicted_ms(after, assumptions) for after in found]
     known = [t for t in times if t is not None]
     total = sum(known) if len(known) == len(times) else float("inf")
-    return total, float(sum(after["loads"] for after in sides))
+    return total, float(sum(after.loads for after in found))
 
 
 def _figures_only(plan: Plan) -> Plan:
@@ -272,16 +270,3 @@ def _cut(text: str) -> tuple[str, dict[str, Any]]:
         given[option] = value
     effective(PARTITIONERS[name].options, given, f"partitioner '{name}'")
     return name, given
-
-
-def _doubled(low: int, high: int) -> list[int]:
-    sizes = [low]
-    while sizes[-1] * 2 <= high:
-        sizes.append(sizes[-1] * 2)
-    return sizes
-
-
-def _bad(part: str) -> MeshprepError:
-    return MeshprepError(
-        f"block sizes '{part}' must read LOW:HIGH (doubling), LOW:HIGH:STEP, or a number"
-    )

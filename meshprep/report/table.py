@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 BEST = "*"
 
@@ -43,23 +42,6 @@ class Table:
         )
         return Table(self.title, columns[0], columns[1:], best, changed)
 
-    def html(self) -> str:
-        """The table as HTML: the best cells in ``<b>``, changed ones of that class."""
-        head = "".join(f"<th>{escape(text)}</th>" for text in self.header)
-        body = "".join(f"<tr>{self._html_row(i)}</tr>" for i in range(len(self.rows)))
-        title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
-        return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-    def _html_row(self, i: int) -> str:
-        first, *rest = map(escape, self.rows[i])
-        rest = [text.replace(" -&gt; ", " &rarr; ") for text in rest]
-        cells = (
-            (' class="changed"' if (i, j) in self.changed else "")
-            + (f"><b>{text}</b>" if (i, j) in self.best else f">{text}")
-            for j, text in enumerate(rest, start=1)
-        )
-        return f"<th>{first}</th>{''.join(f'<td{cell}</td>' for cell in cells)}"
-
 
 def figure(value: float | int | str | None) -> str:
     """A figure for reading: thousands apart, few digits, ``-`` where there is none."""
@@ -79,5 +61,5 @@ def two_digits(count: int | None) -> int | None:
     """A count to two digits: more would be claimed than known."""
     if count is None:
         return None
-    unit = 10 ** max(0, len(str(count)) - 2)
+    unit: int = 10 ** max(0, len(str(count)) - 2)
     return round(count / unit) * unit

@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.metrics import VariantMetrics
 
 from ..metrics.cost import Assumptions, Cost
 from .table import figure, two_digits
 
-Values = Mapping[str, Any]
 # A reuse factor that changes by less than this share has not changed.
 ALIKE = 0.02
 BETTER, SAME, WORSE = "better", "same", "worse"
 
 
-def outcome(before: Values | None, after: Values) -> str:
+def outcome(before: VariantMetrics | None, after: VariantMetrics) -> str:
     """What became of the reuse factor: ``better``, ``same`` or ``worse``.
 
     Of a loop without maps, and of an input order that cannot be staged, ``same`` and ``better``.
     """
-    new = after["reuse"]
-    if new is None or before is None:
+    new = after.reuse
+    old = before.reuse if before else None
+    if new is None or old is None:
         return SAME if new is None else BETTER
-    old = before["reuse"]
     if abs(new - old) <= ALIKE * old:
         return SAME
     return BETTER if new > old else WORSE
 
 
-def verdict(before: Values | None, after: Values) -> str:
+def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
     """One line: did the plan help this loop, by how much, and at what price?
 
     Parameters
     ----------
-    before, after : mapping or None
-        What ``metrics.variant_metrics`` gives; ``before`` is None where the blocks of the input
-        order are too scattered to be staged at all.
+    before, after : VariantMetrics
+        ``before`` is None where the blocks of the input order are too scattered to be staged.
     """
-    new = after["reuse"]
-    if new is None and after.get("blocks") == 0:
+    new = after.reuse
+    if new is None and after.blocks == 0:
         return "there is nothing to do: the loop has no elements"
     if new is None:
         return "nothing is reached through a map: no order changes what this loop loads"
-    if before is None:
+    if before is None or before.reuse is None:
         return f"reuse {new:.2f}; blocks of the input order could not be staged at all"
-    old = before["reuse"]
+    old = before.reuse
     found = outcome(before, after)
     if found == SAME:
         return f"did not help: {_why(after)} (reuse {_change(old, new)})"
     if found == WORSE:
         return f"made it worse: reuse {_change(old, new)}; keep the input order"
-    parts = [f"reuse {_change(old, new)}", _fewer(before["loads"], after["loads"], "loads")]
+    parts = [f"reuse {_change(old, new)}", _fewer(before.loads, after.loads, "loads")]
     return "; ".join([*parts, *_traffic(before, after), *_price(before, after)])
 
 
@@ -76,12 +72,12 @@ def repayment(cost: Cost, assumptions: Assumptions) -> str:
     return f"{cost_text}, repaid after {_about(cost.calls)} {what}, {basis}"
 
 
-def against_metis(own: Values, metis: Values) -> str:
+def against_metis(own: VariantMetrics, metis: VariantMetrics) -> str:
     """What METIS takes for the same loop and block size, and what it reaches."""
-    took, ours = (v.get("partition", {}).get("seconds") for v in (metis, own))
+    took, ours = (v.partition.seconds if v.partition else None for v in (metis, own))
     seconds = "" if took is None else f"{_seconds(took)} for "
-    beside = "" if ours is None or took is None else f" ({own['partitioner']}: {_seconds(ours)})"
-    return f"METIS needs {seconds}reuse {metis['reuse']:.2f}{beside}"
+    beside = "" if ours is None or took is None else f" ({own.partitioner}: {_seconds(ours)})"
+    return f"METIS needs {seconds}reuse {metis.reuse:.2f}{beside}"
 
 
 def tuned(plan: LoopPlan) -> str:
@@ -99,22 +95,22 @@ def tuned(plan: LoopPlan) -> str:
     return "; ".join(found)
 
 
-def _why(after: Values) -> str:
-    if after.get("blocks") == 1:
+def _why(after: VariantMetrics) -> str:
+    if after.blocks == 1:
         return "one block holds the whole loop"
-    if after["partitioner"] == "contiguous":
+    if after.partitioner == "contiguous":
         return "blocks are runs of an order no better than the input's"
     return "the input order was already as good"
 
 
-def _traffic(before: Values, after: Values) -> list[str]:
+def _traffic(before: VariantMetrics, after: VariantMetrics) -> list[str]:
     """What is predicted of the layout that suits the plan.
 
     Nothing in plans of older versions and for the CPU: transactions are those of a GPU's blocks.
     """
-    if "traffic" not in before or "traffic" not in after or after.get("target") == "cpu":
+    if not before.traffic or not after.traffic or after.target == "cpu":
         return []
-    old, new = (min(sum(t.values()) for t in m["traffic"].values()) for m in (before, after))
+    old, new = (min(t.total for t in m.traffic.values()) for m in (before, after))
     if new == old:
         return []
     if new > old:
@@ -122,8 +118,8 @@ def _traffic(before: Values, after: Values) -> list[str]:
     return [f"{_fewer(old, new, 'memory transactions')} predicted"]
 
 
-def _price(before: Values, after: Values) -> list[str]:
-    old, new = (m["thread_colours"]["mean"] for m in (before, after))
+def _price(before: VariantMetrics, after: VariantMetrics) -> list[str]:
+    old, new = (m.thread_colours.mean or 0.0 for m in (before, after))
     return [f"for thread colours {_change(old, new)}"] if new > (1 + ALIKE) * old else []
 
 

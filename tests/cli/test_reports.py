@@ -13,6 +13,7 @@ import pytest
 
 from meshprep_cli.main import main
 from meshprep_runtime import Plan
+from meshprep_runtime.plan.records import to_json
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_what_changed_is_bold_on_a_terminal_alone(monkeypatch):
 
 
 def changed(plan, **documents):
-    """The plan with other figures, sealed as it should be."""
+    """The plan with other JSON, sealed as it should be."""
     loaded = Plan.load(plan)
     kept = {name: getattr(loaded, name) for name in ("metrics", "about", "options")}
     replace(loaded, **{**kept, **documents}).save(plan, overwrite=True)
@@ -191,7 +192,7 @@ def changed(plan, **documents):
 
 def variant(plan, **figures):
     """The metrics of the plan with other figures after."""
-    found = json.loads(json.dumps(Plan.load(plan).metrics))
+    found = to_json(Plan.load(plan).metrics)
     sides = found["loops"]["edges->cells"]["s64"]
     sides["after"] |= figures
     return {"metrics": found}
@@ -203,9 +204,12 @@ def variant(plan, **figures):
         (lambda p: {"metrics": {"loops": [1]}}, "metrics/loops is no JSON object"),
         (lambda p: {"metrics": {"loops": {"edges->cells": {}}}}, "does not match the variants"),
         (lambda p: {"metrics": {"seconds": {"all": "x"}}}, "metrics/seconds/all is no number"),
-        (lambda p: {"metrics": {"seconds": {"all": float("nan")}}}, "metrics/seconds/all is nan"),
-        (lambda p: {"metrics": {"locality": {"set": "cells"}}}, "locality/method is missing"),
-        (lambda p: {"about": {"creator": ["x"]}}, "about/creator is no printable text"),
+        (
+            lambda p: {"metrics": {"seconds": {"all": float("nan")}}},
+            "metrics/seconds/all is no number",
+        ),
+        (lambda p: {"metrics": {"locality": {"set": "cells"}}}, "locality/target is missing"),
+        (lambda p: {"about": {"creator": ["x"]}}, "about/creator is no text"),
         (lambda p: {"about": {"creator": "\x1b[2J"}}, "about/creator is no printable text"),
         (lambda p: {"options": {"partition_options": 3}}, "partition_options is no JSON object"),
         (lambda p: variant(p, reuse="2.5"), "s64/after/reuse is no number"),
@@ -223,6 +227,14 @@ def test_figures_of_another_shape_are_no_fault_of_ours(cli, plan, documents, sai
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "the plan's figures are not those of a plan" in err
     assert said in err
+
+
+def test_what_a_later_version_wrote_is_kept(cli, plan):
+    changed(plan, **variant(plan, something_new=[1, {"x": "y"}]))
+    assert cli("tune", plan, "--device", "H200", "--block-sizes", 32, "-q")[0] == 0
+    (found,) = json.loads(cli("report", plan, "--json")[1])["plans"]
+    loop = found["metrics"]["loops"]["edges->cells"]
+    assert (next(iter(loop)), loop["s64"]["after"]["something_new"]) == ("s64", [1, {"x": "y"}])
 
 
 def test_figures_of_older_and_newer_plans_are_shown(cli, plan):

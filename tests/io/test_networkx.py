@@ -77,9 +77,9 @@ def test_an_order_is_found_for_a_graph(method):
     order = done.plan.ordering["vertices"].old_to_new
     before = max(abs(u - v) for u, v in graph.edges())
     after = max(abs(int(order[u]) - int(order[v])) for u, v in graph.edges())
-    figures = done.plan.metrics["locality"]
-    assert figures["before"]["bandwidth"] == before
-    assert figures["final"]["bandwidth"] == after
+    figures = done.plan.metrics.locality
+    assert figures.before.bandwidth == before
+    assert figures.final.bandwidth == after
     assert done.plan.verify() == []
     if method == "rcm":
         assert after < before / 2
@@ -175,7 +175,7 @@ def test_the_python_of_the_page():
     place = {node: i for i, node in enumerate(scope["order"])}
     graph = scope["graph"]
     found = max(abs(place[u] - place[v]) for u, v in graph.edges())
-    assert found == scope["done"].plan.metrics["locality"]["final"]["bandwidth"]
+    assert found == scope["done"].plan.metrics.locality.final.bandwidth
     assert len(scope["conflicts"]) == graph.number_of_edges()
     assert sorted(len(row) for row in scope["points"].adj.values()) == sorted(
         len(row) for row in graph.adj.values()

@@ -15,14 +15,30 @@ from meshprep.report.compare import Comparison
 from meshprep.report.table import figure
 from meshprep.report.verdict import against_metis, repayment
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.metrics import (
+    LoopMetrics,
+    Metrics,
+    PartitionMetrics,
+    SectorCounts,
+    StagedBytes,
+    ThreadColourMetrics,
+    VariantMetrics,
+)
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned
 
-SIDE = {
-    "target": "gpu",
-    "block_size": 256,
-    "staged_bytes": {"max": 8192},
-    "traffic": {"aos": {"read": 3000, "written": 1000}, "soa": {"read": 4000, "written": 1000}},
-}
+SIDE = VariantMetrics(
+    block_size=256,
+    partitioner="blocks",
+    accesses=3600,
+    loads=1000,
+    reuse=3.6,
+    blocks=5,
+    block_colours=0,
+    staged_bytes=StagedBytes(max=8192),
+    thread_colours=ThreadColourMetrics(mean=3.0),
+    traffic={"aos": SectorCounts(3000, 1000), "soa": SectorCounts(4000, 1000)},
+)
+CPU_SIDE = replace(SIDE, target="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +48,19 @@ def plan():
 
 
 def _with_seconds(plan, seconds):
-    return replace(plan, metrics={**plan.metrics, "seconds": {"blocks": seconds}})
+    return replace(plan, metrics=replace(plan.metrics, seconds={"blocks": seconds}))
 
 
 def test_time_is_bytes_over_bandwidth_in_the_better_layout():
     assert predicted_ms(SIDE, Assumptions(bandwidth=100)) == pytest.approx(4000 * 32 / 100e9 * 1e3)
     assert predicted_ms(SIDE, Assumptions("V100")) == pytest.approx(4000 * 32 / 900e9 * 1e3)
-    assert predicted_ms(SIDE | {"target": "cpu"}, Assumptions()) is None
+    assert predicted_ms(CPU_SIDE, Assumptions()) is None
     assert predicted_ms(None, Assumptions()) is None
 
 
 def test_every_block_colour_is_a_launch():
     """Five launches of three microseconds, on a loop whose memory takes five."""
-    loop = SIDE | {"block_colours": 5, "traffic": {"aos": {"read": 500, "written": 250}}}
+    loop = replace(SIDE, block_colours=5, traffic={"aos": SectorCounts(500, 250)})
     assumptions = Assumptions("H200")
     memory = 750 * 32 / 4800e9 * 1e3
     assert memory == pytest.approx(5e-6)
@@ -55,15 +71,15 @@ def test_every_block_colour_is_a_launch():
 
 def test_launches_count_in_what_a_call_saves(plan):
     """Both sides are launched colour by colour; the plan has fewer colours than the input."""
-    (sides,) = plan.metrics["loops"]["edges->cells"].values()
-    fewer = sides["before"]["block_colours"] - sides["after"]["block_colours"]
+    (sides,) = plan.metrics.sides()
+    fewer = sides.before.block_colours - sides.after.block_colours
     free, three = (cost_of(plan, Assumptions(launch=t)).saved for t in (0.0, 3.0))
     assert three - free == pytest.approx(3e-3 * fewer)
     assert fewer > 0
     # More launches than the memory saves: no number of calls repays.
-    worse = {**sides["after"], "block_colours": sides["before"]["block_colours"] + 1000}
-    metrics = {"loops": {"edges->cells": {"s64": {**sides, "after": worse}}}}
-    assert cost_of(replace(plan, metrics=metrics), Assumptions()).calls is None
+    worse = replace(sides.after, block_colours=sides.before.block_colours + 1000)
+    loops = {"edges->cells": LoopMetrics({"s64": replace(sides, after=worse)})}
+    assert cost_of(replace(plan, metrics=Metrics(loops=loops)), Assumptions()).calls is None
 
 
 def test_occupancy_of_a_plan_and_of_other_block_sizes():
@@ -71,14 +87,14 @@ def test_occupancy_of_a_plan_and_of_other_block_sizes():
     assert occupancy_share(SIDE, assumptions) == occupancy("V100", 256, 40, 8192).share
     assert occupancy_share(SIDE, assumptions, 512) == occupancy("V100", 512, 40, 16384).share
     assert occupancy_share(SIDE, assumptions, 2048) is None
-    assert occupancy_share(SIDE | {"target": "cpu"}, assumptions) is None
+    assert occupancy_share(CPU_SIDE, assumptions) is None
 
 
 def test_predicted_repayment(plan):
     assumptions = Assumptions(bandwidth=50)
     plan = _with_seconds(plan, 3.0)
-    (sides,) = plan.metrics["loops"]["edges->cells"].values()
-    saved = predicted_ms(sides["before"], assumptions) - predicted_ms(sides["after"], assumptions)
+    (sides,) = plan.metrics.sides()
+    saved = predicted_ms(sides.before, assumptions) - predicted_ms(sides.after, assumptions)
     cost = cost_of(plan, assumptions)
     assert (cost.seconds, cost.saved, cost.measured) == (3.0, pytest.approx(saved), False)
     assert cost.calls == pytest.approx(3e3 / saved, rel=1e-2)
@@ -92,9 +108,10 @@ def test_measured_times_replace_predicted_ones(plan):
     found = Comparison(("a",), (plan,), assumptions).figures()
     rows = {r["figure"]: (r["before"], r["after"]) for r in found}
     assert rows["measured ms a call"] == (5.0, 2.0)
-    moved = column.after["useful_bytes"]
+    moved = column.after.useful_bytes
     assert rows["measured useful GB/s"] == pytest.approx((moved / 5e6, moved / 2e6))
-    assert column.after["cost"] == {"seconds": 3.0, "saved_ms": 3.0, "calls": 1000}
+    assert column.after.cost == Cost(seconds=3.0, saved=3.0, measured=True, loops=1)
+    assert column.after.cost.calls == 1000
     assert column.verdict.endswith("prepared in 3.0 s, repaid after about 1,000 calls, as measured")
 
 
@@ -117,10 +134,11 @@ def test_savings_of_several_loops_count_together():
 
 
 def test_metis_beside_ours():
-    ours = {"partitioner": "blocks", "partition": {"seconds": 2.5}, "reuse": 3.6}
-    metis = {"partitioner": "metis", "partition": {"seconds": 57.04}, "reuse": 3.55}
+    ours = replace(SIDE, partition=PartitionMetrics(seconds=2.5))
+    unknown = replace(SIDE, partitioner="metis", reuse=3.55)
+    metis = replace(unknown, partition=PartitionMetrics(seconds=57.04))
     assert against_metis(ours, metis) == "METIS needs 57.0 s for reuse 3.55 (blocks: 2.5 s)"
-    assert against_metis(ours, {"reuse": 3.55}) == "METIS needs reuse 3.55"
+    assert against_metis(ours, unknown) == "METIS needs reuse 3.55"
 
 
 def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
@@ -130,9 +148,9 @@ def test_the_metis_plan_of_the_same_loop_and_size_is_named(plan):
         for size in (64, 32)
     ]
     ours, same, other = Comparison(("a", "b", "c"), (plan, *peers)).columns()
-    took = same.after["partition"]["seconds"]
+    took = same.after.partition.seconds
     assert f"METIS needs {figure(took) if took < 0.1 else f'{took:.1f}'} s" in ours.verdict
-    assert f"reuse {same.after['reuse']:.2f}" in ours.peer
+    assert f"reuse {same.after.reuse:.2f}" in ours.peer
     assert same.peer == other.peer == ""
     assert Comparison(("a", "c"), (plan, peers[1])).columns()[0].peer == ""
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.metrics.distribution import histograms, warp_efficiency
+from meshprep_runtime.plan.metrics import Histogram, WarpEfficiency
 
 
 def _variant(sizes, colours, loads=None):
@@ -51,12 +52,12 @@ def test_lanes_counted_one_by_one(blocks):
             rounds += 32 * len(set(warp))
         at += size
     found = warp_efficiency(_variant(sizes, colours))
-    assert found["computing"] == pytest.approx(lanes / issued)
-    assert found["increments"] == pytest.approx(lanes / rounds)
+    assert found.computing == pytest.approx(lanes / issued)
+    assert found.increments == pytest.approx(lanes / rounds)
 
 
 def test_warps_of_nothing():
-    assert warp_efficiency(_variant([], [])) == {"computing": None, "increments": None}
+    assert warp_efficiency(_variant([], [])) == WarpEfficiency(None, None)
 
 
 @settings(deadline=None)
@@ -70,13 +71,13 @@ def test_every_block_is_in_its_bin(pairs):
         "staged_points": loads,
         "thread_colours": [1] * len(pairs),
     }
-    assert set(found) == set(values)
     for name, expected in values.items():
-        width, bins, blocks = (found[name][key] for key in ("width", "bins", "blocks"))
+        own = getattr(found, name)
+        width, bins, blocks = own.width, own.bins, own.blocks
         assert width == (0.01 if name == "reuse" else 1)
         assert sum(blocks) == len(pairs)
         assert all(blocks)
-        assert bins == sorted(set(bins))
+        assert list(bins) == sorted(set(bins))
         for place, count in zip(bins, blocks, strict=True):
             inside = [v for v in expected if width * place + 1e-7 <= v < width * (place + 1) - 1e-7]
             near = [v for v in expected if -1e-7 <= v - width * place <= width + 1e-7]
@@ -84,9 +85,9 @@ def test_every_block_is_in_its_bin(pairs):
 
 
 def test_colours_by_number():
-    found = histograms(_variant([3, 2, 2], [0, 1, 2, 0, 1, 0, 1]), columns=0)["thread_colours"]
-    assert found == {"width": 1, "bins": [2, 3], "blocks": [2, 1]}
+    found = histograms(_variant([3, 2, 2], [0, 1, 2, 0, 1, 0, 1]), columns=0).thread_colours
+    assert found == Histogram(width=1, bins=(2, 3), blocks=(2, 1))
 
 
 def test_nothing_indirect_has_no_reuse():
-    assert "reuse" not in histograms(_variant([3, 2], [0] * 5), columns=0)
+    assert histograms(_variant([3, 2], [0] * 5), columns=0).reuse is None

@@ -13,6 +13,14 @@ from meshprep.pipeline.variants import baseline, build_variant
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan
+from meshprep_runtime.plan.metrics import (
+    SetReuse,
+    Spread,
+    StagedBytes,
+    ThreadColourMetrics,
+    UnitCount,
+)
+from meshprep_runtime.plan.records import from_json, to_json
 
 EDGES = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]))
 ENDS = SetMap("edges->nodes", "edges", "nodes", np.array([[0, 9], [1, 8], [2, 7], [3, 6], [4, 5]]))
@@ -35,31 +43,31 @@ MAPS = {"edges->cells": EDGES, "edges->nodes": ENDS}
 def test_a_row_of_five_edges_by_hand():
     found = baseline(LOOP, MAPS, SIZES, 2)
     # Blocks {0, 1}, {2, 3}, {4} touch 3 + 3 + 2 cells and 4 + 4 + 2 nodes.
-    assert found["sets"] == {
-        "nodes": {"accesses": 10, "loads": 10, "reuse": 1.0, "exclusive_share": 1.0},
-        "cells": {"accesses": 10, "loads": 8, "reuse": 1.25, "exclusive_share": 0.5},
+    assert found.sets == {
+        "nodes": SetReuse(accesses=10, loads=10, reuse=1.0, exclusive_share=1.0),
+        "cells": SetReuse(accesses=10, loads=8, reuse=1.25, exclusive_share=0.5),
     }
-    assert (found["accesses"], found["loads"]) == (20, 18)
-    assert found["reuse"] == 20 / 18
-    assert found["exclusive_share"] == 14 / 18
-    assert (found["blocks"], found["least_blocks"], found["blocks_over_least"]) == (3, 3, 1.0)
-    assert found["block_elements"] == {"min": 1, "mean": 5 / 3, "max": 2}
+    assert (found.accesses, found.loads) == (20, 18)
+    assert found.reuse == 20 / 18
+    assert found.exclusive_share == 14 / 18
+    assert (found.blocks, found.least_blocks, found.blocks_over_least) == (3, 3, 1.0)
+    assert found.block_elements == Spread(min=1, mean=5 / 3, max=2)
     # A node stages 16 bytes, a cell q and res: 64 bytes.
     staged = [4 * 16 + 3 * 64, 4 * 16 + 3 * 64, 2 * 16 + 2 * 64]
-    assert found["staged_bytes"] == {"mean": sum(staged) / 3, "max": 256}
-    assert found["thread_colours"] == {"mean": 5 / 3, "max": 2, "bound_mean": 5 / 3}
-    assert found["block_colours"] == 2
-    assert found["block_colour_blocks"] == {"min": 1, "mean": 1.5, "max": 2}
+    assert found.staged_bytes == StagedBytes(mean=sum(staged) / 3, max=256)
+    assert found.thread_colours == ThreadColourMetrics(mean=5 / 3, max=2, bound_mean=5 / 3)
+    assert found.block_colours == 2
+    assert found.block_colour_blocks == Spread(min=1, mean=1.5, max=2)
     # Nodes 0, 1, 8, 9 lie on lines 0, 0, 1, 1; cells 0..2 on line 0; 2..4 on 0 and 1; 4, 5 on 1.
     lines = [2 + 2 * 1, 1 + 2 * 2, 1 + 2 * 1]
-    assert found["aos"]["lines"] == {"mean": sum(lines) / 3, "total": sum(lines)}
+    assert found.aos.lines == UnitCount(mean=sum(lines) / 3, total=sum(lines))
     # Two nodes a sector, a cell a sector: nodes {0, 1, 8, 9}, {2, 3, 6, 7}, {4, 5}.
     sectors = [2 + 2 * 3, 2 + 2 * 3, 1 + 2 * 2]
-    assert found["aos"]["sectors"] == {"mean": sum(sectors) / 3, "total": sum(sectors)}
+    assert found.aos.sectors == UnitCount(mean=sum(sectors) / 3, total=sum(sectors))
     # Split into components, 4 values a sector: nodes {0, 2}, {0, 1}, {1}; cells {0}, {0, 1}, {1}.
     sectors = [2 * 2 + 8 * 1, 2 * 2 + 8 * 2, 2 * 1 + 8 * 1]
-    assert found["soa"]["sectors"]["total"] == sum(sectors)
-    assert found["soa"]["lines"]["total"] == 3 * (2 + 8)
+    assert found.soa.sectors.total == sum(sectors)
+    assert found.soa.lines.total == 3 * (2 + 8)
 
 
 def test_each_dat_counts_once_a_set():
@@ -80,9 +88,9 @@ def test_values_survive_json_and_name_the_variant():
     plan = LoopPlan(LOOP, SIZES, MAPS, {"s8": variant}, "s8")
     found = measure(plan)
     assert found == measure(plan, variant) == variant_metrics(LOOP, MAPS, SIZES, variant)
-    assert json.loads(json.dumps(found)) == found
-    assert (found["block_size"], found["target"], found["partitioner"]) == (8, "cpu", "metis")
-    assert found["sorted_by_colour"] is False
+    assert _by_way_of_json(found) == found
+    assert (found.block_size, found.target, found.partitioner) == (8, "cpu", "metis")
+    assert found.sorted_by_colour is False
 
 
 @settings(deadline=None, max_examples=80)
@@ -103,38 +111,42 @@ def test_against_sets_of_addresses(n, arity, n_to, block_size, dim, dtype, seed)
     blocks = [set(table[s : s + block_size].ravel().tolist()) for s in range(0, n, block_size)]
     item = int(dtype[1])
     loads = sum(map(len, blocks))
-    assert (found["accesses"], found["loads"]) == (table.size, loads)
-    assert found["reuse"] == pytest.approx(table.size / loads)
-    assert found["staged_bytes"]["max"] == max(map(len, blocks)) * dim * item
+    assert (found.accesses, found.loads) == (table.size, loads)
+    assert found.reuse == pytest.approx(table.size / loads)
+    assert found.staged_bytes.max == max(map(len, blocks)) * dim * item
     for unit, nbytes in (("lines", 128), ("sectors", 32)):
         aos = [
             {(p * dim * item + i) // nbytes for p in b for i in range(dim * item)} for b in blocks
         ]
         soa = [{(c, p * item // nbytes) for p in b for c in range(dim)} for b in blocks]
-        assert found["aos"][unit]["total"] == sum(map(len, aos))
-        assert found["soa"][unit]["total"] == sum(map(len, soa))
-        assert found["aos"][unit]["mean"] == pytest.approx(sum(map(len, aos)) / len(blocks))
+        assert getattr(found.aos, unit).total == sum(map(len, aos))
+        assert getattr(found.soa, unit).total == sum(map(len, soa))
+        assert getattr(found.aos, unit).mean == pytest.approx(sum(map(len, aos)) / len(blocks))
 
 
 def test_a_direct_loop_has_no_reuse():
     loop = Loop("save", "cells", (Arg("q", Access.READ), Arg("q_old", Access.WRITE)))
     found = baseline(loop, {}, {"cells": 7}, 4)
-    assert found["reuse"] is None
-    assert found["exclusive_share"] is None
-    assert found["sets"] == {}
-    assert (found["loads"], found["blocks"], found["block_colours"]) == (0, 2, 1)
-    assert found["thread_colours"] == {"mean": 1.0, "max": 1, "bound_mean": 1.0}
-    assert found["staged_bytes"] == {"mean": 0.0, "max": 0}
-    assert found["aos"]["lines"] == {"mean": 0.0, "total": 0}
+    assert found.reuse is None
+    assert found.exclusive_share is None
+    assert found.sets == {}
+    assert (found.loads, found.blocks, found.block_colours) == (0, 2, 1)
+    assert found.thread_colours == ThreadColourMetrics(mean=1.0, max=1, bound_mean=1.0)
+    assert found.staged_bytes == StagedBytes(mean=0.0, max=0)
+    assert found.aos.lines == UnitCount(mean=0.0, total=0)
 
 
 def test_an_empty_set_has_no_figures():
     found = baseline(LOOP, _empty_maps(), {**SIZES, "edges": 0}, 4)
-    assert (found["blocks"], found["loads"], found["block_colours"]) == (0, 0, 0)
-    assert found["blocks_over_least"] is None
-    assert found["block_elements"] == {"min": None, "mean": None, "max": None}
-    assert found["thread_colours"] == {"mean": None, "max": None, "bound_mean": None}
-    assert json.loads(json.dumps(found)) == found
+    assert (found.blocks, found.loads, found.block_colours) == (0, 0, 0)
+    assert found.blocks_over_least is None
+    assert found.block_elements == Spread(min=None, mean=None, max=None)
+    assert found.thread_colours == ThreadColourMetrics(mean=None, max=None, bound_mean=None)
+    assert _by_way_of_json(found) == found
+
+
+def _by_way_of_json(found):
+    return from_json(type(found), json.loads(json.dumps(to_json(found))), "found")
 
 
 def _empty_maps() -> dict[str, SetMap]:

@@ -99,8 +99,8 @@ def test_levels_of_a_multigrid_and_the_map_between_them(target):
     mesh = two_levels()
     plan = check(mesh, loops, Options(target=target), KERNELS)
     # the coarse level follows the fine one through the map: one lead, both rings in order
-    assert plan.metrics["locality"]["set"] == "cells0"
-    assert plan.metrics["locality"]["more"] == []
+    assert plan.metrics.locality.set == "cells0"
+    assert plan.metrics.locality.more == ()
     if target == "cpu":
         # one more than the best of a ring, as the coarse level follows and is not ordered itself
         assert envelope(plan.maps["edges0->cells0"].table).bandwidth == 2
@@ -119,12 +119,12 @@ def test_two_meshes_without_a_map_between_them_are_both_ordered(target):
         request("smooth1", "edges1", "edges1->cells1", block_size=4),
     ]
     plan = check(mesh, loops, Options(target=target, method="rcm"), KERNELS)
-    first = plan.metrics["locality"]
-    assert (first["set"], [one["set"] for one in first["more"]]) == ("cells0", ["cells1"])
-    for one in (first, *first["more"]):
-        assert one["applied"]
-        assert one["after"]["bandwidth"] == 2
-        assert (one["final"]["bandwidth"] == 2) or target == "gpu"
+    first = plan.metrics.locality
+    assert (first.set, [one.set for one in first.more]) == ("cells0", ["cells1"])
+    for one in (first, *first.more):
+        assert one.applied
+        assert one.after.bandwidth == 2
+        assert (one.final.bandwidth == 2) or target == "gpu"
     # two loops over one set share its order and have each their own blocks
     assert plan["smooth0"].maps["edges0->cells0"] is plan["again0"].maps["edges0->cells0"]
     assert plan["smooth0"].variant().n_blocks == 4
@@ -145,7 +145,7 @@ def test_a_self_map(target):
         KERNELS,
     )
     # a cell and the two beside it: neighbours are two steps apart on the ring, which is folded
-    assert plan.metrics["locality"]["after"]["bandwidth"] == 4
+    assert plan.metrics.locality.after.bandwidth == 4
     if target == "cpu":
         found = plan.maps["cells->cells"].table
         assert abs(found - np.arange(n)[:, None]).max() <= 4
@@ -191,10 +191,10 @@ def test_the_cpu_streams_a_band_and_the_gpu_gets_compact_blocks():
     mesh = generate("delaunay2d", cells=4000, seed=1)
     cpu = prepare(mesh, ["edges->cells"], Options(target="cpu", block_size=128)).plan
     gpu = prepare(mesh, ["edges->cells"], Options(target="gpu", block_size=128)).plan
-    band, blocks = cpu.metrics["locality"]["final"], gpu.metrics["locality"]["final"]
-    assert band == cpu.metrics["locality"]["after"]
-    assert band["bandwidth"] < blocks["bandwidth"] / 10
-    reuse = [p.metrics["loops"]["edges->cells"]["s128"]["after"]["reuse"] for p in (cpu, gpu)]
+    band, blocks = cpu.metrics.locality.final, gpu.metrics.locality.final
+    assert band == cpu.metrics.locality.after
+    assert band.bandwidth < blocks.bandwidth / 10
+    reuse = [p.metrics.loops["edges->cells"].variants["s128"].after.reuse for p in (cpu, gpu)]
     assert reuse[1] > 1.3 * reuse[0]
     table = cpu.maps["edges->cells"].table
     ends = list(zip(table.min(axis=1).tolist(), table.max(axis=1).tolist(), strict=True))
@@ -219,4 +219,4 @@ def test_nothing_leads_where_nothing_is_reached():
     numbering = Numbering(mesh, mesh.sets)
     specs = prepare(mesh, [request("s", "edges0", "edges0->cells0")], keep_order=True).plan
     assert order_for_locality(numbering, [(specs["s"].loop, Options())]) == ()
-    assert specs.metrics["locality"] is None
+    assert specs.metrics.locality is None

@@ -115,23 +115,23 @@ def test_real_meshes(kind, options, loops, keep_order):
 def test_blocks_beat_the_input_order():
     mesh = generate("delaunay2d", cells=4000, seed=1)
     plan = prepare(mesh, ["edges->cells"], Options(block_size=128)).plan
-    (figures,) = plan.metrics["loops"]["edges->cells"].values()
-    assert figures["before"]["reuse"] < 1.5
-    assert figures["after"]["reuse"] > 2.2
-    locality = plan.metrics["locality"]
-    assert locality["applied"]
-    assert locality["after"]["bandwidth"] < locality["before"]["bandwidth"] / 10
+    (figures,) = plan.metrics.loops["edges->cells"].variants.values()
+    assert figures.before.reuse < 1.5
+    assert figures.after.reuse > 2.2
+    locality = plan.metrics.locality
+    assert locality.applied
+    assert locality.after.bandwidth < locality.before.bandwidth / 10
 
 
 def test_an_order_that_is_worse_is_not_applied_and_said():
     mesh = generate("box", nx=30, ny=30, type="quad")
     once = prepare(mesh, ["cells->nodes"], Options(method="gps"))
     # Lines of a box in natural order are as narrow as any ordering makes them.
-    locality = once.plan.metrics["locality"]
-    if locality["applied"]:
-        assert locality["after"]["profile"] < locality["before"]["profile"]
+    locality = once.plan.metrics.locality
+    if locality.applied:
+        assert locality.after.profile < locality.before.profile
     else:
-        assert locality["reason"]
+        assert locality.reason
 
 
 def test_boundary_facets_come_with_the_interior_ones():
@@ -163,7 +163,7 @@ def test_the_plan_survives_its_file(tmp_path):
     plan.save(tmp_path / "a.plan.h5")
     again = Plan.load(tmp_path / "a.plan.h5")
     assert again.verify() == []
-    assert dict(again.metrics) == dict(plan.metrics)
+    assert again.metrics == plan.metrics
     assert again.options["block_size"] == 64
 
 
@@ -171,6 +171,6 @@ def test_an_input_too_scattered_to_stage_still_gives_a_plan():
     mesh = generate("delaunay3d", cells=180_000, seed=1)
     options = Options(block_size=60_000, partition="contiguous", method="hilbert")
     plan = prepare(mesh, ["faces->cells"], options).plan
-    (figures,) = plan.metrics["loops"]["faces->cells"].values()
-    assert figures["before"] is None
-    assert figures["after"]["reuse"] > 1.5
+    (figures,) = plan.metrics.loops["faces->cells"].variants.values()
+    assert figures.before is None
+    assert figures.after.reuse > 1.5

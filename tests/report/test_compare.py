@@ -17,6 +17,13 @@ from meshprep.report.html import html_report
 from meshprep.report.table import figure
 from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.metrics import (
+    BeforeAfter,
+    LoopMetrics,
+    SectorCounts,
+    ThreadColourMetrics,
+    VariantMetrics,
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +61,14 @@ def test_two_plans_side_by_side(plans):
     (table,) = [t for t in found.tables() if t.title.startswith("loop ")]
     assert table.header[1:] == ("good<.plan.h5 blocks s64", "as-is<.plan.h5 contiguous s64")
     good, plain = found.columns()
-    before, after = good.before["reuse"], good.after["reuse"]
+    before, after = good.before.reuse, good.after.reuse
     assert after > 1.5 * before
     assert _cell(table, "reuse factor", 1) == f"{before:.2f} -> {after:.2f}"
     labels = [row[0] for row in table.rows]
     assert (labels.index("reuse factor"), 1) in table.best
     assert (labels.index("loads"), 1) in table.best
     assert not any(row == labels.index("accesses") for row, _ in table.best)
-    assert plain.after["reuse"] > 0
+    assert plain.after.reuse > 0
 
 
 def test_one_plan_before_and_after(plans):
@@ -80,7 +87,7 @@ def test_one_plan_before_and_after(plans):
 def test_records_are_the_metrics(plans):
     found = compare(list(plans.values()))
     records = [r for r in found.figures() if r["figure"] == "loads"]
-    loads = [c.after["loads"] for c in found.columns()]
+    loads = [c.after.loads for c in found.columns()]
     assert [r["after"] for r in records] == loads
     assert [r["best"] for r in records] == [x == min(loads) for x in loads]
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
@@ -100,12 +107,22 @@ def test_notebooks_get_html(plans):
     assert text.count('class="changed"') == text.count(" &rarr; ")
 
 
+def _both(sides, **figures):
+    """The figures of both sides with some changed."""
+    return BeforeAfter(replace(sides.before, **figures), replace(sides.after, **figures))
+
+
+def _with_variants(one, variants):
+    """A comparison of one plan with other figures of its loop."""
+    (plan,) = one.plans
+    metrics = replace(plan.metrics, loops={"edges->cells": LoopMetrics(variants)})
+    return replace(one, plans=(replace(plan, metrics=metrics),))
+
+
 def test_plans_without_predictions_are_shown(plans):
     one = compare([plans["good"]])
-    (variants,) = one.plans[0].metrics["loops"].values()
-    for sides in variants.values():
-        for side in sides.values():
-            del side["traffic"]
+    (sides,) = one.plans[0].metrics.sides()
+    one = _with_variants(one, {"s64": _both(sides, traffic={})})
     (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
     rows = [row[0] for row in table.rows]
     assert not [row for row in rows if row.startswith(("sectors read a call", "predicted"))]
@@ -156,10 +173,10 @@ def test_a_loop_without_maps_has_no_rows_of_zeros():
 
 def test_many_variants_of_one_plan_are_lines_of_one_table(plans):
     one = compare([plans["good"]])
-    (variants,) = one.plans[0].metrics["loops"].values()
-    (sides,) = variants.values()
-    for size in (8, 16, 24, 32, 40, 48, 56):
-        variants[f"s{size}"] = {k: {**side, "block_size": size} for k, side in sides.items()}
+    (sides,) = one.plans[0].metrics.sides()
+    sizes = (64, 8, 16, 24, 32, 40, 48, 56)
+    variants = {f"s{size}": _both(sides, block_size=size) for size in sizes}
+    one = _with_variants(one, variants)
     (table,) = [t for t in one.tables() if t.title.startswith("loop ")]
     assert [row[0] for row in table.rows][:8] == [f"blocks {name}" for name in variants]
     assert [c.variant for c in one.columns() if c.chosen] == ["s64"]
@@ -184,13 +201,18 @@ PRICED = (
 )
 
 
-def _side(reuse, colours=3.0, sectors=None, partitioner="blocks"):
-    values = {"reuse": reuse, "loads": round(3600 / reuse) if reuse else 0}
-    values["partitioner"] = partitioner
-    values["thread_colours"] = {"mean": colours}
-    if sectors:
-        values["traffic"] = {"aos": {"read": sectors, "written": 0}}
-    return values
+def _side(reuse, colours=3.0, sectors=None, partitioner="blocks", blocks=2):
+    return VariantMetrics(
+        block_size=64,
+        partitioner=partitioner,
+        accesses=3600,
+        loads=round(3600 / reuse) if reuse else 0,
+        reuse=reuse,
+        blocks=blocks,
+        block_colours=1,
+        thread_colours=ThreadColourMetrics(mean=colours),
+        traffic={"aos": SectorCounts(read=sectors, written=0)} if sectors else {},
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,14 +242,14 @@ def _side(reuse, colours=3.0, sectors=None, partitioner="blocks"):
         ),
         (
             _side(3.6),
-            _side(3.6) | {"blocks": 1},
+            _side(3.6, blocks=1),
             "did not help: one block holds the whole loop (reuse 3.60 -> 3.60)",
         ),
         (_side(3.6), _side(2.0), "made it worse: reuse 3.60 -> 2.00; keep the input order"),
         (None, _side(2.0), "reuse 2.00; blocks of the input order could not be staged at all"),
         (
-            _side(None) | {"blocks": 0},
-            _side(None) | {"blocks": 0},
+            _side(None, blocks=0),
+            _side(None, blocks=0),
             "there is nothing to do: the loop has no elements",
         ),
         (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from meshprep.report.html.charts import histogram
 from meshprep.report.html.svg import place_axis
+from meshprep_runtime.plan.metrics import Histogram
 
 LABEL = re.compile(r"x( [-+] [\d,.e+-]+)? \((?:([\d,.e+-]+) )?units of the mesh\)")
 
@@ -51,7 +52,7 @@ def test_ticks_stand_where_they_say(low, span):
 
 
 def test_blocks_are_counted_in_whole_numbers():
-    one = {"width": 0.01, "bins": [327], "blocks": [1]}
+    one = Histogram(width=0.01, bins=(327,), blocks=(1,))
     svg = histogram(one, one, "reuse", "a histogram")
     upright = re.findall(r'class="tick end"[^>]*>([^<]*)<', svg)
     assert upright == ["0", "1"]

@@ -12,6 +12,7 @@ import pytest
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
 from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
+from meshprep_runtime.plan.metrics import Metrics
 
 # For the loops that tests of this folder share.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -113,7 +114,7 @@ def make_plan(
         loops=plans,
         source_hash="12ab",
         mesh_hash="34cd",
-        metrics={"reuse": 3.5, "loads": [1, 2]},
+        metrics=Metrics(seconds={"all": 3.5}, other={"of a later version": [1, 2]}),
         options={"seed": seed},
         about={"creator": "tests"},
         tags={"cells": {"physical": np.arange(sizes["cells"], dtype=np.int64) - 1}}

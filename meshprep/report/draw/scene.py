@@ -12,8 +12,8 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
 from ...mesh.cells import SHAPES, CellShape, shape_of
-from ...topology.facets import Facets, fill_cell_facets, find_facets, select
-from ...topology.layout import FACE_TYPES, local_corners
+from ...topology.facets import fill_cell_facets, find_facets, select
+from ...topology.layout import FACE_TYPES, CellPart, Layout, local_corners
 from ...topology.slots import Part
 from .raster import CELLS, FACETS, NODES
 
@@ -84,42 +84,36 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
 
     O(cells).
     """
-    parts = _parts(mesh, over)
-    dim = parts[0].shape.dim
-    xyz = _plane(_coordinates(mesh, over), dim)
-    kind = _kind(mesh, over, dim)
-    owner: Sequence[NDArray[np.int32]] = [np.empty((len(p.corners), 0), np.int32) for p in parts]
-    exterior: Sequence[NDArray[np.bool_]] = [np.empty((len(p.corners), 0), bool) for p in parts]
-    facets = _facets(parts, dim - 1, mesh) if dim == 3 or kind == FACETS else {}
+    layout = _layout(mesh, over)
+    xyz = _plane(_coordinates(mesh, over), layout.dim)
+    kind = _kind(mesh, over, layout.dim)
+    owner: Sequence[NDArray[np.int32]] = [
+        np.empty((len(p.table), 0), np.int32) for p in layout.parts
+    ]
+    exterior: Sequence[NDArray[np.bool_]] = [
+        np.empty((len(p.table), 0), bool) for p in layout.parts
+    ]
     if kind in (FACETS, EDGES):
-        found = facets if kind == FACETS else _facets(parts, 1, mesh)
-        own_dim = dim - 1 if kind == FACETS else 1
-        if over in mesh.sets:
-            owner = _given(mesh, over, parts, own_dim)
-        else:
-            owner = _derived(found, parts, own_dim, over, maps, dim)
-    if dim == 3:
-        exterior = [rows >= 0 for rows in _numbers(facets, parts, 2, "boundary")]
+        dim = layout.dim - 1 if kind == FACETS else 1
+        own = _given if over in mesh.sets else _derived
+        owner = own(layout, dim, over, mesh, maps)
+    if layout.dim == 3:
+        exterior = [rows >= 0 for rows in _numbers(layout, 2, "boundary")]
     cells = tuple(
         DrawnCells(
-            p.shape, p.corners, _first(over, p) if kind == CELLS else -1, owner[i], exterior[i]
+            p.shape,
+            p.table[:, : p.shape.n_corners],
+            _first(over, p) if kind == CELLS else -1,
+            owner[i],
+            exterior[i],
         )
-        for i, p in enumerate(parts)
+        for i, p in enumerate(layout.parts)
     )
-    return Scene(xyz, dim, kind, cells)
+    return Scene(xyz, layout.dim, kind, cells)
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Cells of one shape, of high order or not, by their corners."""
-
-    name: str
-    shape: CellShape
-    corners: NDArray[np.int32]
-    start: int
-
-
-def _parts(mesh: Mesh, over: str) -> list[_Part]:
+def _layout(mesh: Mesh, over: str) -> Layout:
+    """The cells; plane ones of unknown type are polygons, corner after corner."""
     cells = mesh.sets.get("cells")
     names = () if cells is None else cells.parts or (cells.name,)
     if not names or any(f"{n}->nodes" not in mesh.maps for n in names):
@@ -127,16 +121,15 @@ def _parts(mesh: Mesh, over: str) -> list[_Part]:
     parts, start = [], 0
     for name in names:
         table = mesh.cell_map(name).table
-        shape = _shape(mesh, name, table.shape[1])
-        parts.append(_Part(name, shape, table[:, : shape.n_corners], start))
+        parts.append(CellPart(name, _shape(mesh, name, table.shape[1]), table, start))
         start += len(table)
-    if parts[0].shape.dim < 2:
-        raise MeshprepError(f"cells of dimension {parts[0].shape.dim} are not drawn")
-    return parts
+    dim = parts[0].shape.dim
+    if dim < 2:
+        raise MeshprepError(f"cells of dimension {dim} are not drawn")
+    return Layout(tuple(parts), dim, mesh.size("nodes"))
 
 
 def _shape(mesh: Mesh, name: str, columns: int) -> CellShape:
-    """The shape of the cells; plane cells of unknown type are polygons, corner after corner."""
     cell_type = mesh.sets[name].cell_type
     if cell_type is not None:
         return shape_of(cell_type)
@@ -182,85 +175,68 @@ def _kind(mesh: Mesh, over: str, dim: int) -> int:
     raise MeshprepError(f"the mesh does not tell where the elements of '{over}' lie")
 
 
-def _first(over: str, part: _Part) -> int:
+def _first(over: str, part: CellPart) -> int:
     """Element number of the first cell of a part; -1 where the elements are those of another."""
     if over == "cells":
         return part.start
     return 0 if over == part.name else -1
 
 
-def _entity_parts(parts: Sequence[_Part], dim: int, arity: int) -> list[Part]:
-    found = []
-    for p in parts:
-        kept = [(i, c) for i, c in enumerate(local_corners(p.shape, dim)) if len(c) == arity]
-        found.append(Part(p.corners, [c for _, c in kept], [i for i, _ in kept], p.start))
-    return found
-
-
-def _facets(parts: Sequence[_Part], dim: int, mesh: Mesh) -> dict[int, Facets]:
-    """The unique facets of each number of corners."""
-    arities = sorted({len(c) for p in parts for c in local_corners(p.shape, dim)})
-    n_nodes = mesh.size("nodes")
-    return {a: find_facets(_entity_parts(parts, dim, a), a, n_nodes) for a in arities}
-
-
 def _derived(
-    facets: dict[int, Facets],
-    parts: Sequence[_Part],
-    dim: int,
-    over: str,
-    maps: Collection[str],
-    cell_dim: int,
+    layout: Layout, dim: int, over: str, mesh: Mesh, maps: Collection[str]
 ) -> list[NDArray[np.int32]]:
     """The number of each side's element, as :func:`~meshprep.derive` numbers the set."""
     entity = over.removeprefix("boundary_")
     which = "boundary" if over != entity else "all"
-    if which == "all" and dim == cell_dim - 1 and f"{entity}->cells" in maps:
+    if which == "all" and dim == layout.dim - 1 and f"{entity}->cells" in maps:
         which = "interior"
     alone = {f"{name}_faces": arity for arity, name in FACE_TYPES.items()}.get(entity)
-    wanted = facets if alone is None else {alone: facets[alone]}
-    return _numbers(wanted, parts, dim, which)
+    return _numbers(layout, dim, which, None if alone is None else (alone,))
 
 
 def _numbers(
-    facets: dict[int, Facets], parts: Sequence[_Part], dim: int, which: str
+    layout: Layout, dim: int, which: str, arities: Sequence[int] | None = None
 ) -> list[NDArray[np.int32]]:
     """For every side of every cell its number among those of one kind, -1 where it is of none."""
-    n_cells = sum(len(p.corners) for p in parts)
-    most = max(len(local_corners(p.shape, dim)) for p in parts)
-    table = np.full((n_cells, most), -1, np.int32)
+    table = np.full((layout.n_cells, _most(layout, dim)), -1, np.int32)
     base = 0
-    for found in facets.values():
+    for arity in arities or layout.arities(dim):
+        found = find_facets(layout.entity_parts(dim, arity), arity, layout.n_nodes)
         chosen = select(found, which)
-        own = table if base == 0 else np.full_like(table, -1)
+        own = np.full_like(table, -1)
         fill_cell_facets(chosen, 0, own)
-        if base:
-            np.copyto(table, own + np.int32(base), where=own >= 0)
+        np.copyto(table, own + np.int32(base), where=own >= 0)
         base += chosen.size
-    return _by_part(table, parts, dim)
+    return _by_part(table, layout, dim)
 
 
-def _given(mesh: Mesh, over: str, parts: Sequence[_Part], dim: int) -> list[NDArray[np.int32]]:
+def _given(
+    layout: Layout, dim: int, over: str, mesh: Mesh, maps: Collection[str]
+) -> list[NDArray[np.int32]]:
     """The rows of a set of the mesh that stand on each side, matched by their nodes."""
     rows = mesh.map(f"{over}->nodes").table
     cell_type = mesh.sets[over].cell_type
     rows = rows if cell_type is None else rows[:, : shape_of(cell_type).n_corners]
-    arity = rows.shape[1]
-    if not any(len(c) == arity for p in parts for c in local_corners(p.shape, dim)):
+    arity, n_cells = rows.shape[1], layout.n_cells
+    if arity not in layout.arities(dim):
         raise MeshprepError(f"the elements of '{over}' are no sides of cells: they are not drawn")
-    n_cells = sum(len(p.corners) for p in parts)
     own = Part(np.ascontiguousarray(rows), [tuple(range(arity))], [0], n_cells)
-    facets = find_facets([*_entity_parts(parts, dim, arity), own], arity, mesh.size("nodes"))
-    most = max(len(local_corners(p.shape, dim)) for p in parts)
-    side = np.full((n_cells + len(rows), most), -1, np.int32)
+    facets = find_facets([*layout.entity_parts(dim, arity), own], arity, layout.n_nodes)
+    side = np.full((n_cells + len(rows), _most(layout, dim)), -1, np.int32)
     fill_cell_facets(select(facets, "all"), 0, side)
     element = np.full(facets.count.size, -1, np.int32)
     element[side[n_cells:, 0]] = np.arange(len(rows), dtype=np.int32)
     found = np.where(side[:n_cells] >= 0, element[side[:n_cells]], np.int32(-1))
-    return _by_part(found, parts, dim)
+    return _by_part(found, layout, dim)
 
 
-def _by_part(table: NDArray[np.int32], parts: Sequence[_Part], dim: int) -> list[NDArray[np.int32]]:
+def _most(layout: Layout, dim: int) -> int:
+    """The most sides of this dimension that a cell has."""
+    return max(len(local_corners(p.shape, dim)) for p in layout.parts)
+
+
+def _by_part(table: NDArray[np.int32], layout: Layout, dim: int) -> list[NDArray[np.int32]]:
     return [
-        table[p.start : p.start + len(p.corners), : len(local_corners(p.shape, dim))] for p in parts
+        table[p.start : p.start + len(p.table), : len(local_corners(p.shape, dim))]
+        for p in layout.parts
     ]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from meshprep_runtime.cuda.strategies import WARP
+from meshprep_runtime.plan.metrics import VariantMetrics
 
 from ...metrics.cost import occupancy_share
 from ...metrics.occupancy import THREADS_PER_BLOCK
 from ..compare import UNLIKE, Column, Comparison
 from ..comparison_tables import comparable
+from ..table import Table
 from . import charts
 from .charts import Series
-from .parts import Figure, Section, legend, slug
+from .parts import Figure, Section, slug
 from .svg import Axis, linear_axis
 
 INPUT = "input order"
@@ -20,10 +22,10 @@ INPUT = "input order"
 MOST_CURVES = 6
 
 
-def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> Section:
+def section(comparison: Comparison, columns: Sequence[Column], tables: Sequence[Table]) -> Section:
     """What sets the plans of one loop apart."""
     loop = columns[0].loop
-    known = [c for c in columns if c.after["reuse"] is not None]
+    known = [c for c in columns if c.after.reuse is not None]
     figures = [*_reuse(loop, known), _occupancy(comparison, loop, columns)]
     intro = "Before and after; the better of the two in colour, what changed bold."
     if len(columns) > 1:
@@ -36,8 +38,8 @@ def section(comparison: Comparison, columns: Sequence[Column], tables: str) -> S
 def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
     if not columns:
         return
-    sizes = _series(columns, lambda v: float(v["block_size"]))
-    colours = _series(columns, lambda v: float(v["thread_colours"]["mean"]))
+    sizes = _series(columns, lambda v: v.block_size)
+    colours = _series(columns, lambda v: v.thread_colours.mean or 0.0)
     y = linear_axis("reuse factor", [p[1] for s in sizes for p in s.points], least=0.5)
     x = charts.block_size_axis([p[0] for s in sizes for p in s.points])
     title = "Reuse against block size"
@@ -45,8 +47,8 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
         slug("loop", loop, "reuse", "block", "size"),
         title,
         "Accesses over loads of the whole loop. Larger blocks share more points.",
-        charts.scatter(sizes, x, y, f"{title}: {_ends(sizes)}", joined=True),
-        legend(sizes),
+        charts.curves(sizes, sizes, x, y, f"{title}: {_ends(sizes)}"),
+        [one.key() for one in sizes],
     )
     rounds = [p[0] for s in colours for p in s.points]
     x = linear_axis("thread colours of a block, mean", rounds, least=1.0)
@@ -55,8 +57,8 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
         slug("loop", loop, "reuse", "thread", "colours"),
         title,
         "Compact blocks have much reuse, and more elements on each point: up and left is good.",
-        charts.scatter(colours, x, y, f"{title}: {_ends(colours)}", joined=False),
-        legend(colours),
+        charts.curves((), colours, x, y, f"{title}: {_ends(colours)}"),
+        [one.key() for one in colours],
     )
 
 
@@ -72,7 +74,7 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
         if known:
             lines.append(Series(_name(column), known, style))
         if own is not None:
-            place = [(float(column.after["block_size"]), 100 * own)]
+            place = [(float(column.after.block_size), 100 * own)]
             marks.append(Series(_name(column), place, style))
     title = f"Occupancy of {_article(assumptions.device)}"
     missing = "Blocks with more elements than a block of threads may have, or for a CPU, have none."
@@ -83,14 +85,16 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
         "lines scale what they stage to others."
         + (f" {left} more plans are not drawn." if left else "")
     )
-    body = ""
+    body = None
     if lines:
         places = range(0, THREADS_PER_BLOCK + 1, THREADS_PER_BLOCK // 4)
         ticks = [(float(t), f"{t:,}") for t in places]
         x = Axis("block size (threads)", 0.0, float(THREADS_PER_BLOCK), ticks)
         y = linear_axis("occupancy (%)", [0.0, 100.0])
         body = charts.curves(lines, marks, x, y, f"{title}: {_ends(marks)}")
-    return Figure(slug("loop", loop, "occupancy"), title, caption, body, legend(lines), missing)
+    return Figure(
+        slug("loop", loop, "occupancy"), title, caption, body, [one.key() for one in lines], missing
+    )
 
 
 def _distinct(columns: Sequence[Column]) -> list[Column]:
@@ -98,27 +102,26 @@ def _distinct(columns: Sequence[Column]) -> list[Column]:
     best: dict[str, Column] = {}
     for column in columns:
         known = best.get(_name(column))
-        if known is None or (column.after["reuse"] or 0) > (known.after["reuse"] or 0):
+        if known is None or (column.after.reuse or 0) > (known.after.reuse or 0):
             best[_name(column)] = column
     return list(best.values())
 
 
-def _series(columns: Sequence[Column], x: Callable[[dict], float]) -> list[Series]:
+def _series(columns: Sequence[Column], x: Callable[[VariantMetrics], float]) -> list[Series]:
     """The input order, then a series for every way to cut, by block size."""
     before = [c.before for c in columns if c.before is not None]
-    plain = sorted({(x(dict(b)), float(b["reuse"])) for b in before})
+    plain = sorted({(x(b), b.reuse or 0.0) for b in before})
     found = [Series(INPUT, plain, None)] if plain else []
     names = list(dict.fromkeys(map(_name, columns)))
     for style, name in enumerate(names):
-        own = [dict(c.after) for c in columns if _name(c) == name]
-        own.sort(key=lambda v: v["block_size"])
-        found.append(Series(name, [(x(v), float(v["reuse"])) for v in own], style))
+        own = sorted((c.after for c in columns if _name(c) == name), key=lambda v: v.block_size)
+        found.append(Series(name, [(x(v), v.reuse or 0.0) for v in own], style))
     return found
 
 
 def _name(column: Column) -> str:
     """How the blocks were made, and in which file where that tells plans apart."""
-    return f"{column.after['partitioner']}{f' ({column.way})' if column.way else ''}"
+    return f"{column.after.partitioner}{f' ({column.way})' if column.way else ''}"
 
 
 def _ends(series: Sequence[Series]) -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan.metrics import Histogram, Histograms
 
 from ..compare import Column
-from ..draw import Picture, draw_views, encode_png, spy
+from ..draw import Picture, Scene, draw_views, encode_png, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
-from ..meshes import BlockValues, NamedMesh, block_values, mesh_of, scene_of
+from ..meshes import NamedMesh, block_values, mesh_of, scene_of
 from . import charts
 from .parts import BEFORE_AFTER, Figure, Section, count, slug
 from .svg import place_axis, plain_axis
@@ -83,128 +84,99 @@ class ShownVariant:
         return f"B{what}" if self.alone or not self.column.plan else f"{self.column.plan}: b{what}"
 
 
-def section(
-    shown_variant: ShownVariant, meshes: Sequence[NamedMesh], *, pictures: bool = True
-) -> Section:
+def section(shown: ShownVariant, meshes: Sequence[NamedMesh], *, pictures: bool = True) -> Section:
     """All figures of a loop; without ``pictures`` the histograms alone."""
-    after = shown_variant.column.after
-    n = shown_variant.plan.sizes[shown_variant.loop.loop.over]
+    after = shown.column.after
+    n = shown.plan.sizes[shown.loop.loop.over]
     intro = (
-        f"{n:,} {shown_variant.loop.loop.over} in {count(after['blocks'], 'block')} of "
-        f"{after['block_size']:,} at most, cut by {after['partitioner']}; "
-        f"{count(after['block_colours'], 'block colour')}."
+        f"{n:,} {shown.loop.loop.over} in {count(after.blocks, 'block')} of "
+        f"{after.block_size:,} at most, cut by {after.partitioner}; "
+        f"{count(after.block_colours, 'block colour')}."
     )
     if n == 0:
-        return Section(
-            shown_variant.id("section"), shown_variant.label, f"{intro} There is nothing to show."
-        )
-    figures = list(_histograms(shown_variant))
+        return Section(shown.id("section"), shown.label, f"{intro} There is nothing to show.")
+    figures = list(_histograms(shown))
     if pictures:
-        figures += [*_meshes(shown_variant, meshes), *_maps(shown_variant)]
-    return Section(shown_variant.id("section"), shown_variant.label, intro, figures)
+        figures += [*_meshes(shown, meshes), *_maps(shown)]
+    return Section(shown.id("section"), shown.label, intro, figures)
 
 
-def _histograms(shown_variant: ShownVariant) -> Iterator[Figure]:
-    before, after = shown_variant.column.before, shown_variant.column.after
-    known = after.get("histograms", {})
-    old = (before or {}).get("histograms", {})
-    without = "" if old else " What the input order gives is not known."
+def _histograms(shown: ShownVariant) -> Iterator[Figure]:
+    before, after = shown.column.before, shown.column.after
+    old = before.histograms if before else Histograms()
+    without = "" if old.staged_points else " What the input order gives is not known."
+    missing = "The plan holds no figures block by block: make it anew with this meshprep."
     for name, what, label, text in HISTOGRAMS:
-        if name == "reuse" and known and "reuse" not in known:
+        found: Histogram | None = getattr(after.histograms, name)
+        if name == "reuse" and after.histograms.staged_points and not found:
             continue
-        title = f"Blocks by {what}"
-        body = ""
-        if name in known:
-            alt = f"{title}: {_spoken(known[name])}"
-            body = charts.histogram(old.get(name), known[name], label, alt)
-        missing = "The plan holds no figures block by block: make it anew with this meshprep."
-        yield Figure(shown_variant.id(name), title, text + without, body, BEFORE_AFTER, missing)
-    yield _launches(shown_variant, before, after)
-
-
-def _launches(
-    shown_variant: ShownVariant, before: Mapping[str, Any] | None, after: Mapping[str, Any]
-) -> Figure:
-    sizes = after.get("block_colour_sizes")
-    old = (before or {}).get("block_colour_sizes")
-    title = "Blocks of each block colour"
-    body = ""
+        title, body = f"Blocks by {what}", None
+        if found:
+            alt = f"{title}: {_spoken(found)}"
+            body = charts.histogram(getattr(old, name), found, label, alt)
+        yield Figure(shown.id(name), title, text + without, body, BEFORE_AFTER, missing)
+    title, body, sizes = "Blocks of each block colour", None, after.block_colour_sizes
     if sizes:
         alt = f"{title}: {count(len(sizes), 'colour')} of {min(sizes):,} to {max(sizes):,} blocks"
-        body = charts.class_sizes(old, sizes, alt)
+        body = charts.class_sizes(before.block_colour_sizes if before else (), sizes, alt)
     text = "Blocks of one colour run at once, colours one after the other: few and even is good."
     missing = "The plan holds no sizes of block colours: make it anew with this meshprep."
-    return Figure(shown_variant.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
+    yield Figure(shown.id("block-colours"), title, text, body, BEFORE_AFTER, missing)
 
 
-def _spoken(bins: Mapping[str, Any]) -> str:
-    width, places = bins["width"], bins["bins"]
-    if not places:
+def _spoken(found: Histogram) -> str:
+    if not found.bins:
         return "no blocks"
-    low, high = places[0] * width, places[-1] * width
-    return f"{count(sum(bins['blocks']), 'block')} from {low:.4g} to {high:.4g}"
+    low, high = found.bins[0] * found.width, found.bins[-1] * found.width
+    return f"{count(sum(found.blocks), 'block')} from {low:.4g} to {high:.4g}"
 
 
-def _meshes(shown_variant: ShownVariant, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
-    """The mesh by block before and after, and by block colour; or why there is no picture."""
+def _meshes(shown: ShownVariant, meshes: Sequence[NamedMesh]) -> Iterator[Figure]:
+    """Pictures of the mesh, or why there are none."""
     try:
-        named = mesh_of(shown_variant.plan, meshes)
-        scene = scene_of(shown_variant.plan, shown_variant.column.loop, named)
+        named = mesh_of(shown.plan, meshes)
+        scene = scene_of(shown.plan, shown.column.loop, named)
     except MeshprepError as error:
         caption = "Shows which elements share a block."
-        title = "The mesh by block"
         missing = f"No picture of the mesh: {error}."
-        yield Figure(shown_variant.id("mesh"), title, caption, missing=missing, row="mesh")
-        return
-    values = block_values(
-        shown_variant.plan, shown_variant.column.loop, shown_variant.column.variant
-    )
-    n_blocks = int(values.block.max(initial=-1)) + 1
+        yield Figure(shown.id("mesh"), "The mesh by block", caption, missing=missing, row="mesh")
+    else:
+        yield from _pictures(shown, scene)
+
+
+def _pictures(shown: ShownVariant, scene: Scene) -> Iterator[Figure]:
+    """The mesh by block before and after, and by block colour."""
+    values = block_values(shown.plan, shown.column.loop, shown.column.variant)
+    n_blocks, size = _number(values.block), shown.column.after.block_size
     part = PART_BLOCKS / n_blocks if n_blocks > CROWDED else 1.0
     views = draw_views(scene, PIXELS, part)
-    yield _by_input_block(shown_variant, views[0], values)
-    for view in views:
-        yield _by_block(shown_variant, view, values, n_blocks)
-    # of a plane mesh with many blocks the part alone: from afar colours are a blur
-    for view in views[1:] if part < 1 and views[0].name == "mesh" else views:
-        yield _by_block_colour(shown_variant, view, values)
-
-
-def _by_block(
-    shown_variant: ShownVariant, view: Picture, values: BlockValues, n_blocks: int
-) -> Figure:
-    painted = by_group(view, values.block, n_blocks)
-    title = f"Blocks of the plan on {VIEWS[view.name]}"
-    size = shown_variant.column.after["block_size"]
-    text = f"Each patch of one colour is a block of at most {size:,}."
-    return _mesh_figure(shown_variant, f"{view.name}-blocks", title, text, view, painted)
-
-
-def _by_input_block(shown_variant: ShownVariant, view: Picture, values: BlockValues) -> Figure:
-    n_blocks = int(values.input_block.max(initial=-1)) + 1
-    painted = by_group(view, values.input_block, n_blocks)
-    title = f"Input order on {VIEWS[view.name]}"
-    size = shown_variant.column.after["block_size"]
     text = f"Runs of {size:,} in the order of the input, as colours; scattered is bad."
-    return _mesh_figure(shown_variant, f"{view.name}-input", title, text, view, painted)
-
-
-def _by_block_colour(shown_variant: ShownVariant, view: Picture, values: BlockValues) -> Figure:
-    colours = int(values.block_colour.max(initial=-1)) + 1
-    painted = by_number(view, values.block_colour, colours, values.block)
-    title = f"Block colours on {VIEWS[view.name]}"
+    painted = by_group(views[0], values.input_block, _number(values.input_block))
+    yield _mesh_figure(shown, views[0], painted, "input", "Input order", text)
+    text = f"Each patch of one colour is a block of at most {size:,}."
+    for view in views:
+        painted = by_group(view, values.block, n_blocks)
+        yield _mesh_figure(shown, view, painted, "blocks", "Blocks of the plan", text)
+    colours = _number(values.block_colour)
     which = f"one of the {colours} colours" if colours > 1 else "the only colour"
     text = f"Blocks of {which} write no common point, and run at the same time."
-    return _mesh_figure(shown_variant, f"{view.name}-block-colours", title, text, view, painted)
+    # of a plane mesh with many blocks the part alone: from afar colours are a blur
+    for view in views[1:] if part < 1 and views[0].name == "mesh" else views:
+        painted = by_number(view, values.block_colour, colours, values.block)
+        yield _mesh_figure(shown, view, painted, "block-colours", "Block colours", text)
+
+
+def _number(values: NDArray[np.int32]) -> int:
+    """How many blocks or colours there are."""
+    return int(values.max(initial=-1)) + 1
 
 
 def _mesh_figure(
-    shown_variant: ShownVariant, what: str, title: str, text: str, view: Picture, painted: Painted
+    shown: ShownVariant, view: Picture, painted: Painted, what: str, title: str, text: str
 ) -> Figure:
     height, width = view.element.shape
-    caption = f"{text} {_about(shown_variant, view)}"
-    alt = f"{title}. {caption}"
-    png = painted.png()
+    title, caption = f"{title} on {VIEWS[view.name]}", f"{text} {_about(shown, view)}"
+    alt, png = f"{title}. {caption}", painted.png()
     if view.axes:
         x, y = place_axis(view.axes[0], *view.x), place_axis(view.axes[1], *view.y, ticks=5)
         if view.stretch[1] > 1:
@@ -214,15 +186,15 @@ def _mesh_figure(
         body = charts.picture(png, (width, height), x, y, alt)
     else:
         body = charts.bare_picture(png, (width, height), alt)
-    return Figure(shown_variant.id(what), title, caption, body, row="mesh")
+    return Figure(shown.id(f"{view.name}-{what}"), title, caption, body, row="mesh")
 
 
-def _about(shown_variant: ShownVariant, view: Picture) -> str:
+def _about(shown: ShownVariant, view: Picture) -> str:
     """What was left out of a picture, in words."""
     height, width = view.element.shape
     seen = count_shown(view.element)
-    over = shown_variant.loop.loop.over
-    inner = over == "faces" and "faces->cells" in shown_variant.plan.maps
+    over = shown.loop.loop.over
+    inner = over == "faces" and "faces->cells" in shown.plan.maps
     kind = {
         "surface": "Outer sides show the first inner face of their cell. " if inner else "",
         "part": f"A square about the middle, {view.at}. ",
@@ -235,48 +207,41 @@ def _about(shown_variant: ShownVariant, view: Picture) -> str:
     )
     return (
         f"{kind}{thin}Drawn at {width} x {height} pixels, each in the colour of the element at its "
-        f"centre: {seen:,} of {shown_variant.plan.sizes[over]:,} {over} are seen."
+        f"centre: {seen:,} of {shown.plan.sizes[over]:,} {over} are seen."
     )
 
 
-def _maps(shown_variant: ShownVariant) -> Iterator[Figure]:
+def _maps(shown: ShownVariant) -> Iterator[Figure]:
     """The leading map in the order of the input and of the plan."""
-    loop = shown_variant.loop.loop
-    name = loop.leading_map
+    name = shown.loop.loop.leading_map
     if name is None:
         return
-    m = shown_variant.loop.maps[name]
-    order = shown_variant.plan.ordering
-    for side, title in (("before", "in the input order"), ("after", "in the plan")):
-        moved = side == "before"
-        dots = spy(
-            m.table,
-            shown_variant.plan.sizes[m.to_set],
-            *SPY_PIXELS,
-            order[m.from_set].new_to_old if moved else None,
-            order[m.to_set].new_to_old if moved else None,
-        )
-        yield _map_figure(shown_variant, dots, name, side, title)
+    m, order = shown.loop.maps[name], shown.plan.ordering
+    n_points = shown.plan.sizes[m.to_set]
+    moved = order[m.from_set].new_to_old, order[m.to_set].new_to_old
+    before = spy(m.table, n_points, *SPY_PIXELS, *moved)
+    yield _map_figure(shown, m, before, "map-before", f"Map {name} in the input order")
+    after = spy(m.table, n_points, *SPY_PIXELS)
+    yield _map_figure(shown, m, after, "map-after", f"Map {name} in the plan")
 
 
 def _map_figure(
-    shown_variant: ShownVariant, dots: NDArray[np.uint8], name: str, side: str, title: str
+    shown: ShownVariant, m: SetMap, dots: NDArray[np.uint8], what: str, title: str
 ) -> Figure:
-    m = shown_variant.loop.maps[name]
-    n, n_points = len(m.table), shown_variant.plan.sizes[m.to_set]
+    n, n_points = m.size, shown.plan.sizes[m.to_set]
     height, width = dots.shape
     palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
     x = plain_axis(f"{m.from_set}{_in(n)}", 0.0, float(n), unit=_unit(n))
     y = plain_axis(f"{m.to_set}{_in(n_points)}", 0.0, float(n_points), unit=_unit(n_points))
     # the first point stands at the top, as in a matrix
-    down = type(y)(y.label, y.low, y.high, [(n_points - v, text) for v, text in y.ticks])
+    down = replace(y, ticks=[(n_points - v, text) for v, text in y.ticks])
     caption = (
         f"Dots show which of the {n_points:,} {m.to_set} each of the {n:,} {m.from_set} reaches. "
         f"Counted in {width} x {height} pixels; darker where a pixel stands for more entries."
     )
-    full = f"Map {name} {title}"
-    body = charts.picture(encode_png(dots, palette), (width, height), x, down, f"{full}. {caption}")
-    return Figure(shown_variant.id(f"map-{side}"), full, caption, body, row="map")
+    png = encode_png(dots, palette)
+    body = charts.picture(png, (width, height), x, down, f"{title}. {caption}")
+    return Figure(shown.id(what), title, caption, body, row="map")
 
 
 def _unit(n: int) -> float:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 from meshprep_runtime.errors import Progress
 
 from ..compare import Column, Comparison
 from ..meshes import NamedMesh
-from ..table import Table
+from ..render import render
 from ..verdict import outcome
 from . import comparisons, details
 from .details import ShownVariant
@@ -59,26 +57,26 @@ def html_report(
         sections.append(details.section(shown_variant, meshes, pictures=drawn))
     progress(len(shown_variants), total, "page")
     loops = [
-        comparisons.section(comparison, group, _scrolled(comparison.loop_tables(group)))
+        comparisons.section(comparison, group, comparison.loop_tables(group))
         for group in comparison.by_loop()
     ]
-    others = _scrolled([*comparison.order_tables(), comparison.seconds_table()])
-    body = [
-        _header(comparison, title, [*loops, *sections]),
-        _verdicts(_first_drawn(_nameless(columns), shown_variants), best),
-        *(s.html() for s in loops),
-        _left_out(len(shown_variants)),
-        *(s.html() for s in sections),
-        f'<section id="more"><h2>Orders and seconds</h2>{others}</section>',
-        _footer(comparison),
-    ]
-    style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>"
-        f"<body><main>{''.join(body)}</main></body></html>\n"
+    shown, more = _verdicts(_first_drawn(_nameless(columns), shown_variants), best)
+    made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
+    return render(
+        "page.html",
+        title=title,
+        assumed=comparison.assumptions,
+        made=list(dict.fromkeys((made[0], made[-1]))) if made else [],
+        best=best,
+        n_plans=count(len(comparison.plans), "plan"),
+        cards=list(map(_card, shown)),
+        more=list(map(_card, more)),
+        n_more=count(len(more), "more verdict"),
+        loops=loops,
+        plans=sections,
+        pictured=MOST_PICTURED,
+        others=[*comparison.order_tables(), comparison.seconds_table()],
+        about=_about(comparison),
     )
 
 
@@ -98,21 +96,6 @@ def _title(comparison: Comparison) -> str:
     return f"meshprep report: {names}{f' and {more} more' if more > 0 else ''}"
 
 
-def _header(comparison: Comparison, title: str, sections: Sequence[Section]) -> str:
-    assumptions = comparison.assumptions
-    made = sorted({str(p.about.get("created", ""))[:10] for p in comparison.plans} - {""})
-    when = f"Plans of {' to '.join(dict.fromkeys((made[0], made[-1])))}. " if made else ""
-    links = "".join(f'<a href="#{s.id}">{escape(s.title)}</a>' for s in sections[:12])
-    return (
-        f"<header><h1>{escape(title)}</h1>"
-        f'<p class="soft">{escape(when)}Predictions are for {escape(assumptions.device)} at '
-        f"{assumptions.gigabytes:,.0f} GB/s, {assumptions.launch:g} us a launch and "
-        f"{assumptions.registers} registers a thread. "
-        "Before is the input order cut into runs of block size.</p>"
-        f"<nav>{links}</nav></header>"
-    )
-
-
 def _first_drawn(columns: Sequence[Column], shown_variants: Sequence[ShownVariant]) -> list[Column]:
     """Those with pictures first, where there are more than are shown."""
     if len(columns) <= MOST_VERDICTS:
@@ -127,76 +110,46 @@ def _nameless(columns: Sequence[Column]) -> list[Column]:
     return [replace(c, plan="") if alone else c for c in columns]
 
 
-def _verdicts(columns: Sequence[Column], best: tuple[str, str] | None) -> str:
+def _verdicts(
+    columns: Sequence[Column], best: tuple[str, str] | None
+) -> tuple[list[Column], list[Column]]:
+    """The columns whose verdicts stand in the open, and the others."""
     own = [c for c in columns if best and c.plan in (best[0], "")]
     # of a loop cut in several ways the way that a solver gets unless it asks for another
     shown = (own or [c for c in columns if c.chosen])[:MOST_VERDICTS]
-    rest = [_card(c) for c in columns if c not in shown]
-    lead = (
-        f'<p class="lead">Best by {escape(best[1])}: <b>{escape(best[0])}</b>, of '
-        f"{count(len({c.plan for c in columns}), 'plan')}.</p>"
-        if best
-        else ""
-    )
-    more = (
-        f"<details><summary>{count(len(rest), 'more verdict')}</summary>"
-        f'<div class="verdicts">{"".join(rest)}</div></details>'
-        if rest
-        else ""
-    )
-    cards = "".join(_card(c) for c in shown)
-    return f'{lead}<div class="verdicts" id="verdicts">{cards}</div>{more}'
+    return shown, [c for c in columns if c not in shown]
 
 
-def _card(column: Column) -> str:
-    before, after = column.before or {}, column.after
-    old, new = before.get("reuse"), after["reuse"]
-    none = "no maps" if after["blocks"] else "no elements"
-    number = none if new is None else f"{new:.2f} <span>reuse</span>"
-    was = "" if old is None else f"<span>{old:.2f} &rarr;</span> "
+def _card(column: Column) -> dict[str, Any]:
+    """The words of a verdict; the reuse factors stand in large figures, and not again below."""
+    before, after = column.before, column.after
+    old, new = before.reuse if before else None, after.reuse
     first, *rest = column.verdict.split("; ")
-    if None not in (old, new) and first == f"reuse {old:.2f} -> {new:.2f}":
-        # the large figures say so already
+    if old is not None and new is not None and first == f"reuse {old:.2f} -> {new:.2f}":
         first, *rest = rest
-    items = "".join(f"<li>{escape(text)}</li>" for text in rest)
-    return (
-        f'<div class="verdict {outcome(column.before, after)}"><h3>{escape(_where(column))}</h3>'
-        f'<div class="big">{was}{number}</div>'
-        f"<p>{escape(first)}</p>{f'<ul>{items}</ul>' if items else ''}</div>"
-    )
+    return {
+        "outcome": outcome(before, after),
+        "where": _where(column),
+        "was": "" if old is None else f"{old:.2f}",
+        "reuse": "" if new is None else f"{new:.2f}",
+        "none": "no maps" if after.blocks else "no elements",
+        "first": first,
+        "rest": rest,
+    }
 
 
 def _where(column: Column) -> str:
     """Plan, loop, partitioner and variant, none twice."""
-    how = f"{column.after['partitioner']} {column.variant}"
+    how = f"{column.after.partitioner} {column.variant}"
     if column.plan.endswith(how):
         return f"{column.plan}: {column.loop}"
     named = f"{column.plan}: " if column.plan else ""
     return f"{named}{column.loop}, {how}"
 
 
-def _scrolled(tables: Sequence[Table]) -> str:
-    """Tables that scroll by themselves where the page is narrow."""
-    return "".join(f'<div class="scroll" tabindex="0">{t.html()}</div>' for t in tables)
-
-
-def _left_out(count: int) -> str:
-    left = count - MOST_PICTURED
-    if left <= 0:
-        return ""
-    return (
-        f'<p class="soft">Pictures are shown of the first {MOST_PICTURED} of {count} loops and '
-        "variants; report on the others by themselves to see theirs.</p>"
-    )
-
-
-def _footer(comparison: Comparison) -> str:
-    about: list[dict[str, Any]] = [
+def _about(comparison: Comparison) -> str:
+    about = [
         {"plan": name, "about": dict(plan.about), "options": dict(plan.options)}
         for name, plan in zip(comparison.names, comparison.plans, strict=True)
     ]
-    text = json.dumps(about, indent=1, default=str)
-    return (
-        "<footer><details><summary>Versions and options</summary>"
-        f"<pre>{escape(text)}</pre></details></footer>"
-    )
+    return json.dumps(about, indent=1, default=str)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
-from .charts import Series, key
+from markupsafe import Markup
 
-BEFORE_AFTER = (
-    '<span><i class="swatch before"></i>input order</span>'
-    '<span><i class="swatch after"></i>plan</span>'
+from ..table import Table
+
+Legend = Sequence[tuple[Markup, str]]
+BEFORE_AFTER: Legend = (
+    (Markup('<i class="swatch before"></i>'), "input order"),
+    (Markup('<i class="swatch after"></i>'), "plan"),
 )
 
 
@@ -25,10 +27,10 @@ class Figure:
         Unique on the page.
     title, caption : str
         Plain text.
-    body : str
-        SVG or HTML; empty where the figure is ``missing``.
-    legend : str
-        HTML.
+    body : Markup or None
+        SVG or HTML; None where the figure is ``missing``.
+    legend : sequence of (Markup, str)
+        Marks and what they stand for.
     missing : str
         Why there is no drawing, and what to do; plain text.
     row : {"chart", "mesh", "map"}
@@ -38,24 +40,15 @@ class Figure:
     id: str
     title: str
     caption: str
-    body: str = ""
-    legend: str = ""
+    body: Markup | None = None
+    legend: Legend = ()
     missing: str = ""
     row: str = "chart"
-
-    def html(self) -> str:
-        """The figure as HTML."""
-        body = self.body or f'<p class="missing">{escape(self.missing)}</p>'
-        legend = f'<div class="legend">{self.legend}</div>' if self.legend else ""
-        return (
-            f'<figure id="{self.id}"><h3>{escape(self.title)}</h3>{legend}{body}'
-            f"<figcaption>{escape(self.caption)}</figcaption></figure>"
-        )
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: title, a line of text, tables as HTML, figures.
+    """A part of the page: title, a line of text, tables, figures.
 
     ``adjacent`` puts tables and figures next to each other where the page is wide.
     """
@@ -64,25 +57,8 @@ class Section:
     title: str
     intro: str
     figures: Sequence[Figure] = ()
-    tables: str = ""
+    tables: Sequence[Table] = ()
     adjacent: bool = False
-
-    def html(self) -> str:
-        """The section as HTML; pictures stand before charts."""
-        rows = "".join(self._row(row) for row in ("mesh", "map", "chart"))
-        return (
-            f'<section id="{self.id}"><h2>{escape(self.title)}</h2>'
-            f'<p class="soft">{escape(self.intro)}</p>'
-            f'<div class="{"beside" if self.adjacent else "stacked"}">'
-            + (f"<div>{self.tables}</div>" if self.tables else "")
-            + f"<div>{rows}</div></div></section>"
-        )
-
-    def _row(self, row: str) -> str:
-        chosen = [f.html() for f in self.figures if f.row == row]
-        wide = "" if row == "chart" else " pictures"
-        wide += {3: " three", 4: " four" if row == "chart" else ""}.get(len(chosen), "")
-        return f'<div class="figures{wide}">{"".join(chosen)}</div>' if chosen else ""
 
 
 def slug(*words: str) -> str:
@@ -93,9 +69,3 @@ def slug(*words: str) -> str:
 def count(number: int, what: str) -> str:
     """``1 block``, ``2,000 blocks``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def legend(series: Sequence[Series]) -> str:
-    """The marks of series and their names, each once."""
-    known = {one.name: one.style for one in series}
-    return "".join(f"<span>{key(style)}{escape(name)}</span>" for name, style in known.items())

@@ -1,11 +1,14 @@
-"""Axes and frames of charts, as SVG text whose colours a style sheet gives."""
+"""Axes and frames of charts, as SVG whose colours a style sheet gives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from markupsafe import Markup
+
+from ..render import render
 
 # Room around the drawing for ticks and labels, in units of the view box.
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 18.0, 10.0, 42.0
@@ -121,6 +124,15 @@ def tick_text(value: float, step: float) -> str:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """A path of a chart: its classes in the style sheet, its outline, and what it says."""
+
+    style: str
+    outline: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
 class Frame:
     """A rectangle between two axes inside a view box of ``width`` x ``height``."""
 
@@ -129,62 +141,23 @@ class Frame:
     width: float = 360.0
     height: float = 230.0
 
+    left, top = LEFT, TOP
+
+    @property
+    def right(self) -> float:
+        """Where the drawing ends."""
+        return self.width - RIGHT
+
+    @property
+    def bottom(self) -> float:
+        """Where the drawing ends."""
+        return self.height - BOTTOM
+
     def at(self, x: float, y: float) -> tuple[float, float]:
         """The place of a pair of values."""
-        across, up = self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
-        return LEFT + across * self.x.share(x), TOP + up * (1 - self.y.share(y))
+        across, up = self.right - self.left, self.bottom - self.top
+        return self.left + across * self.x.share(x), self.top + up * (1 - self.y.share(y))
 
-    def svg(self, body: str, alt: str, *, grid: bool = True) -> str:
-        """The chart: grid, what is drawn, ticks and labels."""
-        lines = "".join(self._grid()) if grid else self._box()
-        size = f'viewBox="0 0 {number(self.width)} {number(self.height)}"'
-        return (
-            f'<svg {size} role="img" aria-label="{escape(alt)}">'
-            f"{lines}{body}{self._ticks()}{self._labels()}</svg>"
-        )
-
-    def _grid(self) -> list[str]:
-        left, right = LEFT, self.width - RIGHT
-        out = []
-        for value, _ in self.y.ticks:
-            y = number(self.at(self.x.low, value)[1])
-            kind = "axis" if value == self.y.low else "grid"
-            out.append(f'<path class="{kind}" d="M{number(left)} {y}H{number(right)}"/>')
-        return out
-
-    def _box(self) -> str:
-        across, up = self.width - LEFT - RIGHT, self.height - TOP - BOTTOM
-        return (
-            f'<rect class="box" x="{number(LEFT)}" y="{number(TOP)}" width="{number(across)}" '
-            f'height="{number(up)}"/>'
-        )
-
-    def _ticks(self) -> str:
-        out = []
-        bottom = self.height - BOTTOM
-        for value, text in self.x.ticks:
-            x = number(self.at(value, self.y.low)[0])
-            out.append(f'<path class="axis" d="M{x} {number(bottom)}v4"/>')
-            out.append(_text("tick", x, number(bottom + 15), text))
-        for value, text in self.y.ticks:
-            y = number(self.at(self.x.low, value)[1] + 3.5)
-            out.append(_text("tick end", number(LEFT - 6), y, text))
-        return "".join(out)
-
-    def _labels(self) -> str:
-        x = number((LEFT + self.width - RIGHT) / 2)
-        y = (TOP + self.height - BOTTOM) / 2
-        upright = f'transform="rotate(-90 14 {number(y)})"'
-        return (
-            _text("label", x, number(self.height - 7), self.x.label)
-            + f'<text class="label" x="14" y="{number(y)}" {upright}>{escape(self.y.label)}</text>'
-        )
-
-
-def number(value: float) -> str:
-    """A coordinate, to a tenth."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def _text(kind: str, x: str, y: str, text: str) -> str:
-    return f'<text class="{kind}" x="{x}" y="{y}">{escape(text)}</text>'
+    def svg(self, alt: str, shapes: Sequence[Shape] = (), image: str = "") -> Markup:
+        """The chart: shapes on a grid, or the picture at an address; ticks and labels."""
+        return render("chart.svg", frame=self, alt=alt, shapes=shapes, image=image)

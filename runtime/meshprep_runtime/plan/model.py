@@ -16,7 +16,13 @@ from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
+from .metrics import Metrics
 from .tuned import Tuned
+
+
+def places_of_rows(offset: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The row of every place that an offset cuts: ``[0, 2, 3]`` gives ``[0, 0, 1]``."""
+    return np.repeat(np.arange(offset.size - 1, dtype=np.int32), np.diff(offset))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +98,26 @@ class Variant:
         """Number of block colours: launches a loop takes."""
         return int(self.block_colour_offset.size) - 1
 
+    def block_of_element(self) -> NDArray[np.int32]:
+        """The block of every element of the from-set.
+
+        Returns
+        -------
+        (n_from,) int32
+        """
+        return places_of_rows(self.block_offset)
+
+    def colour_of_block(self) -> NDArray[np.int32]:
+        """The colour of every block.
+
+        Returns
+        -------
+        (n_blocks,) int32
+        """
+        colour = np.empty(self.n_blocks, dtype=np.int32)
+        colour[self.block_order] = places_of_rows(self.block_colour_offset)
+        return colour
+
 
 @dataclass(frozen=True, eq=False)
 class LoopPlan:
@@ -145,28 +171,7 @@ class LoopPlan:
 
 @dataclass(frozen=True, eq=False)
 class PlanContent:
-    """Everything prepared for one mesh, without its file.
-
-    Parameters
-    ----------
-    sizes : mapping of set name to number of elements
-    ordering : mapping of set name to Ordering
-        From the numbering of the input mesh to the plan's.
-    maps : mapping of map name to SetMap
-        The tables in the new numbering.
-    loops : mapping of loop name to LoopPlan
-    source_hash, mesh_hash : str
-        Content of the input mesh and of the renumbered mesh (hex digests).
-    metrics, options, about : mapping
-        What reports show; the effective options; creator, time and versions. JSON values.
-    tags : mapping of set name to (mapping of tag name to (n,) int64)
-        Group numbers in the new numbering, for sets that the input file does not have (boundary
-        faces), so that a solver can set boundary conditions.
-
-    Notes
-    -----
-    ``plan["NAME"]`` is the ``LoopPlan`` of a loop.
-    """
+    """Everything prepared for one mesh, without its file; :class:`~.plan.Plan` says what it is."""
 
     sizes: Mapping[str, int]
     ordering: Mapping[str, Ordering]
@@ -174,7 +179,7 @@ class PlanContent:
     loops: Mapping[str, LoopPlan]
     source_hash: str
     mesh_hash: str
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)

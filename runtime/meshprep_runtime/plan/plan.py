@@ -24,8 +24,10 @@ class Plan(PlanContent):
     loops : mapping of loop name to LoopPlan
     source_hash, mesh_hash : str
         Content of the input mesh and of the renumbered mesh (hex digests).
-    metrics, options, about : mapping
-        What reports show; the effective options; creator, time and versions. JSON values.
+    metrics : Metrics
+        The figures that reports show.
+    options, about : mapping
+        The effective options; creator, time and versions. JSON values.
     tags : mapping of set name to (mapping of tag name to (n,) int64)
         Group numbers in the new numbering, for sets that the input file does not have (boundary
         faces), so that a solver can set boundary conditions.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .model import LoopPlan, Variant
+from .model import LoopPlan, Variant, places_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +33,17 @@ class Case:
     @cached_property
     def block(self) -> NDArray[np.int32]:
         """The block of every element."""
-        lengths = np.diff(self.variant.block_offset)
-        return np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
+        return self.variant.block_of_element()
 
     @cached_property
     def block_colour(self) -> NDArray[np.integer]:
         """The colour of every block."""
-        sizes = np.diff(self.variant.block_colour_offset)
-        colour = np.empty(self.variant.n_blocks, dtype=np.int32)
-        colour[self.variant.block_order] = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
-        return colour.astype(np.uint16) if sizes.size < 1 << 16 else colour
+        colour = self.variant.colour_of_block()
+        return colour.astype(np.uint16) if self.variant.n_block_colours < 1 << 16 else colour
 
     def staged_block(self, to_set: str) -> NDArray[np.int32]:
         """The block of every staged point of a set."""
-        lengths = np.diff(self.variant.staging[to_set].point_offset)
-        return np.repeat(np.arange(lengths.size, dtype=np.int32), lengths)
+        return places_of_rows(self.variant.staging[to_set].point_offset)
 
 
 @dataclass(frozen=True, eq=False)

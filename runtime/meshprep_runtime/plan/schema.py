@@ -13,9 +13,11 @@ from ..errors import MeshprepError, PlanError
 from ..loops import Loop, loop_from_dict
 from ..maps import SetMap, read_only
 from ..ordering import Ordering
+from .metrics import Metrics
 from .model import LoopPlan, PlanContent, Staging, Variant
+from .records import from_json, to_json, wrong_figures
 from .tree import Tree
-from .tuned import Tuned, from_dict
+from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
 TUNED = "tuned"
@@ -43,15 +45,18 @@ def from_tree(tree: Tree) -> PlanContent:
     """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
     sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
     maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
+    loops = {name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")}
     return PlanContent(
         sizes=sizes,
         ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
         maps=maps,
-        loops={name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")},
+        loops=loops,
         source_hash=tree.text("/mesh", "source_hash"),
         mesh_hash=tree.text("/mesh", "mesh_hash"),
         tags={name: _get_tags(tree, name) for name in _by(sizes, tree, "/tags")},
-        **{name: _from_json(tree, name) for name in DOCUMENTS},
+        metrics=_get_metrics(tree, loops),
+        options=_from_json(tree, "options"),
+        about=_from_json(tree, "about"),
     )
 
 
@@ -81,8 +86,7 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
         position=position,
     )
     if loop_plan.tuned:
-        entries = [entry.to_dict() for entry in loop_plan.tuned]
-        tree.datasets[f"{path}/{TUNED}"] = json.dumps(entries)
+        tree.datasets[f"{path}/{TUNED}"] = json.dumps(to_json(loop_plan.tuned))
     for i, variant in enumerate(loop_plan.variants.values()):
         if variant.name == TUNED:
             raise PlanError(f"{path}: '{TUNED}' is no name for a variant")
@@ -165,10 +169,17 @@ def _get_tuned(tree: Tree, path: str) -> tuple[Tuned, ...]:
     """What was tuned; plans that nobody tuned have no such dataset."""
     if path not in tree.datasets:
         return ()
-    entries = json.loads(tree.document(path))
-    if not isinstance(entries, list):
-        raise PlanError(f"{path} is no JSON list")
-    return tuple(from_dict(entry, path) for entry in entries)
+    return from_json(tuple[Tuned, ...], json.loads(tree.document(path)), path)
+
+
+def _get_metrics(tree: Tree, loops: Mapping[str, LoopPlan]) -> Metrics:
+    """The figures, of loops and variants that the plan has."""
+    found = from_json(Metrics, _from_json(tree, "metrics"), "metrics")
+    for name, loop in found.loops.items():
+        known = loops[name].variants if name in loops else {}
+        if not loop.variants or not loop.variants.keys() <= known.keys():
+            raise wrong_figures(f"metrics/loops/{name} does not match the variants of a loop")
+    return found
 
 
 def _get_variant(
@@ -216,9 +227,9 @@ def _name(name: str) -> str:
     return name
 
 
-def _to_json(what: str, values: Mapping[str, Any]) -> str:
+def _to_json(what: str, values: Mapping[str, Any] | Metrics) -> str:
     try:
-        return json.dumps(dict(values), default=_plain)
+        return json.dumps(to_json(values), default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise PlanError(f"the plan's {what} cannot be stored as JSON: {error}") from None
 
@@ -226,8 +237,6 @@ def _to_json(what: str, values: Mapping[str, Any]) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from ..errors import PlanError
-
-if TYPE_CHECKING:
-    pass
+from .records import Record
 
 CPU, GPU = "cpu", "gpu"
 
 
 @dataclass(frozen=True)
-class Machine:
+class Machine(Record):
     """What a choice holds for.
 
     Parameters
@@ -38,7 +34,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(Record):
     """One way to run a loop, and how long a call takes.
 
     Parameters
@@ -76,7 +72,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(Record):
     """All that was tried for one loop on one machine, the fastest first.
 
     Parameters
@@ -97,6 +93,10 @@ class Tuned:
     measured: bool
     trials: tuple[Trial, ...]
     created: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.trials:
+            raise ValueError("trials is empty")
 
     @property
     def best(self) -> Trial:
@@ -119,41 +119,3 @@ class Tuned:
         """The fastest that has just these dats component after component."""
         wanted = set(soa)
         return next((t for t in self.trials if set(t.soa) == wanted), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
-
-
-def from_dict(values: Any, where: str) -> Tuned:
-    """The reverse of :meth:`Tuned.to_dict`; raises PlanError, naming ``where``, for all else."""
-    try:
-        return _from_dict(values)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PlanError(f"{where} holds no tuned choice: {type(error).__name__} {error}") from None
-
-
-def _from_dict(values: Mapping[str, Any]) -> Tuned:
-    trials = tuple(
-        Trial(
-            strategy=str(t["strategy"]),
-            variant=str(t["variant"]),
-            soa=tuple(str(name) for name in t["soa"]),
-            seconds=float(t["seconds"]),
-            median=float(t["median"]),
-            spread=float(t["spread"]),
-            runs=int(t["runs"]),
-            commit=str(t["commit"]),
-        )
-        for t in values["trials"]
-    )
-    if not trials:
-        raise ValueError("without trials")
-    m = values["machine"]
-    return Tuned(
-        machine=Machine(str(m["kind"]), str(m["name"]), int(m["threads"])),
-        kernel=str(values["kernel"]),
-        measured=bool(values["measured"]),
-        trials=trials,
-        created=str(values["created"]),
-    )

@@ -13,6 +13,7 @@ from plan_files import one_line
 
 from meshprep_runtime import Loop, MeshprepError, Plan, PlanError
 from meshprep_runtime.loops import Access, Arg
+from meshprep_runtime.plan.metrics import Metrics
 from meshprep_runtime.plan.schema import to_tree
 
 
@@ -44,7 +45,9 @@ def test_round_trip(airfoil, path):
     assert list(loaded["res_calc"].variants) == ["s8", "s16"]
     assert loaded["res_calc"].variant().block_size == 8
     assert loaded["res_calc"].variant().staging["cells"].exclusive.dtype == np.bool_
-    assert loaded.metrics == {"reuse": 3.5, "loads": [1, 2]}
+    assert loaded.metrics == airfoil.metrics
+    assert loaded.metrics.seconds == {"all": 3.5}
+    assert loaded.metrics.other == {"of a later version": [1, 2]}
     assert loaded.options == {"seed": 0}
     assert loaded.about == {"creator": "tests"}
     assert (loaded.source_hash, loaded.mesh_hash) == ("12ab", "34cd")
@@ -95,10 +98,12 @@ def test_same_plan_same_bytes(airfoil, tmp_path):
     assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
 
 
-def test_numpy_values_in_metrics(airfoil, path):
-    metrics = {"n": np.int64(3), "t": (1, np.float32(0.5)), "a": np.arange(2), "inf": float("inf")}
-    replace(airfoil, metrics=metrics).save(path)
-    assert Plan.load(path).metrics == {"n": 3, "t": [1, 0.5], "a": [0, 1], "inf": float("inf")}
+def test_numpy_values_in_json(airfoil, path):
+    values = {"n": np.int64(3), "t": (1, np.float32(0.5)), "a": np.arange(2), "inf": float("inf")}
+    replace(airfoil, options=values, metrics=Metrics(other=values)).save(path)
+    loaded = Plan.load(path)
+    assert loaded.options == {"n": 3, "t": [1, 0.5], "a": [0, 1], "inf": float("inf")}
+    assert loaded.metrics.other == loaded.options
 
 
 def test_text_of_any_script_and_length(airfoil, path):
@@ -112,7 +117,7 @@ def test_text_of_any_script_and_length(airfoil, path):
 
 def test_metrics_must_be_json(airfoil, path):
     with pytest.raises(PlanError) as error:
-        replace(airfoil, metrics={"x": object()}).save(path)
+        replace(airfoil, metrics=Metrics(other={"x": object()})).save(path)
     one_line(error, "metrics cannot be stored as JSON")
     assert not path.exists()
 

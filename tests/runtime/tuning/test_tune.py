@@ -12,6 +12,7 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, Pl
 from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.device import use
+from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import tune as tuning
 from meshprep_runtime.tuning.lookup import choose, processor, with_entry
@@ -282,8 +283,8 @@ def saved(plan, path):
         {},
         [{}],
         [{"machine": {}, "trials": []}],
-        [{**entry(A, trial()).to_dict(), "trials": []}],
-        [{**entry(A, trial()).to_dict(), "trials": [{"strategy": "x"}]}],
+        [{**to_json(entry(A, trial())), "trials": []}],
+        [{**to_json(entry(A, trial())), "trials": [{"strategy": "x"}]}],
         ["text"],
     ],
 )

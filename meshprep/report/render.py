@@ -1,0 +1,32 @@
+"""HTML and SVG from the templates of this folder; all text that is put in is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+
+def render(name: str, **values: Any) -> Markup:
+    """A template filled in."""
+    return Markup(_environment().get_template(name).render(values))
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("meshprep.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["px"] = pixels
+    return made
+
+
+def pixels(value: float) -> str:
+    """A coordinate, to a tenth."""
+    return f"{value:.1f}".removesuffix(".0")

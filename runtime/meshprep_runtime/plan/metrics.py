@@ -1,0 +1,390 @@
+"""What a plan tells of itself: the figures of orders, of loops before and after, and seconds.
+
+``plan.metrics.loops["edges->cells"].variants["s256"].after.reuse`` is a reuse factor. Solvers need
+none of it. :mod:`meshprep.metrics` computes the figures, ``docs/reports.md`` says which are good.
+"Older plans" below are files of version 1 from before a figure was known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .records import IN_PLACE, LEFT_OUT, Record
+
+
+@dataclass(frozen=True)
+class Spread(Record):
+    """Smallest, mean and largest of something over the blocks; None where there are no blocks."""
+
+    min: int | None = None
+    mean: float | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True)
+class StagedBytes(Record):
+    """Bytes that a block stages: every indirect dat of every staged point; None without blocks."""
+
+    mean: float | None = None
+    max: int | None = None
+
+
+@dataclass(frozen=True)
+class ThreadColourMetrics(Record):
+    """Thread colours of a block, mean and largest; None where there are no blocks.
+
+    Parameters
+    ----------
+    mean, max
+    bound_mean : float or None
+        Mean of a lower bound: the largest number of the block's elements that write one point.
+    """
+
+    mean: float | None
+    max: int | None = None
+    bound_mean: float | None = None
+
+
+@dataclass(frozen=True)
+class UnitCount(Record):
+    """Lines or sectors, mean a block and in total."""
+
+    mean: float | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class MemoryUnits(Record):
+    """What the staged values of a block lie on, with dats that start on a line.
+
+    Parameters
+    ----------
+    lines, sectors : UnitCount
+        Of 128 and of 32 bytes.
+    """
+
+    lines: UnitCount = field(default_factory=UnitCount)
+    sectors: UnitCount = field(default_factory=UnitCount)
+
+
+@dataclass(frozen=True)
+class SectorCounts(Record):
+    """Sectors of 32 bytes that a call is predicted to move."""
+
+    read: int
+    written: int
+
+    @property
+    def total(self) -> int:
+        """Read and written."""
+        return self.read + self.written
+
+
+@dataclass(frozen=True)
+class SetReuse(Record):
+    """How often what blocks load is used: over one to-set, or over all.
+
+    Parameters
+    ----------
+    accesses : int
+        Entries of the loop's maps.
+    loads : int
+        Distinct points a block, summed over blocks.
+    reuse : float or None
+        ``accesses / loads``, 1 at worst; None where nothing is indirect [S19].
+    exclusive_share : float or None
+        Share of the loads whose point no other block touches, 0 to 1, 1 at best.
+    """
+
+    accesses: int
+    loads: int
+    reuse: float | None
+    exclusive_share: float | None = None
+
+
+@dataclass(frozen=True)
+class WarpEfficiency(Record):
+    """The share of a warp's 32 lanes that work, 1 at best; None for a set without elements [S19].
+
+    Parameters
+    ----------
+    computing : float or None
+        With an element a lane, only the last warp of a block has idle lanes.
+    increments : float or None
+        A warp writes once for every thread colour among its elements, and only the lanes of that
+        colour work; as good as ``computing`` where no elements of a warp differ in colour.
+    """
+
+    computing: float | None = None
+    increments: float | None = None
+
+
+@dataclass(frozen=True)
+class Histogram(Record):
+    """``blocks[i]`` blocks lie from ``width * bins[i]`` to less than ``width * (bins[i] + 1)``.
+
+    Parameters
+    ----------
+    width : float
+        1 where numbers are whole.
+    bins : tuple of int
+        Ascending; empty bins are left out.
+    blocks : tuple of int
+    """
+
+    width: float
+    bins: tuple[int, ...]
+    blocks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.width:
+            raise ValueError("width is 0")
+        if len(self.bins) != len(self.blocks) or tuple(sorted({*self.bins})) != self.bins:
+            raise ValueError("bins do not ascend, or are not as many as the blocks")
+
+
+@dataclass(frozen=True)
+class Histograms(Record):
+    """Blocks by reuse factor, by staged points of all sets, and by thread colours.
+
+    ``reuse`` is None where nothing is indirect; all are in older plans.
+    """
+
+    reuse: Histogram | None = field(default=None, metadata=LEFT_OUT)
+    staged_points: Histogram | None = field(default=None, metadata=LEFT_OUT)
+    thread_colours: Histogram | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class PartitionMetrics(Record):
+    """What cutting the blocks took; ``other`` holds notes of the partitioner's own.
+
+    Parameters
+    ----------
+    scattered : int or None
+        Blocks in several pieces; None where the partitioner does not tell.
+    seconds : float or None
+        With the grouping of points; None where blocks were cut from those of another variant.
+    """
+
+    scattered: int | None = field(default=None, metadata=LEFT_OUT)
+    seconds: float | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantMetrics(Record):
+    """The figures of a loop cut into blocks.
+
+    Parameters
+    ----------
+    block_size : int
+        The most elements of a block.
+    target : {"gpu", "cpu"}
+    partitioner : str
+    sorted_by_colour : bool
+        Whether the elements of a block stand in the order of their thread colours.
+    accesses, loads, reuse, exclusive_share
+        Of all sets together, as in :class:`SetReuse`.
+    sets : mapping of to-set name to SetReuse
+    blocks : int
+    least_blocks : int or None
+        Elements over block size, rounded up.
+    blocks_over_least : float or None
+        Their quotient, 1 at best; None for a set without elements.
+    block_elements : Spread
+    staged_bytes : StagedBytes
+    thread_colours : ThreadColourMetrics
+    block_colours : int
+        Launches of a call.
+    block_colour_blocks : Spread
+        Blocks of a colour.
+    block_colour_sizes : tuple of int
+        Blocks of each colour; empty in older plans.
+    warp_efficiency : WarpEfficiency
+    histograms : Histograms
+    useful_bytes : int or None
+        Of a call: all values that the loop reaches of every dat, those that are read and written
+        twice [S19]; None in older plans.
+    aos, soa : MemoryUnits
+        With the components of an element together, and with an array for each component.
+    traffic : mapping of {"aos", "soa"} to SectorCounts
+        Of a call whose blocks stage everything, see :func:`meshprep.metrics.traffic.traffic`;
+        empty in older plans.
+    partition : PartitionMetrics or None
+        None for the input order.
+    """
+
+    block_size: int
+    target: str = "gpu"
+    partitioner: str
+    sorted_by_colour: bool = False
+    accesses: int
+    loads: int
+    reuse: float | None
+    exclusive_share: float | None = None
+    sets: Mapping[str, SetReuse] = field(default_factory=dict)
+    blocks: int
+    least_blocks: int | None = None
+    blocks_over_least: float | None = None
+    block_elements: Spread = field(default_factory=Spread)
+    staged_bytes: StagedBytes = field(default_factory=StagedBytes)
+    thread_colours: ThreadColourMetrics
+    block_colours: int
+    block_colour_blocks: Spread = field(default_factory=Spread)
+    block_colour_sizes: tuple[int, ...] = ()
+    warp_efficiency: WarpEfficiency = field(default_factory=WarpEfficiency)
+    histograms: Histograms = field(default_factory=Histograms)
+    useful_bytes: int | None = None
+    aos: MemoryUnits = field(default_factory=MemoryUnits)
+    soa: MemoryUnits = field(default_factory=MemoryUnits)
+    traffic: Mapping[str, SectorCounts] = field(default_factory=dict)
+    partition: PartitionMetrics | None = field(default=None, metadata=LEFT_OUT)
+
+    def __post_init__(self) -> None:
+        divisors: dict[str, float | None] = {"block_size": self.block_size}
+        if self.reuse is not None:
+            divisors |= {"reuse": self.reuse, "loads": self.loads}
+            divisors |= {"thread_colours/mean": self.thread_colours.mean}
+            divisors |= {f"traffic/{layout}": t.total for layout, t in self.traffic.items()}
+        for name, value in divisors.items():
+            if not value:
+                raise ValueError(f"{name} is {value}")
+
+
+@dataclass(frozen=True)
+class BeforeAfter(Record):
+    """A variant, and the input order cut into runs of its block size.
+
+    Parameters
+    ----------
+    before : VariantMetrics or None
+        None where the runs are too scattered to be staged.
+    after : VariantMetrics
+    """
+
+    before: VariantMetrics | None
+    after: VariantMetrics
+
+    def __post_init__(self) -> None:
+        if self.before and (self.before.reuse is None) != (self.after.reuse is None):
+            raise ValueError("before, after: a reuse factor on one side only")
+
+
+@dataclass(frozen=True)
+class LoopMetrics(Record):
+    """The figures of a loop.
+
+    Parameters
+    ----------
+    variants : mapping of variant name to BeforeAfter
+    """
+
+    variants: Mapping[str, BeforeAfter] = field(default_factory=dict, metadata=IN_PLACE)
+
+
+@dataclass(frozen=True)
+class OrderFigures(Record):
+    """The figures of one numbering of the points, elements following.
+
+    Parameters
+    ----------
+    bandwidth, profile : int
+        As in :class:`meshprep.reorder.Envelope`.
+    rms_wavefront : float
+        Root of the mean square, over the points i, of the number of points that have number i
+        or more and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at
+        most for a chain in order, n at worst.
+    lines : int
+        The 128-byte lines that each run of ``block_size`` consecutive elements touches, summed:
+        what blocks load that are cut from this order as it stands. At best the lines that all
+        points take, at worst one for every entry of the map.
+    """
+
+    bandwidth: int
+    profile: int
+    rms_wavefront: float
+    lines: int
+
+    @property
+    def cost(self) -> int:
+        """Bandwidth times profile: small for an order that a loop streams through."""
+        return self.bandwidth * self.profile
+
+
+@dataclass(frozen=True)
+class TriedOrder(Record):
+    """A method that was looked at: its seconds and figures, or a ``note`` why it has none."""
+
+    method: str
+    seconds: float
+    bandwidth: int | None = field(default=None, metadata=LEFT_OUT)
+    profile: int | None = field(default=None, metadata=LEFT_OUT)
+    rms_wavefront: float | None = field(default=None, metadata=LEFT_OUT)
+    lines: int | None = field(default=None, metadata=LEFT_OUT)
+    note: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class OrderMetrics(Record):
+    """The locality order of the points that a loop leads.
+
+    Parameters
+    ----------
+    set : str
+        The points.
+    target : {"gpu", "cpu"}
+    asked, method : str
+        What was asked for, and what was chosen.
+    applied : bool
+        False where the order of the input was kept.
+    reason : str
+        One sentence with the figures.
+    before, after : OrderFigures
+        Of the input's numbering and of the method's, applied or not.
+    candidates : tuple of TriedOrder
+        The best first.
+    final : OrderFigures or None
+        Of the numbering in the plan: after points were grouped by blocks; None in older plans.
+    more : tuple of OrderMetrics, or None
+        Orders of parts that no chain of maps ties to these points; None in one of these.
+    """
+
+    set: str
+    target: str
+    asked: str
+    method: str
+    applied: bool
+    reason: str
+    before: OrderFigures
+    after: OrderFigures
+    candidates: tuple[TriedOrder, ...]
+    final: OrderFigures | None = field(default=None, metadata=LEFT_OUT)
+    more: tuple[OrderMetrics, ...] | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class Metrics(Record):
+    """All figures of a plan.
+
+    Parameters
+    ----------
+    locality : OrderMetrics or None
+        Of the first loop that leads; None where every set kept its order.
+    loops : mapping of loop name to LoopMetrics
+    seconds : mapping of stage to float
+        What preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
+    """
+
+    locality: OrderMetrics | None = None
+    loops: Mapping[str, LoopMetrics] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def orders(self) -> tuple[OrderMetrics, ...]:
+        """Every order of points, the first one first."""
+        return (self.locality, *(self.locality.more or ())) if self.locality else ()
+
+    def sides(self) -> tuple[BeforeAfter, ...]:
+        """Every variant of every loop."""
+        return tuple(s for loop in self.loops.values() for s in loop.variants.values())
