@@ -37,9 +37,8 @@ _MOST_DECIMALS = 17
 def _read(path: Path) -> Mesh:
     # Imported here, since numba takes longer to import than a command to print its help.
     from .text.cursor import Cursor
-    from .workers import read_bytes
 
-    cursor = Cursor(path, read_bytes(path))
+    cursor = Cursor(path, np.fromfile(path, dtype=np.uint8))
     counts = cursor.ints(4, what="counts of nodes, cells, edges and boundary edges").tolist()
     if min(counts) < 0:
         raise cursor.error(f"the counts {counts} must not be negative: repair the file", 0)

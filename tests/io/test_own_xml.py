@@ -1,17 +1,12 @@
 """VTU and XDMF where our own code stands for meshio's: each reads what the other writes."""
 
-import base64
-
 import meshio
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from io_meshes import plain_meshes
 
 from meshprep import io
 from meshprep.io.compare import difference
-from meshprep.io.meshio_adapter.base64 import decode, letters
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -118,23 +113,3 @@ def test_an_xdmf_item_of_another_length_is_an_error(tmp_path, change):
     path.write_text(f"{begin}{item}{change(numbers.rstrip())}<{rest}")
     with pytest.raises(MeshprepError, match="not a readable xdmf file"):
         io.read(path)
-
-
-@given(st.binary(max_size=60), st.integers(0, 5))
-@settings(deadline=None, max_examples=100)
-def test_base64_against_the_library(data, start):
-    text = "A" * start + base64.b64encode(data).decode()
-    assert len(text) == start + letters(len(data))
-    found = decode(text, start, len(data))
-    assert found is not None
-    assert found.tobytes() == data
-    assert decode(text[:-1], start, len(data)) is None or not data
-
-
-@given(st.binary(min_size=4, max_size=60), st.data())
-@settings(deadline=None, max_examples=100)
-def test_what_is_no_base64_is_none(data, draw):
-    text = base64.b64encode(data).decode()
-    at = draw.draw(st.integers(0, 3 * (len(data) // 3) - 1))
-    wrong = draw.draw(st.sampled_from("\n -=é"))
-    assert decode(text[:at] + wrong + text[at + 1 :], 0, len(data)) is None

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_meshes import PLANE, SPACE, TETS, plain_meshes
 
-from meshprep.io.duplicates import _BITS, _find_duplicate, first_duplicate, hash_cells
+from meshprep.io.duplicates import _find_duplicate, first_duplicate, first_repeated
 from meshprep.io.validate import validate
 from meshprep.mesh import Mesh
 from meshprep.mesh.assemble import Block, assemble
@@ -76,7 +76,7 @@ rows = st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=1,
 @settings(deadline=None, max_examples=100)
 def test_repeated_nodes_against_sets(table):
     expected = next((i for i, row in enumerate(table) if len(set(row)) < 3), -1)
-    assert hash_cells(np.array(table, np.int32))[1][0] == expected
+    assert first_repeated(np.array(table, np.int32))[0] == expected
 
 
 distinct = st.lists(
@@ -95,15 +95,7 @@ def test_duplicates_against_a_dictionary(table):
             break
         seen[frozenset(row)] = i
     table = np.array(table, np.int32)
-    assert first_duplicate(table, hash_cells(table)[0]) == expected
-
-
-@given(distinct)
-@settings(deadline=None, max_examples=50)
-def test_duplicates_are_found_whatever_the_hashes(table):
-    table = np.array(table, np.int32)
-    same = np.zeros(len(table), np.uint32)
-    assert first_duplicate(table, same) == first_duplicate(table, hash_cells(table)[0])
+    assert first_duplicate(table) == expected
 
 
 @pytest.mark.parametrize("turn", [0, 1, 3])
@@ -111,20 +103,16 @@ def test_one_duplicate_among_many_cells_is_found(turn):
     n = 100_000
     rows = np.arange(n, dtype=np.int32)[:, None] + np.arange(4, dtype=np.int32)
     table = np.random.default_rng(turn).permuted(rows, axis=1)
-    hashes = hash_cells(table)[0]
-    assert first_duplicate(table, hashes) == (-1, -1)
-    # Bits find their like by chance in one of these; many more would make it slow.
-    assert np.unique(hashes).size > 0.999 * len(table)
-    assert _BITS >= 16
+    assert first_duplicate(table) == (-1, -1)
     table[n // 5] = np.roll(table[77], turn)
-    assert first_duplicate(table, hash_cells(table)[0]) == (77, n // 5)
+    assert first_duplicate(table) == (77, n // 5)
 
 
-def test_a_repeated_node_is_found_by_whichever_thread():
+def test_the_first_repeated_node_is_found():
     table = np.arange(300_000, dtype=np.int32).reshape(-1, 3).copy()
     for row in (90_000, 70_000, 10_000):
         table[row, 2] = table[row, 0]
-        assert hash_cells(table)[1] == (row, 2)
+        assert first_repeated(table) == (row, 2)
 
 
 def test_duplicates_in_a_table_of_slots_that_is_nearly_full():

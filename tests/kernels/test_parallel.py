@@ -1,9 +1,7 @@
 import itertools
 
-import numpy as np
 import pytest
 
-from meshprep.io.workers import read_bytes
 from meshprep.kernels.parallel import WORTHWHILE, each, pieces
 
 
@@ -18,13 +16,6 @@ def test_pieces_follow_each_other(n):
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_results_stand_in_the_order_of_the_tasks(n):
     assert each(lambda x, y: x * y, [(i, 10) for i in range(n)]) == [10 * i for i in range(n)]
-
-
-@pytest.mark.parametrize("n", [0, 3, 200_001])
-def test_all_bytes_of_a_file_are_read(tmp_path, n):
-    data = np.random.default_rng(1).integers(0, 256, n, dtype=np.uint8)
-    (tmp_path / "a").write_bytes(data.tobytes())
-    assert np.array_equal(read_bytes(tmp_path / "a"), data)
 
 
 def test_what_a_thread_raises_arrives():

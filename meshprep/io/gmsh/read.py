@@ -11,7 +11,6 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Mesh
-from ..workers import read_bytes
 from . import read2, read4, sections
 from .build import build
 from .fields import read_field
@@ -69,7 +68,7 @@ def read_file(path: Path) -> Mesh:
     """
     path = Path(path)
     try:
-        data = read_bytes(path)
+        data = np.fromfile(path, dtype=np.uint8)
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     cursor = GmshCursor(path, data)

@@ -6,6 +6,8 @@ But for cells of several types, where meshio takes the number of nodes of a poin
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -19,18 +21,9 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import check_node_count, node_count
-from ..text.tokens import (
-    ASCII,
-    DOUBLE_ROOM,
-    INT_ROOM,
-    put_rows,
-    skip_blank,
-    take_doubles,
-    take_ints,
-)
-
-# Bytes of text that are put together at a time.
-_PIECE = 1 << 23
+from ..text.cursor import Cursor
+from ..text.tokens import ASCII, skip_blank
+from ..text.writer import NumberWriter
 
 
 def read(path: str) -> meshio.Mesh:
@@ -98,41 +91,26 @@ def _parse(item: Element) -> NDArray | None:
     dims = [int(d) for d in item.get("Dimensions", "").split()]
     if None not in names or kind not in xdmf_to_numpy_type or min(dims, default=-1) < 0:
         return None
-    text = np.frombuffer((item.text or "").encode(), dtype=np.uint8)
+    # A copy, since kernels are compiled anew for arrays that refuse writing.
+    text = np.array(np.frombuffer((item.text or "").encode(), dtype=np.uint8))
     n = int(np.prod(dims, dtype=object))
     if 2 * n > text.size + 1:
         raise ValueError(f"declares {n} numbers in {text.size} bytes")
     dtype = np.dtype(xdmf_to_numpy_type[kind])
-    values = _doubles(text, n) if dtype.kind == "f" else _ints(text, n, dtype)
-    return None if values is None else values.astype(dtype, copy=False).reshape(dims)
-
-
-def _doubles(text: NDArray[np.uint8], n: int) -> NDArray[np.float64] | None:
-    out, hard = np.empty(n), np.empty((text.size // 20 + 1, 2), dtype=np.int64)
-    stop, unsure = take_doubles(text, 0, ASCII, out, 0, n, hard, 0)
-    if stop < 0 or skip_blank(text, stop) < text.size:
+    cursor = Cursor(Path("the file"), text)
+    try:
+        values = cursor.doubles(n) if dtype.kind == "f" else cursor.ints(n)
+    except MeshprepError:
         return None
-    for index, start in hard[:unsure].tolist():
-        out[index] = float(_word(text, start))
-    return out
-
-
-def _word(text: NDArray[np.uint8], start: int) -> bytes:
-    size, words = 0, [b""]
-    while len(words) < 2 and start + size < text.size:
-        size = 4 * size + 1024
-        words = text[start : start + size].tobytes().split(maxsplit=1)
-    return words[0]
-
-
-def _ints(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray[np.int64] | None:
-    out = np.empty(n, dtype=np.int64)
-    stop = take_ints(text, 0, ASCII, 8, out, n)
-    if stop < 0 or skip_blank(text, stop) < text.size:
+    fits = dtype.kind == "f" or _fits(values, dtype)
+    if not fits or skip_blank(text, cursor.pos) < text.size:
         return None
+    return values.astype(dtype, copy=False).reshape(dims)
+
+
+def _fits(values: NDArray, dtype: np.dtype) -> bool:
     limits = np.iinfo(dtype)
-    fits = not n or (int(out.min()) >= limits.min and int(out.max()) <= limits.max)
-    return out if fits else None
+    return not values.size or (int(values.min()) >= limits.min and int(values.max()) <= limits.max)
 
 
 class _Writer(XdmfWriter):
@@ -142,21 +120,11 @@ class _Writer(XdmfWriter):
             return str(super().numpy_to_xml_string(data))
         if kind == np.float32:
             return str(super().numpy_to_xml_string(data))
-        return "\n" + b"".join(_text(data.reshape(len(data), -1))).decode()
-
-
-def _text(rows: NDArray) -> list[bytes]:
-    """A line for each row, in pieces."""
-    whole = rows.dtype.kind == "i"
-    row_bytes = max(1, rows.shape[1]) * (INT_ROOM if whole else DOUBLE_ROOM)
-    step = max(1, min(len(rows), _PIECE // row_bytes))
-    out = np.empty(step * row_bytes, dtype=np.uint8)
-    pieces = []
-    for i in range(0, len(rows), step):
-        some = rows[i : i + step]
-        nothing = np.empty((len(some), 0))
-        # Copies, since kernels are compiled anew for arrays that refuse writing.
-        ints = np.array(some if whole else nothing, dtype=np.int64, order="C")
-        doubles = np.array(nothing if whole else some, dtype=np.float64, order="C")
-        pieces.append(out[: put_rows(out, ints, doubles)].tobytes())
-    return pieces
+        rows = data.reshape(len(data), -1)
+        file = BytesIO()
+        text = NumberWriter(file, ASCII)
+        if kind.kind == "i":
+            text.rows(rows)
+        else:
+            text.rows(np.empty((len(rows), 0), dtype=np.int64), rows)
+        return "\n" + file.getvalue().decode()
