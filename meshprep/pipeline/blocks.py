@@ -19,7 +19,8 @@ from ..loops.options import Options
 from ..loops.reach import indirect_dats, written_table
 from ..mesh.geometry import centroids
 from ..mesh.incidence import stack
-from ..partition import BlockProblem, Blocks, partition
+from ..partition import PARTITIONERS, BlockProblem, Blocks
+from ..partition.options import effective
 from ..reorder import group_points, keep_parts
 from .numbering import Numbering
 from .variants import build_variant
@@ -87,8 +88,10 @@ def _partition(
 ) -> Blocks:
     """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
     mesh, movable = numbering.mesh, numbering.movable(loop.over)
-    wishes = options.given_to_partitioner if movable and loop.maps else {}
-    table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in wishes)
+    asked = options.given_to_partitioner if movable and loop.maps else {}
+    partitioner = PARTITIONERS[name]
+    wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
+    table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
     where = centroids(mesh, loop.over)
     where = None if where is None else numbering.present_ordering(loop.over).apply(where)
     base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
@@ -105,7 +108,11 @@ def _partition(
             written=written,
             progress=progress,
         )
-        blocks = partition(problem, *((name, wishes) if leaf in movable else ("contiguous", {})))
+        blocks = (
+            partitioner.function(problem, wishes)
+            if leaf in movable
+            else PARTITIONERS["contiguous"].function(problem, {})
+        )
         orders.append(blocks.new_to_old + np.int32(base))
         offsets.append(blocks.block_offset[1:] + base)
         notes |= {key: notes.get(key, 0) + value for key, value in blocks.notes.items()}

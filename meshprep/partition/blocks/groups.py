@@ -7,7 +7,6 @@ next phase.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -80,28 +79,29 @@ def refine_groups(
     numbers = np.array(schedules, dtype=np.float64)
     numbers = np.broadcast_to(numbers, (grouping.groups, numbers.shape[1])).copy()
     table, unit = read_only(table), unit_of(weight)
+    most = max(HIGH_DEGREE, HIGH_DEGREE_BLOCKS * cap)
 
-    def refine(group: Group, number: NDArray[np.int32]) -> None:
-        inside, owned = group.elements, group.blocks
-        rows, points = _extract(
-            table, inside, number, 2, max(HIGH_DEGREE, HIGH_DEGREE_BLOCKS * cap)
-        )
-        found, own_weight = group.rank[block[inside]], weight[points]
-        own_metrics = BlockMetrics(metrics.coordinates[inside], metrics.metric[owned])
-        # what counts colours is compiled where they have a price
-        priced = written[points] if numbers[group.number, 2] > 0.0 else None
-        gain, loads, over = _refine(
-            rows, own_weight, priced, own_metrics, found, owned.size, cap, unit,
-            numbers[group.number], seed + group.number,
-        )  # fmt: skip
-        if over:
-            enforce_cap(rows, own_weight, found, owned.size, cap)
-            after = weighted_loads_of(read_only(rows), read_only(own_weight), found, owned.size)
-            gain += loads - int(after)
-        gained[group.number] = gain
-        block[inside] = owned[found]
+    def refine(groups: range) -> None:
+        number = np.full(weight.size, -1, np.int32)
+        for group in map(grouping.group, groups):
+            inside, owned = group.elements, group.blocks
+            rows, points = _extract(table, inside, number, 2, most)
+            found, own_weight = group.rank[block[inside]], weight[points]
+            own_metrics = BlockMetrics(metrics.coordinates[inside], metrics.metric[owned])
+            # what counts colours is compiled where they have a price
+            priced = written[points] if numbers[group.number, 2] > 0.0 else None
+            gain, loads, over = _refine(
+                rows, own_weight, priced, own_metrics, found, owned.size, cap, unit,
+                numbers[group.number], seed + group.number,
+            )  # fmt: skip
+            if over:
+                enforce_cap(rows, own_weight, found, owned.size, cap)
+                after = weighted_loads_of(read_only(rows), read_only(own_weight), found, owned.size)
+                gain += loads - int(after)
+            gained[group.number] = gain
+            block[inside] = owned[found]
 
-    _each_group(grouping, weight.size, refine)
+    each(refine, grouping.shares())
     return gained
 
 
@@ -118,18 +118,20 @@ def reconnect_groups(
     ``fragmented`` (n_blocks,) tells which blocks have several components. Groups that would
     have more of them afterwards stay as they are. O(n * arity) for the groups that have any.
     """
-    table = read_only(table)
+    table, grouping = read_only(table), Grouping.of(block, group_of_block)
 
-    def bring_together(group: Group, number: NDArray[np.int32]) -> None:
-        if not fragmented[group.blocks].any():
-            return
-        inside, owned = group.elements, group.blocks
-        rows, points = _extract(table, inside, number, 2, table.size)
-        found = group.rank[block[inside]]
-        if reconnect(rows, weight[points], found, owned.size, cap):
-            block[inside] = owned[found]
+    def bring_together(groups: range) -> None:
+        number = np.full(weight.size, -1, np.int32)
+        for group in map(grouping.group, groups):
+            inside, owned = group.elements, group.blocks
+            if not fragmented[owned].any():
+                continue
+            rows, points = _extract(table, inside, number, 2, table.size)
+            found = group.rank[block[inside]]
+            if reconnect(rows, weight[points], found, owned.size, cap):
+                block[inside] = owned[found]
 
-    _each_group(Grouping.of(block, group_of_block), weight.size, bring_together)
+    each(bring_together, grouping.shares())
 
 
 class Group(NamedTuple):
@@ -166,21 +168,10 @@ class Grouping(NamedTuple):
         blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
         return Group(g, elements, blocks, self.rank)
 
-
-def _each_group(
-    grouping: Grouping, n_points: int, work: Callable[[Group, NDArray[np.int32]], None]
-) -> None:
-    """Do the work on every group; each worker has an array to number points in, all -1."""
-    if not grouping.elements.size:
-        return
-    workers = min(MAX_WORKERS, get_num_threads(), grouping.groups)
-
-    def share(worker: int) -> None:
-        number = np.full(n_points, -1, np.int32)
-        for g in range(worker, grouping.groups, workers):
-            work(grouping.group(g), number)
-
-    each(share, [(worker,) for worker in range(workers)])
+    def shares(self) -> list[tuple[range]]:
+        """The groups dealt out to workers, each of which has an array over all points."""
+        workers = min(MAX_WORKERS, get_num_threads(), self.groups) if self.elements.size else 0
+        return [(range(worker, self.groups, workers),) for worker in range(workers)]
 
 
 def unit_of(weight: NDArray[np.int32]) -> float:

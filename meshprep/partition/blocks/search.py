@@ -71,15 +71,23 @@ class Search:
 
     def run(self, start_block: NDArray[np.int32], effort: Effort) -> NDArray[np.int32]:
         """Blocks no worse than those at the start, which are not changed."""
-        block = start_block.copy()
+        block, g = start_block.copy(), self.geometry
         first = self.cost(start_block)
-        total = effort.sweeps if self.geometry.known else effort.sweeps * GUESSED_SWEEPS
+        total = effort.sweeps if g.known else effort.sweeps * GUESSED_SWEEPS
         phase, sweep, step = 0, 0, -(-total // effort.phases)
         while sweep < total:
             begin = clock()
             end = min(total, sweep + step)
             last = COLD_SWEEPS if end == total else 0
-            self._phase(block, phase, (sweep, end + last, total))
+            schedule = AnnealingSchedule(
+                self.start.temperature, self.start.centroid_weight, self.colour, sweep,
+                end + last, total,
+            )  # fmt: skip
+            refine_groups(
+                g.table, g.weight, g.written, self._metrics(block, sweep, total), block,
+                self._groups(block, phase), self.cap, [schedule],
+                (self.seed + 1_000_003 * phase) % 2**31,
+            )  # fmt: skip
             phase, sweep = phase + 1, end
             self.progress(sweep / total)
             # What does not fit into the time is left out: the rest of the way is cooler sooner.
@@ -91,18 +99,11 @@ class Search:
         self.sweeps = sweep
         return block if self.cost(block) <= first else start_block
 
-    def _phase(self, block: NDArray[np.int32], phase: int, sweeps: tuple[int, int, int]) -> None:
-        g, schedule = self.geometry, AnnealingSchedule(
-            self.start.temperature, self.start.centroid_weight, self.colour, *sweeps
-        )  # fmt: skip
-        seed = (self.seed + 1_000_003 * phase) % 2**31
-        # Blocks drift, and elements are not equally wide everywhere.
-        if self.metrics is None or sweeps[0] < CENTROID_TERM_ENDS * sweeps[2]:
-            self.metrics = g.metrics(block, self.n_blocks, self.cap)
-        refine_groups(
-            g.table, g.weight, g.written, self.metrics, block, self._groups(block, phase), self.cap,
-            [schedule], seed,
-        )  # fmt: skip
+    def _metrics(self, block: NDArray[np.int32], sweep: int, total: int) -> BlockMetrics:
+        # blocks drift, and elements are not equally wide everywhere
+        if self.metrics is None or sweep < CENTROID_TERM_ENDS * total:
+            self.metrics = self.geometry.metrics(block, self.n_blocks, self.cap)
+        return self.metrics
 
     def _reconnect(self, block: NDArray[np.int32], phase: int) -> None:
         g = self.geometry
