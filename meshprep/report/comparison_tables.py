@@ -13,7 +13,12 @@ from .table import Table, figure
 ARROW = " -> "
 
 
-def before_after(title: str, figures: Sequence[ReportRow], column: Column) -> Table:
+def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
+    """A column before and a column after."""
+    what = f"{column.elements:,} elements, blocks of {column.after.block_size} at most"
+    if not column.elements:
+        what = "no elements, so that there is nothing to prepare"
+    title = f"loop {column.loop}, variant {column.variant}: {what}"
     header = ("", "before: input order", f"after: {column.after.partitioner}")
     rows, best = [], set()
     for i, row in enumerate(_telling(figures, [column])):
