@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda.strategies import WARP
 from meshprep_runtime.plan import Variant
 from meshprep_runtime.plan.metrics import Histogram, Histograms, WarpEfficiency
-
-from ..kernels import kernel
 
 REUSE_STEP = 0.01
 
@@ -38,9 +39,11 @@ def histograms(variant: Variant, columns: int) -> Histograms:
 
 def warp_efficiency(variant: Variant) -> WarpEfficiency:
     """The share of a warp's 32 lanes that work, over all that its warps do [S19]. O(n)."""
-    warps, rounds = _warp_rounds(variant.block_offset, variant.thread_colour)
     n = int(variant.block_offset[-1])
-    return WarpEfficiency(n / (WARP * warps), n / (WARP * rounds)) if n else WarpEfficiency()
+    if not n:
+        return WarpEfficiency()
+    warps, rounds = _warp_rounds(variant.block_offset, variant.thread_colour)
+    return WarpEfficiency(n / (WARP * warps), n / (WARP * rounds))
 
 
 def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
@@ -48,16 +51,12 @@ def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
     return Histogram(width, tuple(found.tolist()), tuple(blocks.tolist()))
 
 
-@kernel
-def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[np.integer]) -> tuple[int, int]:
+def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[Any]) -> tuple[int, int]:
     """Warps, and the thread colours of every warp summed."""
-    warps, rounds = 0, 0
-    last_seen = np.full(65536, -1, np.int64)
-    for b in range(block_offset.size - 1):
-        for start in range(block_offset[b], block_offset[b + 1], WARP):
-            for e in range(start, min(start + WARP, block_offset[b + 1])):
-                if last_seen[colour[e]] != warps:
-                    last_seen[colour[e]] = warps
-                    rounds += 1
-            warps += 1
-    return warps, rounds
+    starts = np.concatenate([np.arange(*ends, WARP) for ends in pairwise(block_offset)])
+    rounds = 0
+    for base in range(0, int(colour.max()) + 1, 64):
+        # a bit for each of 64 colours
+        bits = np.where(colour // 64 == base // 64, np.uint64(1) << (colour % 64), np.uint64(0))
+        rounds += int(np.bitwise_count(np.bitwise_or.reduceat(bits, starts)).sum())
+    return starts.size, rounds

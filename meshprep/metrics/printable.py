@@ -12,7 +12,7 @@ from typing import Any
 
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan import Plan
-from meshprep_runtime.plan.records import from_json, to_json, wrong_figures
+from meshprep_runtime.plan.records import Record, from_json, wrong_figures
 
 # Far more than meshprep writes, far less than what Python can walk through.
 _DEEPEST = 50
@@ -24,8 +24,9 @@ def check_printable(plan: Plan, where: str) -> None:
     ``where`` names the plan in the message. O(figures).
     """
     try:
-        for name in ("about", "options", "metrics"):
-            _check(to_json(getattr(plan, name)), name, 0)
+        _check(plan.about, "about", 0)
+        _check(plan.options, "options", 0)
+        _check(plan.metrics, "metrics", 0)
         for name in ("creator", "created"):
             from_json(str, plan.about.get(name, ""), f"about/{name}")
         if not isinstance(plan.options.get("partition_options") or {}, Mapping):
@@ -37,11 +38,13 @@ def check_printable(plan: Plan, where: str) -> None:
 def _check(value: Any, where: str, depth: int) -> None:
     if depth > _DEEPEST:
         raise wrong_figures(f"{where} is nested too deeply")
-    if isinstance(value, dict):
+    if isinstance(value, Record):
+        value = vars(value)
+    if isinstance(value, Mapping):
         for key, inner in value.items():
             _check(key, f"a name in {where}", depth)
             _check(inner, f"{where}/{key}", depth + 1)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for i, inner in enumerate(value):
             _check(inner, f"{where}/{i}", depth + 1)
     elif isinstance(value, str) and not value.isprintable():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from meshprep_runtime.plan import Plan
 
@@ -125,8 +126,7 @@ def _ways(columns: Sequence[Column], plans: Mapping[str, Plan]) -> list[str]:
     The least of: nothing, options, order, partitioner of the first loop, these together, the file.
     """
     parts = [(_told(p), _method(p), _lead(p)) for p in (plans[column.plan] for column in columns)]
-    chosen: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
-    for these in chosen:
+    for these in (some for n in range(4) for some in combinations(range(3), n)):
         ways = [" ".join(filter(None, (part[i] for i in these))) for part in parts]
         keys = [
             (way, c.after.partitioner, c.after.block_size)

@@ -36,8 +36,7 @@ def plan_table(
 ) -> list[Table]:
     """Before and after: the points' order, then every loop; ``full`` for every figure."""
     one = Comparison(("",), (plan,), assumptions or Assumptions())
-    loops = [t for group in one.by_loop() for t in one.loop_tables(group, full)]
-    return [*one.order_tables(full), *loops]
+    return [*one.order_tables(full), *(one.loop_table(group, full) for group in one.by_loop())]
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Comparison:
 
         Not ``full``: the figures that a user acts on alone.
         """
-        loops = [table for group in self.by_loop() for table in self.loop_tables(group, full)]
+        loops = [self.loop_table(group, full) for group in self.by_loop()]
         return [*self.order_tables(full), *loops, *([self.seconds_table()] if full else [])]
 
     def order_tables(self, full: bool = True) -> list[Table]:
@@ -114,30 +113,21 @@ class Comparison:
         found = order_comparison(self.names, self.plans, full)
         return [t.turned() for t in found] if len(self.plans) > MOST_COLUMNS else found
 
-    def loop_tables(self, columns: Sequence[Column], full: bool = True) -> list[Table]:
+    def loop_table(self, columns: Sequence[Column], full: bool = True) -> Table:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""
         rows = [row for row in self.rows if full or row.brief]
         if len(self.plans) == len(columns) == 1:
-            return [before_after(self._heading(c), rows, c) for c in columns]
+            return before_after(columns[0], rows)
         if len(self.plans) == 1:
             # the plan's name would be the same everywhere
             columns = [replace(column, plan="") for column in columns]
         if len(columns) > MOST_COLUMNS:
-            return [line_by_line(columns, rows)]
-        return [side_by_side(columns, rows)]
+            return line_by_line(columns, rows)
+        return side_by_side(columns, rows)
 
     def seconds_table(self) -> Table:
         """What preparing cost, stage by stage."""
         return seconds_table(self.names, self.plans, len(self.plans) > MOST_COLUMNS)
-
-    def _heading(self, column: Column) -> str:
-        plan = self.plans[self.names.index(column.plan)]
-        n = plan.sizes[plan[column.loop].loop.over]
-        size = column.after.block_size
-        what = f"loop {column.loop}, variant {column.variant}"
-        if n == 0:
-            return f"{what}: no elements, so that there is nothing to prepare"
-        return f"{what}: {n:,} elements, blocks of {size} at most"
 
     def lines(self, only: str | None = None) -> list[str]:
         """The verdicts as lines of text, and what the star means where there is one.

@@ -13,7 +13,12 @@ from .table import Table, figure
 ARROW = " -> "
 
 
-def before_after(title: str, figures: Sequence[ReportRow], column: Column) -> Table:
+def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
+    """A column before and a column after."""
+    what = f"{column.elements:,} elements, blocks of {column.after.block_size} at most"
+    if not column.elements:
+        what = "no elements, so that there is nothing to prepare"
+    title = f"loop {column.loop}, variant {column.variant}: {what}"
     header = ("", "before: input order", f"after: {column.after.partitioner}")
     rows, best = [], set()
     for i, row in enumerate(_telling(figures, [column])):
@@ -44,21 +49,15 @@ def side_by_side(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Tab
 
 def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Table:
     """A line a plan with what sets plans apart, after; the best of each column."""
-    chosen = [row for row in _telling(figures, columns) if row.short]
-    alike = comparable(columns)
-    values = [[row.find(c.after) for row in chosen] for c in columns]
-    best = {
-        (i, 1 + j)
-        for j, row in enumerate(chosen)
-        for i in best_of([line[j] for line in values], row.better)
-        if alike
-    }
-    rows = [(c.label, *map(figure, line)) for c, line in zip(columns, values, strict=True)]
-    for before in _inputs(columns):
-        name = f"input order s{before.block_size}"
-        rows.append((name, *(figure(row.find(before)) for row in chosen)))
-    header = ("after", *(row.short for row in chosen))
-    return Table(f"loop {columns[0].loop}", header, rows, frozenset(best))
+    alike, inputs = comparable(columns), _inputs(columns)
+    names = [*(c.label for c in columns), *(f"input order s{v.block_size}" for v in inputs)]
+    rows, best = [], set()
+    for i, row in enumerate(row for row in _telling(figures, columns) if row.short):
+        after = [row.find(c.after) for c in columns]
+        rows.append((row.short, *map(figure, [*after, *map(row.find, inputs)])))
+        best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
+    title = f"loop {columns[0].loop}"
+    return Table(title, ("after", *names), rows, frozenset(best)).turned()
 
 
 def comparable(columns: Sequence[Column]) -> bool:

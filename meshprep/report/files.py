@@ -97,8 +97,10 @@ def write_files(
             if target == files.html:
                 page = html_report(comparison, known, title=title, best=best)
                 path.write_text(page, encoding="utf-8")
+            elif target == files.png:
+                path.write_bytes(_picture(*_first(comparison, files, known)))
             else:
-                _write(target, path, comparison, files, known)
+                write_vtu(*_first(comparison, files, known), path)
     return files.outputs
 
 
@@ -110,19 +112,6 @@ def _needed(meshes: Sequence[NamedMesh], plans: Sequence[Plan]) -> Sequence[Name
             what = "the plan was" if len(plans) == 1 else "every plan was"
             raise MeshprepError(f"{what} made from another mesh than {named.name}")
     return meshes
-
-
-def _write(
-    target: Path,
-    path: Path,
-    comparison: Comparison,
-    files: Files,
-    meshes: Sequence[NamedMesh],
-) -> None:
-    if target == files.png:
-        path.write_bytes(_picture(*_first(comparison, files, meshes)))
-    else:
-        write_vtu(*_first(comparison, files, meshes), path)
 
 
 def _first(

@@ -183,8 +183,8 @@ class ParLoop:
             _check_device_strategy(plan, self._wanted, commit)
         else:
             _check_strategy(plan, self._wanted, chosen is not None)
-        fixed = variant is not None
-        return Chooser(plan, self._wanted, chosen, self._slots, kernel, fixed=fixed)
+        soa = tuple(s.name for s in self._slots if s.soa)
+        return Chooser(plan, self._wanted, chosen, soa, kernel.__name__, variant is not None)
 
     @property
     def strategy(self) -> str:

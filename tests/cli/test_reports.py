@@ -198,6 +198,11 @@ def variant(plan, **figures):
     return {"metrics": found}
 
 
+def nested(depth):
+    """Lists inside each other."""
+    return [nested(depth - 1)] if depth else []
+
+
 @pytest.mark.parametrize(
     ("documents", "said"),
     [
@@ -212,6 +217,10 @@ def variant(plan, **figures):
         (lambda p: {"about": {"creator": ["x"]}}, "about/creator is no text"),
         (lambda p: {"about": {"creator": "\x1b[2J"}}, "about/creator is no printable text"),
         (lambda p: {"options": {"partition_options": 3}}, "partition_options is no JSON object"),
+        (lambda p: {"options": {"deep": nested(99)}}, "is nested too deeply"),
+        (lambda p: variant(p, deep=nested(99)), "is nested too deeply"),
+        (lambda p: variant(p, later="\x1b[2J"), "after/other/later is no printable text"),
+        (lambda p: variant(p, later=float("inf")), "after/other/later is inf"),
         (lambda p: variant(p, reuse="2.5"), "s64/after/reuse is no number"),
         (lambda p: variant(p, reuse=None), "a reuse factor on one side only"),
         (lambda p: variant(p, loads=0), "s64/after/loads is 0"),

@@ -34,7 +34,7 @@ def _variant(sizes, colours, loads=None):
 def _blocks(draw):
     sizes = draw(st.lists(st.integers(1, 90), min_size=1, max_size=8))
     n = sum(sizes)
-    return sizes, draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))
+    return sizes, draw(st.lists(st.integers(0, 5) | st.integers(60, 200), min_size=n, max_size=n))
 
 
 @settings(deadline=None)

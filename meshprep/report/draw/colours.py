@@ -13,7 +13,7 @@ LIGHT = ("77aadd", "ee8866", "eedd88", "ffaabb", "44bb99", "99ddff", "bbcc33")
 # Eight places of "cividis" (Nunez, Anderton, Renslow 2018): for numbers that have an order.
 CIVIDIS = ("00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369")
 CIVIDIS_END = ("e1cc55", "fee838")
-PALE, INK = "b8bcc2", "20242a"
+PALE = "b8bcc2"
 SHADES = 4
 
 

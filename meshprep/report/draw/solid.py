@@ -24,7 +24,7 @@ def surface(scene: Scene) -> Triangles:
         faces), the first of their cell.
     """
     pieces = [piece for cells in scene.cells for piece in _outside(scene, cells)]
-    return _joined(pieces, 3)
+    return _joined(pieces)
 
 
 def cut(scene: Scene, axis: int, value: float) -> Triangles:
@@ -44,12 +44,12 @@ def cut(scene: Scene, axis: int, value: float) -> Triangles:
         met = np.flatnonzero((at.min(axis=1) < value) & (at.max(axis=1) > value))
         for corners, owner in _tetrahedra(scene, cells, met):
             pieces += _slice(corners, owner, axis, value)
-    return _joined(pieces, 3)
+    return _joined(pieces)
 
 
-def _joined(pieces: list[Triangles], columns: int) -> Triangles:
+def _joined(pieces: list[Triangles]) -> Triangles:
     if not pieces:
-        return np.empty((0, 3, columns)), np.empty(0, np.int32)
+        return np.empty((0, 3, 3)), np.empty(0, np.int32)
     corners, owner = zip(*pieces, strict=True)
     return np.concatenate(corners), np.concatenate(owner).astype(np.int32)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import kernel
-
 LEVELS = 4
 
 
@@ -36,35 +34,16 @@ def spy(
 
     O(n k + pixels).
     """
-    n = len(table)
-    count = np.zeros((min(height, n_points), min(width, n)), np.int32)
-    none = np.empty(0, np.int32)
-    _count(
-        table,
-        n_points,
-        none if element_at is None else element_at,
-        none if point_at is None else point_at,
-        count,
-    )
+    width, height = min(width, len(table)), min(height, n_points)
+    count = np.zeros(height * width, np.int64)
+    column = np.arange(len(table)) if element_at is None else element_at.astype(np.int64)
+    column = column * width // len(table)
+    for points in table.T:
+        row = (points if point_at is None else point_at[points]).astype(np.int64)
+        count += np.bincount(row * height // n_points * width + column, minlength=count.size)
     most = max(int(count.max(initial=1)), 1)
     # steps of a factor each, so that the densest pixels reach the last one
     factor = max(4.0, most ** (1 / (LEVELS - 1)) * 1.0001)
     step = 1 + np.floor(np.log(np.maximum(count, 1)) / np.log(factor))
-    return np.where(count > 0, np.minimum(step, LEVELS), 0).astype(np.uint8)
-
-
-@kernel
-def _count(
-    table: NDArray[np.int32],
-    n_points: int,
-    element_at: NDArray[np.int32],
-    point_at: NDArray[np.int32],
-    count: NDArray[np.int32],
-) -> None:
-    n, k = table.shape
-    height, width = count.shape
-    for e in range(n):
-        column = np.int64(e if element_at.size == 0 else element_at[e]) * width // n
-        for j in range(k):
-            point = table[e, j] if point_at.size == 0 else point_at[table[e, j]]
-            count[np.int64(point) * height // n_points, column] += 1
+    levels = np.where(count > 0, np.minimum(step, LEVELS), 0).astype(np.uint8)
+    return levels.reshape(height, width)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from meshprep_runtime.plan.metrics import Histogram
 
 from ..render import pixels as px
-from .svg import BOTTOM, LEFT, RIGHT, TOP, Axis, Frame, Shape, linear_axis, power_axis, round_step
+from .svg import BOTTOM, LEFT, RIGHT, TOP, Axis, Frame, Shape, linear_axis, round_step
 
 MOST_BINS = 36
 # Outlines of marks from a place about their middle.
@@ -98,11 +98,6 @@ def curves(lines: Sequence[Series], marks: Sequence[Series], x: Axis, y: Axis, a
             title = f"{one.name}: {point[0]:.4g}, {point[1]:.4g}"
             shapes.append(Shape(f"mark {one.kind}", one.mark(*frame.at(*point)), title))
     return frame.svg(alt, shapes)
-
-
-def block_size_axis(values: Sequence[float]) -> Axis:
-    """Block sizes, by powers of two."""
-    return power_axis("block size (elements)", values)
 
 
 def picture(png: bytes, pixels: tuple[int, int], x: Axis, y: Axis, alt: str) -> Markup:

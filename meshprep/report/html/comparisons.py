@@ -15,7 +15,7 @@ from ..table import Table
 from . import charts
 from .charts import Series
 from .parts import Figure, Section, slug
-from .svg import Axis, linear_axis
+from .svg import Axis, linear_axis, power_axis
 
 INPUT = "input order"
 # Curves of occupancy beyond these hide each other.
@@ -41,25 +41,28 @@ def _reuse(loop: str, columns: Sequence[Column]) -> Iterator[Figure]:
     sizes = _series(columns, lambda v: v.block_size)
     colours = _series(columns, lambda v: v.thread_colours.mean or 0.0)
     y = linear_axis("reuse factor", [p[1] for s in sizes for p in s.points], least=0.5)
-    x = charts.block_size_axis([p[0] for s in sizes for p in s.points])
-    title = "Reuse against block size"
-    yield Figure(
-        slug("loop", loop, "reuse", "block", "size"),
-        title,
-        "Accesses over loads of the whole loop. Larger blocks share more points.",
-        charts.curves(sizes, sizes, x, y, f"{title}: {_ends(sizes)}"),
-        [one.key() for one in sizes],
-    )
+    x = power_axis("block size (elements)", [p[0] for s in sizes for p in s.points])
+    text = "Accesses over loads of the whole loop. Larger blocks share more points."
+    yield _reuse_against("block size", loop, text, sizes, sizes, x, y)
     rounds = [p[0] for s in colours for p in s.points]
     x = linear_axis("thread colours of a block, mean", rounds, least=1.0)
-    title = "Reuse against thread colours"
-    yield Figure(
-        slug("loop", loop, "reuse", "thread", "colours"),
-        title,
-        "Compact blocks have much reuse, and more elements on each point: up and left is good.",
-        charts.curves((), colours, x, y, f"{title}: {_ends(colours)}"),
-        [one.key() for one in colours],
-    )
+    text = "Compact blocks have much reuse, and more elements on each point: up and left is good."
+    yield _reuse_against("thread colours", loop, text, (), colours, x, y)
+
+
+def _reuse_against(
+    what: str,
+    loop: str,
+    caption: str,
+    lines: Sequence[Series],
+    marks: Sequence[Series],
+    x: Axis,
+    y: Axis,
+) -> Figure:
+    title = f"Reuse against {what}"
+    body = charts.curves(lines, marks, x, y, f"{title}: {_ends(marks)}")
+    legend = [one.key() for one in marks]
+    return Figure(slug("loop", loop, "reuse", what), title, caption, body, legend)
 
 
 def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> Figure:

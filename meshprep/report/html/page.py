@@ -57,7 +57,7 @@ def html_report(
         sections.append(details.section(shown_variant, meshes, pictures=drawn))
     progress(len(shown_variants), total, "page")
     loops = [
-        comparisons.section(comparison, group, comparison.loop_tables(group))
+        comparisons.section(comparison, group, [comparison.loop_table(group)])
         for group in comparison.by_loop()
     ]
     shown, more = _verdicts(_first_drawn(_nameless(columns), shown_variants), best)

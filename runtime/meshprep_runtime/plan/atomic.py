@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import Thread
 
 from ..errors import MeshprepError
 from .hidden import hidden_folder
-
-# Freeing a file of this many bytes is worth a thread.
-_LARGE = 1 << 22
 
 
 @contextmanager
@@ -53,9 +48,6 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
         come to exist meanwhile, and not ``overwrite``. It names the outputs, never what is hidden.
     """
     with ExitStack() as ending:
-        # Last of all.
-        old: list[int] = []
-        ending.callback(_let_go, old)
         staged = {}
         for path in paths:
             try:
@@ -68,7 +60,7 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
             staged[folder / path.name] = path
         with _named(staged):
             yield list(staged)
-            _publish(staged, overwrite, old)
+            _publish(staged, overwrite)
 
 
 def _check_target(target: Path, shown: Path, overwrite: bool) -> None:
@@ -124,16 +116,12 @@ def _final(text: str, staged: Mapping[Path, Path]) -> str:
     return text
 
 
-def _publish(staged: Mapping[Path, Path], overwrite: bool, old: list[int]) -> None:
+def _publish(staged: Mapping[Path, Path], overwrite: bool) -> None:
     """Give the files their names; when one cannot have it, take them from the others."""
     undo: list[Callable[[], object]] = []
     try:
         for hidden, path in staged.items():
-            if overwrite:
-                old += _held(path)
-                undo.append(_replaced(hidden, path))
-            else:
-                undo.append(_named_newly(hidden, path))
+            undo.append((_replaced if overwrite else _named_newly)(hidden, path))
     except BaseException:
         for back in reversed(undo):
             with suppress(OSError):
@@ -187,21 +175,3 @@ def _remove(path: Path, mine: os.stat_result) -> None:
     """Remove a file that has its name from here."""
     if os.path.samestat(path.lstat(), mine):
         path.unlink()
-
-
-def _held(path: Path) -> list[int]:
-    """A large file, opened so that it is freed when it is closed, not when it loses its name."""
-    try:
-        mode = path.lstat()
-        if os.name == "posix" and stat.S_ISREG(mode.st_mode) and mode.st_size >= _LARGE:
-            return [os.open(path, os.O_RDONLY)]
-    except OSError:
-        # Then it is freed where it is replaced.
-        pass
-    return []
-
-
-def _let_go(files: Sequence[int]) -> None:
-    """Freeing the blocks of a large file takes the system a while: done aside."""
-    for file in files:
-        Thread(target=os.close, args=(file,)).start()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, PlanError
+from ..maps import SetMap
 from .model import LoopPlan, PlanContent, Staging, Variant
 
 
@@ -153,9 +154,9 @@ def _check_below(where: str, values: NDArray[Any], end: int) -> None:
         raise PlanError(f"{where}: entry {at} is {values[at]}, outside 0..{end - 1}")
 
 
-def _check_range(m: object, n_to: int) -> None:
+def _check_range(m: SetMap, n_to: int) -> None:
     try:
-        m.check_range(n_to)  # type: ignore[attr-defined]
+        m.check_range(n_to)
     except MeshprepError as error:
         raise PlanError(str(error)) from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,15 +113,14 @@ def _loop(loop_plan: LoopPlan) -> list[str]:
     if findings:
         return findings
     for variant in loop_plan.variants.values():
-        findings += _raised(lambda v=variant: check_variant(loop_plan, v)) or prove(
-            loop_plan, variant
-        )
+        wrong = _raised(partial(check_variant, loop_plan, variant))
+        findings += wrong or prove(loop_plan, variant)
     return findings
 
 
-def _raised(check: object) -> list[str]:
+def _raised(check: Callable[[], None]) -> list[str]:
     try:
-        check()  # type: ignore[operator]
+        check()
     except PlanError as error:
         return [str(error)]
     return []

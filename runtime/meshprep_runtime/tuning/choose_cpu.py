@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
-from ..bind import Slot
 from ..cpu import STRATEGIES, choose_strategy
 from ..cpu.executor import StrategyAndVariant
 from ..kernel.compiler import import_numba
@@ -15,6 +14,7 @@ from ..plan.tuned import CPU, Machine, Trial
 from .lookup import AUTO, processor, tuned_for
 
 
+@dataclass
 class Chooser:
     """The strategy and the blocks that a loop runs now; a call costs less than a microsecond.
 
@@ -25,30 +25,21 @@ class Chooser:
         ``"auto"``, or the one to run always.
     variant : Variant or None
         The blocks where nothing was tuned.
-    slots : sequence of Slot
-        The layouts, which what was tuned must have had.
-    kernel : function
+    soa : tuple of str
+        Dats stored component after component, as they must have been where it was tuned.
+    kernel : str
+        Its name.
     fixed : bool
         Run no other blocks than ``variant``, whatever was tuned.
     """
 
-    def __init__(
-        self,
-        plan: LoopPlan,
-        strategy: str,
-        variant: Variant | None,
-        slots: Sequence[Slot],
-        kernel: Callable[..., None],
-        *,
-        fixed: bool,
-    ) -> None:
-        self.plan = plan
-        self.strategy = strategy
-        self.variant = variant
-        self.soa = tuple(s.name for s in slots if s.soa)
-        self.kernel = kernel.__name__
-        self.fixed = fixed
-        self._by_threads: dict[int, StrategyAndVariant] = {}
+    plan: LoopPlan
+    strategy: str
+    variant: Variant | None
+    soa: tuple[str, ...]
+    kernel: str
+    fixed: bool
+    _by_threads: dict[int, StrategyAndVariant] = field(default_factory=dict, init=False)
 
     def __call__(self) -> StrategyAndVariant:
         if self.strategy != AUTO:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..bind import AOS, SOA, slots
 from ..cuda import COMMITS, DeviceFunction
 from ..cuda.executor import name_of
-from ..errors import MeshprepError, Progress
+from ..errors import MeshprepError, Progress, check_choice
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned
@@ -158,9 +158,8 @@ def synthetic(plan: LoopPlan, seed: int = 0) -> dict[str, NDArray[Any]]:
 
 
 def _whole(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]:
-    unknown = [name for name in layouts if name not in (AOS, SOA)]
-    if unknown or not layouts:
-        raise MeshprepError(f"layout '{''.join(unknown[:1])}' is unknown: use aos, soa")
+    for name in layouts or ("",):
+        check_choice("layout", name, (AOS, SOA))
     return list(dict.fromkeys(tuple(dats) if name == SOA else () for name in layouts))
 
 
