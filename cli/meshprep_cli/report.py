@@ -42,6 +42,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare plans: reuse factor, loads, colours and the rest, and whether they helped."""
+    from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
 
@@ -54,7 +55,8 @@ def run(
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)
     silent = quiet or not files.outputs
-    with console.progress(silent) as report:
+    tasks = [*read_tasks(files.meshes), "pictures"] if files.meshes and (html or png) else []
+    with console.compiled_ahead(tasks, silent) as report:
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, as_json=as_json, as_csv=as_csv, full=full)
     if written:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,6 +57,7 @@ def run(
 ) -> None:
     """Make plans of every block size, partitioner and order asked for, and compare them."""
     from meshprep.pipeline.options import Options
+    from meshprep.pipeline.warm_up import sweep_tasks
     from meshprep.report.files import Files
     from meshprep.report.sweep import block_sizes as parsed
     from meshprep.report.sweep import sweep_points
@@ -74,8 +76,12 @@ def run(
         input_format=input_format,
         dimension=dimension,
     )
+    job.files.check([mesh])
+    jobs = [
+        replace(job.options, method=p.method, partition=p.partitioner) for p in job.sweep_points
+    ]
     watch = console.Stopwatch()
-    with console.progress(quiet) as report:
+    with console.compiled_ahead(sweep_tasks(jobs, mesh, input_format), quiet) as report:
         result = run_sweep(job, report)
     for name, reason in result.failures:
         console.note(f"no plan {name}: {reason}", quiet)

@@ -77,7 +77,7 @@ def run(
     loaded = Plan.load(plan)
     function = _function(kernel, "--kernel") if kernel is not None else None
     name = loop_of(loaded, function, loop)
-    with console.progress(quiet) as progress:
+    with console.compiled_ahead(["colours"], quiet) as progress:
         done = tune_plan(
             loaded,
             name,

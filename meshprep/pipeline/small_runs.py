@@ -21,6 +21,8 @@ from ..metrics.measures import variant_metrics
 from ..partition.blocks.groups import reconnect_groups
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
+from ..report.draw import draw_views, place
+from ..report.draw.paint import by_group
 from .blocks import colour, cut
 from .numbering import Numbering
 from .options import Options
@@ -80,13 +82,22 @@ def _files(format: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / f"mesh{io.FORMATS[name].extensions[0]}"
         # few and many cells are read in different ways
-        for cells in (300, 6000):
+        for cells in (300, 13_000):
             mesh = generate("delaunay2d", cells=cells)
             options = {"binary": False} if text else {}
             io.write(mesh, path, format=name, drop=True, overwrite=True, **options)
             found = io.read(path, format=name)
     if found.cell_sets:
         plan_request_maps(found, [default_request(found)])
+
+
+def _pictures() -> None:
+    """Cells of a plane and of space by block."""
+    for kind in ("delaunay2d", "delaunay3d"):
+        mesh = generate(kind, cells=300)
+        n = mesh.size("cells")
+        for view in draw_views(place(mesh, "cells"), 100):
+            by_group(view, np.arange(n, dtype=np.int32) % 2, 2)
 
 
 def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
@@ -120,4 +131,5 @@ _STAGES: dict[str, Callable[..., None]] = {
     "blocks": _blocks,
     "colours": _colours,
     "files": _files,
+    "pictures": _pictures,
 }

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,8 +41,22 @@ def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
     """The tasks of a job that reads and writes these formats, the longest first."""
     wanted = _orders() if options.method == "auto" else {options.method} & set(_orders())
     orders = [f"order {name} {options.target}" for name in wanted]
-    files = [f"files {name}" for name in dict.fromkeys(formats) if name in _formats()]
-    return [f"blocks {options.partitioner} {options.target}", "colours", *orders, *files]
+    blocks = f"blocks {options.partitioner} {options.target}"
+    return [blocks, "colours", *orders, *_file_tasks(formats)]
+
+
+def sweep_tasks(jobs: Iterable[Options], mesh: Path, format: str | None = None) -> list[str]:
+    """The tasks of several jobs that read one mesh, each once."""
+    tasks = [task for options in jobs for task in job_tasks(options, ())]
+    return [*dict.fromkeys(tasks), *read_tasks([mesh], format)]
+
+
+def read_tasks(meshes: Iterable[Path], format: str | None = None) -> list[str]:
+    """What reading these files needs, as far as they are there."""
+    from ..io import FORMATS
+    from ..io.registry import find
+
+    return _file_tasks([find(FORMATS, path, format).name for path in meshes if path.is_file()])
 
 
 def all_tasks() -> list[str]:
@@ -53,7 +67,7 @@ def all_tasks() -> list[str]:
     cuts = [f"blocks {name} gpu" for name in PARTITIONERS if name not in missing]
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
-    return [*cuts, "colours", *orders, *files]
+    return [*cuts, "colours", *orders, *files, "pictures"]
 
 
 @dataclass(frozen=True)
@@ -180,6 +194,10 @@ def serve() -> None:
             answer = f"{type(error).__name__}: {error}"
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+def _file_tasks(formats: Iterable[str]) -> list[str]:
+    return [f"files {name}" for name in dict.fromkeys(formats) if name in _formats()]
 
 
 def _orders() -> tuple[str, ...]:
