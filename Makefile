@@ -8,12 +8,13 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FUZZ ?=
 
-.PHONY: help demo test test-all fuzz lint readers docs format env bench clean
+.PHONY: help demo test test-all wheel fuzz lint readers docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests, all but the slow ones"
 	@echo "make test-all run all of them, as CI does"
+	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
 	@echo "make lint     ruff, ruff format, mypy"
@@ -39,6 +40,20 @@ test: env
 
 test-all: env
 	$(BIN)/python -m pytest -n 2
+
+# Machine code for a family of processors, for this Python and this numba. TASKS= compiles for the
+# default reordering of a Gmsh mesh alone, BUILD is where the machine code is put together.
+FAMILY := $(subst aarch64,generic,$(subst x86_64,x86-64-v3,$(shell uname -m)))
+TASKS  ?= --all
+DIST   ?= dist
+BUILD  ?= $(CURDIR)/build
+
+wheel: env
+	rm -rf $(BUILD)/kernels
+	NUMBA_CPU_NAME=$(FAMILY) NUMBA_CPU_FEATURES= MESHPREP_CACHE_DIR=$(BUILD) \
+	  $(BIN)/python -m meshprep_cli.main warm-up $(TASKS)
+	MESHPREP_COMPILED=$(BUILD)/kernels $(BIN)/python -m pip wheel --quiet \
+	  --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./runtime .
 
 # FUZZ="--minutes 10", or --cases, --first (the first seed), --processes.
 fuzz: env

@@ -1,52 +1,146 @@
-"""Start-up: ``meshprep --help``, the runtime's import, and that a second run compiles nothing.
+"""Start-up: help, and how long a newcomer's first ``meshprep reorder`` takes, from nothing.
 
-Bars: help under 0.4 s; a second run adds no file to numba's cache.
+Every run is a process of its own, with a folder for machine code that is empty at first. The first
+run compiles in a process a core; the same run with one process and no such folder tells what the
+compiler alone takes. The wheel is what ``make wheel`` builds, installed in an environment that
+finds everything else where this one does.
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
 import sys
+import sysconfig
 import tempfile
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common import best, mesh_file, program, report, run_process
+
+ROOT = Path(__file__).parents[1]
+CELLS = 200_000
+WARM_RUNS = 3
+# What `python -m meshprep_cli.main` does, and the seconds in which numba compiled.
+COMPILING = """
+import sys, time
+from numba.core import event
+from meshprep.kernels import clock
+from meshprep_cli.main import main
+begun, ran = time.perf_counter(), clock()
+main(sys.argv[1:])
+print(time.perf_counter() - begun - (clock() - ran))
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a command: seconds of wall clock and of processor, and kernels compiled."""
+
+    wall: float
+    processor: float
+    compiled: int
 
 
 def main() -> None:
     """Print and save the table."""
     python = sys.executable
-    peer = best(lambda: run_process(python, "-c", "import numpy"), 7)
-    rows = []
-    for name, words in (
-        ("python -c 'import numpy'", (python, "-c", "import numpy")),
-        ("meshprep --help", (program(), "--help")),
-        ("import meshprep_runtime", (python, "-c", "import meshprep_runtime")),
-    ):
-        seconds = best(lambda words=words: run_process(*words), 7)
-        rows.append({"what": name, "seconds": seconds, "against import numpy": seconds / peer})
-    report("start", [*rows, _second_run(peer)])
-
-
-def _second_run(peer: float) -> dict[str, object]:
-    """Reorder a small mesh twice with a cache folder of its own."""
-    mesh = mesh_file("delaunay2d", cells=2000)
+    numpy = best(lambda: run_process(python, "-c", "import numpy"), 7)
+    shown = best(lambda: run_process(program(), "--help"), 7)
+    imported = best(lambda: run_process(python, "-c", "import meshprep_runtime"), 7)
+    rows = [
+        _row("python -c 'import numpy'", numpy),
+        _row("meshprep --help", shown, 0.4),
+        _row("import meshprep_runtime", imported, 0.3),
+    ]
+    mesh = mesh_file("delaunay2d", cells=CELLS)
     with tempfile.TemporaryDirectory() as folder:
-        env = {"NUMBA_CACHE_DIR": str(Path(folder) / "numba")}
-        words = (program(), "reorder", mesh, "-q", "--force", "-o", Path(folder) / "a.msh")
-        words += ("--plan", Path(folder) / "a.plan.h5")
-        run_process(*words, env=env)
-        first = _files(folder)
-        seconds, _, _ = run_process(*words, env=env)
-        added = len(_files(folder) - first)
-    return {
-        "what": f"second reorder ({added} kernels compiled)",
-        "seconds": seconds,
-        "against import numpy": seconds / peer,
-    }
+        rows += _from_the_clone(mesh, Path(folder) / "clone")
+        rows += _from_a_wheel(mesh, Path(folder) / "wheel")
+    report("start", rows, cells=CELLS, load_average=os.getloadavg())
 
 
-def _files(folder: str) -> set[tuple[str, int]]:
-    return {(str(p), p.stat().st_mtime_ns) for p in Path(folder, "numba").rglob("*.nbc")}
+def _from_the_clone(mesh: Path, folder: Path) -> list[dict[str, Any]]:
+    folder.mkdir()
+    alone = {"MESHPREP_CACHE_DIR": "", "NUMBA_NUM_THREADS": "1"}
+    words = ("reorder", mesh, "-q", "--force", *_outputs(folder))
+    _, _, told = run_process(sys.executable, "-c", COMPILING, *words, env=alone)
+    command = (sys.executable, "-m", "meshprep_cli.main")
+    first, warm = _first_and_warm(command, mesh, folder)
+    return [
+        _row("compiling in one process", float(told.split()[-1]), 60),
+        _row("first reorder, processor of all processes", first.processor),
+        _row("first reorder", first.wall, 40),
+        _row("warm reorder, processor", warm.processor),
+        _row("warm reorder", warm.wall),
+        _row("kernels compiled in a warm reorder", warm.compiled, 0),
+    ]
+
+
+def _from_a_wheel(mesh: Path, folder: Path) -> list[dict[str, Any]]:
+    python = _installed(folder)
+    first, warm = _first_and_warm((python, "-m", "meshprep_cli.main"), mesh, folder)
+    return [
+        _row("first reorder from a wheel", first.wall),
+        _row("warm reorder from a wheel", warm.wall),
+        _row("first / warm, from a wheel", first.wall / warm.wall, 1.5),
+        _row("kernels compiled from a wheel", first.compiled, 0),
+    ]
+
+
+def _first_and_warm(command: tuple[object, ...], mesh: Path, folder: Path) -> tuple[Run, Run]:
+    """The first run, and the fastest of some more."""
+    words = (*command, "reorder", mesh, "-q", "--force", *_outputs(folder))
+    first = _run(words, folder)
+    return first, min((_run(words, folder) for _ in range(WARM_RUNS)), key=lambda run: run.wall)
+
+
+def _run(words: tuple[object, ...], folder: Path) -> Run:
+    cache = folder / "cache"
+    before, files = _children(), set(cache.rglob("*.nbc"))
+    wall, _, _ = run_process(*words, env=_environment(folder))
+    return Run(wall, _children() - before, len(set(cache.rglob("*.nbc")) - files))
+
+
+def _environment(folder: Path) -> Mapping[str, str]:
+    """An installed wheel must not see the clone."""
+    path = "" if (folder / "environment").exists() else os.environ.get("PYTHONPATH", "")
+    return {"MESHPREP_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": path}
+
+
+def _installed(folder: Path) -> Path:
+    """The Python of an environment with the wheels that ``make wheel`` builds."""
+    wheels = folder / "wheels"
+    given = [f"DIST={wheels}", f"BUILD={folder}/build", f"VENV={sys.prefix}", "TASKS="]
+    as_it_is = ["-o", f"{sys.prefix}/.meshprep-installed"]
+    words = ["make", "-C", ROOT, "wheel", *given, *as_it_is]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    venv.create(folder / "environment", symlinks=True)
+    python = folder / "environment" / "bin" / "python"
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "environment")}))
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, *wheels.glob("*.whl")], check=True)
+    return python
+
+
+def _outputs(folder: Path) -> tuple[object, ...]:
+    return ("-o", folder / "a.msh", "--plan", folder / "a.plan.h5")
+
+
+def _children() -> float:
+    """Seconds of processor of all processes that were started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _row(what: str, value: float, bar: float | None = None) -> dict[str, Any]:
+    met = None if bar is None else "met" if value <= bar else "missed"
+    return {"what": what, "seconds or number": value, "bar": bar, "": met}
 
 
 if __name__ == "__main__":

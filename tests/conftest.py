@@ -3,15 +3,17 @@
 import hashlib
 import os
 import shutil
+import subprocess
+import venv
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from meshprep.kernels import folder
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.check_gpu import checked
 from meshprep_runtime.cuda import cubins
+from meshprep_runtime.kernel.cache import root
 
 IN_CI = "MESHPREP_REQUIRE_C"
 RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
@@ -20,12 +22,12 @@ PARTS = ("cpu", "cuda", "kernel", "check_gpu")
 
 
 def _link_kernels(place):
-    kept = folder()
-    if kept is not None:
-        for path in (kept, place):
+    usual = root()
+    if usual is not None:
+        for path in (usual / "kernels", place):
             path.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            (place / "kernels").symlink_to(kept)
+            (place / "kernels").symlink_to(usual / "kernels")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -100,3 +102,33 @@ def compiled():
             pytest.skip(str(error))
 
     return call
+
+
+class Environment:
+    """A virtual environment outside of the clone, with nothing in it but pip."""
+
+    def __init__(self, folder):
+        venv.create(folder, with_pip=True)
+        self.folder = folder
+        self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+    def run(self, *words):
+        variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+        done = subprocess.run(
+            [self.python, *words], capture_output=True, text=True, cwd=self.folder, env=variables
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def install(self, *what):
+        self.run("-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check", *what)
+
+    def distributions(self):
+        code = "from importlib.metadata import distributions as d\n"
+        code += "print(*sorted(x.name.lower() for x in d()))"
+        return set(self.run("-c", code).split()) - {"pip", "setuptools"}
+
+
+@pytest.fixture
+def environment(tmp_path):
+    return Environment(tmp_path / "environment")

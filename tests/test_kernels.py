@@ -99,7 +99,7 @@ def test_an_edit_in_another_file_is_seen(run, tmp_path, old, new, expected):
 
 def test_damaged_machine_code_is_made_again(run, tmp_path):
     run()
-    for path in (tmp_path / "kernels").iterdir():
+    for path in (tmp_path / "kernels").rglob("*.nbc"):
         path.write_bytes(path.read_bytes()[:100])
     assert run() == ("8 14 4", 3)
     assert run() == ("8 14 4", 0)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
 import sys
 import tomllib
-import venv
 from pathlib import Path
 
 import numpy as np
@@ -80,36 +77,6 @@ def plan_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "square.plan.h5"
     prepare(generate("delaunay2d", cells=60), ["edges->cells"]).plan.save(path)
     return path
-
-
-class Environment:
-    """A virtual environment outside of the clone, with nothing in it but pip."""
-
-    def __init__(self, folder):
-        venv.create(folder, with_pip=True)
-        self.folder = folder
-        self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-
-    def run(self, *words):
-        variables = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-        done = subprocess.run(
-            [self.python, *words], capture_output=True, text=True, cwd=self.folder, env=variables
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def install(self, *what):
-        self.run("-m", "pip", "install", "-q", "--no-compile", "--disable-pip-version-check", *what)
-
-    def distributions(self):
-        code = "from importlib.metadata import distributions as d\n"
-        code += "print(*sorted(x.name.lower() for x in d()))"
-        return set(self.run("-c", code).split()) - {"pip", "setuptools"}
-
-
-@pytest.fixture
-def environment(tmp_path):
-    return Environment(tmp_path / "environment")
 
 
 LOAD = """

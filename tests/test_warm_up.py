@@ -9,14 +9,15 @@ import pytest
 
 from meshprep.loops.options import Options
 from meshprep.pipeline import warm_up
-from meshprep.pipeline.warm_up import all_tasks, job_tasks, run
+from meshprep.pipeline.small_runs import run_task
+from meshprep.pipeline.warm_up import all_tasks, job_tasks
 
 # The least work of all tasks.
 TASK = "order morton cpu"
 COUNT = f"""
 from meshprep.kernels import KERNELS
-from meshprep.pipeline.warm_up import run
-run({TASK!r})
+from meshprep.pipeline.small_runs import run_task
+run_task({TASK!r})
 print(sum(sum(k.stats.cache_misses.values()) for k in KERNELS))
 """
 
@@ -82,4 +83,4 @@ def test_a_job_names_its_own_tasks():
 
 @pytest.mark.parametrize("task", all_tasks())
 def test_every_task_runs(task):
-    run(task)
+    run_task(task)

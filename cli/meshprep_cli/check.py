@@ -22,8 +22,10 @@ def run(
 ) -> int:
     """Prove that a plan is right: offsets, permutations, caps, staging, colours, hashes."""
     from meshprep.pipeline import workflow
+    from meshprep.pipeline.warm_up import read_tasks
 
-    with console.progress(quiet) as report:
+    meshes = [mesh] if mesh is not None and plan.is_file() else []
+    with console.compiled_ahead(read_tasks(meshes, source.input_format), quiet) as report:
         result = workflow.check(
             plan,
             mesh,

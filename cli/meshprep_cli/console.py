@@ -55,6 +55,18 @@ def progress(quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
+def compiled_ahead(tasks: Sequence[str], quiet: bool) -> Iterator[Report]:
+    """Progress as of :func:`progress`, for work whose kernels are compiled before it begins."""
+    from meshprep.pipeline.warm_up import warm_up
+
+    with progress(quiet) as report:
+        notes = warm_up(tasks, report).notes
+        yield report
+    for text in notes:
+        note(text, quiet)
+
+
+@contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Say what a command without stages does: on a terminal, and where kernels are compiled."""
     if sys.stderr.isatty():

@@ -43,6 +43,7 @@ def run(
     shown: options.ComparisonShown,
 ) -> None:
     """Compare plans: reuse factor, loads, colours and the rest, and whether they helped."""
+    from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
 
@@ -56,7 +57,9 @@ def run(
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)
     silent = shown.quiet or not files.outputs
-    with console.progress(silent) as report:
+    drawn = files.meshes and (pictures.html or pictures.png)
+    tasks = [*read_tasks(files.meshes), "pictures"] if drawn else []
+    with console.compiled_ahead(tasks, silent) as report:
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)
     if written:

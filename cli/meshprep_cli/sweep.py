@@ -73,6 +73,7 @@ def run(
     shown: options.ComparisonShown,
 ) -> None:
     """Make plans of every block size, partitioner and order asked for, and compare them."""
+    from meshprep.pipeline.warm_up import sweep_tasks
     from meshprep.report.files import Files
     from meshprep.report.sweep_files import SweepJob, run_sweep
 
@@ -88,8 +89,11 @@ def run(
         input_format=source.input_format,
         dimension=source.dimension,
     )
+    job.files.check([mesh])
+    jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    with console.progress(shown.quiet) as report:
+    tasks = sweep_tasks(jobs, mesh, source.input_format)
+    with console.compiled_ahead(tasks, shown.quiet) as report:
         result = run_sweep(job, report)
     for name, reason in result.failures:
         console.note(f"no plan {name}: {reason}", shown.quiet)

@@ -93,7 +93,7 @@ def run(
     loaded = Plan.load(plan)
     function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)
-    with console.progress(quiet) as progress:
+    with console.compiled_ahead(["colours"], quiet) as progress:
         done = tune_plan(
             loaded,
             name,

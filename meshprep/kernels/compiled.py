@@ -1,11 +1,10 @@
-"""The decorators of every compiled function of meshprep, and where its machine code is kept.
+"""The decorators of every compiled function of meshprep.
 
 A ``kernel`` is called from Python; a ``helper`` by kernels and helpers only, which spares it the
-way in from Python and machine code of its own. Machine code lies in files named by a digest of all
-that went into it: the code of the kernel and of every helper it reaches, the constants these read,
-the types, the processor and the versions of Python and of the compiler. So no change is missed,
-one that a kernel does not reach compiles nothing, and processes that compile the same write the
-same file.
+way in from Python and machine code of its own. Machine code lies in files (:mod:`machine_code`)
+named by a digest of all that went into it: the code of the kernel and of every helper it reaches,
+the constants these read, the types and the processor. So no change is missed, one that a kernel
+does not reach compiles nothing, and processes that compile the same write the same file.
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import caching, codegen, compiler, config, event, serialize, types
-from numba.core.targetconfig import ConfigStack
 
 from meshprep_runtime.kernel.analysis import reach, stable
-from meshprep_runtime.kernel.cache import root, versions, write_whole
 
-__all__ = ["KERNELS", "clock", "digest", "folder", "from_python", "helper", "inlined", "kernel"]
+from .machine_code import folder, load, save, shipped
+
+__all__ = ["KERNELS", "clock", "digest", "from_python", "helper", "inlined", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,9 +33,6 @@ NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16)
 CHECKED = getattr(config, "BOUNDSCHECK", None)
 # Every kernel of the modules that were imported.
 KERNELS: list[Any] = []
-# Machine code that nothing has used for so long is removed.
-UNUSED_DAYS = 60
-DAY = 86_400
 
 
 def kernel(function: Function) -> Function:
@@ -59,8 +54,10 @@ def inlined(function: Function) -> Function:
 
 def from_python(function: Function) -> Function:
     """A function, or a helper that is to be tested, as something that Python can call."""
+    jit: Any = numba.njit
+    options = {"nogil": True, "no_cfunc_wrapper": True}
     plain = getattr(function, "py_func", function)
-    made: Any = numba.njit(nogil=True, pipeline_class=_Kernel)(plain)
+    made = jit(pipeline_class=_Kernel, **options)(plain)
     made._cache = _Kept(made)
     _take_one_integer(made)
     return cast(Function, made)
@@ -69,12 +66,6 @@ def from_python(function: Function) -> Function:
 def clock() -> float:
     """``time.perf_counter`` without the seconds in which this process compiled."""
     return time.perf_counter() - _COMPILING.seconds()
-
-
-def folder() -> Path | None:
-    """Where machine code is kept; None where ``MESHPREP_CACHE_DIR`` is set to nothing."""
-    place = root()
-    return None if place is None else place / "kernels"
 
 
 def _helper(function: Function, **options: bool) -> Function:
@@ -135,12 +126,32 @@ event.register("numba:compile", _COMPILING)
 class _Shared(compiler.Compiler):
     """numba's compiler, but what it compiles on the way, such as np.empty, serves all of ours."""
 
-    def define_pipelines(self) -> Any:
-        # a copy of the function's own flags, by which numba tells these apart
-        flags = ConfigStack.top_or_none()
+    def _compile_core(self) -> Any:
+        self.state.flags = _OwnFlags(self.state.flags)
+        return super()._compile_core()
+
+
+class _OwnFlags(compiler.Flags):
+    """Those of one function; by a copy of them numba tells apart what it compiles on the way."""
+
+    def copy(self) -> Any:
+        flags: Any = _SharedFlags(self)
         flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         flags.release_gil = flags.forceinline = False
-        return super().define_pipelines()
+        return _SHARED.setdefault(flags.summary(), flags)
+
+
+class _SharedFlags(compiler.Flags):
+    """One object for equal flags: numba looks them up with every operator that it types."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+_SHARED: dict[str, _SharedFlags] = {}
 
 
 class _Kernel(_Shared):
@@ -201,31 +212,26 @@ class _Kept(caching._Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel for these types, None where there is none."""
-        place = folder()
-        if place is None:
-            return None
         target_context.refresh()
-        path = place / self._name(sig, target_context.codegen())
-        # what was compiled may name modules that have moved since
-        with suppress(OSError, pickle.UnpicklingError, EOFError, ImportError, AttributeError):
-            payload = pickle.loads(path.read_bytes())
-            _mark_used(path)
-            return compiler.CompileResult._rebuild(target_context, *payload)
+        triple, *own = target_context.codegen().magic_tuple()
+        came = shipped()
+        family = "" if came is None else self._name(sig, (triple, came.family, ""))
+        for content in load(self._name(sig, (triple, *own)), family):
+            # what was compiled may name modules that have moved since
+            with suppress(pickle.UnpicklingError, EOFError, ImportError, AttributeError):
+                return compiler.CompileResult._rebuild(target_context, *pickle.loads(content))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep it, where there is a folder that can be written to."""
-        place = folder()
-        if place is None or data.library.has_dynamic_globals:
-            return
-        with suppress(OSError):
-            write_whole(place / self._name(sig, data.codegen), serialize.dumps(data._reduce()))
-            _forget_unused(place)
+        """Keep it for other processes."""
+        if folder() is not None and not data.library.has_dynamic_globals:
+            name = self._name(sig, data.codegen.magic_tuple())
+            save(name, serialize.dumps(data._reduce()))
 
-    def _name(self, sig: Any, codegen: Any) -> str:
+    def _name(self, sig: Any, target: tuple[str, ...]) -> str:
         function = self._dispatcher.py_func
-        parts = (digest(self._dispatcher), _describe(sig), codegen.magic_tuple())
-        name = hashlib.sha256(repr((versions(), CHECKED, *parts)).encode()).hexdigest()
+        parts = (digest(self._dispatcher), _describe(sig), target, CHECKED)
+        name = hashlib.sha256(repr(parts).encode()).hexdigest()
         return f"{function.__module__}.{function.__qualname__}-{name[:32]}.nbc"
 
     def enable(self) -> None:
@@ -254,17 +260,3 @@ def _describe(arguments: Iterable[Any]) -> tuple[object, ...]:
         inner = _describe(getattr(one, "types", ()))
         found.append((str(one), getattr(one, "fields", ()), inner))
     return tuple(found)
-
-
-def _mark_used(path: Path) -> None:
-    if time.time() - path.stat().st_mtime > DAY:
-        path.touch()
-
-
-@cache
-def _forget_unused(place: Path) -> None:
-    """Once a process that compiles."""
-    for path in place.glob("*.nbc"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
-                path.unlink()

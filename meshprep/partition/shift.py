@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper
+from ..kernels.heap import new_heap, pop, push, with_room
 from .connectivity import Connectivity, best_target, move
 
 # A chain of blocks is looked for among this many, and points with more elements than this do not
@@ -98,28 +98,30 @@ def evict(
     ``only`` >= 0 names the one block to move to. Elements moved are written to ``journal``; returns
     how many. O((boundary + moves * degree) * log), a lazy heap.
     """
-    heap: list = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    most = state.table.shape[1] * HIGH_DEGREE
+    heap, n, moved = new_heap(state.size[source] + most), 0, 0
     i = members.head[source]
     while i >= 0:
         target, gain = best_target(state, i, cap, only)
         if target >= 0:
-            heapq.heappush(heap, (np.int64(-gain), np.int64(i)))
+            n = push(heap, n, -gain, i)
         i = members.after[i]
-    moved = 0
-    while moved < count and len(heap) > 0:
-        cost, i = heapq.heappop(heap)
+    while moved < count and n > 0:
+        cost, i = heap[0, 0], heap[0, 1]
+        n = pop(heap, n)
         if state.block[i] != source:
             continue
         target, gain = best_target(state, i, cap, only)
         if target < 0:
             continue
         if -gain > cost:
-            heapq.heappush(heap, (np.int64(-gain), np.int64(i)))
+            n = push(heap, n, -gain, i)
             continue
         move_listed(state, members, i, target)
         journal[moved] = i
         moved += 1
-        _refresh(state, members, heap, i, source, cap, only)
+        heap = with_room(heap, n, most)
+        n = _refresh(state, members, heap, n, i, source, cap, only)
     return moved
 
 
@@ -127,13 +129,14 @@ def evict(
 def _refresh(
     state: Connectivity,
     members: Members,
-    heap: list,
+    heap: NDArray[np.int64],
+    n: int,
     element: int,
     source: int,
     cap: int,
     only: int,
-) -> None:
-    """Push the neighbours that stay behind: their gains have risen."""
+) -> int:
+    """Push the neighbours that stay behind: their gains have risen. Returns the heap's length."""
     for j in range(state.table.shape[1]):
         t = state.table[element, j]
         if t < 0 or members.touch_offset[t + 1] - members.touch_offset[t] > HIGH_DEGREE:
@@ -143,7 +146,8 @@ def _refresh(
             if state.block[k] == source:
                 target, gain = best_target(state, k, cap, only)
                 if target >= 0:
-                    heapq.heappush(heap, (np.int64(-gain), np.int64(k)))
+                    n = push(heap, n, -gain, k)
+    return n
 
 
 @helper

@@ -126,7 +126,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     )
     _check_default(job.requests, done.plan.loops.values(), done.plan.sizes)
     notes = [*_found(mesh), *_notes(done.plan)]
-    notes += [f"compiling '{t}' ahead failed: {why}" for t, why in warmed.failures.items()]
+    notes += warmed.notes
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         if job.output is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
 from ..kernels import kernel
 from ..kernels.arrays import numbers
 from ..mesh.incidence import Csr
@@ -57,7 +59,8 @@ def envelope(
         return Envelope(*_of_graph(neighbours.offset, neighbours.index, place))
     if neighbours.size == 0:
         return Envelope(0, 0)
-    return Envelope(*_of_table(neighbours, _numbers(int(neighbours.max()) + 1, old_to_new)))
+    place = _numbers(int(neighbours.max()) + 1, old_to_new)
+    return Envelope(*_of_table(read_only(neighbours), read_only(place)))
 
 
 def _numbers(n: int, old_to_new: NDArray[np.int32] | None) -> NDArray[np.int32]:

@@ -82,7 +82,7 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
             start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
             best = _try_start(offset, index, begin, end, start, effort, best, work, out)
         if sweeps > 0:
-            sweep(offset, index, out[0, begin:end], begin, sweeps, work[0])
+            sweep(offset, index, out[0][begin:end], begin, sweeps, work[0])
     return out[0]
 
 
@@ -112,7 +112,7 @@ def _try_start(
     Returns the lowest cost so far. ``out[1]`` is scratch.
     """
     (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
-    queue, out = queue[begin:end], out[:, begin:end]
+    queue, order, trial = queue[begin:end], out[0][begin:end], out[1][begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
         offset, index, begin, end, start, levels, queue, (rounds, chosen)
     )
@@ -126,12 +126,12 @@ def _try_start(
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
         _turn(size)
-        cost = number(offset, index, u, begin, other, size, out[1])
-        best = _keep_better(cost, best, out)
+        cost = number(offset, index, u, begin, other, size, trial)
+        best = _keep_better(cost, best, order, trial)
         _turn(size)
     if both_ends or v_first:
-        cost = number(offset, index, v, begin, level, size, out[1])
-        best = _keep_better(cost, best, out)
+        cost = number(offset, index, v, begin, level, size, trial)
+        best = _keep_better(cost, best, order, trial)
     return best
 
 
@@ -144,10 +144,10 @@ def _turn(values: NDArray) -> None:
 
 
 @helper
-def _keep_better(cost: tuple[float, bool], best: float, out: NDArray) -> float:
+def _keep_better(cost: tuple[float, bool], best: float, order: NDArray, trial: NDArray) -> float:
     product, reverse = cost
     if product < best:
-        n = out.shape[1]
+        n = order.size
         for i in range(n):
-            out[0, i] = out[1, n - 1 - i] if reverse else out[1, i]
+            order[i] = trial[n - 1 - i] if reverse else trial[i]
     return min(product, best)

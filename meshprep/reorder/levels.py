@@ -14,7 +14,12 @@ from ..kernels import helper, kernel
 
 @helper
 def breadth_first(
-    offset: NDArray, index: NDArray, root: int, level: NDArray, queue: NDArray, width_limit: int
+    offset: NDArray,
+    index: NDArray,
+    root: int | np.int64,
+    level: NDArray,
+    queue: NDArray,
+    width_limit: int,
 ) -> tuple[int, int, int, int]:
     """Levels from ``root``; stops as soon as one has ``width_limit`` vertices or more.
 
@@ -116,14 +121,16 @@ def pseudo_diameter(
     n, (rounds, chosen) = end - begin, effort
     v = u = start
     levels[row_v, begin:end] = -1
-    depth, width_v, last, _ = breadth_first(offset, index, v, levels[row_v], queue, n + 1)
+    depth, width_v, last, _ = breadth_first(offset, index, np.int64(v), levels[row_v], queue, n + 1)
     width_u = n + 1
     for round in range(rounds):
         count = candidates(offset, queue[last:n], chosen)
         width_u, deeper = n + 1, False
         for s in chosen[:count]:
             levels[row_s, begin:end] = -1
-            found, width, at, _ = breadth_first(offset, index, s, levels[row_s], queue, width_u)
+            found, width, at, _ = breadth_first(
+                offset, index, np.int64(s), levels[row_s], queue, width_u
+            )
             if found > depth and round < rounds - 1:
                 v, depth, width_v, last, deeper = s, found, width, at, True
                 row_v, row_s = row_s, row_v

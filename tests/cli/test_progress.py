@@ -3,6 +3,7 @@
 import pytest
 from numba.core import event
 
+from meshprep.pipeline.warm_up import Warmed
 from meshprep_cli import console
 
 COMPILE = "numba:compile"
@@ -93,3 +94,35 @@ def test_every_wait_has_a_name(cli, mesh_file, monkeypatch, words, stages):
     assert code == 0
     told = [line.removeprefix("meshprep: ") for line in err.splitlines()]
     assert [line for line in told if line in stages] == stages
+
+
+def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
+    def record(tasks, progress):
+        asked.append(list(tasks))
+        return Warmed(failures={"colours": "no room"})
+
+    asked = []
+    plan = mesh_file.with_name("wing.plan.h5")
+    assert cli("plan", mesh_file, "--loop", "edges->cells", "-q")[0] == 0
+    monkeypatch.setattr("meshprep.pipeline.warm_up.warm_up", record)
+    html, tuned = ("--html", mesh_file.with_suffix(".html")), ("--device", "H200", "--dry-run")
+    small = ("--block-sizes", "64:128", "--partitioners", "metis,contiguous")
+    told = []
+    for words in (
+        ("sweep", mesh_file, "--loop", "edges->cells", *small),
+        ("check", plan, "--mesh", mesh_file),
+        ("check", plan),
+        ("report", plan, "--mesh", mesh_file, *html),
+        ("tune", plan, *tuned),
+    ):
+        code, _, err = cli(*words)
+        assert code == 0, err
+        told.append(err.count("compiling 'colours' ahead failed: no room"))
+    assert asked == [
+        ["blocks metis gpu", "colours", "order gps gpu", "blocks contiguous gpu", "files gmsh"],
+        ["files gmsh"],
+        [],
+        ["files gmsh", "pictures"],
+        ["colours"],
+    ]
+    assert told == [1] * 5

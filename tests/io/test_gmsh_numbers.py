@@ -15,7 +15,8 @@ from meshprep.io.text.tokens import ASCII, BIG, LITTLE, next_int, put_int, take_
 from meshprep.kernels.compiled import from_python
 
 # Python cannot call helpers as they are.
-parse_double, put_double, put_int = map(from_python, (parse_double, put_double, put_int))
+parse_double, put_double = from_python(parse_double), from_python(put_double)
+next_int, put_int = from_python(next_int), from_python(put_int)
 
 quick = settings(deadline=None, max_examples=200)
 decimals = st.builds(

@@ -32,7 +32,7 @@ class GmshCursor(Cursor):
     def next_section(self) -> str | None:
         """Enter the next section and return its name, or None at the end of the file."""
         self.section = ""
-        self.pos = int(skip_blank(self.data, self.pos))
+        self.pos = self.behind_blank(self.pos)
         if self.left == 0:
             return None
         start = self.pos
@@ -52,7 +52,7 @@ class GmshCursor(Cursor):
 
     def end_section(self) -> None:
         """Leave the section; its end must follow."""
-        self.pos = int(skip_blank(self.data, self.pos))
+        self.pos = self.behind_blank(self.pos)
         end = f"$End{self.section}".encode()
         found = self.data[self.pos : self.pos + len(end) + 1].tobytes()
         if found[: len(end)] != end or found[len(end) :].strip():

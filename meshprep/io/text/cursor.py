@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,11 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh.cells import node_count_problem
 from ..gmsh.types import NAME_OF
-from .tokens import ASCII, Mode, next_int, skip_blank, take_rows
+from .tokens import ASCII, BIG, Mode, take_rows
+
+# What a kernel reads, too: beyond 18 digits a number might not fit.
+WHOLE = re.compile(rb"\s*([+-]?[0-9]{1,18})(?!\S)")
+BLANK = re.compile(rb"\s*")
 
 
 class Cursor:
@@ -43,7 +49,7 @@ class Cursor:
         """An error that says where: the line of a text file, the byte of a binary one."""
         at = min(self.pos if pos is None else pos, int(self.data.size))
         if self.mode == ASCII:
-            at = int(skip_blank(self.data, at)) if pos is not None else at
+            at = self.behind_blank(at) if pos is not None else at
             where = f"line {np.count_nonzero(self.data[:at] == 10) + 1}"
         else:
             where = f"byte {at}"
@@ -55,15 +61,21 @@ class Cursor:
         at = -1 - pos
         if at >= self.data.size or self.mode != ASCII:
             return self.error(f"the file ends before {what}: it is truncated, write it again", at)
-        start = int(skip_blank(self.data, at))
+        start = self.behind_blank(at)
         if start >= self.data.size:
             return self.error(f"the file ends before {what}: it is truncated, write it again", at)
         return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
 
     def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
         """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""
-        which = f"element {self.word(int(skip_blank(self.data, pos)))}"
+        which = f"element {self.word(self.behind_blank(pos))}"
         return self.error(node_count_problem(which, NAME_OF[number], found), pos)
+
+    def behind_blank(self, pos: int) -> int:
+        """The first position at or behind ``pos`` that is not blank."""
+        found = BLANK.match(self._bytes, pos)
+        assert found is not None
+        return found.end()
 
     def word(self, pos: int) -> str:
         """The text at ``pos`` up to the next blank, shortened, fit for a message."""
@@ -83,22 +95,22 @@ class Cursor:
 
     def text_int(self, what: str) -> int:
         """A whole number that is text in every mode."""
-        value, pos = next_int(self.data, self.pos, ASCII, 4)
-        if pos < 0:
-            raise self.no_text(pos, what)
-        self.pos = int(pos)
-        return int(value)
+        found = WHOLE.match(self._bytes, self.pos)
+        if found is None:
+            raise self.no_text(-1 - self.pos, what)
+        self.pos = found.end()
+        return int(found[1])
 
     def no_text(self, pos: int, what: str) -> MeshprepError:
         """The error for a failed read of what is text in every mode."""
-        start = int(skip_blank(self.data, -1 - pos))
+        start = self.behind_blank(-1 - pos)
         if start >= self.data.size:
             return self.error(f"the file ends before {what}: it is truncated, write it again")
         return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
 
     def text_double(self, what: str) -> float:
         """A number that is text in every mode."""
-        start = int(skip_blank(self.data, self.pos))
+        start = self.behind_blank(self.pos)
         words = self.data[start : start + 800].tobytes().split(maxsplit=1)
         try:
             value = float(words[0]) if words else None
@@ -118,12 +130,19 @@ class Cursor:
 
     def whole(self, what: str, *, size: bool = False) -> int:
         """One whole number, in the mode of the file."""
+        start, told = self.pos, f"the number of {what}" if size else what
+        if self.mode == ASCII:
+            found = WHOLE.match(self._bytes, start)
+            if found is None:
+                raise self.no_number(-1 - start, told)
+            self.pos = found.end()
+            return int(found[1])
         width = self.size_width if size else 4
-        value, pos = next_int(self.data, self.pos, self.mode, width)
-        if pos < 0:
-            raise self.no_number(pos, f"the number of {what}" if size else what)
-        self.pos = pos
-        return value
+        if self.left < width:
+            raise self.no_number(-1 - int(self.data.size), told)
+        self.pos += width
+        order: Literal["big", "little"] = "big" if self.mode == BIG else "little"
+        return int.from_bytes(self._bytes[start : self.pos], order, signed=True)
 
     def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
         """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""

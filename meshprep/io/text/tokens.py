@@ -56,7 +56,7 @@ def skip_line(data: NDArray[np.uint8], pos: int) -> tuple[int, int]:
     return pos, words
 
 
-@kernel
+@helper
 def next_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple[int, int]:
     """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
     if mode != ASCII:

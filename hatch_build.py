@@ -1,0 +1,34 @@
+"""A wheel with machine code: what ``make wheel`` compiled goes into the package."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# A folder as ``meshprep warm-up`` fills it; without it the wheel is for any machine.
+COMPILED = "MESHPREP_COMPILED"
+
+
+class CompiledKernels(BuildHookInterface):
+    """Adds the compiled kernels, and names the Python, the platform and the numba they are for."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called by hatchling before it builds."""
+        place = os.environ.get(COMPILED)
+        if not place or version == "editable":
+            return
+        files = sorted(
+            p for p in Path(place).resolve().glob("*/*") if p.suffix in (".nbc", ".done")
+        )
+        if not files:
+            raise FileNotFoundError(f"{COMPILED}={place}: there is no machine code: make wheel")
+        inside = {str(f): f"meshprep/kernels/shipped/{f.parent.name}/{f.name}" for f in files}
+        build_data["force_include"].update(inside)
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        exact = [f"{name}=={version_of(name)}" for name in ("numba", "llvmlite")]
+        build_data["dependencies"] += [f"{pin}; extra == 'compiled'" for pin in exact]

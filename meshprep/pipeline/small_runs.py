@@ -1,0 +1,135 @@
+"""Every stage of a job on a small mesh, with the types of arguments that any mesh gives.
+
+Who runs these compiles what any mesh needs; see :mod:`warm_up`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial import Delaunay
+
+from .. import io
+from ..io.generate import generate
+from ..loops import LoopSpec, default_request, resolve, simple_request
+from ..loops.options import Options
+from ..mesh import Dat, ElementSet, Mesh, SetMap
+from ..metrics.measures import variant_metrics
+from ..partition.blocks.groups import reconnect_groups
+from ..partition.repair import repair
+from ..reorder import FOLLOW, propagate
+from ..report.draw import draw_views, place
+from ..report.draw.paint import by_group
+from .blocks import colour, cut
+from .numbering import Numbering
+from .order import locality_metrics, order_for_locality
+from .steps import plan_request_maps
+
+SMALL = 64
+
+
+def run_task(task: str) -> None:
+    """Run one stage in this process; it is named with its choices, as in ``order gps gpu``."""
+    stage, *choices = task.split()
+    _STAGES[stage](*choices)
+
+
+def _order(method: str, target: str) -> None:
+    mesh, spec, options = _small(method=method, target=target)
+    numbering = Numbering(mesh)
+    leads = order_for_locality(numbering, [(spec.loop, options)])
+    propagate(mesh, numbering.settled(), FOLLOW[target])
+    locality_metrics(numbering, leads)
+
+
+def _blocks(partitioner: str, target: str) -> None:
+    mesh, spec, options = _small(partition=partitioner, target=target)
+    if partitioner == "structured":
+        mesh, spec = _grid()
+    cut(Numbering(mesh), spec, options)
+    if partitioner == "blocks":
+        _repairs()
+
+
+def _repairs() -> None:
+    """What mends blocks in pieces and over the cap, which a small mesh hardly has."""
+    row = np.arange(200, dtype=np.int32)
+    table, block = np.column_stack([row, row + 1]), row % 3
+    groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
+    reconnect_groups(table, weight, block, groups, 100, np.ones(3, np.bool_))
+    repair(table, 201, np.zeros(200, np.int32), 4, 50)
+
+
+def _colours() -> None:
+    mesh, spec, options = _small(partition="contiguous")
+    numbering = Numbering(mesh)
+    blocks = cut(numbering, spec, options)
+    numbering.finish({})
+    variant = colour(numbering, spec.loop, blocks, options)
+    sizes = {s.name: s.size for s in mesh.sets.values()}
+    maps = {name: numbering.map(name) for name in spec.loop.maps}
+    variant_metrics(spec.loop, maps, sizes, variant)
+
+
+def _files(format: str) -> None:
+    """Write a mesh and read it back, and derive what loops need of it."""
+    text = format == "gmsh-ascii"
+    name = "gmsh" if text else format
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / f"mesh{io.FORMATS[name].extensions[0]}"
+        # few and many cells are read in different ways
+        for cells in (300, 13_000):
+            mesh = generate("delaunay2d", cells=cells)
+            options = {"binary": False} if text else {}
+            io.write(mesh, path, format=name, drop=True, overwrite=True, **options)
+            found = io.read(path, format=name)
+    if found.cell_sets:
+        plan_request_maps(found, [default_request(found)])
+
+
+def _pictures() -> None:
+    """Cells of a plane and of space by block."""
+    for kind in ("delaunay2d", "delaunay3d"):
+        mesh = generate(kind, cells=300)
+        n = mesh.size("cells")
+        for view in draw_views(place(mesh, "cells"), 100):
+            by_group(view, np.arange(n, dtype=np.int32) % 2, 2)
+
+
+def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
+    """A square of triangles with its edges, a loop over these, and options."""
+    where = np.random.default_rng(0).random((800, 2))
+    cells = Delaunay(where).simplices
+    ends = np.sort(cells[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2))
+    edges, own, count = np.unique(ends, axis=0, return_inverse=True, return_counts=True)
+    cell = np.argsort(own.ravel(), kind="stable") // 3
+    first = (np.cumsum(count) - count)[count == 2]
+    sets = ElementSet("nodes", 800), ElementSet("cells", len(cells), "triangle")
+    maps = (
+        SetMap("cells->nodes", "cells", "nodes", cells),
+        SetMap("edges->cells", "edges", "cells", np.stack([cell[first], cell[first + 1]], axis=1)),
+        SetMap("edges->nodes", "edges", "nodes", edges[count == 2]),
+    )
+    places = [Dat("coordinates", "nodes", where)]
+    mesh = Mesh([*sets, ElementSet("edges", len(first))], maps, places)
+    (spec,) = resolve([simple_request("edges->cells")], mesh)
+    return mesh, spec, Options(block_size=SMALL, **options)
+
+
+def _grid() -> tuple[Mesh, LoopSpec]:
+    mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
+    full, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
+    return full, spec
+
+
+_STAGES: dict[str, Callable[..., None]] = {
+    "order": _order,
+    "blocks": _blocks,
+    "colours": _colours,
+    "files": _files,
+    "pictures": _pictures,
+}

@@ -1,0 +1,54 @@
+"""Every kernel is compiled once: for one list of argument types, whatever the mesh and options."""
+
+import os
+import subprocess
+import sys
+
+# Reorders meshes from files as the program does; names the kernels with several signatures.
+RUNS = """
+import sys
+from pathlib import Path
+from meshprep.io import write
+from meshprep.io.generate import generate
+from meshprep.kernels import KERNELS
+from meshprep.loops.options import Options
+from meshprep.pipeline.workflow import Job, check, run
+
+place = Path(sys.argv[1])
+plane, space = place / "plane.msh", place / "space.msh"
+write(generate("delaunay2d", cells=1500), plane)
+write(generate("delaunay3d", cells=900), space)
+
+def reorder(mesh, keep=False, **options):
+    output = None if keep else place / "out.msh"
+    job = Job(mesh, output, place / "plan.h5", options=Options(**options), overwrite=True)
+    assert check(run(job).written[-1], mesh).findings == []
+
+small = {"block_size": 64}
+reorder(plane)
+for mesh in (plane, space):
+    reorder(mesh, **small)
+    reorder(mesh, partition="contiguous", sort_by_colour=True, **small)
+reorder(plane, keep=True, **small)
+reorder(plane, method="rcm", target="cpu", **small)
+reorder(plane, method="sloan", partition="metis", **small)
+reorder(plane, method="hilbert", partition="metis", **small)
+used = [k for k in KERNELS if k.overloads]
+print(len(used))
+for kernel in used:
+    if len(kernel.overloads) > 1:
+        print(kernel.py_func.__module__, kernel.py_func.__qualname__, *kernel.signatures)
+"""
+
+
+def test_every_kernel_has_one_signature(tmp_path):
+    made = subprocess.run(
+        [sys.executable, "-c", RUNS, tmp_path],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    count, *several = made.stdout.splitlines()
+    assert int(count) > 50
+    assert several == []

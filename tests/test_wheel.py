@@ -1,0 +1,121 @@
+"""A wheel with machine code: installed elsewhere it compiles nothing; where it does not fit, it
+says so and compiles."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from meshprep.kernels import machine_code
+from meshprep.pipeline import warm_up
+from meshprep.pipeline.warm_up import Warmed
+
+ROOT = Path(__file__).parents[1]
+# Runs the program, and says how many functions this process compiled.
+COUNT = """
+import sys
+from numba.core import event
+class Count(event.Listener):
+    compiled = 0
+    def on_start(self, event):
+        self.compiled += 1
+    def on_end(self, event):
+        pass
+from meshprep_cli.main import main
+with event.install_listener("numba:compile", Count()) as count:
+    code = main(sys.argv[1:])
+import meshprep
+print(code, count.compiled, meshprep.__file__)
+"""
+NOTE = "this installation was compiled for"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    """Both distributions, as ``make wheel`` builds them for the default tasks."""
+    place = tmp_path_factory.mktemp("wheels")
+    given = ["TASKS=", f"DIST={place}", f"BUILD={place}/build", f"VENV={sys.prefix}"]
+    # the environment that runs the tests is as it should be
+    as_it_is = ["-o", f"{sys.prefix}/.meshprep-installed"]
+    made = subprocess.run(
+        ["make", "wheel", *given, *as_it_is], cwd=ROOT, capture_output=True, text=True
+    )
+    assert made.returncode == 0, made.stderr
+    (package,) = place.glob("meshprep-*.whl")
+    (runtime,) = place.glob("meshprep_runtime-*.whl")
+    return package, runtime
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_compiles_nothing(wheels, environment, tmp_path, monkeypatch):
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path / "cache"))
+    package, runtime = wheels
+    assert not package.name.endswith("-none-any.whl")
+    environment.install(f"{package}[compiled]", str(runtime))
+
+    def run(*args):
+        told = environment.run("-c", COUNT, *args).splitlines()
+        code, compiled, where = told[-1].split()
+        assert code == "0"
+        assert Path(where).is_relative_to(environment.folder)
+        return int(compiled), "\n".join(told)
+
+    for kind in ("delaunay2d", "delaunay3d"):
+        assert run("generate", kind, "--cells", "20000", "-o", f"{kind}.msh")[0] == 0
+        assert run("reorder", f"{kind}.msh")[0] == 0
+        assert run("check", f"{kind}.plan.h5", "--mesh", f"{kind}.msh")[0] == 0
+    assert not list((tmp_path / "cache").rglob("*.nbc"))
+    # an older processor compiles, says why, and finds later what it compiled
+    monkeypatch.setenv("NUMBA_CPU_NAME", "nehalem")
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "")
+    again = ["plan", "delaunay2d.msh", "--partition", "contiguous", "--force", "--json"]
+    assert NOTE in run(*again)[1]
+    compiled, told = run(*again)
+    assert compiled == 0
+    assert NOTE not in told
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """A package that was compiled for x86-64-v3, on a processor that has what this needs."""
+    machine_code.shipped.cache_clear()
+    monkeypatch.setattr(machine_code, "SHIPPED", tmp_path)
+    monkeypatch.setattr(machine_code.platform, "machine", lambda: "x86_64")
+    own = dict.fromkeys(machine_code.NEEDED["x86-64-v3"].split(), True)
+    monkeypatch.setattr(machine_code.llvm, "get_host_cpu_features", lambda: own)
+    folder = tmp_path / machine_code._compiled_for("x86-64-v3")
+    folder.mkdir()
+    (folder / warm_up._mark("order gps gpu")).touch()
+    yield own
+    machine_code.shipped.cache_clear()
+
+
+def test_what_fits_is_used(shipped):
+    assert machine_code.shipped().family == "x86-64-v3"
+    assert machine_code.why_not_shipped() is None
+    assert warm_up.warm_up(["order gps gpu"]) == Warmed()
+
+
+def test_a_processor_without_a_feature_compiles(shipped):
+    shipped["avx2"] = False
+    assert machine_code.shipped() is None
+    (note,) = Warmed({"colours": 1.0}).notes
+    assert note.startswith(NOTE)
+    assert "x86-64-v3" in note
+    assert Warmed().notes == []
+
+
+def test_another_numba_compiles(shipped, monkeypatch):
+    monkeypatch.setattr(machine_code.numba, "__version__", "0.1")
+    assert machine_code.shipped() is None
+    assert "numba-0.1-" in machine_code.why_not_shipped()
+
+
+def test_a_processor_that_was_asked_for_compiles(shipped, monkeypatch):
+    monkeypatch.setattr(machine_code.config, "CPU_NAME", "nehalem")
+    assert machine_code.shipped() is None
+
+
+def test_nothing_is_said_where_nothing_came():
+    assert machine_code.why_not_shipped() is None
