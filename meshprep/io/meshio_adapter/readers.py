@@ -10,7 +10,6 @@ from typing import Any
 from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
 
 
-
 def write_nastran(path: str, mesh: Any) -> None:
     """Lines as rods: the bars that meshio makes of them lack what tells how they lie."""
     import meshio
