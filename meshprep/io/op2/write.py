@@ -11,8 +11,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.plan.hdf5 import WriteBuffer
-
 from ...mesh import Mesh
 from ..meshio_adapter.harden import guarded
 from .layout import file_layout, reduced
@@ -25,12 +23,13 @@ def write(mesh: Mesh, path: Path) -> None:
 
     Datasets are contiguous and without filters; types and attributes are those of the old file.
     """
-    path.touch()
     kept = reduced(mesh)
-    with guarded("the HDF5 file could not be written"), WriteBuffer(path) as sink:
+    with guarded("the HDF5 file could not be written"):
+        # In memory: HDF5 crashes the process when it cannot write on closing a file.
+        sink = io.BytesIO()
         with h5py.File(sink, "w", libver="earliest") as file:
             _fill(file, kept)
-        sink.finish()
+        path.write_bytes(sink.getbuffer())
 
 
 def _fill(file: Any, mesh: Mesh) -> None:

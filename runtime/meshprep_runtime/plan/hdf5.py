@@ -7,9 +7,9 @@ anything else is refused before memory is asked for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -26,84 +26,27 @@ MAX_ATTRIBUTE = 1 << 20
 
 
 def write_tree(tree: Tree, path: Path) -> None:
-    """Write a new HDF5 file over ``path``; raises OSError when the disk refuses. O(bytes)."""
-    with WriteBuffer(path) as sink:
-        with h5py.File(_create(sink)) as file:
-            made: dict[str, Any] = {"/": file["/"]}
-            for name, attributes in sorted(tree.groups.items()):
-                group = made[name] if name in made else _make_group(made, name)
-                for key, value in attributes.items():
-                    group.attrs.create(key, _stored(value))
-            for name, content in tree.datasets.items():
-                parent, _, leaf = name.rpartition("/")
-                data = _stored(content) if isinstance(content, str) else content
-                made[parent or "/"].create_dataset(leaf, data=data, track_times=False)
-        sink.finish()
+    """Write a new HDF5 file over ``path``; raises OSError when the disk refuses. O(bytes).
 
-
-class WriteBuffer:
-    """A file for HDF5 to write into that never refuses, and tells afterwards what went wrong.
-
-    HDF5 crashes the process when it cannot write on closing a file, as on a full disk.
+    The file is made in memory: HDF5 crashes the process when it cannot write on closing a file, as
+    on a full disk.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "r+b", buffering=0)  # noqa: SIM115
-        self._error: BaseException | None = None
-
-    def __enter__(self) -> WriteBuffer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def finish(self) -> None:
-        """Raise the first error there was."""
-        if self._error is not None:
-            raise self._error
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """As a file's."""
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        """As a file's."""
-        return self._file.tell()
-
-    def write(self, data: Any) -> int:
-        """Write all, or note why not; then, and after, pretend."""
-        rest = memoryview(data).cast("B")
-        try:
-            while self._error is None and rest:
-                rest = rest[self._file.write(rest) :]
-        except BaseException as error:  # Ctrl-C too must not reach HDF5.
-            self._error = error
-        return len(data)
-
-    def truncate(self, size: int) -> int:
-        """Set the size, or note why not."""
-        try:
-            if self._error is None:
-                self._file.truncate(size)
-        except BaseException as error:
-            self._error = error
-        return size
-
-    def read(self, size: int) -> bytes:
-        """What was written; zeros where writing failed."""
-        return self._file.read(size).ljust(size, b"\0")
-
-    def readinto(self, buffer: Any) -> int:
-        """As :meth:`read`."""
-        view = memoryview(buffer).cast("B")
-        view[:] = self.read(len(view))
-        return len(view)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
+    sink = BytesIO()
+    with h5py.File(_create(sink)) as file:
+        made: dict[str, Any] = {"/": file["/"]}
+        for name, attributes in sorted(tree.groups.items()):
+            group = made[name] if name in made else _make_group(made, name)
+            for key, value in attributes.items():
+                group.attrs.create(key, _stored(value))
+        for name, content in tree.datasets.items():
+            parent, _, leaf = name.rpartition("/")
+            data = _stored(content) if isinstance(content, str) else content
+            made[parent or "/"].create_dataset(leaf, data=data, track_times=False)
+    with path.open("r+b") as out:
+        out.write(sink.getbuffer())
 
 
-def _create(sink: WriteBuffer) -> Any:
+def _create(sink: BytesIO) -> Any:
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)
