@@ -13,7 +13,7 @@ from ..kernels import kernel
 from ..mesh import ElementSet, Mesh
 from ..mesh.cells import shape_of
 from ..topology import unattached
-from .duplicates import first_duplicate, first_repeated
+from .duplicates import first_duplicate, hash_cells
 
 
 def validate(mesh: Mesh, dimension: int | None = None) -> None:
@@ -40,11 +40,10 @@ def validate(mesh: Mesh, dimension: int | None = None) -> None:
             f"dimension {dimension} was asked for, but the highest cells are of dimension "
             f"{highest}: leave --dimension out or use {highest}"
         )
-    for s in cells:
-        _check_repeated(mesh, s)
+    hashes = {s.name: _check_repeated(mesh, s) for s in cells}
     for s in cells:
         if shape_of(str(s.cell_type)).dim == highest:
-            _check_duplicates(mesh, s)
+            _check_duplicates(mesh, s, hashes[s.name])
     if dimension is None:
         _check_attached(mesh, cells, highest)
 
@@ -61,19 +60,21 @@ def _check_coordinates(mesh: Mesh) -> None:
         )
 
 
-def _check_repeated(mesh: Mesh, cells: ElementSet) -> None:
+def _check_repeated(mesh: Mesh, cells: ElementSet) -> NDArray[np.uint64]:
     table = mesh.cell_map(cells.name).table
-    row, column = first_repeated(table)
+    hashes = np.empty(len(table), dtype=np.uint64)
+    row, column = hash_cells(table, hashes)
     if row >= 0:
         raise MeshprepError(
             f"cell {row + 1} of set '{cells.name}' names node {table[row, column] + 1} twice: "
             "degenerate cells are not supported, remove them or split them into other types"
         )
+    return hashes
 
 
-def _check_duplicates(mesh: Mesh, cells: ElementSet) -> None:
+def _check_duplicates(mesh: Mesh, cells: ElementSet, hashes: NDArray[np.uint64]) -> None:
     table = mesh.cell_map(cells.name).table
-    first, second = first_duplicate(table)
+    first, second = first_duplicate(table, hashes)
     if first >= 0:
         nodes = " ".join(str(n + 1) for n in np.sort(table[first])[:8])
         raise MeshprepError(

@@ -44,17 +44,16 @@ class GmshWriter(NumberWriter):
         node_label: NDArray[np.int64],
     ) -> None:
         """Write label, tags (one row for all, or one each) and nodes of elements, in binary."""
-        width = 1 + tags.shape[1] + nodes.shape[1]
+        behind = 1 + tags.shape[1]
+        width = behind + nodes.shape[1]
         step = max(1, SMALL_PIECE // (width * np.dtype(kind).itemsize))
         out = np.empty((min(step, len(label)), width), dtype=kind)
-        if len(tags) == 1:
-            out[:, 1 : 1 + tags.shape[1]] = tags
-            tags = np.empty((len(label), 0), dtype=np.int64)
         for i in range(0, len(label), step):
             some = slice(i, i + step)
             piece = out[: len(label) - i]
-            _fill(piece, label[some], tags[some], nodes[some],
-                  node_label)  # fmt: skip
+            piece[:, 0] = label[some]
+            piece[:, 1:behind] = tags[some] if len(tags) > 1 else tags
+            piece[:, behind:] = node_label[nodes[some]]
             self.file.write(piece.data)
 
     def _as_wholes(self, heads: NDArray[np.int64], n: int) -> bool:
@@ -136,29 +135,6 @@ class GmshWriter(NumberWriter):
 
 
 _NO_TAGS = np.empty((1, 0), dtype=np.int64)
-
-
-@kernel
-def _fill(
-    out: NDArray[np.int64],
-    label: NDArray[np.int64],
-    tags: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    node_label: NDArray[np.int64],
-) -> None:
-    """Rows of label, tags and the labels of nodes into ``out``.
-
-    Between tags and nodes there may be columns of tags that are filled already.
-    """
-    # Unsigned: numba tests signed positions for being negative.
-    t, k = np.uint64(tags.shape[1]), np.uint64(nodes.shape[1])
-    one, behind = np.uint64(1), np.uint64(out.shape[1]) - k
-    for i in range(np.uint64(len(out))):
-        out[i, 0] = label[i]
-        for j in range(t):
-            out[i, one + j] = tags[i, j]
-        for j in range(k):
-            out[i, behind + j] = node_label[np.uint64(nodes[i, j])]
 
 
 @helper

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ...kernels import kernel
-from ...mesh import ElementSet, Mesh, SetMap, Tag
+from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from .info import source
 from .layout import FileLayout
@@ -259,40 +259,15 @@ def _cell_boxes(
     for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
         tags, place, _ = distinct(assignment.number[s.name])
-        table = _table(mesh, s)
+        table = mesh.cell_map(s.name).table
         box = _empty_boxes(len(tags))
-        if len(tags) != 1 or not _box_of_all(points, table, box[0]):
-            _grow(points, table, place, box)
+        _grow(points, table, place, box)
         for tag, b in zip(tags.tolist(), box, strict=True):
             old = found.get((dim, tag))
             if old is not None:
                 b = np.concatenate([np.minimum(old[:3], b[:3]), np.maximum(old[3:], b[3:])])
             found[dim, tag] = b
     return {(dim, tag): _as_box(dim, b) for (dim, tag), b in found.items()}
-
-
-def _box_of_all(
-    points: NDArray[np.float64], table: NDArray[np.int32], box: NDArray[np.float64]
-) -> bool:
-    """Fill the box of all nodes, where it is that of those in the table: True then. O(size).
-
-    It is where the table has the node at each of its sides; that is far less than a look at the
-    coordinates of every entry.
-    """
-    if not np.isfinite(points).all():
-        return False
-    sides = np.zeros((2, points.shape[1]), dtype=np.int32)
-    _find_sides(read_only(points), sides)
-    if not _has_all(table.reshape(-1), *np.resize(sides, 6)):
-        return False
-    dims = np.arange(points.shape[1])
-    box[dims], box[3 + dims] = points[sides[0], dims], points[sides[1], dims]
-    return True
-
-
-def _table(mesh: Mesh, s: ElementSet) -> NDArray[np.int32]:
-    table: SetMap = mesh.cell_map(s.name)
-    return table.table
 
 
 def _points(mesh: Mesh) -> NDArray[np.float64]:
@@ -328,25 +303,3 @@ def _grow(
             for k in range(points.shape[1]):
                 b[k] = min(b[k], p[k])
                 b[3 + k] = max(b[3 + k], p[k])
-
-
-@kernel
-def _find_sides(points: NDArray[np.float64], sides: NDArray[np.int32]) -> None:
-    """The lowest and the highest node in every dimension."""
-    for i in range(np.uint64(len(points))):
-        for k in range(np.uint64(points.shape[1])):
-            if points[i, k] < points[np.uint64(sides[0, k]), k]:
-                sides[0, k] = i
-            elif points[i, k] > points[np.uint64(sides[1, k]), k]:
-                sides[1, k] = i
-
-
-@kernel
-def _has_all(table: NDArray[np.int32], a: int, b: int, c: int, d: int, e: int, f: int) -> bool:
-    """Whether all six are in the table; without a branch, so that it takes several at a time."""
-    found = 0
-    for i in range(np.uint64(table.size)):
-        x = table[i]
-        found |= (x == a) | (x == b) << 1 | (x == c) << 2 | (x == d) << 3
-        found |= (x == e) << 4 | (x == f) << 5
-    return found == 63

@@ -68,8 +68,10 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
         return Lookup(low, none32, none64, none32, n), -1
     if high - low < 4 * n + 1024:
         table = np.full(high - low + 1, -1, dtype=np.int32)
-        twice = _fill(numbers, low, table)
-        return Lookup(low, table, none64, none32, n), int(twice)
+        # From the last to the first, which stays.
+        table[numbers[::-1] - low] = np.arange(n)[::-1]
+        again = np.flatnonzero(table[numbers - low] != np.arange(n))
+        return Lookup(low, table, none64, none32, n), int(again[-1]) if again.size else -1
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     keys = numbers[order]
     equal = np.flatnonzero(keys[1:] == keys[:-1])
@@ -77,24 +79,9 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
     return Lookup(low, none32, keys, order, n), twice
 
 
-@kernel
 def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
-    i = 0
-    while i < numbers.size and numbers[i] == low + i:
-        i += 1
-    return i == numbers.size
-
-
-@kernel
-def _fill(numbers: NDArray[np.int64], low: int, table: NDArray[np.int32]) -> int:
-    twice = -1
-    for i in range(numbers.size):
-        if table[numbers[i] - low] >= 0:
-            twice = i
-        else:
-            table[numbers[i] - low] = i
-    return twice
+    return np.array_equal(numbers, np.arange(low, low + numbers.size))
 
 
 @helper
@@ -175,34 +162,15 @@ def distinct(ids: NDArray[np.integer]) -> Distinct:
     low, high = int(ids.min()), int(ids.max())
     if low == high:
         return Distinct(np.array([low]), np.zeros(ids.size, np.int32), np.zeros(1, np.int64))
-    # A copy, since kernels are compiled anew for arrays that refuse writing.
-    copy: NDArray[np.int64] = np.array(ids, dtype=np.int64)
+    copy: NDArray[np.int64] = np.asarray(ids, dtype=np.int64)
     if high - low < 2 * copy.size + 1024:
         first = np.full(high - low + 1, -1, dtype=np.int64)
-        place = np.empty(copy.size, dtype=np.int32)
-        n = _distinct(copy, low, first, place)
+        first[copy[::-1] - low] = np.arange(copy.size)[::-1]
+        place = np.cumsum(first >= 0, dtype=np.int32)[copy - low] - np.int32(1)
         values = np.flatnonzero(first >= 0)
-        assert values.size == n
         return Distinct(values + low, place, first[values])
     unique, start, inverse = np.unique(copy, return_index=True, return_inverse=True)
     return Distinct(unique.astype(np.int64), inverse.reshape(-1).astype(np.int32), start)
-
-
-@kernel
-def _distinct(
-    ids: NDArray[np.int64], low: int, first: NDArray[np.int64], place: NDArray[np.int32]
-) -> int:
-    """Fill the first entry of every value and the place of every entry; returns how many."""
-    for i in range(ids.size):
-        if first[ids[i] - low] < 0:
-            first[ids[i] - low] = i
-    rank, n = np.empty(first.size, dtype=np.int32), 0
-    for v in range(first.size):
-        rank[v] = n
-        n += first[v] >= 0
-    for i in range(ids.size):
-        place[i] = rank[ids[i] - low]
-    return n
 
 
 def distinct_pairs(a: NDArray[np.integer], b: NDArray[np.integer]) -> Distinct:

@@ -8,14 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
-from ...kernels.parallel import each, pieces
 from ..text.tokens import (
     ASCII,
-    LITTLE,
     Mode,
     find_token,
     next_int,
-    take8,
     take_doubles,
     take_ints,
 )
@@ -39,9 +36,6 @@ from .scan import SCRATCH, GmshCursor, nodes_before, skip_rows
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
-# Numbers taken at a time: more than the longest row, few enough to stay in the cache.
-# Shorter blocks are read together.
-LONG_BLOCK = 1024
 
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
@@ -207,12 +201,11 @@ def read_elements(cursor: GmshCursor) -> RawElements:
     numbers, n_type, n_nodes, cell_start, node_start = _places(blocks)
     label = np.empty(int(n_type.sum()), dtype=np.int64)
     nodes = np.empty(int(n_nodes.sum()), dtype=np.int32)
-    if not _fill_quickly(cursor, blocks, cell_start, node_start, label, nodes):
-        code, pos, extra = _fill_elements(
-            cursor.data, start, cursor.mode, cursor.size_width,
-            blocks, NODES, cell_start, node_start, label, nodes, *known.arrays,
-        )  # fmt: skip
-        _check(cursor, code, pos, extra, "elements")
+    code, pos, extra = _fill_elements(
+        cursor.data, start, cursor.mode, cursor.size_width,
+        blocks, NODES, cell_start, node_start, label, nodes, *known.arrays,
+    )  # fmt: skip
+    _check(cursor, code, pos, extra, "elements")
     cursor.pos = int(pos)
     labels = np.split(label, np.cumsum(n_type)[:-1])
     tables = np.split(nodes, np.cumsum(n_nodes)[:-1])
@@ -287,61 +280,6 @@ def _scan_elements(
     if done < n:
         return BAD_TOTAL, pos, done
     return FINE, pos, 0
-
-
-def _fill_quickly(
-    cursor: GmshCursor,
-    blocks: NDArray[np.int64],
-    cell_start: NDArray[np.int64],
-    node_start: NDArray[np.int64],
-    label: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-) -> bool:
-    """Read what most binary files hold: long blocks, and nodes numbered without gaps.
-
-    False where the file is none of these or names a node that is not there.
-    """
-    known = nodes_before(cursor)
-    plain = not known.table.size and not known.keys.size
-    long = len(blocks) <= 1 + len(label) // LONG_BLOCK
-    if not (plain and long and cursor.mode == LITTLE and cursor.size_width == 8):
-        return False
-    pos, good = cursor.pos, True
-    for (_, _, kind, count), cell, node in zip(
-        blocks.tolist(), cell_start.tolist(), node_start.tolist(), strict=True
-    ):
-        k = int(NODES[kind])
-        pos += 20
-        rows = label[cell : cell + count], nodes[node : node + k * count].reshape(count, k)
-        tasks = [(cursor.data, pos, a, b, *rows, known.low, known.size) for a, b in pieces(count)]
-        good &= all(each(_fill_rows, tasks))
-        pos += 8 * (k + 1) * count
-    return good
-
-
-@kernel
-def _fill_rows(
-    data: NDArray[np.uint8],
-    pos: int,
-    start: int,
-    stop: int,
-    label: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    low: int,
-    size: int,
-) -> bool:
-    """Rows ``start`` to ``stop - 1`` of the block at ``pos``; whether all nodes are there."""
-    k, at = np.uint64(nodes.shape[1]), pos + 8 * (nodes.shape[1] + 1) * start
-    good = 1
-    for i in range(np.uint64(start), np.uint64(stop)):
-        label[i] = np.int64(take8(data, at, LITTLE))
-        at += 8
-        for j in range(k):
-            node = np.int64(take8(data, at, LITTLE)) - low
-            good &= int(0 <= node < size)
-            nodes[i, j] = node
-            at += 8
-    return good == 1
 
 
 @kernel

@@ -1,18 +1,14 @@
 """Compiles a program to machine code by NVRTC: no GPU and no driver are needed.
 
-The library comes with the package nvidia-cuda-nvrtc, and is called as it is, by ctypes. Where the
-kernel is in Python, NVRTC and numba-cuda make LTO-IR, which nvJitLink joins: the kernel is inlined.
+Where the kernel is in Python, NVRTC and numba-cuda make LTO-IR, which nvJitLink joins: the kernel
+is inlined. The libraries come with numba-cuda, and so do the bindings they are called by.
 """
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
@@ -83,22 +79,19 @@ def _compile(program: Program, arch: str, *options: str) -> Compiled:
 
 def _translate(program: Program, what: str, *options: str) -> tuple[bytes, str]:
     """What NVRTC makes of the text, and its log."""
-    library = _library()
-    handle = ctypes.c_void_p()
-    text = program.cuda.encode()
-    _check(library, library.nvrtcCreateProgram(_at(handle), text, b"loop.cu", 0, None, None))
+    nvrtc = _nvrtc()
+    handle = _value(nvrtc.nvrtcCreateProgram(program.cuda.encode(), b"loop.cu", 0, [], []))
     try:
         fast = FAST_TEXT if program.fastmath else ()
         words = [o.encode() for o in (*options, *OPTIONS, *fast)]
-        listed = (ctypes.c_char_p * len(words))(*words)
-        status = library.nvrtcCompileProgram(handle, len(words), listed)
-        log = _bytes(library, handle, "ProgramLog").decode(errors="replace")
+        (status,) = nvrtc.nvrtcCompileProgram(handle, len(words), words)
+        log = _bytes(handle, "ProgramLog").decode(errors="replace").strip("\0")
         if status:
             lines = [line for line in log.splitlines() if "error" in line] or log.splitlines()
             raise MeshprepError(f"the CUDA text does not compile: {lines[0].strip()}")
-        return _bytes(library, handle, what), log
+        return _bytes(handle, what), log
     finally:
-        library.nvrtcDestroyProgram(_at(handle))
+        nvrtc.nvrtcDestroyProgram(handle)
 
 
 def _link(parts: Sequence[bytes], arch: str, fastmath: bool = False) -> tuple[bytes, str]:
@@ -133,34 +126,28 @@ def _sum(pattern: str, log: str) -> int:
     return sum(map(int, found))
 
 
-def _bytes(library: Any, handle: ctypes.c_void_p, what: str) -> bytes:
-    size = ctypes.c_size_t()
-    _check(library, getattr(library, f"nvrtcGet{what}Size")(handle, _at(size)))
-    found = ctypes.create_string_buffer(size.value)
-    _check(library, getattr(library, f"nvrtcGet{what}")(handle, found))
-    return found.raw
+def _bytes(handle: Any, what: str) -> bytes:
+    found = bytearray(_value(getattr(_nvrtc(), f"nvrtcGet{what}Size")(handle)))
+    _value(getattr(_nvrtc(), f"nvrtcGet{what}")(handle, found))
+    return bytes(found)
 
 
-def _check(library: Any, status: int) -> None:
+def _value(result: tuple[Any, ...]) -> Any:
+    """What a function of NVRTC returns behind its status, which must be that all went well."""
+    status, *values = result
     if status:
-        raise MeshprepError(f"NVRTC: {library.nvrtcGetErrorString(status).decode()}")
+        raise MeshprepError(f"NVRTC: {_nvrtc().nvrtcGetErrorString(status)[1].decode()}")
+    return values[0] if values else None
 
 
-_at = ctypes.byref
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+        from cuda.pathfinder import load_nvidia_dynamic_lib
 
-
-@cache
-def _library() -> Any:
-    spec = importlib.util.find_spec("nvidia")
-    places = [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
-    found = [p for place in places for p in sorted(place.glob("*/lib/libnvrtc.so.*"))]
-    if not found:
+        load_nvidia_dynamic_lib("nvrtc")
+    except (ImportError, RuntimeError) as error:
         raise MissingPackageError(
             "compiling CUDA text needs NVRTC: pip install 'meshprep-runtime[check]'"
-        )
-    # NVRTC looks for this one by name only; what is loaded already is found.
-    for builtins in found[0].parent.glob("libnvrtc-builtins.so.*"):
-        ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
-    library = ctypes.CDLL(str(found[0]))
-    library.nvrtcGetErrorString.restype = ctypes.c_char_p
-    return library
+        ) from error
+    return nvrtc
