@@ -26,7 +26,6 @@ LONG_LISTS = {
     "meshprep.partition.blocks.anneal._sweep",
     "meshprep.partition.blocks.bisection._cut",
     "meshprep.partition.blocks.groups._refine",
-    "meshprep.partition.blocks.groups.refine_groups",
     "meshprep.reorder.gps._try_start",
     "meshprep.reorder.levels_merge.combine",
     "meshprep_runtime.cpu.vectors.load4",

@@ -35,10 +35,20 @@ HIGH_DEGREE = 1024
 HIGH_DEGREE_BLOCKS = 8
 
 
+class PointTable(NamedTuple):
+    """The points of each element, what each point weighs, and whether it counts for colours.
+
+    ``table`` (n, arity) int32, with -1 for a point that is named again; ``weight`` (n_points,)
+    int32; ``written`` (n_points,) bool.
+    """
+
+    table: NDArray[np.int32]
+    weight: NDArray[np.int32]
+    written: NDArray[np.bool_]
+
+
 def refine_groups(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    written: NDArray[np.bool_],
+    points: PointTable,
     metrics: BlockMetrics,
     block: NDArray[np.int32],
     group_of_block: NDArray[np.int32],
@@ -50,11 +60,7 @@ def refine_groups(
 
     Parameters
     ----------
-    table : (n, arity) int32
-        With -1 for a point that is named again.
-    weight : (n_points,) int32
-    written : (n_points,) bool
-        Points that count for the colours.
+    points : PointTable
     metrics : BlockMetrics
     block : (n,) int32
     group_of_block : (n_blocks,) int32
@@ -78,18 +84,19 @@ def refine_groups(
     gained = np.zeros(grouping.groups, np.int64)
     numbers = np.array(schedules, dtype=np.float64)
     numbers = np.broadcast_to(numbers, (grouping.groups, numbers.shape[1])).copy()
-    table, unit = read_only(table), unit_of(weight)
+    table, weight = read_only(points.table), points.weight
+    unit = unit_of(weight)
     most = max(HIGH_DEGREE, HIGH_DEGREE_BLOCKS * cap)
 
     def refine(groups: range) -> None:
         number = np.full(weight.size, -1, np.int32)
         for group in map(grouping.group, groups):
             inside, owned = group.elements, group.blocks
-            rows, points = _extract(table, inside, number, 2, most)
-            found, own_weight = group.rank[block[inside]], weight[points]
+            rows, kept = _extract(table, inside, number, 2, most)
+            found, own_weight = group.rank[block[inside]], weight[kept]
             own_metrics = BlockMetrics(metrics.coordinates[inside], metrics.metric[owned])
             # what counts colours is compiled where they have a price
-            priced = written[points] if numbers[group.number, 2] > 0.0 else None
+            priced = points.written[kept] if numbers[group.number, 2] > 0.0 else None
             gain, loads, over = _refine(
                 rows, own_weight, priced, own_metrics, found, owned.size, cap, unit,
                 numbers[group.number], seed + group.number,

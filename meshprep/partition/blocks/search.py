@@ -14,7 +14,7 @@ from .anneal import CENTROID_TERM_ENDS, AnnealingSchedule
 from .bisection import bisect
 from .centroids import BlockMetrics
 from .components import count_components
-from .groups import reconnect_groups, refine_groups, unit_of
+from .groups import PointTable, reconnect_groups, refine_groups, unit_of
 from .point_degrees import colour_bounds
 from .start import Geometry, Start
 
@@ -72,6 +72,7 @@ class Search:
     def run(self, start_block: NDArray[np.int32], effort: Effort) -> NDArray[np.int32]:
         """Blocks no worse than those at the start, which are not changed."""
         block, g = start_block.copy(), self.geometry
+        points = PointTable(g.table, g.weight, g.written)
         first = self.cost(start_block)
         total = effort.sweeps if g.known else effort.sweeps * GUESSED_SWEEPS
         phase, sweep, step = 0, 0, -(-total // effort.phases)
@@ -84,9 +85,8 @@ class Search:
                 end + last, total,
             )  # fmt: skip
             refine_groups(
-                g.table, g.weight, g.written, self._metrics(block, sweep, total), block,
-                self._groups(block, phase), self.cap, [schedule],
-                (self.seed + 1_000_003 * phase) % 2**31,
+                points, self._metrics(block, sweep, total), block, self._groups(block, phase),
+                self.cap, [schedule], (self.seed + 1_000_003 * phase) % 2**31,
             )  # fmt: skip
             phase, sweep = phase + 1, end
             self.progress(sweep / total)

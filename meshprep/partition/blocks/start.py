@@ -17,7 +17,7 @@ from ..loads import weighted_loads_of
 from .anneal import AnnealingSchedule
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 from .centroids import BlockMetrics, block_metrics
-from .groups import refine_groups, unit_of
+from .groups import PointTable, refine_groups, unit_of
 from .pivots import pivot_coordinates
 from .point_degrees import colour_bounds
 
@@ -167,10 +167,8 @@ class _Trial:
             )
             for s in starts
         ]
-        refine_groups(
-            table, sample.weight, sample.written, metrics, block, group, self.block_size,
-            schedules, self.seed,
-        )  # fmt: skip
+        points = PointTable(table, sample.weight, sample.written)
+        refine_groups(points, metrics, block, group, self.block_size, schedules, self.seed)
         return [self._score(part) for part in np.split(block, count)]
 
     def _score(self, block: NDArray[np.int32]) -> float:

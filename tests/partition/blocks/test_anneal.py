@@ -16,7 +16,7 @@ from meshprep.partition.blocks.centroids import (
     find_centroids,
     update_centroids,
 )
-from meshprep.partition.blocks.groups import refine_groups
+from meshprep.partition.blocks.groups import PointTable, refine_groups
 from meshprep.partition.blocks.point_degrees import colour_bounds, count_degrees
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import connect, distinct_rows
@@ -161,7 +161,9 @@ def test_groups_together_gain_what_the_objective_loses(data, tables):
     written = np.ones(n_blocks and len(weight), dtype=bool)
     metrics = everywhere(table, len(weight), start, n_blocks, cap)
     schedule = [AnnealingSchedule(0.5, 0.2, 0.0, 0, 9, 6)]
-    gained = refine_groups(rows, weight, written, metrics, block, groups, cap, schedule, 3)
+    gained = refine_groups(
+        PointTable(rows, weight, written), metrics, block, groups, cap, schedule, 3
+    )
     assert gained.sum() == objective(table, weight, start) - objective(table, weight, block)
     if len(table):
         assert (groups[block] == groups[start]).all()
@@ -180,7 +182,9 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
         block = start.copy()
         schedule = [AnnealingSchedule(0.4, 0.0, 0.0, 0, 20, 15)]
         metrics = BlockMetrics(np.empty((len(table), 0)), np.empty((len(groups), 0, 0)))
-        refine_groups(table, weight, weight > 0, metrics, block, groups, 62, schedule, 5)
+        refine_groups(
+            PointTable(table, weight, weight > 0), metrics, block, groups, 62, schedule, 5
+        )
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
