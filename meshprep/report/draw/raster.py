@@ -95,15 +95,6 @@ def fill_cells(
 
 
 @kernel
-def fill_triangles(
-    corners: NDArray[np.float64], owner: NDArray[np.int32], out: NDArray[np.int32]
-) -> None:
-    """Draw plane triangles ``(n, 3, 2)`` in pixels, each with its element."""
-    for i in range(len(corners)):
-        fill_triangle(out, corners[i, :, 0].copy(), corners[i, :, 1].copy(), owner[i])
-
-
-@kernel
 def fill_nearest(
     corners: NDArray[np.float64],
     owner: NDArray[np.int32],

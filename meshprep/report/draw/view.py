@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .colours import SHADES
-from .raster import CELLS, NO_ELEMENT, OUTSIDE, fill_cells, fill_nearest, fill_triangles
+from .raster import CELLS, NO_ELEMENT, OUTSIDE, fill_cells, fill_nearest
 from .scene import Scene
 from .solid import cut, surface
 
@@ -198,8 +198,10 @@ def _cut(scene: Scene, width: int) -> Picture:
     others = [i for i in range(3) if i != axis]
     corners, owner = cut(scene, axis, value)
     frame = _frame(_limits(scene.xyz[:, others]), width)
+    placed = np.zeros_like(corners)
+    placed[..., :2] = frame.pixels(corners[..., others])
     out = frame.blank()
-    fill_triangles(np.ascontiguousarray(frame.pixels(corners[..., others])), owner, out)
+    fill_nearest(placed, owner, out, frame.blank())
     axes = (AXES[others[0]], AXES[others[1]])
     blank = np.zeros(out.shape, np.uint8)
     at = f"{AXES[axis]} = {value:.4g}"
