@@ -240,14 +240,11 @@ def _attributes(view: _View, kind: str) -> dict[str, Any]:
     variant = view.variant
     if variant is None:
         return {}
-    sizes = np.diff(variant.block_offset)
     if kind == "elements":
-        block = np.repeat(np.arange(sizes.size), sizes)
-        return {"block": block.tolist(), "colour": variant.thread_colour.tolist()}
-    colour = np.empty(sizes.size, np.int64)
-    colours = np.arange(variant.n_block_colours)
-    colour[variant.block_order] = np.repeat(colours, np.diff(variant.block_colour_offset))
-    return {"elements": sizes.tolist(), "colour": colour.tolist()}
+        block = variant.block_of_element().tolist()
+        return {"block": block, "colour": variant.thread_colour.tolist()}
+    elements = np.diff(variant.block_offset).tolist()
+    return {"elements": elements, "colour": variant.colour_of_block().tolist()}
 
 
 def _import() -> Any:

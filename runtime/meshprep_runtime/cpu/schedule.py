@@ -61,8 +61,7 @@ def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:
 def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """The same, with each block's elements by thread colour [R14 section 7.1]."""
     v = _blocks(variant)
-    block = np.repeat(np.arange(v.n_blocks), np.diff(v.block_offset))
-    order = np.lexsort((v.thread_colour, block)).astype(np.int32)
+    order = np.lexsort((v.thread_colour, v.block_of_element())).astype(np.int32)
     return Schedule(v.block_offset, v.block_colour_offset, v.block_order, order)
 
 

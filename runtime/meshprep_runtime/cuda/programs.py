@@ -268,8 +268,7 @@ def _launches(
 
 def _by_thread_colour(v: Variant) -> NDArray[np.int32]:
     """The elements of each block by thread colour, so that a warp meets few of them."""
-    block = np.repeat(np.arange(v.n_blocks), np.diff(v.block_offset))
-    return np.lexsort((v.thread_colour, block)).astype(np.int32)
+    return np.lexsort((v.thread_colour, v.block_of_element())).astype(np.int32)
 
 
 def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:
