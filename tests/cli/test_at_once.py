@@ -40,13 +40,13 @@ def folder(cli, mesh_file, monkeypatch):
 
 @pytest.mark.parametrize("command", WRITE)
 def test_the_later_of_two_runs_fails(cli, folder, monkeypatch, command):
-    def late(staged, overwrite, old):
+    def late(staged, overwrite):
         # The other run was faster with the last of the outputs.
         last = list(staged.values())[-1]
         if hidden.PREFIX not in str(last):
             theirs.append(last)
             last.write_text("theirs")
-        publish(staged, overwrite, old)
+        publish(staged, overwrite)
 
     theirs = []
     publish = atomic._publish
