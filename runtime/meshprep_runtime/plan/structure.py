@@ -73,7 +73,7 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
             f"{where}: thread_colour is {variant.thread_colour.dtype}, must be u1 or u2"
         )
     _check_array(
-        f"{where}, thread_colour", variant.thread_colour, variant.thread_colour.dtype, (n,)
+        f"{where}, thread_colour", variant.thread_colour, variant.thread_colour.dtype.str, (n,)
     )
     _check_array(f"{where}, thread_colours", variant.thread_colours, "i4", (variant.n_blocks,))
     for name in loop_plan.loop.maps:
@@ -140,11 +140,11 @@ def _check_offset(where: str, offset: NDArray[Any], end: int) -> None:
         raise PlanError(f"{where} falls after entry {int(np.argmax(falls))}")
 
 
-def _check_array(where: str, values: NDArray[Any], dtype: object, shape: tuple[int, ...]) -> None:
-    if values.dtype != np.dtype(dtype) or values.shape != shape:  # type: ignore[call-overload]
+def _check_array(where: str, values: NDArray[Any], dtype: str, shape: tuple[int, ...]) -> None:
+    wanted = np.dtype(dtype)
+    if values.dtype != wanted or values.shape != shape:
         raise PlanError(
-            f"{where} is {values.dtype} of shape {values.shape}, must be "
-            f"{np.dtype(dtype)} of shape {shape}"  # type: ignore[call-overload]
+            f"{where} is {values.dtype} of shape {values.shape}, must be {wanted} of shape {shape}"
         )
 
 
