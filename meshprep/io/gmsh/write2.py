@@ -17,8 +17,8 @@ from .entities import EntityAssignment
 from .layout import INT_LIMIT, FileLayout
 from .merge2 import merge_copies
 from .numbering import constant, unused
-from .periodic import links
 from .raw import RawCells
+from .sections import periodic_links
 
 if TYPE_CHECKING:
     from .layout import CellBlock
@@ -162,7 +162,7 @@ def _write_runs(
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
     """Text in every mode."""
-    found = links(mesh, node_label)
+    found = periodic_links(mesh, node_label)
     if not found:
         return
     sink.text(f"$Periodic\n{len(found)}\n")

@@ -13,8 +13,8 @@ from .emit import GmshWriter
 from .entities import EntityAssignment
 from .info import source
 from .layout import FileLayout
-from .periodic import links
 from .raw import Entity
+from .sections import periodic_links
 
 if TYPE_CHECKING:
     from .layout import CellBlock
@@ -156,7 +156,7 @@ def _write_elements(
 
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
-    found = links(mesh, node_label)
+    found = periodic_links(mesh, node_label)
     if not found:
         return
     sink.begin("Periodic")
