@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,9 @@ from ...mesh import Mesh, Tag
 from .emit import GmshWriter
 from .entities import EntityAssignment
 from .info import source
-from .layout import FileLayout
+from .layout import CellBlock, FileLayout
 from .raw import Entity
 from .sections import periodic_links
-
-if TYPE_CHECKING:
-    from .layout import CellBlock
 
 
 def write_mesh(
