@@ -18,9 +18,6 @@ MOST_ENTRIES, MOST_LINES, MOST_PARAMETERS = 12, 400, 8
 LONG_LISTS = {
     "meshprep.io.gmsh.emit._elements4",
     "meshprep.io.gmsh.emit._nodes4",
-    "meshprep.io.gmsh.numbering.find_range",
-    "meshprep.io.gmsh.read2._fill",
-    "meshprep.io.gmsh.read4._fill_elements",
     "meshprep.io.gmsh.read4._node_block",
     "meshprep.io.gmsh.read4._nodes",
     "meshprep.partition.blocks.anneal._sweep",

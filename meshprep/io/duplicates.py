@@ -48,3 +48,20 @@ def first_duplicate(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> tup
         if first != row:
             return first, row
     return -1, -1
+
+
+def first_equal(rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """For each row of a table the first one that equals it, which may be itself. O(n log n)."""
+    factors = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64)
+    key = rows.astype(np.uint64) @ factors
+    order = np.argsort(key, kind="stable")
+    same = np.zeros(len(rows), dtype=bool)
+    same[1:] = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)
+    if not np.array_equal(same[1:], key[order[1:]] == key[order[:-1]]):
+        # Different rows have one key, by a chance of one in many millions.
+        order = np.lexsort(rows.T)
+        same[1:] = (rows[order[1:]] == rows[order[:-1]]).all(axis=1)
+    start = np.maximum.accumulate(np.where(same, 0, np.arange(len(rows))))
+    first = np.empty(len(rows), dtype=np.int64)
+    first[order] = order[start]
+    return first

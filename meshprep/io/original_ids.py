@@ -10,7 +10,7 @@ from meshprep_runtime.ordering import Ordering
 
 from .. import io
 from ..mesh import Dat, Mesh
-from .op2.notes import ORIGINAL_ID
+from .op2.layout import ORIGINAL_ID
 from .registry import Format
 
 

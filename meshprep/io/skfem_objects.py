@@ -189,14 +189,11 @@ def _groups(mesh: Mesh, set_name: str) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _find_rows(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.int32]:
     """Where each of these rows stands in a table, whatever the order inside rows. O(n log n)."""
+    from .duplicates import first_equal
+
     both = np.sort(np.concatenate([table, rows]), axis=1)
-    order = np.lexsort(both.T)
-    # Equal rows follow each other, that of the table first.
-    first = np.ones(len(both), dtype=bool)
-    first[1:] = (both[order[1:]] != both[order[:-1]]).any(axis=1)
-    place = np.empty(len(both), dtype=np.int64)
-    place[order] = order[np.maximum.accumulate(np.where(first, np.arange(len(both)), 0))]
-    found = place[len(table) :]
+    # The row of the table is the first of those that are equal.
+    found = first_equal(both)[len(table) :]
     if found.size and found.max() >= len(table):
         raise MeshprepError("a boundary has a facet that no cell has")
     return found.astype(np.int32)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..kernels import kernel
 from ..mesh import ElementSet, Mesh
 from ..mesh.cells import shape_of
 from ..topology import unattached
@@ -52,8 +51,8 @@ def _check_coordinates(mesh: Mesh) -> None:
     points = mesh.coordinates
     if points is None:
         return
-    bad = _first_not_finite(points)
-    if bad >= 0:
+    finite = np.isfinite(points).all(axis=1)
+    for bad in np.flatnonzero(~finite)[:1]:
         place = " ".join(f"{x:g}" for x in points[bad])
         raise MeshprepError(
             f"node {bad + 1} has the coordinates {place}: they must be finite numbers"
@@ -96,13 +95,3 @@ def _check_attached(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> No
         f"face or edge of a cell of dimension {highest}: use --dimension {highest} to run over "
         f"those cells and carry the others along, or split the file"
     )
-
-
-@kernel
-def _first_not_finite(points: NDArray[np.float64]) -> int:
-    n, dim = points.shape
-    for i in range(n):
-        for j in range(dim):
-            if not np.isfinite(points[i, j]):
-                return i
-    return -1

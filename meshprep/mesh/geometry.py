@@ -5,10 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
-
-from ..kernels import kernel
-from ..kernels.parallel import each, pieces
 from .cells import shape_of
 from .model import Mesh
 
@@ -46,24 +42,8 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
 
 
 def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.float64]:
-    xyz, table = read_only(xyz), read_only(table)
-    out = np.empty((len(table), xyz.shape[1]))
-    each(_fill_means, [(xyz, table, start, stop, out) for start, stop in pieces(len(table))])
-    return out
-
-
-@kernel
-def _fill_means(
-    xyz: NDArray[np.float64],
-    table: NDArray[np.int32],
-    start: int,
-    stop: int,
-    out: NDArray[np.float64],
-) -> None:
-    arity = table.shape[1]
-    for i in range(start, stop):
-        for a in range(xyz.shape[1]):
-            total = xyz[table[i, 0], a]
-            for j in range(1, arity):
-                total += xyz[table[i, j], a]
-            out[i, a] = total / arity
+    total = xyz[table[:, 0]].astype(np.float64)
+    for column in table.T[1:]:
+        total += xyz[column]
+    total /= table.shape[1]
+    return total

@@ -89,12 +89,12 @@ def element_graph(table: NDArray[np.int32], n_to: int) -> Csr:
 
 def _two_steps(first: Csr, second: Csr) -> Csr:
     arrays = [read_only(a) for a in (first.offset, first.index, second.offset, second.index)]
-    count = np.zeros(first.n_rows, np.int64)
     shares = pieces(first.n_rows)
-    each(_count_two_steps, [(*arrays, start, stop, count) for start, stop in shares])
-    offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    end, nothing = np.zeros(first.n_rows + 1, np.int64), np.empty(0, np.int32)
+    each(_visit_two_steps, [(*arrays, start, stop, end, nothing) for start, stop in shares])
+    offset = np.concatenate([[0], np.cumsum(end[:-1])])
     index = np.empty(offset[-1], np.int32)
-    each(_fill_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
+    each(_visit_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
     return Csr(offset, index)
 
 
@@ -118,29 +118,7 @@ def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], 
 
 
 @kernel
-def _count_two_steps(
-    offset1: NDArray[np.int64],
-    index1: NDArray[np.int32],
-    offset2: NDArray[np.int64],
-    index2: NDArray[np.int32],
-    start: int,
-    stop: int,
-    count: NDArray[np.int64],
-) -> None:
-    seen = np.full(offset1.size - 1, -1, np.int32)
-    for i in range(start, stop):
-        seen[i] = i
-        for p in range(offset1[i], offset1[i + 1]):
-            t = index1[p]
-            for q in range(offset2[t], offset2[t + 1]):
-                j = index2[q]
-                if seen[j] != i:
-                    seen[j] = i
-                    count[i] += 1
-
-
-@kernel
-def _fill_two_steps(
+def _visit_two_steps(
     offset1: NDArray[np.int64],
     index1: NDArray[np.int32],
     offset2: NDArray[np.int64],
@@ -150,6 +128,8 @@ def _fill_two_steps(
     offset: NDArray[np.int64],
     index: NDArray[np.int32],
 ) -> None:
+    """Fill rows ``start`` to ``stop - 1``; without room, add the length of each to ``offset``."""
+    filling = index.size > 0
     seen = np.full(offset1.size - 1, -1, np.int32)
     for i in range(start, stop):
         seen[i] = i
@@ -160,6 +140,10 @@ def _fill_two_steps(
                 j = index2[q]
                 if seen[j] != i:
                     seen[j] = i
-                    index[at] = j
+                    if filling:
+                        index[at] = j
                     at += 1
-        sort(index, offset[i], at)
+        if filling:
+            sort(index, offset[i], at)
+        else:
+            offset[i] = at

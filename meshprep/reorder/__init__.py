@@ -5,8 +5,7 @@ best where it gains.
 """
 
 from .choose import METHOD_NAMES, LocalityResult, OrderCandidate, locality_order
-from .envelope import Envelope, envelope
-from .figures import Figures, figures
+from .figures import Envelope, Figures, envelope, figures
 from .gps import gps
 from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends

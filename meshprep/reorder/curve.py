@@ -1,4 +1,4 @@
-"""Points along a curve that fills the space: the keys of :mod:`hilbert` and :mod:`morton`."""
+"""Points along a curve that fills the space, Hilbert's or Morton's."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +13,61 @@ from meshprep_runtime.plan.metrics import OrderFigures as Figures
 from ..kernels import kernel
 from ..kernels.arrays import numbers
 from ..kernels.parallel import each
-from .envelope import envelope
+from ..mesh.incidence import Csr
 from .problem import LocalityProblem
 
 LINE_BYTES = 128
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """How far apart neighbours are numbered; the diagonal is not counted.
+
+    Parameters
+    ----------
+    bandwidth : int
+        Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in
+        order, n - 1 at worst.
+    profile : int
+        Sum over the points of the distance back to the smallest neighbour's number, 0 where
+        that is larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
+    """
+
+    bandwidth: int
+    profile: int
+
+    @property
+    def cost(self) -> int:
+        """Bandwidth times profile: the figure by which orders are compared."""
+        return self.bandwidth * self.profile
+
+
+def envelope(
+    neighbours: Csr | NDArray[np.int32], old_to_new: NDArray[np.int32] | None = None
+) -> Envelope:
+    """Measure a numbering of the points of a map, or of the vertices of a graph.
+
+    Parameters
+    ----------
+    neighbours : Csr, or (n_from, arity) int32
+        A symmetric graph, or a map's table: the points of one element are neighbours.
+    old_to_new : (n_points,) int32 or None
+        The numbering to measure; None for the present one.
+
+    Notes
+    -----
+    O(n_from x arity) from a table, O(edges) from a graph; both give the same figures.
+    """
+    if isinstance(neighbours, Csr):
+        n = neighbours.n_rows
+        rows = np.repeat(np.arange(n, dtype=np.int32), np.diff(neighbours.offset))
+        table = np.stack([rows, neighbours.index], axis=1)
+    else:
+        table, n = neighbours, int(neighbours.max(initial=-1)) + 1
+    if table.size == 0:
+        return Envelope(0, 0)
+    place = np.arange(n, dtype=np.int32) if old_to_new is None else old_to_new
+    return Envelope(*_envelope(read_only(table), read_only(place)))
 
 
 def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = None) -> Figures:
@@ -78,3 +131,21 @@ def _lines(table: NDArray, n_points: int, point_bytes: int, block_size: int) -> 
                     last[line] = block
                     count += 1
     return count
+
+
+@kernel
+def _envelope(table: NDArray, place: NDArray) -> tuple[int, int]:
+    smallest = numbers(place.size)
+    bandwidth, profile = 0, 0
+    for i in range(table.shape[0]):
+        low = high = place[table[i, 0]]
+        for j in range(1, table.shape[1]):
+            low = min(low, place[table[i, j]])
+            high = max(high, place[table[i, j]])
+        bandwidth = max(bandwidth, high - low)
+        for j in range(table.shape[1]):
+            p = place[table[i, j]]
+            smallest[p] = min(smallest[p], low)
+    for p in range(place.size):
+        profile += p - smallest[p]
+    return bandwidth, profile

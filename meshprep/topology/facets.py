@@ -50,7 +50,9 @@ def find_facets(parts: Sequence[Part], arity: int, n_nodes: int) -> Facets:
     """Unique facets with ``arity`` corners. Expected O(slots); 8 bytes a slot at the peak."""
     slots = slots_of(parts, arity)
     number = first_slots(slots, n_nodes)
-    return Facets(slots, number, _count(number, number_in_place(number)))
+    n_facets = number_in_place(number)
+    count = np.minimum(np.bincount(number, minlength=n_facets), 3).astype(np.uint8)
+    return Facets(slots, number, count)
 
 
 def select(facets: Facets, which: str) -> Selection:
@@ -59,8 +61,9 @@ def select(facets: Facets, which: str) -> Selection:
     if cells is None:
         size = facets.count.size
         return Selection(facets, np.arange(size, dtype=np.int32), size)
-    row, size = _rows(facets.count, cells)
-    return Selection(facets, row, size)
+    chosen = facets.count == cells
+    row = np.where(chosen, np.cumsum(chosen, dtype=np.int32) - np.int32(1), np.int32(-1))
+    return Selection(facets, row, int(np.count_nonzero(chosen)))
 
 
 def facets_to_cells(chosen: Selection, arity: int) -> NDArray[np.int32]:
@@ -95,26 +98,6 @@ def check_manifold(facets: Facets, entity: str, other: str) -> None:
         f"the {one} with nodes {nodes} belongs to {len(cells)} cells ({listed}; counted from 0), "
         f"'{entity}->cells' allows two: use another loop, for example '{other}'"
     )
-
-
-@kernel
-def _count(number: NDArray[np.int32], n_facets: int) -> NDArray[np.uint8]:
-    count = np.zeros(n_facets, np.uint8)
-    for i in range(number.size):
-        if count[number[i]] < 3:
-            count[number[i]] += 1
-    return count
-
-
-@kernel
-def _rows(count: NDArray[np.uint8], cells: int) -> tuple[NDArray[np.int32], int]:
-    row = np.full(count.size, -1, np.int32)
-    found = 0
-    for i in range(count.size):
-        if count[i] == cells:
-            row[i] = found
-            found += 1
-    return row, found
 
 
 @kernel

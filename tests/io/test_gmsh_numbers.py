@@ -90,9 +90,9 @@ def test_whole_numbers_in_every_mode(numbers, width):
     for mode, order in ((LITTLE, "<"), (BIG, ">")):
         data = bytes_of(struct.pack(f"{order}{len(numbers)}{letter}", *numbers))
         out = np.empty(len(numbers), dtype=np.int64)
-        assert take_ints(data, 0, mode, width, out, len(numbers)) == data.size
+        assert take_ints(data, 0, mode, width, out, 0, len(numbers)) == data.size
         assert out.tolist() == numbers
-        assert take_ints(data, 0, mode, width, np.empty(9**4, np.int64), 9**4) < 0
+        assert take_ints(data, 0, mode, width, np.empty(9**4, np.int64), 0, 9**4) < 0
     text = bytes_of(" \r\n".join(map(str, numbers)))
     pos, found = 0, []
     for _ in numbers:

@@ -113,6 +113,22 @@ def test_duplicates_are_found_whatever_the_hashes(table):
     assert first_duplicate(table, same) == first_duplicate(table, hash_cells(table)[0])
 
 
+@given(st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=2), min_size=1, max_size=20))
+@settings(deadline=None, max_examples=50)
+def test_first_equal_rows_against_index(rows):
+    expected = [rows.index(row) for row in rows]
+    assert duplicates.first_equal(np.array(rows, np.int32)).tolist() == expected
+    # Where the keys of all rows are the same, too.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np.random, "default_rng", lambda seed: SameNumbers())
+        assert duplicates.first_equal(np.array(rows, np.int32)).tolist() == expected
+
+
+class SameNumbers:
+    def integers(self, high, size, dtype):
+        return np.zeros(size, dtype)
+
+
 @pytest.mark.parametrize("turn", [0, 1, 3])
 def test_one_duplicate_among_many_cells_is_found(turn):
     n = 100_000

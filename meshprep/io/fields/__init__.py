@@ -18,8 +18,7 @@ from meshprep_runtime.plan import Plan
 
 from ..paths import check_input
 from . import columns, hdf5, meshes, numpy_files
-from .format import FieldFormat
-from .permute import PermutedField, Permuter
+from .permute import FieldFormat, PermutedField, Permuter
 
 __all__ = ["VARIANTS", "PermutedField", "move"]
 

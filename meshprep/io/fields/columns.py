@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ..declared import ANY, rows_of, values_of
-from .format import FieldFormat, PlacedArray
-from .permute import Permuter
+from .permute import FieldFormat, Permuter, PlacedArray
 
 ROWS = "rows"
 _DELIMITERS = ",;\t"

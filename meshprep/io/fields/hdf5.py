@@ -14,8 +14,7 @@ from meshprep_runtime.plan import seal
 
 from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
-from .format import FieldFormat, PlacedArray
-from .permute import Permuter
+from .permute import FieldFormat, Permuter, PlacedArray
 
 
 def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:

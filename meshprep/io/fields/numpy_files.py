@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ..declared import ANY
 from ..meshio_adapter.harden import guarded
-from .format import FieldFormat, PlacedArray
-from .permute import Permuter
+from .permute import FieldFormat, Permuter, PlacedArray
 
 
 def _load(path: Path) -> dict[str, NDArray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,31 @@ class Permuter:
             raise MeshprepError(f"'{name}' has indices outside the {order.size} of set '{target}'")
         new = order.new_to_old if self.inverse else order.old_to_new
         return (new[values.astype(np.int64) - base] + np.int64(base)).astype(values.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedArray:
+    """An array and where it belongs: ``SET``, or ``FROM->TO`` where its values are indices."""
+
+    values: NDArray
+    place: str
+
+
+@dataclass(frozen=True)
+class FieldFormat:
+    """A kind of file.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(path, permuter) -> {name: PlacedArray}``: what of the file belongs to sets of the
+        plan.
+    write : callable
+        ``write(source, target, arrays, permuter)``: a copy of the source with these arrays in it.
+    """
+
+    read: Callable[[Path, Permuter], dict[str, PlacedArray]]
+    write: Callable[[Path, Path, Mapping[str, NDArray], Permuter], None]
 
 
 def _called(name: str) -> str:

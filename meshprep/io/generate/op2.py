@@ -13,7 +13,7 @@ import numpy as np
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ...topology import derive
-from ..op2.notes import CONSTANTS, NOTES, Op2Notes
+from ..op2.layout import CONSTANTS, NOTES, Op2Notes
 from ..op2_grid import DECIMALS, MAPS, SETS
 
 # OP2's file has so many digits behind the point, and its sums depend on them.

@@ -43,7 +43,7 @@ class GmshWriter(NumberWriter):
         nodes: NDArray[np.int32],
         node_label: NDArray[np.int64],
     ) -> None:
-        """Write label, tags (one row for all, or one each) and nodes of elements, in binary."""
+        """Write label, tags (one row for all, or one each) and nodes of elements."""
         behind = 1 + tags.shape[1]
         width = behind + nodes.shape[1]
         step = max(1, SMALL_PIECE // (width * np.dtype(kind).itemsize))
@@ -54,7 +54,10 @@ class GmshWriter(NumberWriter):
             piece[:, 0] = label[some]
             piece[:, 1:behind] = tags[some] if len(tags) > 1 else tags
             piece[:, behind:] = node_label[nodes[some]]
-            self.file.write(piece.data)
+            if self.mode == ASCII:
+                self.rows(piece)
+            else:
+                self.file.write(piece.data)
 
     def _as_wholes(self, heads: NDArray[np.int64], n: int) -> bool:
         """Whether blocks are written one at a time from arrays, which is fast where they are long.
@@ -121,17 +124,12 @@ class GmshWriter(NumberWriter):
         node_label: NDArray[np.int64],
     ) -> None:
         """Write elements of MSH 2.2 that have the same tags (1, t) or as many of them (n, t)."""
-        if self.mode != ASCII and len(label):
+        if self.mode != ASCII:
             self.ints((number, len(label), tags.shape[1]))
-            self._label_rows("<i4", label, tags, nodes, node_label)
-            return
-        if len(tags) == 1:
-            tags = np.repeat(tags, len(label), axis=0)
-        step, out = self.room(len(label), INT_ROOM * (nodes.shape[1] + tags.shape[1] + 3))
-        for i in range(0, len(label), step):
-            some = slice(i, i + step)
-            used = _elements2(out, number, label[some], tags[some], nodes[some], node_label)
-            self.put(out, used)
+        else:
+            head = np.broadcast_to([number, tags.shape[1]], (len(tags), 2))
+            tags = np.hstack([head, tags])
+        self._label_rows("<i4" if self.mode != ASCII else "<i8", label, tags, nodes, node_label)
 
 
 _NO_TAGS = np.empty((1, 0), dtype=np.int64)
@@ -203,27 +201,4 @@ def _elements4(
         for j in range(k):
             tag = node_label[nodes[i, j]]
             pos = put_int(out, pos, mode, 8, tag, BLANK if j + 1 < k else BREAK)
-    return pos
-
-
-@kernel
-def _elements2(
-    out: NDArray[np.uint8],
-    number: int,
-    label: NDArray[np.int64],
-    tags: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    node_label: NDArray[np.int64],
-) -> int:
-    """Lines of text."""
-    pos, k = int(np.int64(0)), nodes.shape[1]
-    for i in range(len(label)):
-        pos = put_int(out, pos, ASCII, 4, label[i], BLANK)
-        pos = put_int(out, pos, ASCII, 4, number, BLANK)
-        pos = put_int(out, pos, ASCII, 4, tags.shape[1], BLANK)
-        for j in range(tags.shape[1]):
-            pos = put_int(out, pos, ASCII, 4, tags[i, j], BLANK)
-        for j in range(k):
-            tag = node_label[nodes[i, j]]
-            pos = put_int(out, pos, ASCII, 4, tag, BLANK if j + 1 < k else BREAK)
     return pos

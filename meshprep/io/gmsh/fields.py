@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import kernel
-from ..text.tokens import ASCII, Mode, next_double, next_int, skip_tokens
+from ..text.tokens import ASCII, Mode, next_int, skip_tokens, take_doubles
 from .raw import RawField
 from .scan import GmshCursor
 from .sections import decode, unquote
@@ -116,13 +116,9 @@ def _fill_rows(
     for i in range(len(rows)):
         _, pos = next_int(data, pos, mode, 4)
         _, pos = next_int(data, pos, mode, 4)
-        for _ in range(rows[i, 1] * components):
-            start = pos
-            values[at], pos, unsure = next_double(data, pos, mode)
-            if pos < 0:
-                return pos, found
-            if unsure:
-                hard[found, 0], hard[found, 1] = at, start
-                found += 1
-            at += 1
+        end = at + rows[i, 1] * components
+        pos, found = take_doubles(data, pos, mode, values, at, end, hard, found)
+        if pos < 0:
+            break
+        at = end
     return pos, found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
 from ...mesh.assemble import GroupTable
+from ..duplicates import first_equal
 from .numbering import distinct, distinct_pairs
 from .raw import RawCells
 
@@ -47,7 +47,7 @@ def merge_copies(
     if apart or len(distinct_pairs(assignment.place, place).values) == len(assignment.values):
         # Every entity has one group, so that no element can be a copy of another.
         return None, one_each(unique, place)
-    first = _first_equal(cells.nodes, assignment.place)
+    first = first_equal(np.column_stack([assignment.place, cells.nodes]))
     again = np.flatnonzero(first != np.arange(first.size))
     if not again.size:
         return None, one_each(unique, place)
@@ -88,35 +88,3 @@ def _attach(
         for row, held in members:
             place[cell[row]] = lists.setdefault(tuple(held), len(lists))
     return cell, from_lists(list(lists), place)
-
-
-@kernel
-def _first_equal(nodes: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The first row with the same nodes in the same order and the same home. Expected O(n k)."""
-    n, k = nodes.shape
-    size = 16
-    while size < 2 * n:
-        size *= 2
-    table = np.full(size, -1, dtype=np.int64)
-    first = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        key = np.uint64(entity[i]) + np.uint64(0x9E3779B97F4A7C15)
-        for j in range(k):
-            key = (key ^ np.uint64(nodes[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
-            key = key ^ (key >> np.uint64(29))
-        at = np.int64(key & np.uint64(size - 1))
-        while table[at] >= 0 and not _equal(nodes, entity, table[at], i):
-            at = (at + 1) & (size - 1)
-        if table[at] < 0:
-            table[at] = i
-        first[i] = table[at]
-    return first
-
-
-@helper
-def _equal(nodes: NDArray[np.int32], entity: NDArray[np.int32], a: int, b: int) -> bool:
-    same, j = entity[a] == entity[b], 0
-    while same and j < nodes.shape[1]:
-        same = nodes[a, j] == nodes[b, j]
-        j += 1
-    return same

@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
-
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
@@ -40,20 +38,24 @@ class Lookup:
         """Whether the numbers are 1, 2, 3, ... in order."""
         return self.low == 1 and not self.table.size and not self.keys.size
 
-    @property
-    def arrays(self) -> tuple[int, int, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-        """What :func:`find_range` takes last."""
-        return self.low, self.size, self.table, self.keys, self.order
-
     def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
         """Positions, in the shape of ``numbers``; -1 for those that do not exist.
 
         O(n), or O(n log n) where the numbers are spread widely.
         """
-        flat = np.array(numbers, dtype=np.int64).reshape(-1)
-        out = np.empty(flat.size, dtype=np.int32)
-        find_range(flat, 0, flat.size, out, 0, *self.arrays)
-        return out.reshape(np.shape(numbers))
+        if self.keys.size:
+            at = np.minimum(np.searchsorted(self.keys, numbers), self.size - 1)
+            return np.where(self.keys[at] == numbers, self.order[at], np.int32(-1))
+        here = np.asarray(numbers) - self.low
+        span = self.table.size or self.size
+        outside = None
+        if here.size and not 0 <= here.min() <= here.max() < span:
+            outside = (here < 0) | (here >= span)
+            here[outside] = 0
+        out = self.table[here] if self.table.size else here.astype(np.int32)
+        if outside is not None:
+            out[outside] = -1
+        return out
 
 
 def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
@@ -82,51 +84,6 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
 def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
     return np.array_equal(numbers, np.arange(low, low + numbers.size))
-
-
-@helper
-def _search(number: int, keys: NDArray[np.int64], order: NDArray[np.int32]) -> int:
-    low, high = 0, keys.size
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return order[low] if low < keys.size and keys[low] == number else -1
-
-
-@kernel
-def find_range(
-    numbers: NDArray[np.int64],
-    start: int,
-    stop: int,
-    out: NDArray[np.int32],
-    at: int,
-    low: int,
-    size: int,
-    table: NDArray[np.int32],
-    keys: NDArray[np.int64],
-    order: NDArray[np.int32],
-) -> int:
-    """Positions of ``numbers[start:stop]`` into ``out`` from ``at`` on, -1 for those not there.
-
-    Returns where the first of these is in ``numbers``, or -1.
-    """
-    bad = -1
-    span = table.size if table.size else size
-    for i in range(start, stop):
-        here = numbers[i] - low
-        if keys.size:
-            here = _search(numbers[i], keys, order)
-        elif here < 0 or here >= span:
-            here = -1
-        elif table.size:
-            here = np.int64(table[np.uint64(here)])
-        if here < 0 and bad < 0:
-            bad = i
-        out[at + i - start] = here
-    return bad
 
 
 def unused(taken: Sequence[NDArray[np.int64]], n: int, limit: int) -> NDArray[np.int64]:

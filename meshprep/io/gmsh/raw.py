@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 # What a kernel reports besides a position.
-FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, WANTS_ROOM, NO_NODE = range(8)
-BAD_TOTAL, BAD_ROW = 8, 9
+FINE, NO_NUMBER, UNKNOWN_TYPE, BAD_COUNT, BAD_DIM, BAD_FLAG, WANTS_ROOM = range(7)
+BAD_TOTAL, BAD_ROW = 7, 8
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,12 +9,11 @@ from ...kernels import helper, kernel
 from ..text.tokens import (
     ASCII,
     Mode,
-    find_token,
     next_int,
+    skip_blank,
     take_doubles,
     take_ints,
 )
-from .numbering import find_range
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
@@ -24,7 +21,6 @@ from .raw import (
     BAD_ROW,
     BAD_TOTAL,
     FINE,
-    NO_NODE,
     NO_NUMBER,
     UNKNOWN_TYPE,
     WANTS_ROOM,
@@ -32,7 +28,7 @@ from .raw import (
     RawElements,
     RawNodes,
 )
-from .scan import SCRATCH, GmshCursor, nodes_before, skip_rows
+from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -88,7 +84,6 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
         BAD_TOTAL: f"the blocks hold {extra} {what}, fewer than the section declares",
         BAD_DIM: f"a block of {what} has dimension {extra}, which does not fit what it holds",
         BAD_FLAG: f"a block of {what} has the parametric flag {extra}, must be 0 or 1",
-        NO_NODE: f"an element names node {extra}, which is not in $Nodes",
         UNKNOWN_TYPE: f"element type {extra} is not supported by meshprep",
     }
     raise cursor.error(f"{texts[code]}: repair the file or remesh", int(pos))
@@ -163,7 +158,7 @@ def _node_block(
     found: int,
 ) -> tuple[int, int]:
     """One block: its numbers, then the points, whose arrays are flat."""
-    pos = take_ints(data, pos, mode, width, label[start:stop], stop - start)
+    pos = take_ints(data, pos, mode, width, label, start, stop - start)
     if pos < 0 or n_parametric == 0:
         if pos >= 0:
             pos, found = take_doubles(data, pos, mode, points, 3 * start, 3 * stop, hard, found)
@@ -186,137 +181,66 @@ def _node_block(
 
 
 def read_elements(cursor: GmshCursor) -> RawElements:
-    """The body of $Elements. O(bytes); text is walked twice, so that nothing is sized by guess."""
+    """The body of $Elements. O(bytes)."""
     n_blocks, n = _header(cursor, "elements", 4, 2 * cursor.size_width)
     blocks = np.empty((n_blocks, 4), dtype=np.int64)
-    start = cursor.pos
-    known = nodes_before(cursor)
-    code, pos, extra = _scan_elements(
-        cursor.data, start, cursor.mode, cursor.size_width, n, NODES, DIMS, blocks
+    place = np.empty(n, dtype=np.int64)
+    # Room for as many numbers as the file can hold; pages that are never written cost nothing.
+    flat = np.empty(cursor.most_numbers(cursor.size_width) + SCRATCH, dtype=np.int64)
+    code, pos, extra = _elements(
+        cursor.data, cursor.pos, cursor.mode, cursor.size_width, blocks, place, flat
     )
     _check(cursor, code, pos, extra, "elements")
-    if n == 0:
-        cursor.pos = int(pos)
-        return RawElements(())
-    numbers, n_type, n_nodes, cell_start, node_start = _places(blocks)
-    label = np.empty(int(n_type.sum()), dtype=np.int64)
-    nodes = np.empty(int(n_nodes.sum()), dtype=np.int32)
-    code, pos, extra = _fill_elements(
-        cursor.data, start, cursor.mode, cursor.size_width,
-        blocks, NODES, cell_start, node_start, label, nodes, *known.arrays,
-    )  # fmt: skip
-    _check(cursor, code, pos, extra, "elements")
+    kind = np.repeat(blocks[:, 2], blocks[:, 3])
+    label = np.cumsum(1 + NODES[kind]) - 1 - NODES[kind]
+    cells = []
+    for t, rows, nodes in tables_by_type(cursor, kind, flat, label + 1, place):
+        runs = blocks[(blocks[:, 2] == t) & (blocks[:, 3] > 0)][:, [1, 3]]
+        cells.append(RawCells(t, nodes, flat[label[rows]], runs, _NONE, _NONE, _NONE, _NONE))
     cursor.pos = int(pos)
-    labels = np.split(label, np.cumsum(n_type)[:-1])
-    tables = np.split(nodes, np.cumsum(n_nodes)[:-1])
-    return RawElements(
-        tuple(
-            _cells(int(t), label, table, blocks)
-            for t, label, table in zip(numbers, labels, tables, strict=True)
-        )
-    )
-
-
-def _cells(
-    number: int, label: NDArray[np.int64], table: NDArray[np.int32], blocks: NDArray[np.int64]
-) -> RawCells:
-    runs = blocks[(blocks[:, 2] == number) & (blocks[:, 3] > 0)][:, [1, 3]]
-    nodes = table.reshape(label.size, -1)
-    return RawCells(number, nodes, label, runs, _NONE, _NONE, _NONE, _NONE)
-
-
-def _places(blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Types by first appearance, their sizes, and where the cells and nodes of each block go."""
-    kind, count = blocks[:, 2], blocks[:, 3]
-    unique, first = np.unique(kind[count > 0], return_index=True)
-    numbers = unique[np.argsort(first)]
-    n_type = np.array([count[kind == t].sum() for t in numbers], dtype=np.int64)
-    n_nodes = n_type * NODES[numbers]
-    cell_start, node_start = np.zeros_like(count), np.zeros_like(count)
-    cells_before = np.concatenate([[0], np.cumsum(n_type)])
-    nodes_before = np.concatenate([[0], np.cumsum(n_nodes)])
-    for i, t in enumerate(numbers):
-        mine = np.flatnonzero(kind == t)
-        inside = np.cumsum(count[mine]) - count[mine]
-        cell_start[mine] = cells_before[i] + inside
-        node_start[mine] = nodes_before[i] + inside * NODES[t]
-    return numbers, n_type, n_nodes, cell_start, node_start
+    return RawElements(tuple(cells))
 
 
 @kernel
-def _scan_elements(
+def _elements(
     data: NDArray[np.uint8],
     pos: int,
     mode: Mode,
     width: int,
-    n: int,
-    type_nodes: NDArray[np.int64],
-    type_dim: NDArray[np.int64],
     blocks: NDArray[np.int64],
+    place: NDArray[np.int64],
+    flat: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Fill the heads of the blocks and check that all they declare is there."""
-    done = 0
+    """Read labels and nodes of all blocks into ``flat``; where each element stands in the file."""
+    done, end = 0, 0
     for b in range(len(blocks)):
         start = pos
         pos = _block(data, pos, mode, width, blocks[b])
         if pos < 0:
             return NO_NUMBER, pos, 0
         dim, kind, count = blocks[b, 0], blocks[b, 2], blocks[b, 3]
-        if kind < 0 or kind >= type_nodes.size or type_nodes[kind] == 0:
+        if kind < 0 or kind >= NODES.size or NODES[kind] == 0:
             return UNKNOWN_TYPE, start, kind
-        if dim != type_dim[kind]:
+        if dim != DIMS[kind]:
             return BAD_DIM, start, dim
-        row = 1 + type_nodes[kind]
-        each = 2 if mode == ASCII else width
-        if count < 0 or count > n - done or count > (data.size - pos + 1) // (each * row):
+        row, each = 1 + NODES[kind], 2 if mode == ASCII else width
+        if count < 0 or count > place.size - done or count > (data.size - pos + 1) // (each * row):
             return BAD_COUNT, start, count
-        done += count
-        if mode == ASCII:
-            code, pos, words = skip_rows(data, pos, count, row)
-            if code != FINE:
-                return code, pos, kind * SCRATCH + words
-        else:
-            pos += count * row * width
-    if done < n:
-        return BAD_TOTAL, pos, done
-    return FINE, pos, 0
-
-
-@kernel
-def _fill_elements(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    width: int,
-    blocks: NDArray[np.int64],
-    type_nodes: NDArray[np.int64],
-    cell_start: NDArray[np.int64],
-    node_start: NDArray[np.int64],
-    label: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    *lookup: Any,
-) -> tuple[int, int, int]:
-    """Read the rows of every block to where they go, some at a time. O(bytes)."""
-    head, scratch = np.empty(4, dtype=np.int64), np.empty(SCRATCH, dtype=np.int64)
-    for b in range(len(blocks)):
-        pos = _block(data, pos, mode, width, head)
-        k, at, i = type_nodes[blocks[b, 2]], node_start[b], cell_start[b]
-        stop = i + blocks[b, 3]
-        while i < stop:
-            m = min(stop - i, SCRATCH // (k + 1))
-            before = pos
-            pos = take_ints(data, pos, mode, width, scratch, m * (k + 1))
+        if mode != ASCII:
+            for i in range(count):
+                place[done + i] = pos + i * row * width
+            pos = take_ints(data, pos, mode, width, flat, end, count * row)
+        for i in range(done, done + (count if mode == ASCII else 0)):
+            place[i] = pos
+            pos, words = take_line(data, pos, flat, end + (i - done) * row, row)
+            if words >= 0 and words != row:
+                return BAD_ROW, skip_blank(data, place[i]), kind * SCRATCH + min(words, SCRATCH - 1)
             if pos < 0:
-                return NO_NUMBER, pos, 0
-            for r in range(m):
-                label[i + r] = scratch[r * (k + 1)]
-                # The nodes of all rows close up at the beginning.
-                for j in range(k):
-                    scratch[r * k + j] = scratch[r * (k + 1) + 1 + j]
-            bad = find_range(scratch, 0, m * k, nodes, at, *lookup)
-            if bad >= 0:
-                there = find_token(data, before, mode, width, bad + bad // k + 1)
-                return NO_NODE, there, scratch[bad]
-            at += m * k
-            i += m
+                break
+        if pos < 0:
+            return NO_NUMBER, pos, 0
+        end += count * row
+        done += count
+    if done < place.size:
+        return BAD_TOTAL, pos, done
     return FINE, pos, 0

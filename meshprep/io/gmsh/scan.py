@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ...kernels import helper
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank, skip_line
+from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank, skip_line, take_ints
 from .numbering import Lookup
-from .raw import BAD_ROW, FINE, NO_NUMBER
+from .types import NODES
 
 VERSIONS = {"2": "2.2", "2.0": "2.2", "2.1": "2.2", "2.2": "2.2", "4.1": "4.1"}
 MODES = {ASCII: "ascii", LITTLE: "little", BIG: "big"}
 LONGEST_NAME = 64
-# The most words of an element that are counted.
+# More than the numbers of any element.
 SCRATCH = 4096
 DOLLAR = ord("$")
 
@@ -120,16 +122,59 @@ def nodes_before(cursor: GmshCursor) -> Lookup:
     return cursor.nodes
 
 
+def tables_by_type(
+    cursor: GmshCursor,
+    kind: NDArray[np.int64],
+    flat: NDArray[np.int64],
+    at: NDArray[np.int64],
+    place: NDArray[np.int64],
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int32]]]:
+    """For each type, by first appearance: its elements and the positions of their nodes.
+
+    Parameters
+    ----------
+    cursor : GmshCursor
+    kind : (n,) int64
+        Gmsh's number of the type of each element.
+    flat : int64
+        Numbers as they stand in the file.
+    at : (n,) int64
+        Where in ``flat`` the nodes of each element begin.
+    place : (n,) int64
+        Where in the file each element begins, for messages.
+    """
+    known = nodes_before(cursor)
+    types = np.flatnonzero(np.bincount(kind)).tolist()
+    for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
+        rows = np.flatnonzero(kind == t)
+        first, steps = at[rows[0]], np.diff(at[rows])
+        if (steps == steps[:1]).all():
+            step = flat.itemsize * int(steps[0] if steps.size else 1)
+            numbers = as_strided(flat[first:], (rows.size, NODES[t]), (step, flat.itemsize))
+        else:
+            numbers = flat[at[rows][:, None] + np.arange(NODES[t])]
+        nodes = known.find(numbers)
+        if nodes.min() < 0:
+            row, column = np.argwhere(nodes < 0)[0]
+            raise cursor.error(
+                f"an element names node {numbers[row, column]}, which is not in $Nodes: "
+                "add or remove it",
+                int(place[rows[row]]),
+            )
+        yield t, rows, nodes
+
+
 @helper
-def skip_rows(data: NDArray[np.uint8], pos: int, count: int, row: int) -> tuple[int, int, int]:
-    """Skip elements of a text: a line each, or the next one could give this one nodes."""
-    for _ in range(count):
-        line = skip_blank(data, pos)
-        pos, words = skip_line(data, line)
-        if words < row and pos == data.size:
-            return NO_NUMBER, -1 - pos, 0
-        if words < row and data[np.uint64(line)] == DOLLAR:
-            return NO_NUMBER, -1 - line, 0
-        if words != row:
-            return BAD_ROW, line, min(words, SCRATCH - 1)
-    return FINE, pos, 0
+def take_line(
+    data: NDArray[np.uint8], pos: int, out: NDArray[np.int64], at: int, least: int
+) -> tuple[int, int]:
+    """Take the numbers of one line of text, or ``least`` where it has fewer.
+
+    An element is a line, or its nodes could be taken from those of another. Returns the position
+    behind, and the words of the line, -1 where the file or the section ends in it.
+    """
+    line = skip_blank(data, pos)
+    stop, words = skip_line(data, line)
+    last = stop == data.size or data[np.uint64(line)] == DOLLAR
+    pos = take_ints(data, line, ASCII, 4, out, at, max(words, least))
+    return pos, -1 if last and words < least else words

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...mesh import Mesh
+from .layout import is_periodic
 from .raw import Entity, RawPeriodic
 from .scan import GmshCursor
 
@@ -106,6 +109,21 @@ def read_periodic(cursor: GmshCursor) -> tuple[RawPeriodic, ...]:
         pairs = cursor.rows(m, 2, 0, size=True, what="pairs of nodes")[0]
         links.append(RawPeriodic(dim, slave, master, affine, pairs))
     return tuple(links)
+
+
+def periodic_links(mesh: Mesh, node_label: NDArray[np.int64]) -> list[RawPeriodic]:
+    """The links of a mesh, with the numbers that the nodes have in the file."""
+    return [
+        RawPeriodic(
+            int(i.attrs["dim"]),
+            int(i.attrs["slave"]),
+            int(i.attrs["master"]),
+            tuple(float(x) for x in i.attrs.get("affine", ())),
+            node_label[i.index],
+        )
+        for i in mesh.lists
+        if is_periodic(i)
+    ]
 
 
 def read_ghosts(cursor: GmshCursor) -> tuple[tuple[int, int, tuple[int, ...]], ...]:

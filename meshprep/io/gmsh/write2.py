@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +13,11 @@ from meshprep_runtime.maps import read_only
 from ...mesh import Mesh, Tag
 from .emit import GmshWriter
 from .entities import EntityAssignment
-from .layout import INT_LIMIT, FileLayout
+from .layout import INT_LIMIT, CellBlock, FileLayout
 from .merge2 import merge_copies
 from .numbering import constant, unused
-from .periodic import links
 from .raw import RawCells
-
-if TYPE_CHECKING:
-    from .layout import CellBlock
+from .sections import periodic_links
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -162,7 +158,7 @@ def _write_runs(
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
     """Text in every mode."""
-    found = links(mesh, node_label)
+    found = periodic_links(mesh, node_label)
     if not found:
         return
     sink.text(f"$Periodic\n{len(found)}\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,9 @@ from ...mesh import Mesh, Tag
 from .emit import GmshWriter
 from .entities import EntityAssignment
 from .info import source
-from .layout import FileLayout
-from .periodic import links
+from .layout import CellBlock, FileLayout
 from .raw import Entity
-
-if TYPE_CHECKING:
-    from .layout import CellBlock
+from .sections import periodic_links
 
 
 def write_mesh(
@@ -156,7 +152,7 @@ def _write_elements(
 
 
 def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64]) -> None:
-    found = links(mesh, node_label)
+    found = periodic_links(mesh, node_label)
     if not found:
         return
     sink.begin("Periodic")

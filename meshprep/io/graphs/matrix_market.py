@@ -2,12 +2,19 @@
 
 An entry (i, j) ties vertices i and j, so orders are found for the pattern of A + A^T. Entries keep
 their order, repeated and zero ones too; of a symmetric matrix the edges are its stored half.
+
+scipy takes the numbers that a line begins with and skips the rest, and reads past the end of a file
+whose last line is cut off. So the text is looked at, line by line, before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -30,7 +37,6 @@ from .common import (
     pairs_of,
     symmetry_of,
 )
-from .matrix_text import check_entries, whole_lines
 
 __all__ = ["FORMAT"]
 
@@ -38,6 +44,22 @@ __all__ = ["FORMAT"]
 _LINE_BYTES = 4
 # The types that scipy reads; narrower ones are widened, which changes no value.
 _WIDE: Mapping[str, type] = {"i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
+_HEAD = re.compile(
+    rb"%%MatrixMarket[^\n]*\n(?:%[^\n]*\n|[ \t\r]*\n)*+[ \t]*\d+[ \t]+\d+(?:[ \t]+\d+)?[ \t\r]*\n",
+    re.IGNORECASE,
+)
+_REAL = rb"[-+]?(?:\d+\.?\d*|\.\d+|nan|inf(?:inity)?)(?:e[-+]?\d+)?"
+# What follows the row and the column of an entry.
+_VALUES = {
+    "pattern": rb"",
+    "integer": rb"[ \t]+[-+]?\d+",
+    "unsigned-integer": rb"[ \t]+\d+",
+    "real": rb"[ \t]+" + _REAL,
+    "double": rb"[ \t]+" + _REAL,
+    "complex": (rb"[ \t]+" + _REAL) * 2,
+}
+# Bytes that are looked at together.
+_AT_ONCE = 1 << 20
 
 
 def _read(path: Path) -> Mesh:
@@ -45,10 +67,10 @@ def _read(path: Path) -> Mesh:
     from scipy.io import mminfo, mmread
 
     # By path: with a file of Python's, scipy may end the process where it meets an error.
-    with guarded("not a readable Matrix Market file"), whole_lines(path) as text:
+    with guarded("not a readable Matrix Market file"), _whole_lines(path) as text:
         rows, columns, count, form, field, symmetry = mminfo(text)
         _check(rows, columns, count, form, text.stat().st_size)
-        check_entries(text, field)
+        _check_entries(text, field)
         found = mmread(text, spmatrix=False)
     # What follows from the symmetry comes after the entries of the file.
     pairs = np.column_stack([found.row[:count], found.col[:count]])
@@ -148,6 +170,49 @@ def _mirrored(values: NDArray[Any], above: NDArray[np.bool_], symmetry: str) -> 
         return values
     other = -values if symmetry == "skew-symmetric" else values.conj()
     return np.where(above, other, values)
+
+
+@contextmanager
+def _whole_lines(path: Path) -> Iterator[Path]:
+    """The file, or where its last line has no end a copy in which it has.
+
+    Raises
+    ------
+    MeshprepError
+        Where there is no first line and no line of sizes.
+    """
+    data = path.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        if not data.endswith(b"\n"):
+            path = Path(folder) / "whole.mtx"
+            path.write_bytes(data + b"\n")
+        if _HEAD.match(data if data.endswith(b"\n") else data + b"\n") is None:
+            raise MeshprepError(
+                "is no Matrix Market file: it must begin with %%MatrixMarket, and a line of rows, "
+                "columns and entries"
+            )
+        yield path
+
+
+def _check_entries(path: Path, field: str) -> None:
+    """Raise MeshprepError, naming the line, unless every entry is two whole numbers and a value."""
+    data = path.read_bytes()
+    head = _HEAD.match(data)
+    start = 0 if head is None else head.end()
+    while start < len(data):
+        stop = data.find(b"\n", start + _AT_ONCE) + 1 or len(data)
+        found = _lines(field).match(data, start, stop)
+        end = start if found is None else found.end()
+        if end < stop:
+            line = data.count(b"\n", 0, end) + 1
+            raise MeshprepError(f"line {line} is no entry of a matrix of type {field}: repair it")
+        start = stop
+
+
+@cache
+def _lines(field: str) -> re.Pattern[bytes]:
+    entry = rb"[ \t]*\d+[ \t]+\d+" + _VALUES[field] + rb"[ \t\r]*\n"
+    return re.compile(rb"(?:" + entry + rb"|[ \t\r]*\n)*+", re.IGNORECASE)
 
 
 FORMAT = Format(MATRIX_MARKET, (".mtx",), _read, _write, _losses, reduce=_reduced, cells=False)

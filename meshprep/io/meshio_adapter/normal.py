@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ...mesh import IndexList, Mesh, Tag
@@ -77,10 +77,8 @@ def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
     if name not in _GROUP_NAMES:
         return set()
     pattern = _GROUP_NAMES[name]
-    key = _BY_FAMILY[name]
-    pairs = {
-        (key(mesh, t, i), n) for t in mesh.tags if t.set != "nodes" for i, n in t.names.items()
-    }
+    tags = [t for t in mesh.tags if t.set != "nodes"]
+    pairs = {(_family(name, mesh, t, i), n) for t in tags for i, n in t.names.items()}
     times = Counter(k for k, _ in pairs), Counter(n for _, n in pairs)
     return {
         n
@@ -89,20 +87,11 @@ def _bad_group_names(name: str, mesh: Mesh) -> set[str]:
     }
 
 
-def _number(mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
-    return (group,)
-
-
-def _number_in_dimension(mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
-    # Netgen lists the names by number from 1.
+def _family(name: str, mesh: Mesh, tag: Tag, group: int) -> tuple[int, ...]:
+    """What a name stands for: a number; in Netgen's lists, from 1, one of each dimension."""
+    if name != "netgen":
+        return (group,)
     return (shape_of(str(mesh.sets[tag.set].cell_type)).dim, max(group, 0))
-
-
-_BY_FAMILY: dict[str, Callable[[Mesh, Tag, int], tuple[int, ...]]] = {
-    "med": _number,
-    "exodus": _number,
-    "netgen": _number_in_dimension,
-}
 
 
 def _bad_lists(name: str, mesh: Mesh) -> Iterator[IndexList]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from meshprep_runtime.errors import MeshprepError
 
 from ..declared import BASE, rows_of, values_of
-from .notes import ORIGINAL_ID
+from .layout import ORIGINAL_ID
 from .objects import DatasetInfo
 
 # Smallest and largest index of a map, or None where it has no rows.

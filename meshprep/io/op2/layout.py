@@ -1,13 +1,46 @@
-"""Under which names a mesh goes into an OP2 file, and what of it does not; imports no h5py."""
+"""What is kept of an OP2 file, and under which names a mesh goes into one; imports no h5py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 from ..declared import BASE, COORDINATES
-from .notes import CONSTANTS, NOTES, ORIGINAL_ID, Op2Notes, notes_of
+
+NOTES = "op2:file"
+CONSTANTS = "constants"
+# What the file does not say and was found, as it would be declared.
+INFERRED = "op2:inferred"
+ORIGINAL_ID = "original_id"
+
+
+@dataclass(frozen=True)
+class Op2Notes:
+    """Where everything stood.
+
+    Parameters
+    ----------
+    sets, maps : mapping of name to path
+    dats : mapping of (set, name) to path
+    base : int
+        The index that stands for the first element.
+    rest : bytes
+        An HDF5 file with everything else, and an empty dataset of the same type and attributes
+        for each map and dat.
+    """
+
+    sets: Mapping[str, str]
+    maps: Mapping[str, str]
+    dats: Mapping[tuple[str, str], str]
+    base: int
+    rest: bytes
+
+
+def notes_of(mesh: Mesh) -> Op2Notes:
+    """The notes of a mesh; empty ones where it came from elsewhere."""
+    found = mesh.extras.get(NOTES)
+    return found if isinstance(found, Op2Notes) else Op2Notes({}, {}, {}, 0, b"")
 
 
 def file_layout(mesh: Mesh) -> Op2Notes:

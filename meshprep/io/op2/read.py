@@ -18,7 +18,7 @@ from ..declared import BASE, COORDINATES, NO_SET, check_names, rows_of
 from ..meshio_adapter.harden import guarded
 from .fit import check_fit
 from .infer import InferredSets, Range, infer
-from .notes import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
+from .layout import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
 from .objects import DatasetInfo, classify, load
 from .rest import image
 

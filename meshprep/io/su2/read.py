@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,21 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh import IndexList, Mesh
 from ...mesh.assemble import Block, assemble
 from ...mesh.cells import check_node_count, node_count
-from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
+TAG = "su2:tag"
+# Sections that are not the mesh, as text; SURFACE_POINTS stands for the next list of that kind.
+SECTIONS = "su2:sections"
+SURFACE_POINTS = "FFD_SURFACE_POINTS"
+SURFACE_KIND = "su2:surface_points"
+VTK_NUMBER = {
+    "line": 3,
+    "triangle": 5,
+    "quad": 9,
+    "tetra": 10,
+    "hexahedron": 12,
+    "wedge": 13,
+    "pyramid": 14,
+}
 _TYPE = {number: name for name, number in VTK_NUMBER.items()}
 _KEYWORD = re.compile(rb"[ \t]*([A-Za-z_]+)[ \t]*=[ \t]*([^\r\n]*)")
 _KNOWN = {"NDIME", "NPOIN", "NELEM", "NMARK", "MARKER_TAG", "MARKER_ELEMS", "NZONE", "IZONE"}
@@ -243,3 +256,17 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
             ids = np.full(len(nodes), numbers[name])
             blocks.append(Block(cell_type, nodes, tags={TAG: ids}))
     return blocks
+
+
+def group_numbers(tags: Sequence[str]) -> Mapping[str, int]:
+    """Integers other than 0 stand for themselves; names get the free numbers from 1."""
+    numbers = {t: int(t) for t in tags if re.fullmatch(r"-?[1-9]\d{0,17}", t)}
+    taken, free = set(numbers.values()), 1
+    for t in tags:
+        if t in numbers:
+            continue
+        while free in taken:
+            free += 1
+        numbers[t] = free
+        taken.add(free)
+    return numbers

@@ -16,7 +16,7 @@ from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from ..capabilities import Capabilities
 from ..reduce import flattened, reduce, with_tags
-from .common import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
+from .read import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
 UNMARKED = "none"
 _ROWS_AT_ONCE = 65536

@@ -45,6 +45,10 @@ class Cursor:
         """Bytes from here to the end of the file."""
         return int(self.data.size) - self.pos
 
+    def most_numbers(self, width: int) -> int:
+        """At most so many numbers, of ``width`` bytes in binary, follow."""
+        return self.left // (2 if self.mode == ASCII else width) + 1
+
     def error(self, problem: str, pos: int | None = None) -> MeshprepError:
         """An error that says where: the line of a text file, the byte of a binary one."""
         at = min(self.pos if pos is None else pos, int(self.data.size))

@@ -78,25 +78,26 @@ def next_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple
 
 @kernel
 def take_ints(
-    data: NDArray[np.uint8], pos: int, mode: Mode, width: int, out: NDArray[np.int64], n: int
+    data: NDArray[np.uint8],
+    pos: int,
+    mode: Mode,
+    width: int,
+    out: NDArray[np.int64],
+    start: int,
+    n: int,
 ) -> int:
-    """``n`` whole numbers into the beginning of ``out``; returns the position behind."""
-    if mode == ASCII:
-        for i in range(n):
-            out[i], pos = next_int(data, pos, mode, width)
-            if pos < 0:
-                break
-        return pos
-    if n > (data.size - pos) // width:
+    """``n`` whole numbers into ``out`` from ``start`` on; returns the position behind."""
+    if mode != ASCII and n > (data.size - pos) // width:
         return -1 - data.size
-    if width == 4:
-        for i in range(n):
-            out[i] = np.int64(np.int32(np.uint32(_bytes4(data, pos, mode))))
-            pos += 4
+    if mode != ASCII and width == 8:
+        for i in range(np.uint64(start), np.uint64(start + n)):
+            out[i] = np.int64(take8(data, pos, mode))
+            pos += 8
         return pos
-    for i in range(n):
-        out[i] = np.int64(take8(data, pos, mode))
-        pos += 8
+    for i in range(start, start + n):
+        out[i], pos = next_int(data, pos, mode, width)
+        if pos < 0:
+            break
     return pos
 
 
@@ -131,15 +132,6 @@ def take_doubles(
             hard[found, 0], hard[found, 1] = i, before
             found += 1
     return pos, found
-
-
-@helper
-def find_token(data: NDArray[np.uint8], pos: int, mode: Mode, width: int, n: int) -> int:
-    """Where the number after ``n`` others begins; the end of the file where these are not there."""
-    if mode != ASCII:
-        return pos + n * width
-    pos = skip_tokens(data, pos, n)
-    return skip_blank(data, pos) if pos >= 0 else data.size
 
 
 @helper
@@ -198,20 +190,14 @@ def take_rows(
     Returns the position behind, and how many entries of ``hard`` (m, 2: index into the flat
     values, position of the text) were filled. O(bytes).
     """
-    found = 0
+    found, a, c = 0, ints.shape[1], values.shape[1]
+    flat, numbers = ints.reshape(-1), values.reshape(-1)
     for i in range(len(ints)):
-        for j in range(ints.shape[1]):
-            ints[i, j], pos = next_int(data, pos, mode, width)
-            if pos < 0:
-                return pos, found
-        for j in range(values.shape[1]):
-            start = pos
-            values[i, j], pos, unsure = next_double(data, pos, mode)
-            if pos < 0:
-                return pos, found
-            if unsure:
-                hard[found, 0], hard[found, 1] = i * values.shape[1] + j, start
-                found += 1
+        pos = take_ints(data, pos, mode, width, flat, i * a, a)
+        if pos >= 0:
+            pos, found = take_doubles(data, pos, mode, numbers, i * c, i * c + c, hard, found)
+        if pos < 0:
+            break
     return pos, found
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import threading
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..kernel.analysis import reach, stable
 from ..kernel.cache import folder as loops_folder
+from ..kernel.cache import write_whole
 from . import nvrtc
 from .nvrtc import Compiled, compile_program
 from .programs import Program
@@ -78,18 +77,10 @@ def _read(place: Path) -> Compiled | None:
 
 
 def _write(place: Path, made: Compiled) -> None:
-    """Whole or not at all; two processes write the same."""
-    place.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(made.cubin).hexdigest()
-    temporary = place.with_name(f".{os.getpid()}.{threading.get_ident()}.tmp")
     head = f"{digest} {made.registers} {made.spilled}\n".encode()
-    temporary.write_bytes(head + made.cubin)
-    os.replace(temporary, place)
-    _forget_oldest(place.parent)
-
-
-def _forget_oldest(place: Path) -> None:
-    found = sorted(place.glob("*.cubin"), key=lambda p: p.stat().st_mtime)
+    write_whole(place, head + made.cubin)
+    found = sorted(place.parent.glob("*.cubin"), key=lambda p: p.stat().st_mtime)
     for old in found[:-MOST_KEPT]:
         old.unlink(missing_ok=True)
 

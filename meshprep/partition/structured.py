@@ -1,8 +1,11 @@
 """Lines, rectangles and bricks of elements on structured meshes [S19 section 3.1.6].
 
 They bracket what a partitioner can do: a line has few thread colours and little reuse, a brick
-much of both. The structure is found from centroids (:mod:`lattice`), so that the mesh may come in
-any order.
+much of both. The structure is found from centroids, so that the mesh may come in any order: those
+of a mesh of straight lines have few distinct values along each axis. Cells stand on all
+combinations of them. Edges and faces stand on some: one direction between two cells along x,
+another along y; so do the two triangles of a split square. These elements share *sites*, each with
+one element of every kind.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +22,10 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..blocks_of import Blocks, blocks_of
-from ..options import Option
-from ..problem import BlockProblem
-from ..repair import repair
-from .lattice import Lattice, lattice_of_centroids
+from .blocks_of import Blocks, blocks_of
+from .options import Option
+from .problem import BlockProblem
+from .repair import repair
 
 SHAPES = ("line", "rectangle", "brick")
 
@@ -33,6 +36,28 @@ OPTIONS: Mapping[str, Option] = {
         "line, rectangle, brick, or sites along each axis such as 8x8x4",
     ),
 }
+
+# Values closer than this share of the axis, or of the longest axis, are one: coordinates read
+# from text are rounded, and flat meshes are not quite flat.
+SAME, SAME_OVERALL = 1e-7, 1e-10
+# A lattice fills at least this share of its box; scattered centroids hardly fill any.
+FILLED = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Sites in whole numbers, and the elements on them.
+
+    Parameters
+    ----------
+    position : (n, d) int32
+        The site of every element, from 0 on; d is 1 to 3.
+    per_site : int
+        The kinds of elements: a site has no more, but for a few where a lattice is broken.
+    """
+
+    position: NDArray[np.int32]
+    per_site: int
 
 
 def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
@@ -50,8 +75,7 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     Returns
     -------
     Blocks
-        In raster order. ``notes``: lattice parts found, and elements moved to keep the cap where
-        a lattice is broken.
+        In raster order. ``notes``: elements moved to keep the cap where a lattice is broken.
 
     Raises
     ------
@@ -70,14 +94,13 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if wanted is not None:
         _check(wanted, lattice, options["shape"], cap)
     if options["shape"] == "line":
-        return blocks_of(_line_rank(lattice) // cap, n, {"parts": _n_parts(lattice), "moved": 0})
+        return blocks_of(_line_rank(lattice) // cap, n, {"moved": 0})
     block = _tiles(lattice, options["shape"], wanted, cap)
     n_blocks, moved = int(block.max()) + 1, 0
     if np.bincount(block).max() > cap:
         repaired = repair(problem.table, problem.n_points, block, max(n_blocks, -(-n // cap)), cap)
         block, n_blocks, moved = repaired.block, repaired.n_blocks, repaired.notes["moved"]
-    notes = {"parts": _n_parts(lattice), "moved": moved}
-    return blocks_of(block, n_blocks, notes, keep_numbers=True)
+    return blocks_of(block, n_blocks, {"moved": moved}, keep_numbers=True)
 
 
 def best_tile(extent: Sequence[int], sites: int, layers: bool) -> tuple[int, ...]:
@@ -137,16 +160,6 @@ def _lattice(problem: BlockProblem) -> Lattice:
     return found
 
 
-def _longest_first(lattice: Lattice) -> Lattice:
-    order = np.argsort(-lattice.position.max(axis=0), kind="stable")
-    position = np.ascontiguousarray(lattice.position[:, order])
-    return Lattice(position, lattice.part, lattice.per_site)
-
-
-def _n_parts(lattice: Lattice) -> int:
-    return int(lattice.part.max()) + 1
-
-
 def _check(sizes: tuple[int, ...], lattice: Lattice, shape: str, cap: int) -> None:
     extent = lattice.position.max(axis=0) + 1
     if len(sizes) != extent.size:
@@ -164,32 +177,74 @@ def _check(sizes: tuple[int, ...], lattice: Lattice, shape: str, cap: int) -> No
 
 def _line_rank(lattice: Lattice) -> NDArray[np.int64]:
     """The place of every element along the lines, one line after the other."""
-    position = _longest_first(lattice).position
+    position = lattice.position
+    longest_first = np.argsort(-position.max(axis=0), kind="stable")
     rank = np.empty(len(position), np.int64)
-    rank[np.lexsort((*position.T, lattice.part))] = np.arange(rank.size)
+    rank[np.lexsort(position.T[longest_first])] = np.arange(rank.size)
     return rank
 
 
 def _tiles(
     lattice: Lattice, shape: str, sizes: tuple[int, ...] | None, cap: int
 ) -> NDArray[np.int32]:
-    """The tile of every element, numbered part by part in raster order."""
-    block = np.empty(len(lattice.position), np.int32)
-    base = 0
-    members = np.split(
-        np.argsort(lattice.part, kind="stable"), np.cumsum(np.bincount(lattice.part))[:-1]
-    )
-    for rows in members:
-        position = lattice.position[rows]
-        extent = (position.max(axis=0) + 1).tolist()
-        if sizes is None:
-            sites = max(1, cap // lattice.per_site)
-            tiles = best_tile(extent, sites, shape == "rectangle")
-            tile = position * np.asarray(tiles, np.int64) // extent
-        else:
-            tile = position // np.asarray(sizes)
-        number = np.ravel_multi_index(tuple(tile.T[::-1]), tuple(tile.max(axis=0)[::-1] + 1))
-        used = np.bincount(number) > 0
-        block[rows] = base - 1 + np.cumsum(used)[number]
-        base += int(np.count_nonzero(used))
-    return block
+    """The tile of every element, numbered in raster order."""
+    position = lattice.position
+    extent = (position.max(axis=0) + 1).tolist()
+    if sizes is None:
+        sites = max(1, cap // lattice.per_site)
+        tiles = best_tile(extent, sites, shape == "rectangle")
+        tile = position * np.asarray(tiles, np.int64) // extent
+    else:
+        tile = position // np.asarray(sizes)
+    number = np.ravel_multi_index(tuple(tile.T[::-1]), tuple(tile.max(axis=0)[::-1] + 1))
+    used = np.bincount(number) > 0
+    return (np.cumsum(used) - 1)[number].astype(np.int32)
+
+
+def lattice_of_centroids(coordinates: NDArray[np.float64]) -> Lattice | None:
+    """The lattice that centroids stand on, or None where they stand on none.
+
+    Parameters
+    ----------
+    coordinates : (n, d) float64
+        In any order. The lines may be spaced unevenly, but must be parallel to the axes.
+
+    O(n log n).
+    """
+    limit = SAME_OVERALL * np.ptp(coordinates, axis=0).max()
+    columns = [_ranks(axis, limit) for axis in coordinates.T]
+    extent = [int(rank.max()) + 1 for rank in columns]
+    kept = [i for i, count in enumerate(extent) if count > 1]
+    if not 1 <= len(kept) <= 3 or np.prod([extent[i] for i in kept], dtype=float) > 2.0**62:
+        return None
+    fine = np.column_stack([columns[i] for i in kept])
+    kinds = int(np.count_nonzero(np.bincount(_keys(fine % 2))))
+    staggered = kinds < 2 ** len(kept)
+    position = fine // 2 if staggered else fine
+    least = FILLED * np.prod(position.max(axis=0) + 1.0)
+    if len(fine) < least or _distinct(fine) < len(fine) or _distinct(position) < least:
+        return None
+    return Lattice(position, kinds if staggered else 1)
+
+
+def _ranks(values: NDArray[np.float64], least: float) -> NDArray[np.int32]:
+    """The rank of every value among the distinct ones, at least ``least`` apart."""
+    order = np.argsort(values)
+    ascending = values[order]
+    limit = max(SAME * (ascending[-1] - ascending[0]), least)
+    steps = np.concatenate([[0], np.cumsum(np.diff(ascending) > limit)])
+    rank = np.empty(values.size, np.int32)
+    rank[order] = steps
+    return rank
+
+
+def _distinct(position: NDArray[np.int32]) -> int:
+    return 1 + int(np.count_nonzero(np.diff(np.sort(_keys(position)))))
+
+
+def _keys(position: NDArray[np.int32]) -> NDArray[np.int64]:
+    """One number for each position."""
+    key = np.zeros(len(position), np.int64)
+    for axis in position.T:
+        key = key * (int(axis.max()) + 1) + axis
+    return key

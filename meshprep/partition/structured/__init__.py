@@ -1,5 +1,0 @@
-"""Lines, rectangles and bricks of structured meshes."""
-
-from .partitioner import OPTIONS, structured
-
-__all__ = ["OPTIONS", "structured"]
