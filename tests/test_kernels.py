@@ -114,7 +114,7 @@ def test_every_kernel_has_a_digest_of_its_own():
     for module in pkgutil.walk_packages(meshprep.__path__, "meshprep."):
         import_module(module.name)
     ours = [k for k in KERNELS if k.py_func.__module__.startswith("meshprep.")]
-    assert len({digest(k) for k in ours}) == len(ours) > 100
+    assert len({digest(k) for k in ours}) == len(ours) > 80
 
 
 def test_a_helper_is_for_kernels():

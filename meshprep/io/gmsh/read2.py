@@ -12,7 +12,6 @@ from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
 from .types import NODES
 
 BAD_TYPE, BAD_FOLLOW, BAD_TAGS, BAD_PARTS = range(10, 14)
-_NONE = np.empty(0, dtype=np.int64)
 _NO_RUNS = np.empty((0, 2), dtype=np.int64)
 
 

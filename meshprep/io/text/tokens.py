@@ -216,18 +216,10 @@ def put_int(out: NDArray[np.uint8], pos: int, mode: Mode, width: int, value: int
 
 @helper
 def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -> int:
-    p = np.uint64(pos)
-    for _ in range(4):
-        out[p] = np.uint8(value)
+    for i in range(width):
+        out[np.uint64(pos + i)] = np.uint8(value)
         value >>= np.uint64(8)
-        p += np.uint64(1)
-    if width == 4:
-        return pos + 4
-    for _ in range(4):
-        out[p] = np.uint8(value)
-        value >>= np.uint64(8)
-        p += np.uint64(1)
-    return pos + 8
+    return pos + width
 
 
 @helper
