@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from meshprep.loops.options import Options
+from meshprep.partition.blocks.search import middles
 from meshprep.pipeline import warm_up
 from meshprep.pipeline.small_runs import run_task
 from meshprep.pipeline.warm_up import all_tasks, job_tasks
+from meshprep.reorder.by_component import _renumbered
 
 # The least work of all tasks.
 TASK = "order morton cpu"
@@ -79,6 +81,17 @@ def test_a_job_names_its_own_tasks():
         "blocks contiguous cpu",
         "colours",
     ]
+
+
+@pytest.mark.parametrize(
+    ("task", "kernel"), [("blocks blocks gpu", middles), ("order gps gpu", _renumbered)]
+)
+def test_what_large_meshes_need_is_compiled_too(task, kernel):
+    code = COUNT.replace(TASK, task).rpartition("print")[0]
+    code += f"from {kernel.py_func.__module__} import {kernel.py_func.__name__} as kernel\n"
+    made = [sys.executable, "-c", code + "print(len(kernel.overloads))"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.check_output(made, env=environment, text=True) == "1\n"
 
 
 @pytest.mark.parametrize("task", all_tasks())

@@ -1,6 +1,6 @@
 """Every stage of a job on a small mesh, with the types of arguments that any mesh gives.
 
-Who runs these compiles what any mesh needs; see :mod:`warm_up`.
+Who runs these compiles the kernels that any mesh needs; see :mod:`warm_up`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from typing import Any
 import numpy as np
 from scipy.spatial import Delaunay
 
+from meshprep_runtime.maps import read_only
+
 from .. import io
 from ..io.generate import generate
 from ..loops import LoopSpec, default_request, resolve, simple_request
 from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
+from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
 from ..partition.blocks.groups import reconnect_groups
+from ..partition.blocks.search import middles
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
+from ..reorder.by_component import by_component
 from ..report.draw import draw_views, place
 from ..report.draw.paint import by_group
 from .blocks import colour, cut
@@ -44,6 +49,13 @@ def _order(method: str, target: str) -> None:
     leads = order_for_locality(numbering, [(spec.loop, options)])
     propagate(mesh, numbering.settled(), FOLLOW[target])
     locality_metrics(numbering, leads)
+    _scattered()
+
+
+def _scattered() -> None:
+    """Two components whose vertices alternate are renumbered, as are those of large meshes."""
+    graph = Csr(np.arange(5, dtype=np.int64), np.array([2, 3, 0, 1], np.int32))
+    by_component(graph, lambda offset, *rest: np.arange(offset.size - 1, dtype=np.uint32))
 
 
 def _blocks(partitioner: str, target: str) -> None:
@@ -56,12 +68,13 @@ def _blocks(partitioner: str, target: str) -> None:
 
 
 def _repairs() -> None:
-    """What mends blocks in pieces and over the cap, which a small mesh hardly has."""
+    """What a small mesh hardly needs: mending pieces and blocks over the cap, several groups."""
     row = np.arange(200, dtype=np.int32)
     table, block = np.column_stack([row, row + 1]), row % 3
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
     reconnect_groups(table, weight, block, groups, 100, np.ones(3, np.bool_))
     repair(table, 201, np.zeros(200, np.int32), 4, 50)
+    middles(read_only(np.ones((200, 2))), block, 3)
 
 
 def _colours() -> None:

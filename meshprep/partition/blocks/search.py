@@ -128,7 +128,7 @@ class Search:
         if block.size <= LONE_GROUP:
             return np.zeros(self.n_blocks, np.int32)
         n_groups = min(self.n_blocks, 2 * -(-block.size // (2 * GROUP_ELEMENTS)))
-        where = _middles(self.geometry.coordinates, block, self.n_blocks)
+        where = middles(self.geometry.coordinates, block, self.n_blocks)
         d = where.shape[1]
         directions, _ = np.linalg.qr(np.random.default_rng(phase).normal(size=(d, d)))
         no_points = np.empty((self.n_blocks, 0), dtype=np.int32)
@@ -137,7 +137,7 @@ class Search:
 
 
 @kernel
-def _middles(
+def middles(
     coordinates: NDArray[np.float64], block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.float64]:
     """The mean place of the elements of every block. O(n d)."""
