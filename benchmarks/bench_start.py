@@ -90,7 +90,8 @@ def _from_the_clone(mesh: Path, folder: Path) -> list[dict[str, Any]]:
 
 def _from_a_wheel(mesh: Path, folder: Path) -> list[dict[str, Any]]:
     python = _installed(folder)
-    first, warm = _first_and_warm((python, "-m", "meshprep_cli.main"), mesh, folder)
+    # without the folder that the benchmark runs in, which may be the clone
+    first, warm = _first_and_warm((python, "-P", "-m", "meshprep_cli.main"), mesh, folder)
     return [
         _row("first reorder from a wheel", first.wall),
         _row("warm reorder from a wheel", warm.wall),

@@ -1,6 +1,20 @@
-"""The loops of a solver: read from loops.toml or from text, bound to a mesh."""
+"""The loops of a solver: read from loops.toml or from text, bound to a mesh.
 
-from .requests import LoopRequest, LoopSpec, default_request, read_requests, resolve, simple_request
+Names are loaded when first used: the table of options, which every command needs, brings no numpy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .requests import (
+        LoopRequest,
+        LoopSpec,
+        default_request,
+        read_requests,
+        resolve,
+        simple_request,
+    )
 
 __all__ = [
     "LoopRequest",
@@ -10,3 +24,9 @@ __all__ = [
     "resolve",
     "simple_request",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'meshprep.loops' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.requests"), name)

@@ -1,21 +1,28 @@
 """The lean runtime: load a plan made by meshprep and run loops on it.
 
-Importing it loads numpy and nothing heavier; h5py comes with ``Plan.load``, numba with the first
-``ParLoop``.
+Names are loaded when first used: numpy comes with the first of them, h5py with ``Plan.load``, numba
+with the first ``ParLoop``.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .errors import MeshprepError, MissingPackageError, PlanError
-from .loops import Access, Arg, Loop
-from .maps import SetMap
-from .ordering import Ordering
-from .plan import LoopPlan, Plan, Staging, Variant
-
 if TYPE_CHECKING:
+    from .errors import MeshprepError, MissingPackageError, PlanError
     from .loop import ParLoop
+    from .loops import Access, Arg, Loop
+    from .maps import SetMap
+    from .ordering import Ordering
+    from .plan import LoopPlan, Plan, Staging, Variant
 
 __version__ = "0.1.0"
+
+_HOME = {
+    **dict.fromkeys(("MeshprepError", "MissingPackageError", "PlanError"), "errors"),
+    **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
+    **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
+    **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
+}
 
 __all__ = [
     "Access",
@@ -35,9 +42,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # ParLoop brings code generation; loaded on first use.
-    if name == "ParLoop":
-        from .loop import ParLoop
+    if name not in _HOME:
+        raise AttributeError(f"module 'meshprep_runtime' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 
-        return ParLoop
-    raise AttributeError(f"module 'meshprep_runtime' has no attribute '{name}'")
+
+def __dir__() -> list[str]:
+    return __all__
