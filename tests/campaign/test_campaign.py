@@ -12,10 +12,14 @@ from random_cases import random_case, run_case
 from meshprep.pipeline.steps import prepare
 
 CHUNK = 20
-COUNT = 400
+COUNT, EVERY_DAY = 400, 200
+CHUNKS = [
+    pytest.param(first, marks=() if first < EVERY_DAY else pytest.mark.slow)
+    for first in range(0, COUNT, CHUNK)
+]
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, CHUNK))
+@pytest.mark.parametrize("first", CHUNKS)
 def test_random_combinations(first):
     outcomes = [
         run_case(random_case(seed), ("hierarchical",)) for seed in range(first, first + CHUNK)

@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -31,13 +32,13 @@ def reach(kernel: Callable[..., None]) -> Hashable:
 
     O(code + bytes of global arrays). Objects of unknown kinds count by identity.
     """
-    return _describe(kernel, set(), ())
+    return _describe(kernel, {}, ())
 
 
 def stable(key: Hashable) -> object | None:
     """The key of :func:`reach` in words that mean the same in another process.
 
-    None where it holds an object that counts by identity. O(code).
+    None where it holds an object that counts by identity, or a function that calls itself. O(code).
     """
     try:
         return _words(key)
@@ -75,7 +76,7 @@ def takes_single(dtypes: Iterable[np.dtype]) -> bool:
     return "<f4" in found and "<f8" not in found
 
 
-def _describe(value: Any, seen: set[int], names: tuple[str, ...]) -> Hashable:
+def _describe(value: Any, seen: dict[int, bool], names: tuple[str, ...]) -> Hashable:
     function = getattr(value, "py_func", value)
     if _is_known(function):
         return ("known", function.__module__, function.__name__)
@@ -99,16 +100,20 @@ def _describe(value: Any, seen: set[int], names: tuple[str, ...]) -> Hashable:
     return ("object", _Same(value))
 
 
-def _describe_function(function: FunctionType, options: dict[str, Any], seen: set[int]) -> Hashable:
+def _describe_function(
+    function: FunctionType, options: dict[str, Any], seen: dict[int, bool]
+) -> Hashable:
     if id(function) in seen:
-        return ("again", function.__qualname__)
-    seen.add(id(function))
+        under_way = seen[id(function)]
+        return _Recursion(function.__qualname__) if under_way else ("again", function.__qualname__)
+    seen[id(function)] = True
     names = tuple(_names(function.__code__))
     reached = [(n, _describe(v, seen, names)) for n, v in _globals(function)]
     cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
     defaults = _describe(function.__defaults__, seen, ())
     settings = repr(sorted(options.items()))
     own = (function.__code__, settings)
+    seen[id(function)] = False
     return ("function", *own, tuple(reached), tuple(cells), defaults)
 
 
@@ -126,8 +131,16 @@ class _Unstable(Exception):
     pass
 
 
+@dataclass(frozen=True)
+class _Recursion:
+    """A function that is reached from itself."""
+
+    name: str
+
+
 def _words(key: Hashable) -> object:
-    if isinstance(key, _Same):
+    # numba loads functions that call themselves from disk, and they crash when they are called
+    if isinstance(key, _Same | _Recursion):
         raise _Unstable
     if isinstance(key, tuple):
         return tuple(_words(k) for k in key)

@@ -186,3 +186,37 @@ def test_the_folder_stays_small(folder, monkeypatch):
         os.utime(place, (i, i))
     cache.forget_oldest()
     assert sorted(int(p.name) for p in (folder / "loops").iterdir()) == [2, 3, 4]
+
+
+RECURSIVE = """
+def even(n):
+    return 1.0 if n == 0 else odd(n - 1)
+def odd(n):
+    return 0.0 if n == 0 else even(n - 1)
+def factorial(n):
+    if n <= 1:
+        return 1.0
+    return n * factorial(n - 1)
+def kernel(v):
+    v[0] = factorial(4)
+"""
+
+
+def test_functions_that_call_themselves_run_in_the_next_process(tmp_path):
+    """numba would load them from disk and crash."""
+    head, tail = PROGRAM.split("def kernel(v):\n    v[0] = helper(v[0])\n")
+    for _ in range(2):
+        assert run(tmp_path, "1", "0", program=f"{head}{RECURSIVE}{tail}") == 24.0
+    assert not machine_code(tmp_path)
+
+
+def test_what_is_kept_on_disk_does_not_call_itself():
+    functions = {}
+    exec(RECURSIVE, functions)
+    assert stable(reach(functions["even"])) is None
+    assert stable(reach(functions["kernel"])) is None
+    twice = {}
+    exec(
+        "def f(x):\n    return x\ndef g(x):\n    return f(x)\ndef h(x):\n    return f(g(x))", twice
+    )
+    assert stable(reach(twice["h"])) is not None
