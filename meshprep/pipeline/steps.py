@@ -119,7 +119,7 @@ def prepare(
     Notes
     -----
     The method is that of [S19]: a locality order, blocks, points grouped by blocks, colours. About
-    linear in the entries of the maps; the first call on a machine compiles for minutes.
+    linear in the entries of the maps; the first call on a machine compiles for about a minute.
     """
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
