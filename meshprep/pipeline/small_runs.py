@@ -22,7 +22,7 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
-from ..partition.blocks.groups import reconnect_groups
+from ..partition.blocks.reconnect import reconnect_groups
 from ..partition.blocks.search import middles
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
@@ -74,7 +74,7 @@ def _repairs() -> None:
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
     reconnect_groups(table, weight, block, groups, 100, np.ones(3, np.bool_))
     repair(table, 201, np.zeros(200, np.int32), 4, 50)
-    middles(read_only(np.ones((200, 2))), block, 3)
+    middles(np.ones((200, 3)), np.ones(200, np.int32), block, 3)
 
 
 def _colours() -> None:

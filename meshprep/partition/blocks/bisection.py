@@ -40,6 +40,7 @@ def bisect(
     directions: NDArray[np.float64],
     n_blocks: int,
     thinnest: float = THINNEST,
+    weight: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:
     """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
 
@@ -57,6 +58,8 @@ def bisect(
         From 1 to n, or anything where n is 0.
     thinnest : float
         Elements thinner than this, relative to their widest direction, count as this thin.
+    weight : (n,) int32
+        What each counts, at least 1; 1 where it is left out. Sizes then differ by a few weights.
 
     Returns
     -------
@@ -72,11 +75,13 @@ def bisect(
         table, position = read_only(table), read_only(position)
         coordinates, directions = read_only(coordinates), read_only(directions)
         order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
+        weight = read_only(np.ones(part.size, np.int32) if weight is None else weight)
 
         def cut(tree: Subtree, deepest: int) -> list[Subtree]:
             return _cut(
-                table, position, coordinates, directions, thinnest, order, key, tree, deepest, part
-            )
+                table, position, coordinates, directions, thinnest, weight, order, key, tree,
+                deepest, part,
+            )  # fmt: skip
 
         whole = Subtree(0, part.size, 0, n_blocks)
         if part.size < WORTH_THREADS:
@@ -120,6 +125,7 @@ def _cut(
     coordinates: NDArray[np.float64],
     directions: NDArray[np.float64],
     thinnest: float,
+    weight: NDArray[np.int32],
     order: NDArray[np.int32],
     key: NDArray[np.float64],
     tree: Subtree,
@@ -147,8 +153,12 @@ def _cut(
         for i in range(low, high):
             key[i] = _along(coordinates, order[i], direction)
         half = parts // 2
-        middle = low + ((high - low) * half + half) // parts
-        select(key, order, low, high, middle)
+        total = 0
+        for i in range(low, high):
+            total += weight[order[i]]
+        middle = select(key, order, weight, low, high, (total * half + half) // parts)
+        if high - low >= parts:
+            middle = min(max(middle, low + half), high - parts + half)
         waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))
         waiting.append((Subtree(low, middle, first, half), depth + 1))
     return left
@@ -307,10 +317,18 @@ def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> ND
 
 @helper
 def select(
-    key: NDArray[np.floating], order: NDArray[np.int32], low: int, high: int, middle: int
-) -> None:
-    """Reorder ``low..high-1`` so that no key before ``middle`` is above one from there on."""
-    left, right = low, high - 1
+    key: NDArray[np.floating],
+    order: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    low: int,
+    high: int,
+    wanted: int,
+) -> int:
+    """Reorder ``low..high-1`` and find a place with about the weight ``wanted`` before it.
+
+    No key before that place is above one from there on. O(high - low) expected.
+    """
+    left, right, before = low, high - 1, 0
     while left < right:
         pivot = key[(left + right) >> 1]
         i, j = left, right
@@ -324,9 +342,18 @@ def select(
                 order[i], order[j] = order[j], order[i]
                 i += 1
                 j -= 1
-        if middle <= j:
+        lower = before
+        for k in range(left, j + 1):
+            lower += weight[order[k]]
+        upper = lower
+        for k in range(j + 1, i):
+            upper += weight[order[k]]
+        if wanted <= lower:
             right = j
-        elif middle >= i:
-            left = i
+        elif wanted >= upper:
+            left, before = i, upper
         else:
-            return
+            left = right = j + 1
+            before = lower
+    inside = left < high and 2 * (wanted - before) >= weight[order[left]]
+    return left + 1 if inside else left

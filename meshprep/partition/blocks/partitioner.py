@@ -2,12 +2,15 @@
 
 [S19] ends by asking for a partitioner that suits blocks of a few hundred elements. This one
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
-nets are the points, and never builds a graph of elements.
+nets are the points.
 
-1. Directions, temperature and centroid weight are tried on a sample of the mesh (:mod:`start`).
-2. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`).
-3. Phases of annealing (:mod:`search`) on groups of blocks, grouped another way each time.
-4. Blocks are made connected (:mod:`reconnect`), and both caps proved (:mod:`caps`).
+1. Cuts of a sample tell whether the mesh is a grid (:mod:`start`).
+2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
+3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`).
+4. Annealing on every level, from the largest clusters to elements (:mod:`search`), in groups of
+   blocks, grouped another way each time (:mod:`groups`).
+5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`reconnect`), and both
+   caps proved (:mod:`caps`).
 """
 
 from __future__ import annotations
@@ -16,22 +19,37 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...kernels import clock
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
+from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from ..repair import repair
+from ..repair import enforce_cap
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
-from .search import EFFORTS, Search, loads_now
-from .start import Geometry, block_count, choose_start
+from .geometry import Geometry, block_count
+from .reconnect import reconnect_groups
+from .search import FOREVER, Search, loads_now
+from .start import Start, choose_start
 
-FOREVER = 1e9
+# How long to search, as a multiple of the sweeps of the default.
+EFFORTS: Mapping[str, float] = {"fast": 0.25, "default": 1.0, "strong": 14.0}
+# How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
+REUNIONS = 3
+FEW = 300
 
 OPTIONS: Mapping[str, Option] = {
-    "effort": Option(str, "default", "how long to search", choices=tuple(EFFORTS)),
+    "effort": Option(
+        float,
+        EFFORTS["default"],
+        "how long to search: fast, default, strong, or times the default",
+        low=0.01,
+        high=1000.0,
+        names=EFFORTS,
+    ),
     "time_limit": Option(
         float, FOREVER, "seconds after which the best so far is taken", low=0.0, high=FOREVER
     ),
@@ -83,34 +101,43 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(problem)
-    effort, colour = EFFORTS[options["effort"]], options["colour_weight"]
-    hurried = options["time_limit"] < FOREVER
-    trial_sweeps = EFFORTS["fast"].sweeps if hurried else effort.sweeps
-    start = choose_start(geometry, cap, problem.seed, trial_sweeps, colour)
-    block = geometry.cut(start.rotation, n_blocks)
-    first = loads_now(geometry, block, n_blocks)
+    graph = facet_graph(geometry.table, problem.n_points)
+    start = choose_start(geometry, graph, cap) if geometry.known else Start()
     search = Search(
-        geometry, n_blocks, cap, problem.seed, start, colour, begin + options["time_limit"],
-        problem.progress,
+        geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
+        begin + options["time_limit"], problem.progress,
     )  # fmt: skip
-    block = search.run(block, effort)
+    if start.grid:
+        block = search.from_cut(geometry.cut(start.rotation, n_blocks))
+    else:
+        block = search.multilevel(start.rotation)
     if np.bincount(block).max() > cap:
-        repaired = repair(geometry.table, problem.n_points, block, n_blocks, cap)
-        block, n_blocks = repaired.block, repaired.n_blocks
+        enforce_cap(np.array(geometry.table), geometry.weight, block, n_blocks, cap)
+    fragmented = _reconnect(search, block, n_blocks)
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     notes = {
-        "loads_at_start": first,
+        "loads_at_start": search.loads_at_start,
         "loads": loads_now(geometry, block, n_blocks),
-        "turn": start.rotation,
-        "heat": start.temperature,
-        "pull": start.centroid_weight,
+        "rotation": start.rotation,
+        "grid": start.grid,
         "sweeps": search.sweeps,
-        "scattered": int(
-            (count_components(geometry.table, problem.n_points, block, n_blocks) > 1).sum()
-        ),
+        "scattered": fragmented,
     }
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
+
+
+def _reconnect(search: Search, block: NDArray[np.int32], n_blocks: int) -> int:
+    """Make blocks connected; ``block`` is changed. Returns how many are still fragmented."""
+    g = search.geometry
+    for k in range(REUNIONS + 1):
+        fragmented = count_components(g.table, g.weight.size, block, n_blocks) > 1
+        count = int(fragmented.sum())
+        if k == REUNIONS or count * FEW <= n_blocks:
+            break
+        groups = search.groups(block, n_blocks, k)
+        reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented)
+    return count
 
 
 def _single(problem: BlockProblem) -> Blocks:
