@@ -11,9 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
 from ..kernels import helper, kernel
 from ..kernels.parallel import each, pieces
-from ..mesh.incidence import Csr, transpose
+from ..mesh.incidence import Csr
 
 # Elements of the sample; the mean number of neighbours wanted.
 SAMPLE = 2048
@@ -44,23 +46,15 @@ def facet_graph(table: NDArray[np.int32], n_points: int) -> Csr:
     O(n * arity * elements at a point), which are at most 128 for each point.
     """
     n = table.shape[0]
-    offset, entries = _entries(table, n_points)
-    shared = _histogram(table, offset, entries, max(1, n // SAMPLE))
+    entries = _entries(read_only(table), n_points)
+    shared = _histogram(table, *entries, max(1, n // SAMPLE))
     mean = shared[:0:-1].cumsum()[::-1] / max(1, shared[0])
     least, window = _choose(mean)
     need = np.full(n, least, np.int32)
-    graph = _rows(table, offset, entries, need, window)
-    if _lower_needs(table, offset, entries, graph.offset, window, need):
-        graph = _rows(table, offset, entries, need, window)
+    graph = _graph(table, entries, need, window)
+    if _lower_needs(table, *entries, graph.offset, window, need):
+        graph = _graph(table, entries, need, window)
     return graph
-
-
-def _entries(table: NDArray[np.int32], n_points: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    known = table
-    if table.size and table.min() < 0:
-        known = np.where(table < 0, np.int32(n_points), table)
-    touching = transpose(known, n_points + 1)
-    return touching.offset, touching.index
 
 
 def _choose(mean: NDArray[np.float64]) -> tuple[int, int]:
@@ -79,20 +73,68 @@ def _choose(mean: NDArray[np.float64]) -> tuple[int, int]:
     return least, max(1, NEAREST // mean.size) if many else 0
 
 
-def _rows(
+def _graph(
     table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    entries: NDArray[np.int32],
+    entries: tuple[NDArray[np.int64], NDArray[np.int32]],
     need: NDArray[np.int32],
     window: int,
 ) -> Csr:
     n = table.shape[0]
-    tasks = [(table, offset, entries, need, window, *piece) for piece in pieces(n)]
-    found = each(_neighbours, tasks)
-    degree = np.concatenate([rows[0] for rows in found])
-    begin = np.zeros(n + 1, np.int64)
-    np.cumsum(degree, out=begin[1:])
-    return Csr(begin, np.concatenate([rows[1] for rows in found]))
+    pairs = each(_pairs, [(table, *entries, need, window, *piece) for piece in pieces(n)])
+    degree = np.zeros(n + 1, np.int64)
+    for low, high in pairs:
+        _count_pairs(low, high, degree)
+    offset = np.cumsum(degree)
+    at, index = offset[:-1].copy(), np.empty(offset[-1], np.int32)
+    for low, high in pairs:
+        _enter_pairs(low, high, at, index)
+    return Csr(offset, index)
+
+
+@kernel
+def _count_pairs(
+    low: NDArray[np.int32], high: NDArray[np.int32], degree: NDArray[np.int64]
+) -> None:
+    for k in range(low.size):
+        degree[low[k] + 1] += 1
+        degree[high[k] + 1] += 1
+
+
+@kernel
+def _enter_pairs(
+    low: NDArray[np.int32],
+    high: NDArray[np.int32],
+    at: NDArray[np.int64],
+    index: NDArray[np.int32],
+) -> None:
+    for k in range(low.size):
+        i, j = low[k], high[k]
+        index[at[i]], index[at[j]] = j, i
+        at[i] += 1
+        at[j] += 1
+
+
+@kernel
+def _entries(
+    table: NDArray[np.int32], n_points: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The elements at each point, ascending; the table may have -1."""
+    n, arity = table.shape
+    offset = np.zeros(n_points + 2, np.int64)
+    for i in range(n):
+        for j in range(arity):
+            offset[table[i, j] + 2] += 1
+    offset[1] = 0
+    for t in range(n_points):
+        offset[t + 2] += offset[t + 1]
+    index = np.empty(offset[n_points + 1], np.int32)
+    for i in range(n):
+        for j in range(arity):
+            t = table[i, j]
+            if t >= 0:
+                index[offset[t + 1]] = i
+                offset[t + 1] += 1
+    return offset[:-1], index
 
 
 @helper
@@ -107,7 +149,7 @@ def _count_shared(
 ) -> int:
     """List the elements at the points of one, and count the points that they share with it.
 
-    ``count`` is 0 for all before, and stays so for the element itself.
+    ``count`` is 0 for all before; the element itself is listed, too.
     """
     found = 0
     for j in range(table.shape[1]):
@@ -121,13 +163,8 @@ def _count_shared(
             low, high = max(low, at - near), min(high, at + near + 1)
         for s in range(low, high):
             e = entries[s]
-            if e == element:
-                continue
-            if count[e] == 0:
-                if found == met.size:
-                    continue
-                met[found] = e
-                found += 1
+            met[found] = e
+            found += count[e] == 0
             count[e] += 1
     return found
 
@@ -156,13 +193,14 @@ def _histogram(
         found = _count_shared(table, offset, entries, i, 0, count, met)
         pairs[0] += 1
         for k in range(found):
-            pairs[count[met[k]]] += 1
+            if met[k] != i:
+                pairs[count[met[k]]] += 1
             count[met[k]] = 0
     return pairs
 
 
 @kernel
-def _neighbours(
+def _pairs(
     table: NDArray[np.int32],
     offset: NDArray[np.int64],
     entries: NDArray[np.int32],
@@ -171,26 +209,52 @@ def _neighbours(
     begin: int,
     end: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """How many neighbours the elements ``begin`` to ``end - 1`` have, and which."""
+    """The neighbours of the elements ``begin`` to ``end - 1`` that stand after them, as pairs."""
     n, arity = table.shape
     count, met = np.zeros(n, np.int16), np.empty(HIGH_DEGREE * arity + 1, np.int32)
-    degree = np.zeros(end - begin, np.int32)
-    out, used = np.empty((end - begin) * 6 + 64, np.int32), 0
+    ahead = offset.copy()
+    for k in range(begin):
+        for j in range(arity):
+            if table[k, j] >= 0:
+                ahead[table[k, j]] += 1
+    low, high = _with_room(np.empty(0, np.int32), np.empty(0, np.int32), 0, 4 * (end - begin))
+    used = 0
     for i in range(begin, end):
-        found = _count_shared(table, offset, entries, i, window, count, met)
-        if used + found > out.size:
-            longer = np.empty(2 * (used + found), np.int32)
-            for k in range(used):
-                longer[k] = out[k]
-            out = longer
+        found = 0
+        for j in range(arity):
+            p = table[i, j]
+            if p < 0:
+                continue
+            first, last = ahead[p] + 1, offset[p + 1]
+            ahead[p] = first
+            if window > 0:
+                last = min(last, first + window)
+            elif last - offset[p] > HIGH_DEGREE:
+                last = min(last, first + NEAREST)
+            for s in range(first, last):
+                e = entries[s]
+                met[found] = e
+                found += count[e] == 0
+                count[e] += 1
+        if used + found > low.size:
+            low, high = _with_room(low, high, used, 2 * (used + found))
         for k in range(found):
             e = met[k]
-            if count[e] >= min(need[i], need[e]):
-                out[used] = e
-                used += 1
-                degree[i - begin] += 1
+            low[used], high[used] = i, e
+            used += count[e] >= min(need[i], need[e])
             count[e] = 0
-    return degree, out[:used].copy()
+    return low[:used].copy(), high[:used].copy()
+
+
+@helper
+def _with_room(
+    low: NDArray[np.int32], high: NDArray[np.int32], used: int, room: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The first ``used`` pairs with room for ``room``."""
+    new_low, new_high = np.empty(room + 64, np.int32), np.empty(room + 64, np.int32)
+    for k in range(used):
+        new_low[k], new_high[k] = low[k], high[k]
+    return new_low, new_high
 
 
 @kernel
@@ -211,7 +275,8 @@ def _lower_needs(
             continue
         found, most = _count_shared(table, offset, entries, i, window, count, met), 0
         for k in range(found):
-            most = max(most, count[met[k]])
+            if met[k] != i:
+                most = max(most, count[met[k]])
             count[met[k]] = 0
         if most > 0:
             need[i] = most
