@@ -1,7 +1,7 @@
 """The whole ``meshprep reorder`` on a million triangles and a million tets: time and memory.
 
 Bar: peak memory under 300 MB plus 12 times the arrays of the mesh and its loop. The peer is METIS
-k-way alone, on the element graph that it needs: what a user would otherwise run to get blocks.
+k-way alone, with the dual graph that it needs: what a user would otherwise run to get blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pymetis
 from common import mesh_file, program, report, run_process
 
 from meshprep.io import read
-from meshprep.mesh.incidence import element_graph
+from meshprep.partition.neighbourhood import facet_graph
 from meshprep.topology import derive
 
 CASES = [
@@ -77,11 +77,11 @@ def _array_bytes(path: Path, loop: str) -> int:
 
 
 def metis(path: str, loop: str) -> None:
-    """METIS k-way on the element graph, as the peer."""
+    """METIS k-way on the dual graph, as the peer."""
     mesh = derive(read(Path(path)), [loop])
     table, n_to = mesh.map(loop).table, mesh.size(mesh.map(loop).to_set)
     start = time.perf_counter()
-    graph = element_graph(table, n_to)
+    graph = facet_graph(table, n_to)
     parts = math.ceil(len(table) / SIZE)
     pymetis.part_graph(parts, pymetis.CSRAdjacency(graph.offset, graph.index), recursive=False)
     print(time.perf_counter() - start)

@@ -133,4 +133,4 @@ def _text(value: Any) -> str:
         return "-"
     if isinstance(value, bool | str | int | np.integer):
         return str(value)
-    return f"{value:.3g}"
+    return f"{value:.4g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from common import mesh_of
@@ -18,31 +18,52 @@ from meshprep.partition import BlockProblem
 from meshprep.reorder import LocalityProblem, from_set_order, locality_order
 from meshprep.topology import derive
 
+# How fast the layers of a graded mesh grow: the lowest is e^5 = 148 times as thin as the highest.
+GRADING = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A loop in a locality order, which every partitioner starts from, and where its points are."""
+
+    problem: BlockProblem
+    points: NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One loop: its map as the file has it, where things are, and the bars of each effort."""
+    """One loop: its map, where things are, and the bars that hold for it.
+
+    ``kind`` is the cell type of a loop over cells, ``"facets"`` for a loop over facets, empty where
+    no bar of its own holds. ``slow`` lets peers cut it that take minutes on larger meshes.
+    """
 
     name: str
     table: NDArray[np.int32]
     points: NDArray[np.float64]
     elements: NDArray[np.float64]
     block_size: int
-    bars: tuple[float | None, float | None]
+    kind: str
+    slow: bool
 
-    def ordered(self, method: str) -> BlockProblem:
+    def ordered(self, method: str) -> Start:
         """The loop with points in a locality order, and elements in that of their points."""
         known = LocalityProblem(self.table, len(self.points), self.points)
-        number = locality_order(known, method).ordering.old_to_new
-        table = number[self.table]
+        order = locality_order(known, method).ordering
+        table = order.old_to_new[self.table]
         rows = from_set_order(table)
-        table = np.ascontiguousarray(table[rows])
-        where = self.elements[rows]
-        return BlockProblem(table, len(self.points), self.block_size, coordinates=where)
+        table, where = np.ascontiguousarray(table[rows]), self.elements[rows]
+        problem = BlockProblem(table, len(self.points), self.block_size, coordinates=where)
+        return Start(problem, self.points[order.new_to_old])
 
-    def as_given(self) -> BlockProblem:
-        """The loop in the order of the file."""
-        return BlockProblem(self.table, len(self.points), self.block_size)
+
+@dataclass(frozen=True)
+class Source:
+    """How a mesh is made for a scale, and the loops that are cut: name -> (S, kind)."""
+
+    make: Callable[[float], Mesh]
+    loops: dict[str, tuple[int, str]]
+    slow: bool = False
 
 
 def _airfoil(scale: float) -> Mesh:
@@ -50,56 +71,78 @@ def _airfoil(scale: float) -> Mesh:
     return generate("airfoil", i=max(3, round(800 * side)), j=max(3, round(1200 * side)))
 
 
-def _hexes(side: int, scale: float) -> Mesh:
-    m = max(4, round(side * scale ** (1 / 3)))
-    return generate("box", nx=m, ny=m, nz=m)
+def _box(cell_type: str, side: int) -> Callable[[float], Mesh]:
+    def make(scale: float) -> Mesh:
+        m = max(4, round(side * scale ** (1 / 3)))
+        return generate("box", nx=m, ny=m, nz=m, type=cell_type)
+
+    return make
 
 
-def _of_mesher(shape: str, scale: float) -> Mesh:
-    return read(mesher_file(shape, round(1_000_000 * scale)))
+def _of_mesher(shape: str, cells: int = 1_000_000) -> Callable[[float], Mesh]:
+    return lambda scale: read(mesher_file(shape, round(cells * scale)))
 
 
-def _delaunay(d: int, scale: float) -> Mesh:
-    return mesh_of(f"delaunay{d}d", round(1_000_000 * scale))
+def _delaunay(d: int) -> Callable[[float], Mesh]:
+    return lambda scale: mesh_of(f"delaunay{d}d", round(1_000_000 * scale))
 
 
-Bars = tuple[float | None, float | None]
-Loops = dict[str, tuple[int, Bars]]
-MESHES: dict[str, tuple[Callable[[float], Mesh], Loops]] = {
-    "airfoil": (_airfoil, {"edges->cells": (448, (3.59, 3.62))}),
-    "hexes 70^3": (lambda s: _hexes(70, s), {"cells->nodes": (320, (5.05, 5.15))}),
-    "hexes 50^3": (lambda s: _hexes(50, s), {"faces->cells": (384, (4.00, 4.12))}),
-    "triangles": (
-        lambda s: _of_mesher("airfoil-triangles", s),
-        {"cells->nodes": (256, (5.04, 5.08)), "edges->cells": (320, (2.72, 2.75))},
-    ),
-    "tetrahedra": (
-        lambda s: _of_mesher("holes-tetrahedra", s),
-        {"cells->nodes": (256, (10.3, 10.6)), "faces->cells": (256, (3.00, 3.04))},
-    ),
-    "delaunay2d": (
-        lambda s: _delaunay(2, s),
-        {"cells->nodes": (256, (None, None)), "edges->cells": (320, (None, None))},
-    ),
-    "delaunay3d": (
-        lambda s: _delaunay(3, s),
-        {"cells->nodes": (256, (None, None)), "faces->cells": (256, (None, None))},
-    ),
+def _graded(make: Callable[[float], Mesh]) -> Callable[[float], Mesh]:
+    """The mesh with layers that are thin at the bottom of its last axis and grow smoothly."""
+
+    def graded(scale: float) -> Mesh:
+        mesh = make(scale)
+        place = mesh.dat("coordinates", "nodes")
+        assert place is not None
+        values = place.values.copy()
+        axis = int(np.flatnonzero(np.ptp(values, axis=0) > 0)[-1])
+        values[:, axis] = np.expm1(GRADING * values[:, axis]) / np.expm1(GRADING)
+        dats = [replace(d, values=values) if d is place else d for d in mesh.dats]
+        sets, maps = mesh.sets.values(), mesh.maps.values()
+        return Mesh(sets, maps, dats, mesh.tags, mesh.lists, mesh.extras)
+
+    return graded
+
+
+TRIANGLES = {"cells->nodes": (256, "triangles"), "edges->cells": (320, "facets")}
+TETRAHEDRA = {"cells->nodes": (256, "tetrahedra"), "faces->cells": (256, "facets")}
+MESHES: dict[str, Source] = {
+    "airfoil": Source(_airfoil, {"edges->cells": (448, "facets")}),
+    "hexes 70^3": Source(_box("hexahedron", 70), {"cells->nodes": (320, "hexahedra")}),
+    "hexes 50^3": Source(_box("hexahedron", 50), {"faces->cells": (384, "facets")}),
+    "triangles": Source(_of_mesher("airfoil-triangles"), TRIANGLES),
+    "tetrahedra": Source(_of_mesher("holes-tetrahedra"), TETRAHEDRA),
+    "delaunay2d": Source(_delaunay(2), TRIANGLES),
+    "delaunay3d": Source(_delaunay(3), TETRAHEDRA),
+    # Held out: nothing is tuned on these.
+    "layered triangles": Source(_graded(_delaunay(2)), {"cells->nodes": (256, "triangles")}),
+    "layered tetrahedra": Source(_graded(_box("tetra", 48)), TETRAHEDRA),
+    "layered wedges": Source(_graded(_box("wedge", 64)), {"cells->nodes": (256, "")}),
+    # Sizes that take the slowest peers a minute.
+    "small triangles": Source(_of_mesher("airfoil-triangles", 100_000), TRIANGLES, slow=True),
+    "small tetrahedra": Source(_of_mesher("holes-tetrahedra", 100_000), TETRAHEDRA, slow=True),
 }
 
 
 def cases(scale: float, chosen: str = "") -> Iterator[Case]:
-    """The cases whose name holds ``chosen``, with meshes of ``scale`` times the elements."""
-    for mesh_name, (make, loops) in MESHES.items():
-        wanted = {m: loop for m, loop in loops.items() if chosen in f"{mesh_name} {m}"}
+    """The cases whose name holds ``chosen``, with meshes of ``scale`` times the elements.
+
+    Points and elements are shuffled.
+    """
+    for mesh_name, source in MESHES.items():
+        wanted = {m: loop for m, loop in source.loops.items() if chosen in f"{mesh_name} {m}"}
         if not wanted:
             continue
-        mesh = derive(make(scale), wanted)
-        for map_name, (block_size, bars) in wanted.items():
+        mesh = derive(source.make(scale), wanted)
+        for map_name, (block_size, kind) in wanted.items():
             from_set, _, to_set = map_name.partition("->")
             points, elements = centroids(mesh, to_set), centroids(mesh, from_set)
             assert points is not None
             assert elements is not None
-            table = mesh.map(map_name).table
-            bars = bars if scale == 1 else (None, None)
-            yield Case(f"{mesh_name} {map_name}", table, points, elements, block_size, bars)
+            random = np.random.default_rng(1)
+            number = random.permutation(len(points)).astype(np.int32)
+            old, rows = np.argsort(number), random.permutation(len(elements))
+            table = np.ascontiguousarray(number[mesh.map(map_name).table[rows]])
+            places = points[old], elements[rows]
+            name = f"{mesh_name} {map_name}"
+            yield Case(name, table, *places, block_size, kind, source.slow)

@@ -1,7 +1,9 @@
-"""METIS k-way on the conflict graph with the sizes of [S19] eq. 1-2, then a hard cap.
+"""METIS k-way on the dual graph, or on the conflict graph of [S19], then a hard cap.
 
 METIS minimises an edge cut, for which the number of shared points is only a proxy, and knows no
-cap: it is asked for parts a little smaller than S, and :mod:`repair` enforces the cap.
+cap: it is asked for parts a little smaller than S, and :mod:`repair` enforces the cap. Elements
+with a facet in common are few, and a cut through facets is close to the points on it; the conflict
+graph counts a pair of elements once, whether they share a facet or a corner.
 """
 
 from __future__ import annotations
@@ -15,17 +17,29 @@ import pymetis
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT
+from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
 from ..mesh.incidence import element_graph
 from .blocks_of import Blocks, blocks_of
+from .connectivity import distinct_rows
+from .neighbourhood import facet_graph
 from .options import Option
 from .problem import BlockProblem
 from .repair import repair
 
 OPTIONS: Mapping[str, Option] = {
+    "graph": Option(
+        str,
+        "dual",
+        "neighbours: elements that share a facet (dual), or any point (conflict [S19])",
+        choices=("dual", "conflict"),
+    ),
     "tolerance": Option(
-        float, 1.001, "parts of S/tolerance elements are asked for [S19 eq. 1]", low=1.0, high=2.0
+        float,
+        1.01,
+        "parts of S/tolerance elements are asked for (1.001 in [S19 eq. 1])",
+        low=1.0,
+        high=2.0,
     ),
     "objective": Option(
         str, "cut", "what METIS minimises: edge cut, or volume", choices=("cut", "volume")
@@ -53,14 +67,14 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
     Notes
     -----
-    The conflict graph is built: 8 bytes for each pair of neighbours, 4 more while it is widened to
-    METIS's integers, and two to three times that inside METIS (2 M faces of 1 M tetrahedra have
-    12 M pairs).
+    The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
+    integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual
+    graph and 70 in the conflict graph.
 
     Raises
     ------
     MeshprepError
-        When that graph could have more than 2^31-1 pairs.
+        When a conflict graph could have more than 2^31-1 pairs.
     """
     n, target = problem.n, part_size(problem.block_size, options["tolerance"])
     n_parts = math.ceil(n / target)
@@ -88,7 +102,7 @@ def _part(
     problem: BlockProblem, n_parts: int, target: int, options: Mapping[str, Any]
 ) -> NDArray[np.int32] | None:
     """The part of every element, or None where no two elements share a point."""
-    offset, index = _wide_graph(problem)
+    offset, index = _wide_graph(problem, options["graph"])
     if index.size == 0:
         return None
     settings = pymetis.Options(
@@ -103,14 +117,22 @@ def _part(
     return np.asarray(part).astype(np.int32)
 
 
-def _wide_graph(problem: BlockProblem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The conflict graph in METIS's integers; the narrow copy is gone on return."""
+def _wide_graph(problem: BlockProblem, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The graph in METIS's integers; the narrow copy is gone on return."""
+    if kind == "dual":
+        graph = facet_graph(read_only(distinct_rows(problem.table)), problem.n_points)
+    else:
+        _check_pairs(problem)
+        graph = element_graph(problem.table, problem.n_points)
+    return graph.offset, graph.index.astype(np.int64)
+
+
+def _check_pairs(problem: BlockProblem) -> None:
+    """Raise MeshprepError where the conflict graph could be too large."""
     valence = np.bincount(problem.table.reshape(-1), minlength=problem.n_points)
     pairs = int((valence * (valence - 1)).sum())
     if pairs > INDEX_LIMIT:
         raise MeshprepError(
             f"partitioner 'metis': up to {pairs} pairs of elements share a point, past 2^31-1: "
-            "choose a partitioner that needs no graph of elements, such as contiguous"
+            "set graph=dual, whose neighbours share a facet"
         )
-    graph = element_graph(problem.table, problem.n_points)
-    return graph.offset, graph.index.astype(np.int64)

@@ -34,7 +34,7 @@ PARTITIONERS: dict[str, Partitioner] = {
         contiguous.contiguous, {}, "chunks of the current order, as OP2 cuts them"
     ),
     "metis": Partitioner(
-        metis.metis, metis.OPTIONS, "METIS k-way on the conflict graph, then a hard cap"
+        metis.metis, metis.OPTIONS, "METIS k-way on the dual graph, then a hard cap"
     ),
     "structured": Partitioner(
         structured.structured,

@@ -1,12 +1,18 @@
-"""Which slots are the same facet: bucket by lowest node, then hash inside the bucket."""
+"""Which slots are the same facet: bucket by lowest node, then compare or hash in the bucket."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import helper, inlined, kernel
+from ..kernels.parallel import each, pieces
 from .slots import Slots, corner, part_cells, part_of, read_corners
+
+# Slots of so few are compared one with another, which is faster than a table.
+FEW = 8
 
 
 def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
@@ -14,7 +20,7 @@ def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
 
     A counting sort puts the slots with one lowest node side by side, where a small hash table
     that stays in cache matches them; a node that meets a million cells costs no more each.
-    Expected O(slots + nodes); 8 bytes a slot, the result included, and 8 a node.
+    Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 8 a node.
 
     Parameters
     ----------
@@ -27,7 +33,10 @@ def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
     (n_slots,) int32
     """
     offset, order = _by_lowest_node(slots, n_nodes)
-    return _match(slots, offset, order)
+    first = np.empty(order.size, np.int32)
+    shares = np.searchsorted(offset, [0, *(end for _, end in pieces(order.size))])
+    each(_match, [(slots, offset, order, a, b, first) for a, b in pairwise(shares.tolist())])
+    return first
 
 
 @kernel
@@ -78,16 +87,40 @@ def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
 
 
 @kernel
-def _match(slots: Slots, offset: NDArray[np.int64], order: NDArray[np.int32]) -> NDArray[np.int32]:
-    longest = 0
-    for node in range(offset.size - 1):
+def _match(
+    slots: Slots,
+    offset: NDArray[np.int64],
+    order: NDArray[np.int32],
+    begin: int,
+    end: int,
+    first: NDArray[np.int32],
+) -> None:
+    """Match the slots of the lowest nodes ``begin`` to ``end - 1``."""
+    longest = FEW
+    for node in range(begin, end):
         longest = max(longest, offset[node + 1] - offset[node])
     key = np.empty((longest, slots.local.shape[2]), np.int32)
     place = np.empty(_table_size(longest), np.int32)
-    first = np.empty(order.size, np.int32)
-    for node in range(offset.size - 1):
-        _match_bucket(slots, order[offset[node] : offset[node + 1]], key, place, first)
-    return first
+    for node in range(begin, end):
+        count = offset[node + 1] - offset[node]
+        if count > FEW:
+            _match_bucket(slots, order[offset[node] : offset[node + 1]], key, place, first)
+        elif count > 0:
+            _match_few(slots, order[offset[node] : offset[node + 1]], key, first)
+
+
+@helper
+def _match_few(
+    slots: Slots, bucket: NDArray[np.int32], key: NDArray[np.int32], first: NDArray[np.int32]
+) -> None:
+    for i in range(bucket.size):
+        slot = bucket[i]
+        read_corners(slots, part_of(slots, slot), slot, key[i])
+        _sort(key[i])
+        j = 0
+        while not _equal(key[j], key[i]):
+            j += 1
+        first[slot] = bucket[j]
 
 
 @helper

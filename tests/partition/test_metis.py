@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, loads, partition
 from meshprep.partition.metis import imbalance, part_size
 from meshprep_runtime.errors import MeshprepError
@@ -21,9 +22,13 @@ def test_sizes_asked_for_are_those_of_the_equations():
         assert part_size(s, 1.001) * (1 + imbalance(s, part_size(s, 1.001)) / 1000) < s + 1.1
 
 
+# The conflict graph and the sizes of [S19], whose figures are known.
+PUBLISHED = {"graph": "conflict", "tolerance": 1.001}
+
+
 def test_quads_reach_the_reuse_known_of_metis(quad_edges, check_blocks):
     table, n_points, _ = quad_edges(300, 150)
-    blocks = partition(BlockProblem(table, n_points, 448), "metis")
+    blocks = partition(BlockProblem(table, n_points, 448), "metis", PUBLISHED)
     check_blocks(blocks, len(table), 448)
     assert blocks.n_blocks <= 201
     assert 3.5 < reuse(table, n_points, blocks) < 3.6
@@ -31,10 +36,31 @@ def test_quads_reach_the_reuse_known_of_metis(quad_edges, check_blocks):
 
 def test_hexes_reach_the_reuse_known_of_metis(hex_nodes, check_blocks):
     table, n_points, _ = hex_nodes(40)
-    blocks = partition(BlockProblem(table, n_points, 320), "metis")
+    blocks = partition(BlockProblem(table, n_points, 320), "metis", PUBLISHED)
     check_blocks(blocks, len(table), 320)
     assert blocks.n_blocks <= 203
     assert 4.3 < reuse(table, n_points, blocks) < 4.95
+
+
+def test_the_dual_graph_leads_to_more_reuse_in_hardly_more_blocks(hex_nodes, check_blocks):
+    table, n_points, _ = hex_nodes(40)
+    problem = BlockProblem(table, n_points, 320)
+    dual, conflict = partition(problem, "metis"), partition(problem, "metis", PUBLISHED)
+    check_blocks(dual, len(table), 320)
+    assert dual.n_blocks <= 203
+    assert reuse(table, n_points, dual) > 1.03 * reuse(table, n_points, conflict)
+
+
+def test_on_the_dual_graph_tetrahedra_are_cut_along_facets():
+    tetrahedra = generate("box", nx=20, ny=20, nz=20, type="tetra").map("cells->nodes")
+    n_points = int(tetrahedra.table.max()) + 1
+    problem = BlockProblem(tetrahedra.table, n_points, 256)
+    found = [
+        reuse(tetrahedra.table, n_points, partition(problem, "metis", {"graph": graph}))
+        for graph in ("dual", "conflict")
+    ]
+    assert found[0] > 10.7
+    assert found[0] > 1.04 * found[1]
 
 
 def test_blocks_begin_where_the_order_reaches_them(quad_edges):
@@ -53,6 +79,7 @@ def test_blocks_begin_where_the_order_reaches_them(quad_edges):
         {"objective": "volume"},
         {"recursive": "true"},
         {"tolerance": "1.05", "iterations": "3", "cuts": "2"},
+        {"graph": "conflict"},
     ],
 )
 def test_every_option_gives_blocks_within_the_cap(quad_edges, check_blocks, options):
@@ -107,7 +134,9 @@ def test_blocks_asked_for_are_hardly_exceeded(data, tables):
     assert blocks.n_blocks <= asked + max(1, asked // 100)
 
 
-def test_a_graph_that_would_not_fit_is_refused_before_it_is_built():
+def test_a_graph_that_would_not_fit_is_refused_before_it_is_built(check_blocks):
     table = np.zeros((100_000, 1), dtype=np.int32)
+    problem = BlockProblem(table, 1, 256)
     with pytest.raises(MeshprepError, match="9999900000 pairs of elements share a point"):
-        partition(BlockProblem(table, 1, 256), "metis")
+        partition(problem, "metis", {"graph": "conflict"})
+    check_blocks(partition(problem, "metis", {"graph": "dual"}), 100_000, 256)

@@ -65,7 +65,7 @@ def test_an_unknown_partitioner_lists_those_there_are():
 
 
 def test_an_unknown_option_lists_those_there_are():
-    with pytest.raises(MeshprepError, match=r"'metis' has no option 'ufactor': choose tolerance,"):
+    with pytest.raises(MeshprepError, match=r"'metis' has no option 'ufactor': choose graph,"):
         partition(BlockProblem(TABLE, 4, 2), "metis", {"ufactor": 3})
     with pytest.raises(MeshprepError, match=r"'contiguous' has no option 'size': it takes none"):
         partition(BlockProblem(TABLE, 4, 2), "contiguous", {"size": 3})
