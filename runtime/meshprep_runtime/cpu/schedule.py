@@ -55,13 +55,20 @@ def sequential(plan: LoopPlan, variant: Variant | None) -> Schedule:
 def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """Block colours one after the other, the blocks of one in parallel [S19, G12 section 4]."""
     v = _blocks(variant)
-    return Schedule(v.block_offset, v.block_colour_offset, v.block_order)
+    return Schedule(
+        v.block_offset,
+        v.block_colour_offset,
+        v.block_order,
+        v.elements,
+        maps_permuted=v.elements is not None,
+    )
 
 
 def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """The same, with each block's elements by thread colour [R14 section 7.1]."""
     v = _blocks(variant)
-    order = np.lexsort((v.thread_colour, v.block_of_element())).astype(np.int32)
+    place = np.lexsort((v.thread_colour, v.block_of_place())).astype(np.int32)
+    order = place if v.elements is None else v.elements[place]
     return Schedule(v.block_offset, v.block_colour_offset, v.block_order, order)
 
 
