@@ -72,9 +72,9 @@ def load(path: str | Path) -> PlanContent:
             tree = hdf5.read_tree(file, size)
         plan = from_tree(tree)
         if _version(plan) != version:
+            which = "a" if version == 1 else "no"
             raise PlanError(
-                f"version {version}, but {'a' if version == 1 else 'no'} variant lists its elements: "
-                "make it anew"
+                f"version {version}, but {which} variant lists its elements: make it anew"
             )
         check_plan(plan)
     except MeshprepError as error:
