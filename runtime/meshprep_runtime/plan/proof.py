@@ -117,7 +117,7 @@ def _columns(case: Case, to_set: str) -> list[StagedColumn]:
 
 
 def _elements(case: Case) -> Iterator[str]:
-    count = np.bincount(case.element)
+    count = np.bincount(case.element, minlength=case.element.size)
     if (count != 1).any():
         e = int(np.argmax(count != 1))
         yield (
