@@ -125,11 +125,31 @@ class Variant:
         return places_of_rows(self.block_offset)
 
     def by_place(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of all elements, one a row, in the order of the places."""
+        """Bring values of the elements into the order of the places.
+
+        Parameters
+        ----------
+        values : (n_from, ...) array
+
+        Returns
+        -------
+        (n_from, ...) array
+            ``values`` itself where blocks list no elements.
+        """
         return values if self.elements is None else values[self.elements]
 
     def by_element(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of all places, one a row, in the order of the elements."""
+        """Bring values of the places, such as ``thread_colour``, into the order of the elements.
+
+        Parameters
+        ----------
+        values : (n_from, ...) array
+
+        Returns
+        -------
+        (n_from, ...) array
+            ``values`` itself where blocks list no elements.
+        """
         if self.elements is None:
             return values
         found = np.empty_like(values)
