@@ -3,19 +3,20 @@
 An increment of four values through ``edges->cells``, with direct values of some size besides. A
 plan with lists is compared with the same blocks over renumbered edges, the cells being where they
 are (what the list alone costs); with runs of the mesh's order; with the mesh as it stands; and with
-everything renumbered. All take turns, so that a busy machine slows all; the fastest turn counts.
+everything renumbered. One thread, processor time; all take turns, and the fastest turn counts.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
 import numpy as np
-from common import mesh_of, report, timed
+from common import mesh_of, report
 
 from meshprep.loops import LoopRequest
 from meshprep.loops.reach import maps_by_place
@@ -38,13 +39,13 @@ class Case:
     order: str
     direct: int
     way: str
-    threads: int
     reuse: float | None
     run: Callable[[], None]
 
 
 def main(cells: int = 500_000) -> None:
     """Print and save the table."""
+    numba.set_num_threads(1)
     shuffled = derive(mesh_of("delaunay2d", cells), [MAP])
     banded = prepare(shuffled, [_request(0)], Options(target="cpu")).mesh
     cases = [
@@ -93,11 +94,7 @@ def _cases(order: str, mesh: Mesh, direct: int) -> list[Case]:
         REFERENCE: (_moved(listed), "hierarchical"),
         "all renumbered": (planned(False, "blocks"), "hierarchical"),
     }
-    return [
-        _case(order, direct, way, plan, strategy, threads)
-        for way, (plan, strategy) in ways.items()
-        for threads in ((1,) if strategy == "sequential" else (1, numba.config.NUMBA_NUM_THREADS))
-    ]
+    return [_case(order, direct, way, plan, strategy) for way, (plan, strategy) in ways.items()]
 
 
 def _moved(plan: LoopPlan) -> LoopPlan:
@@ -107,7 +104,7 @@ def _moved(plan: LoopPlan) -> LoopPlan:
     return replace(plan, maps=maps, variants={plan.default: replace(variant, elements=None)})
 
 
-def _case(order: str, direct: int, way: str, plan: LoopPlan, strategy: str, threads: int) -> Case:
+def _case(order: str, direct: int, way: str, plan: LoopPlan, strategy: str) -> Case:
     rng = np.random.default_rng(1)
     n, n_cells = plan.sizes["edges"], plan.sizes["cells"]
     arrays = {"q": rng.random((n_cells, 4)), "r": np.zeros((n_cells, 4))}
@@ -116,36 +113,37 @@ def _case(order: str, direct: int, way: str, plan: LoopPlan, strategy: str, thre
     loop = ParLoop(_weighted if direct else _flux, plan, strategy=strategy)
 
     def run() -> None:
-        numba.set_num_threads(threads)
         loop(**arrays)
 
     run()
     reuse = None
     if strategy != "sequential":
         reuse = 2 * n / plan.variant().staging["cells"].points.size
-    return Case(order, direct, way, threads, reuse, run)
+    return Case(order, direct, way, reuse, run)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 
 
 def _rows(cases: list[Case]) -> list[dict[str, Any]]:
     best = [float("inf")] * len(cases)
     for _ in range(TURNS):
-        best = [min(b, timed(c.run)) for b, c in zip(best, cases, strict=True)]
-    reference = {
-        (c.order, c.direct, c.threads): b
-        for c, b in zip(cases, best, strict=True)
-        if c.way == REFERENCE
-    }
+        best = [min(b, _seconds(c.run)) for b, c in zip(best, cases, strict=True)]
+    times = list(zip(cases, best, strict=True))
+    reference = {(c.order, c.direct): b for c, b in times if c.way == REFERENCE}
     return [
         {
             "order": c.order,
             "direct f8": c.direct,
             "blocks": c.way,
-            "threads": c.threads,
             "reuse": c.reuse,
             "ms": 1e3 * b,
-            f"against {REFERENCE}": b / reference[c.order, c.direct, c.threads],
+            f"against {REFERENCE}": b / reference[c.order, c.direct],
         }
-        for c, b in zip(cases, best, strict=True)
+        for c, b in times
     ]
 
 
