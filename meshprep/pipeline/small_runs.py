@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from scipy.spatial import Delaunay
 
-from meshprep_runtime.maps import read_only
-
 from .. import io
 from ..io.generate import generate
 from ..loops import LoopSpec, default_request, resolve, simple_request
