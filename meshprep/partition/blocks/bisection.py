@@ -72,16 +72,16 @@ def bisect(
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)
     if n_blocks > 1 and part.size:
-        table, position = read_only(table), read_only(position)
-        coordinates, directions = read_only(coordinates), read_only(directions)
+        directions = read_only(directions)
         order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
-        weight = read_only(np.ones(part.size, np.int32) if weight is None else weight)
+        weight = np.ones(part.size, np.int32) if weight is None else weight
+        items = Items(
+            read_only(table), read_only(position), read_only(coordinates), read_only(weight),
+            thinnest,
+        )  # fmt: skip
 
         def cut(tree: Subtree, deepest: int) -> list[Subtree]:
-            return _cut(
-                table, position, coordinates, directions, thinnest, weight, order, key, tree,
-                deepest, part,
-            )  # fmt: skip
+            return _cut(items, directions, order, key, tree, deepest, part)
 
         whole = Subtree(0, part.size, 0, n_blocks)
         if part.size < WORTH_THREADS:
@@ -109,6 +109,16 @@ def point_positions(
     return position
 
 
+class Items(NamedTuple):
+    """What is cut: points of each, where these are, where it is itself, and what it counts."""
+
+    table: NDArray[np.int32]
+    position: NDArray[np.float64]
+    coordinates: NDArray[np.float64]
+    weight: NDArray[np.int32]
+    thinnest: float
+
+
 class Subtree(NamedTuple):
     """Its ends in the order, its first block, and into how many blocks it is to be cut."""
 
@@ -120,12 +130,8 @@ class Subtree(NamedTuple):
 
 @kernel
 def _cut(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
+    items: Items,
     directions: NDArray[np.float64],
-    thinnest: float,
-    weight: NDArray[np.int32],
     order: NDArray[np.int32],
     key: NDArray[np.float64],
     tree: Subtree,
@@ -149,14 +155,14 @@ def _cut(
         if depth == deepest:
             left.append(now)
             continue
-        direction = _widest(table, position, coordinates, directions, order[low:high], thinnest)
+        direction = _widest(items, directions, order[low:high])
         for i in range(low, high):
-            key[i] = _along(coordinates, order[i], direction)
+            key[i] = _along(items.coordinates, order[i], direction)
         half = parts // 2
         total = 0
         for i in range(low, high):
-            total += weight[order[i]]
-        middle = select(key, order, weight, low, high, (total * half + half) // parts)
+            total += items.weight[order[i]]
+        middle = select(key, order, items.weight, low, high, (total * half + half) // parts)
         if high - low >= parts:
             middle = min(max(middle, low + half), high - parts + half)
         waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))
@@ -174,26 +180,21 @@ def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np
 
 @helper
 def _widest(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    directions: NDArray[np.float64],
-    elements: NDArray[np.int32],
-    thinnest: float,
+    items: Items, directions: NDArray[np.float64], elements: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """The direction in which a part is most elements wide, in the frame of the coordinates."""
     d = directions.shape[0]
     step = max(1, elements.size // SAMPLE)
-    lower = _element_width(table, position, coordinates, elements, step, thinnest)
+    lower = _element_width(items, elements, step)
     best, widest = np.zeros(d, np.float64), -1.0
     frame = directions
     if d == 2:
-        frame = _along_lines(table, position, coordinates, directions, elements, step, lower)
+        frame = _along_lines(items, directions, elements, step, lower)
     for k in range(d):
         direction = _unsheared(lower, frame[k])
         low, high = np.inf, -np.inf
         for i in range(0, elements.size, step):
-            along = _along(coordinates, elements[i], direction)
+            along = _along(items.coordinates, elements[i], direction)
             low, high = min(low, along), max(high, along)
         if high - low > widest:
             best, widest = direction, high - low
@@ -201,15 +202,11 @@ def _widest(
 
 
 @helper
-def _element_width(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    elements: NDArray[np.int32],
-    step: int,
-    thinnest: float,
-) -> NDArray[np.float64]:
+def _element_width(items: Items, elements: NDArray[np.int32], step: int) -> NDArray[np.float64]:
     """Cholesky factor of the second moments of points about their elements, of a sample."""
+    table, position, coordinates, thinnest = (
+        items.table, items.position, items.coordinates, items.thinnest
+    )  # fmt: skip
     d = coordinates.shape[1]
     spread = np.empty((elements.size + step - 1) // step, np.float64)
     for k in range(spread.size):
@@ -248,9 +245,7 @@ def _element_width(
 
 @helper
 def _along_lines(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
+    items: Items,
     directions: NDArray[np.float64],
     elements: NDArray[np.int32],
     step: int,
@@ -261,6 +256,7 @@ def _along_lines(
     Points stand around an element of a grid in four directions: the mean of the fourth powers of
     these, as complex numbers, is far from 0, and its phase tells how the lines run.
     """
+    table, position, coordinates = items.table, items.position, items.coordinates
     real, imaginary, count = 0.0, 0.0, 0
     for k in range(0, elements.size, step):
         i = elements[k]

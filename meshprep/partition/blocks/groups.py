@@ -33,7 +33,7 @@ class Points(NamedTuple):
     written: NDArray[np.bool_] | None
 
 
-class Schedule(NamedTuple):
+class AnnealingSchedule(NamedTuple):
     """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
 
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
@@ -114,7 +114,7 @@ def anneal_groups(
     metric: NDArray[np.float64],
     block: NDArray[np.int32],
     group_of_block: NDArray[np.int32],
-    schedule: Schedule,
+    schedule: AnnealingSchedule,
     seed: int,
 ) -> int:
     """Anneal every group of blocks on its own; ``block`` is changed in place.
@@ -127,7 +127,7 @@ def anneal_groups(
         As of :class:`centroids.Centroids`.
     block : (clusters,) int32
     group_of_block : (n_blocks,) int32
-    schedule : Schedule
+    schedule : AnnealingSchedule
     seed : int
 
     Returns
@@ -174,7 +174,7 @@ def _anneal(
     group: Group,
     metric: NDArray[np.float64],
     block: NDArray[np.int32],
-    schedule: Schedule,
+    schedule: AnnealingSchedule,
     number: NDArray[np.int32],
     seed: int,
 ) -> int:
@@ -200,7 +200,7 @@ def _run(
     state: Counts,
     centroids: Centroids,
     degrees: DegreeCounts | None,
-    schedule: Schedule,
+    schedule: AnnealingSchedule,
     seed: int,
 ) -> None:
     quantile = acceptance_thresholds()
@@ -220,7 +220,7 @@ def _run(
 
 
 @helper
-def _sweep_at(schedule: Schedule, k: int) -> Sweep:
+def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     """What holds in sweep ``k``."""
     cap, colour = schedule.cap, schedule.colour
     if k >= schedule.total:

@@ -90,10 +90,10 @@ def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, NDArray[np.i
     for (begin, end), shift in zip(ends, first[:-1], strict=True):
         label[begin:end] += np.int32(shift)
     count = int(first[-1])
-    begin, members = sort_by(label, count)
+    offset, members = sort_by(label, count)
     shared = _shared_points(level, label, n_points)
     shares = [(k * count // runs, (k + 1) * count // runs) for k in range(runs)]
-    parts = each(_contract, [(level, label, begin, members, shared, *share) for share in shares])
+    parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
     return _joined(parts), label
 
 

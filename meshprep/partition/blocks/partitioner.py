@@ -15,7 +15,7 @@ nets are the points.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -107,37 +107,47 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
         begin + options["time_limit"], problem.progress,
     )  # fmt: skip
-    if start.grid:
-        block = search.from_cut(geometry.cut(start.rotation, n_blocks))
-    else:
-        block = search.multilevel(start.rotation)
-    if np.bincount(block).max() > cap:
-        enforce_cap(np.array(geometry.table), geometry.weight, block, n_blocks, cap)
-    fragmented = _reconnect(search, block, n_blocks)
+    found = list(_candidates(search, start))
+    for block in found:
+        _mend(search, block)
+    block = min(found, key=search.cost)
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     notes = {
-        "loads_at_start": search.loads_at_start,
+        "loads_at_start": max(search.loads_at_start, loads_now(geometry, found[-1], n_blocks)),
         "loads": loads_now(geometry, block, n_blocks),
         "rotation": start.rotation,
         "grid": start.grid,
         "sweeps": search.sweeps,
-        "scattered": fragmented,
+        "scattered": int(_fragmented(search, block, n_blocks).sum()),
     }
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
 
 
-def _reconnect(search: Search, block: NDArray[np.int32], n_blocks: int) -> int:
-    """Make blocks connected; ``block`` is changed. Returns how many are still fragmented."""
+def _candidates(search: Search, start: Start) -> Iterator[NDArray[np.int32]]:
+    """Blocks found by the search; where there are few elements, as bisection gives them, too."""
+    if not start.grid:
+        yield search.multilevel(start.rotation)
+    if start.grid or search.small:
+        cut = search.geometry.cut(start.rotation, search.n_blocks)
+        yield search.from_cut(cut) if start.grid else cut
+
+
+def _mend(search: Search, block: NDArray[np.int32]) -> None:
+    """Bring blocks under the cap, and make them connected; ``block`` is changed."""
     g = search.geometry
-    for k in range(REUNIONS + 1):
-        fragmented = count_components(g.table, g.weight.size, block, n_blocks) > 1
-        count = int(fragmented.sum())
-        if k == REUNIONS or count * FEW <= n_blocks:
+    if np.bincount(block).max() > search.cap:
+        enforce_cap(np.array(g.table), g.weight, block, search.n_blocks, search.cap)
+    for k in range(REUNIONS):
+        fragmented = _fragmented(search, block, search.n_blocks)
+        if int(fragmented.sum()) * FEW <= search.n_blocks:
             break
-        groups = search.groups(block, n_blocks, k)
-        reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented)
-    return count
+        reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
+
+
+def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
+    g = search.geometry
+    return count_components(g.table, g.weight.size, block, n_blocks) > 1
 
 
 def _single(problem: BlockProblem) -> Blocks:

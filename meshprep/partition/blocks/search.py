@@ -14,7 +14,7 @@ from ..loads import weighted_loads_of
 from .bisection import bisect
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
-from .groups import Points, Schedule, anneal_groups, unit_of
+from .groups import AnnealingSchedule, Points, anneal_groups, unit_of
 from .levels import Level, cluster_sizes, coarsen, element_level
 from .point_degrees import colour_bounds
 
@@ -37,7 +37,7 @@ FOREVER = 1e9
 class Phase:
     """How one level is annealed: sweeps, in how many groupings; first and last values.
 
-    As of :class:`groups.Schedule`; ``over`` counts the points that an element loads.
+    As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
     """
 
     sweeps: int
@@ -92,6 +92,11 @@ class Search:
         self._elements = element_level(g.table, self.graph, g.coordinates)
         self._budget = _Budget(self.effort, self.until, self.progress)
 
+    @property
+    def small(self) -> bool:
+        """Whether all elements are annealed as one group."""
+        return self._elements.weight.size <= LONE_GROUP
+
     def multilevel(self, rotation: float) -> NDArray[np.int32]:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         g, levels, labels = self.geometry, [self._elements], []
@@ -141,16 +146,15 @@ class Search:
     ) -> None:
         """Anneal one level, the first of those that are left to do; ``block`` is changed."""
         last = len(todo) == 1
-        lone = self._elements.weight.size <= LONE_GROUP
         total, begin = self._budget.sweeps(todo, 0.0), 0
         parts = min(total, round(phase.groupings * max(1.0, self.effort**0.5)))
-        parts = 1 + total // LONG if lone else parts
+        parts = 1 + total // LONG if self.small else parts
         written = self.geometry.written if last and self.colour else None
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
             cold = COLD_SWEEPS if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
-            groups = self._groups(level, block, self.n_blocks, number)
+            groups = self._groups(level, block, number)
             metric = self._metric(level, block) if phase.pull[0] else np.zeros((self.n_blocks, 6))
             schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
             seed = (self.seed + 1_000_003 * number) % 2**31
@@ -163,7 +167,7 @@ class Search:
         if last:
             self.sweeps += total
 
-    def _schedule(self, phase: Phase, total: int) -> Schedule:
+    def _schedule(self, phase: Phase, total: int) -> AnnealingSchedule:
         """The whole schedule of a level."""
         unit = unit_of(self.geometry.weight)
         loaded = self.loads_at_start / unit / max(1, self._elements.weight.size)
@@ -171,7 +175,7 @@ class Search:
         first, final = phase.temperature
         # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5))
-        return Schedule(
+        return AnnealingSchedule(
             0, total, total, self.cap, phase.settled, HOLDS, (heat * first, heat * final),
             phase.excess, phase.pull, phase.facet,
             (phase.over[0] * over, phase.over[1] * over), float(self.colour), 1.0 / unit,
@@ -186,23 +190,20 @@ class Search:
         radius = squared_radius(level.place, level.weight, block, metric)
         return metric / radius if radius > 0.0 else metric
 
-    def groups(self, block: NDArray[np.int32], n_blocks: int, number: int) -> NDArray[np.int32]:
-        """Groups of neighbouring blocks, as elements are in them."""
-        return self._groups(self._elements, block, n_blocks, number)
+    def groups(self, block: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+        """Groups of neighbouring blocks of elements, one where there are few."""
+        return self._groups(self._elements, block, number)
 
-    def _groups(
-        self, level: Level, block: NDArray[np.int32], n_blocks: int, number: int
-    ) -> NDArray[np.int32]:
+    def _groups(self, level: Level, block: NDArray[np.int32], number: int) -> NDArray[np.int32]:
         """Groups of neighbouring blocks, cut in directions that differ from time to time."""
-        n = self._elements.weight.size
-        if n <= LONE_GROUP:
-            return np.zeros(n_blocks, np.int32)
-        n_groups = min(n_blocks, 2 * -(-n // (2 * GROUP_ELEMENTS)))
-        where = middles(level.place, level.weight, block, n_blocks)
+        if self.small:
+            return np.zeros(self.n_blocks, np.int32)
+        n_groups = 2 * -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
+        where = middles(level.place, level.weight, block, self.n_blocks)
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
-        no_points = np.empty((n_blocks, 0), dtype=np.int32)
+        no_points = np.empty((self.n_blocks, 0), dtype=np.int32)
         nowhere = np.empty((0, 3), dtype=np.float64)
-        return bisect(no_points, nowhere, where, directions, n_groups)
+        return bisect(no_points, nowhere, where, directions, min(self.n_blocks, n_groups))
 
 
 class _Budget:

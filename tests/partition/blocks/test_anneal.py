@@ -20,7 +20,13 @@ from meshprep.partition.blocks.centroids import (
     update_centroids,
 )
 from meshprep.partition.blocks.counts import Counts, count_blocks, move
-from meshprep.partition.blocks.groups import Grouping, Points, Schedule, _extract, anneal_groups
+from meshprep.partition.blocks.groups import (
+    AnnealingSchedule,
+    Grouping,
+    Points,
+    _extract,
+    anneal_groups,
+)
 from meshprep.partition.blocks.levels import coarsen, element_level
 from meshprep.partition.blocks.point_degrees import colour_bounds, count_degrees, count_move
 from meshprep.partition.blocks_of import sort_by
@@ -79,7 +85,7 @@ def drawn(data, tables):
 
 def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
-    return Schedule(
+    return AnnealingSchedule(
         0, end, total, cap, 0.9, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), float(colour), 0.5
     )
 

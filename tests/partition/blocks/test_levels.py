@@ -1,5 +1,7 @@
 """Clusters: bounded, complete, with the points and neighbours that their elements have."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ ROUND = settings(deadline=None, max_examples=60)
 
 
 def rows_of(offset, index):
-    return [index[a:b].tolist() for a, b in zip(offset[:-1], offset[1:], strict=True)]
+    return [index[a:b].tolist() for a, b in pairwise(offset)]
 
 
 def levels_of(data, tables):
