@@ -16,12 +16,14 @@ nets are the points.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import clock
+from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
@@ -32,7 +34,7 @@ from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
 from .reconnect import reconnect_groups
-from .search import FOREVER, Search, loads_now
+from .search import FOREVER, GRID, OTHER, Search, loads_now
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -130,19 +132,24 @@ def _candidates(search: Search, start: Start) -> Iterator[NDArray[np.int32]]:
         yield search.multilevel(start.rotation)
     if start.grid or search.small:
         cut = search.geometry.cut(start.rotation, search.n_blocks)
-        yield search.from_cut(cut) if start.grid else cut
+        yield search.improve(cut, GRID) if start.grid else cut
 
 
 def _mend(search: Search, block: NDArray[np.int32]) -> None:
     """Bring blocks under the cap, and make them connected; ``block`` is changed."""
     g = search.geometry
-    if np.bincount(block).max() > search.cap:
-        enforce_cap(np.array(g.table), g.weight, block, search.n_blocks, search.cap)
+    _enforce_cap(search, block)
     for k in range(REUNIONS):
         fragmented = _fragmented(search, block, search.n_blocks)
         if int(fragmented.sum()) * FEW <= search.n_blocks:
             break
         reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
+
+
+def _enforce_cap(search: Search, block: NDArray[np.int32]) -> None:
+    g = search.geometry
+    if np.bincount(block).max() > search.cap:
+        enforce_cap(np.array(g.table), g.weight, block, search.n_blocks, search.cap)
 
 
 def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
@@ -156,6 +163,26 @@ def _single(problem: BlockProblem) -> Blocks:
     block = np.zeros(problem.n, np.int32)
     components = count_components(table, problem.n_points, block, 1)
     return blocks_of(block, 1, {"scattered": int((components > 1).sum())})
+
+
+def improved(
+    problem: BlockProblem, graph: Csr, block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int32]:
+    """Blocks of a partitioner that minimises something else, annealed for the loads.
+
+    ``graph`` has the neighbours of each element; no block is over the cap. Linear.
+    """
+    places = problem.coordinates
+    known = problem if places is not None else replace(problem, coordinates=_numbers(block))
+    search = Search(_geometry(known), graph, n_blocks, problem.block_size, problem.seed, 1.0)
+    found = search.improve(block, OTHER)
+    _enforce_cap(search, found)
+    return min(block, found, key=search.cost)
+
+
+def _numbers(block: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Numbers of blocks as coordinates: neighbours often have near ones."""
+    return block[:, None].astype(np.float64)
 
 
 def _geometry(problem: BlockProblem) -> Geometry:

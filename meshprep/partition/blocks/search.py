@@ -57,6 +57,8 @@ CLUSTERS = (
     Phase(34, 2, 1.0, (2.3, 0.6), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
     Phase(20, 2, 1.0, (0.9, 0.4), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
 )
+# From blocks of another partitioner.
+OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already.
 GRID = Phase(30, 3, 0.9, (0.45, 0.0), 0.3, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
 
@@ -121,11 +123,11 @@ class Search:
             block = block[labels[-1 - k]] if k < len(labels) else block
         return block
 
-    def from_cut(self, block: NDArray[np.int32]) -> NDArray[np.int32]:
+    def improve(self, block: NDArray[np.int32], phase: Phase) -> NDArray[np.int32]:
         """Blocks annealed from those given, element by element; no worse than these."""
         self.loads_at_start = loads_now(self.geometry, block, self.n_blocks)
         found = block.copy()
-        self._anneal(self._elements, GRID, found, [(self._elements, GRID)])
+        self._anneal(self._elements, phase, found, [(self._elements, phase)])
         return found if self.cost(found) <= self.cost(block) else block
 
     def cost(self, block: NDArray[np.int32]) -> float:

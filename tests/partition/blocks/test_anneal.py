@@ -112,7 +112,7 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
     before = objective(case.table, case.weight, start[case.cluster])
     assert gained == before - objective(case.table, case.weight, case.block[case.cluster])
     assert (case.groups[case.block] == case.groups[start]).all()
-    assert (case.sizes <= np.maximum(first, cap)).all()
+    assert (case.sizes <= np.maximum(first, cap + int(0.1 * cap))).all()
     assert ((case.sizes > 0) == (first > 0)).all()
     if temperature == pull == colour == 0.0 and first.max(initial=0) <= cap:
         assert gained >= -0.3 * len(case.table)
