@@ -16,7 +16,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from common import mesh_of, report
+from common import mesh_of, report, table
 
 from meshprep.loops import LoopRequest
 from meshprep.loops.reach import maps_by_place
@@ -26,7 +26,7 @@ from meshprep.topology import derive
 from meshprep_runtime import LoopPlan, ParLoop
 
 MAP = "edges->cells"
-TURNS = 25
+TURNS = 60
 # Doubles of an edge, read directly.
 DIRECT = (0, 1, 8)
 REFERENCE = "edges renumbered"
@@ -48,13 +48,10 @@ def main(cells: int = 500_000) -> None:
     numba.set_num_threads(1)
     shuffled = derive(mesh_of("delaunay2d", cells), [MAP])
     banded = prepare(shuffled, [_request(0)], Options(target="cpu")).mesh
-    cases = [
-        case
-        for order, mesh in (("shuffled", shuffled), ("banded", banded))
-        for direct in DIRECT
-        for case in _cases(order, mesh, direct)
-    ]
-    report("lists", _rows(cases))
+    grid = [(o, m, d) for o, m in (("shuffled", shuffled), ("banded", banded)) for d in DIRECT]
+    predicted = [_predicted(*point) for point in grid]
+    table(predicted)
+    report("lists", _rows([case for point in grid for case in _cases(*point)]), gpu=predicted)
 
 
 def _request(direct: int) -> LoopRequest:
@@ -79,6 +76,17 @@ def _weighted(w: Any, q1: Any, q2: Any, r1: Any, r2: Any) -> None:
         f = w[k % w.size] * (q1[k] - q2[k])
         r1[k] += f
         r2[k] -= f
+
+
+def _predicted(order: str, mesh: Mesh, direct: int) -> dict[str, Any]:
+    """Predicted memory transactions of a call on a GPU, in millions, and block colours."""
+    row: dict[str, Any] = {"order": order, "direct f8": direct}
+    ways = {"runs": (True, None), "lists": (True, "blocks"), "all renumbered": (False, "blocks")}
+    for way, (keep, partition) in ways.items():
+        plan = prepare(mesh, [_request(direct)], Options(partition=partition), keep_order=keep).plan
+        found = plan.metrics.loops["flux"].variants[plan["flux"].default].after
+        row |= {way: found.traffic["aos"].total / 1e6, f"{way}: colours": found.block_colours}
+    return row
 
 
 def _cases(order: str, mesh: Mesh, direct: int) -> list[Case]:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial import Delaunay
+
+from meshprep_runtime.loops import Access, Arg
 
 from .. import io
 from ..io.generate import generate
@@ -75,7 +78,8 @@ def _repairs() -> None:
     middles(np.ones((200, 3)), np.ones(200, np.int32), block, 3)
 
 
-def _colours() -> None:
+def _colours(lists: str = "") -> None:
+    """Colours, staging and figures, and with ``lists`` those of blocks that list their elements."""
     mesh, spec, options = _small(partition="contiguous")
     numbering = Numbering(mesh)
     blocks = cut(numbering, spec, options)
@@ -84,6 +88,16 @@ def _colours() -> None:
     sizes = {s.name: s.size for s in mesh.sets.values()}
     maps = {name: numbering.map(name) for name in spec.loop.maps}
     variant_metrics(spec.loop, maps, sizes, variant)
+    if lists:
+        _worth_of_lists(mesh, spec)
+        listed = replace(variant, elements=np.arange(sizes["edges"], dtype=np.int32))
+        direct = replace(spec.loop, args=(*spec.loop.args, Arg("direct", Access.READ)))
+        variant_metrics(direct, maps, sizes, listed)
+
+
+def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
+    options = Options(partition="contiguous", own_blocks=True, block_size=SMALL)
+    cut(Numbering(mesh, ["edges"]), spec, options)
 
 
 def _files(format: str) -> None:
