@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
+from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 from .pivots import pivot_coordinates
 
@@ -59,6 +60,15 @@ class Geometry:
         where = self.coordinates
         directions = rotated(where.shape[1], rotation)
         return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
+
+    def part(self, inside: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
+        """Bisect some elements; the part of each."""
+        where, directions = self.coordinates[inside], np.eye(self.coordinates.shape[1])
+        return bisect(self.table[inside], self.position, where, directions, n_blocks, self.thinnest)
+
+    def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
+        """The weighted loads of blocks, counted afresh. O(n * arity)."""
+        return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
 
 
 def rotated(d: int, rotation: float) -> NDArray[np.float64]:

@@ -33,8 +33,9 @@ from ..repair import enforce_cap
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
+from .layers import layered_blocks
 from .reconnect import reconnect_groups
-from .search import FOREVER, GRID, OTHER, Search, loads_now
+from .search import FOREVER, GRID, OTHER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -109,15 +110,14 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
         begin + options["time_limit"], problem.progress,
     )  # fmt: skip
-    found = list(_candidates(search, start))
-    for block in found:
-        _mend(search, block)
-    block = min(found, key=search.cost)
+    found = _candidates(search, start)
+    search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
+    n_blocks = search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     notes = {
-        "loads_at_start": max(search.loads_at_start, loads_now(geometry, found[-1], n_blocks)),
-        "loads": loads_now(geometry, block, n_blocks),
+        "loads_at_start": search.loads_at_start,
+        "loads": geometry.loads(block, n_blocks),
         "rotation": start.rotation,
         "grid": start.grid,
         "sweeps": search.sweeps,
@@ -126,30 +126,40 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
 
 
-def _candidates(search: Search, start: Start) -> Iterator[NDArray[np.int32]]:
-    """Blocks found by the search; where there are few elements, as bisection gives them, too."""
+def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[np.int32]]]:
+    """Blocks found by the search; where there are few elements, as bisection gives them, too.
+
+    Where colours have a price, plates and sticks as well.
+    """
     if not start.grid:
-        yield search.multilevel(start.rotation)
+        yield search, _mended(search, search.multilevel(start.rotation))
     if start.grid or search.small:
         cut = search.geometry.cut(start.rotation, search.n_blocks)
-        yield search.improve(cut, GRID) if start.grid else cut
+        yield search, _mended(search, search.improve(cut, GRID) if start.grid else cut)
+        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+    if search.colour:
+        for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
+            layered = replace(search, n_blocks=n_blocks)
+            yield layered, _within_cap(layered, layered.improve(block, OTHER))
 
 
-def _mend(search: Search, block: NDArray[np.int32]) -> None:
-    """Bring blocks under the cap, and make them connected; ``block`` is changed."""
+def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The blocks within the cap and connected; changed in place."""
     g = search.geometry
-    _enforce_cap(search, block)
+    _within_cap(search, block)
     for k in range(REUNIONS):
         fragmented = _fragmented(search, block, search.n_blocks)
         if int(fragmented.sum()) * FEW <= search.n_blocks:
             break
         reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
+    return block
 
 
-def _enforce_cap(search: Search, block: NDArray[np.int32]) -> None:
+def _within_cap(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
     g = search.geometry
     if np.bincount(block).max() > search.cap:
         enforce_cap(np.array(g.table), g.weight, block, search.n_blocks, search.cap)
+    return block
 
 
 def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
@@ -176,8 +186,7 @@ def improved(
     known = problem if places is not None else replace(problem, coordinates=_numbers(block))
     search = Search(_geometry(known), graph, n_blocks, problem.block_size, problem.seed, 1.0)
     found = search.improve(block, OTHER)
-    _enforce_cap(search, found)
-    return min(block, found, key=search.cost)
+    return min(block, _within_cap(search, found), key=search.cost)
 
 
 def _numbers(block: NDArray[np.int32]) -> NDArray[np.float64]:

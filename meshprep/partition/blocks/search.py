@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ...kernels import clock, kernel
 from ...mesh.incidence import Csr
-from ..loads import weighted_loads_of
 from .bisection import bisect
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
@@ -63,11 +62,6 @@ OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 GRID = Phase(30, 3, 0.9, (0.45, 0.0), 0.3, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
 
 
-def loads_now(geometry: Geometry, block: NDArray[np.int32], n_blocks: int) -> int:
-    """The weighted loads, counted afresh. O(n * arity)."""
-    return int(weighted_loads_of(geometry.table, geometry.weight, block, n_blocks))
-
-
 @dataclass(eq=False)
 class Search:
     """What one search needs; ``graph`` has the neighbours of each element.
@@ -115,7 +109,7 @@ class Search:
         fine = block
         for label in reversed(labels):
             fine = fine[label]
-        self.loads_at_start = loads_now(g, fine, self.n_blocks)
+        self.loads_at_start = g.loads(fine, self.n_blocks)
         phases = [CLUSTERS[min(k, len(CLUSTERS) - 1)] for k in range(len(labels))] + [ELEMENTS]
         todo = list(zip(reversed(levels), phases, strict=True))
         for k, (level, phase) in enumerate(todo):
@@ -125,7 +119,7 @@ class Search:
 
     def improve(self, block: NDArray[np.int32], phase: Phase) -> NDArray[np.int32]:
         """Blocks annealed from those given, element by element; no worse than these."""
-        self.loads_at_start = loads_now(self.geometry, block, self.n_blocks)
+        self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
         self._anneal(self._elements, phase, found, [(self._elements, phase)])
         return found if self.cost(found) <= self.cost(block) else block
@@ -133,7 +127,7 @@ class Search:
     def cost(self, block: NDArray[np.int32]) -> float:
         """The weighted loads, and the price of the colours."""
         g = self.geometry
-        cost = float(loads_now(g, block, self.n_blocks))
+        cost = float(g.loads(block, self.n_blocks))
         if self.colour:
             bounds = colour_bounds(g.table, g.written, block, self.n_blocks)
             cost += self.colour * unit_of(g.weight) * float(bounds.sum())
