@@ -42,7 +42,7 @@ from .start import Start, choose_start
 EFFORTS: Mapping[str, float] = {"fast": 0.25, "default": 1.0, "strong": 14.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
-FEW = 300
+FEW = 200
 
 OPTIONS: Mapping[str, Option] = {
     "effort": Option(

@@ -59,7 +59,7 @@ CLUSTERS = (
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already.
-GRID = Phase(30, 3, 0.9, (0.45, 0.0), 0.3, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
+GRID = Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
 
 
 @dataclass(eq=False)
