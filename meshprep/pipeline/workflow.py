@@ -29,7 +29,7 @@ from ..loops.requests import empty_loop
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
 from ..topology import derive
-from .steps import STAGES, Draft, Options, draft, order, plan_request_maps, prove, renumbered
+from .steps import STAGES, Options, draft, order, plan_request_maps, prove, renumbered
 from .warm_up import job_tasks, warm_up
 
 
@@ -127,36 +127,34 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         order(mesh, job.requests, job.options, keep_order=keep, progress=told), job.options, told
     )
     _check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
-    new = renumbered(mesh, made.plan)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         told(len(STAGES) - 1, total, STAGES[-1])
         if job.output is not None:
             told(len(STAGES), total, f"writing {job.output.name} and reading it back")
-        plan, lost = at_once(lambda: prove(made), lambda: _write_mesh(made, new, job, mesh, staged))
+        plan, (mesh_hash, lost) = at_once(
+            lambda: prove(made), lambda: _write_mesh(made.plan, job, mesh, staged)
+        )
         progress(total - 1, total, f"writing {job.plan.name}")
-        plan = _write_plan(plan, new, job, mesh, staged)
+        plan = _with_sets(replace(plan, mesh_hash=mesh_hash), job, mesh)
+        plan.save(staged[job.plan])
+        _write_vectors(plan, job, staged)
     return JobResult(plan, job.outputs, [*_found(mesh), *_notes(plan), *warmed.notes, *lost])
 
 
-def _write_plan(plan: Plan, new: Mesh, job: Job, mesh: Mesh, staged: Mapping[Path, Path]) -> Plan:
-    plan = _with_sets(replace(plan, mesh_hash=new.content_hash()), job, mesh)
-    plan.save(staged[job.plan])
-    _write_vectors(plan, job, staged)
-    return plan
-
-
 def _write_mesh(
-    made: Draft, new: Mesh, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
-) -> list[str]:
-    """Write the mesh where one is asked for; what had to be left out."""
+    plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
+) -> tuple[str, list[str]]:
+    """Write the mesh in its new order where it is asked for; its hash, and what was left out."""
+    new = renumbered(mesh, plan)
+    mesh_hash = new.content_hash()
     if job.output is None:
-        return []
+        return mesh_hash, []
     target, left_out = _target(job, mesh), list[str]()
     if job.ids:
-        new, left_out = with_original_ids(new, made.plan.ordering, target)
+        new, left_out = with_original_ids(new, plan.ordering, target)
     lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
-    return [*left_out, *_dropped(lost, job.output)]
+    return mesh_hash, [*left_out, *_dropped(lost, job.output)]
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
