@@ -72,7 +72,7 @@ def _ways(case: Case) -> list[tuple[str, Mapping[str, Any]]]:
     ways: list[tuple[str, Mapping[str, Any]]] = [("contiguous", {})]
     shapes = ("line", *case.shapes, "rectangle", "brick")
     ways += [("structured", {"shape": shape}) for shape in shapes]
-    ways += [("metis", {}), ("metis", {"graph": "conflict", "tolerance": 1.001})]
+    ways += [("metis", {}), ("metis", {"graph": "conflict", "tolerance": 1.001, "improve": False})]
     if "colour_weight" in PARTITIONERS["blocks"].options:
         ways += [("blocks", {"colour_weight": w}) for w in COLOUR_WEIGHTS]
     else:

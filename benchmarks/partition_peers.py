@@ -37,7 +37,7 @@ THREADS = tuple(t for t in (1, 2) if t <= config.NUMBA_NUM_THREADS)
 # Parts more than n/S that METIS is asked for; the others keep a cap and get the fewest.
 SPARE = (1.01, 1.03)
 # [S19] eq. 1-2, then a repair.
-STRICT = {"graph": "conflict", "tolerance": 1.001}
+STRICT = {"graph": "conflict", "tolerance": 1.001, "improve": False}
 
 Cut = tuple[Blocks, float]
 

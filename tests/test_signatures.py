@@ -11,6 +11,7 @@ from pathlib import Path
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.kernels import KERNELS
+from meshprep.loops import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.workflow import Job, check, run
 
@@ -19,9 +20,10 @@ plane, space = place / "plane.msh", place / "space.msh"
 write(generate("delaunay2d", cells=1500), plane)
 write(generate("delaunay3d", cells=900), space)
 
-def reorder(mesh, keep=False, **options):
+def reorder(mesh, *loops, keep=False, **options):
     output = None if keep else place / "out.msh"
-    job = Job(mesh, output, place / "plan.h5", options=Options(**options), overwrite=True)
+    asked = tuple(map(simple_request, loops))
+    job = Job(mesh, output, place / "plan.h5", asked, Options(**options), overwrite=True)
     assert check(run(job).written[-1], mesh).findings == []
 
 small = {"block_size": 64}
@@ -30,6 +32,8 @@ for mesh in (plane, space):
     reorder(mesh, **small)
     reorder(mesh, partition="contiguous", sort_by_colour=True, **small)
 reorder(plane, keep=True, **small)
+reorder(plane, "cells->nodes", keep=True, partition="blocks", sort_by_colour=True, **small)
+reorder(plane, "edges->cells", "edges->nodes", own_blocks=True, **small)
 reorder(plane, method="rcm", target="cpu", **small)
 reorder(plane, method="sloan", partition="metis", **small)
 reorder(plane, method="hilbert", partition="metis", **small)

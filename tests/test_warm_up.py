@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from meshprep.loops.options import Options
+from meshprep.metrics.traffic import _grouped_sectors
 from meshprep.partition.blocks.search import middles
+from meshprep.partition.loads import _loads
 from meshprep.pipeline import warm_up
 from meshprep.pipeline.small_runs import run_task
 from meshprep.pipeline.warm_up import all_tasks, job_tasks
@@ -82,10 +84,23 @@ def test_a_job_names_its_own_tasks():
         "blocks contiguous cpu",
         "colours",
     ]
+    # that of `meshprep plan`, whose mesh is cut in a temporary order
+    assert job_tasks(Options(method="none", partition="metis"), []) == [
+        "blocks metis gpu",
+        "colours lists",
+        "order gps gpu",
+    ]
+    assert job_tasks(Options(own_blocks=True), [])[1] == "colours lists"
 
 
 @pytest.mark.parametrize(
-    ("task", "kernel"), [("blocks blocks gpu", middles), ("order gps gpu", _renumbered)]
+    ("task", "kernel"),
+    [
+        ("blocks blocks gpu", middles),
+        ("order gps gpu", _renumbered),
+        ("colours lists", _loads),
+        ("colours lists", _grouped_sectors),
+    ],
 )
 def test_what_large_meshes_need_is_compiled_too(task, kernel):
     code = COUNT.replace(TASK, task).rpartition("print")[0]

@@ -29,7 +29,8 @@ static void step(const mp_loop *loop, const mp_map *map, int64_t cells, double *
 #pragma omp parallel for schedule(dynamic)
         for (int64_t k = first; k < stop; k++) {
             int32_t b = loop->block_order[k];
-            for (int64_t e = loop->block_offset[b]; e < loop->block_offset[b + 1]; e++) {
+            for (int64_t p = loop->block_offset[b]; p < loop->block_offset[b + 1]; p++) {
+                int64_t e = mp_element(loop, p);
                 int32_t c1 = map->table[2 * e], c2 = map->table[2 * e + 1];
                 flux(t[c1], t[c2], &r[c1], &r[c2]);
             }

@@ -1,4 +1,4 @@
-/* Reads a meshprep plan (docs/plan-format.md, version 1) in C99 or C++11, over libhdf5 from 1.8 on.
+/* Reads a meshprep plan (docs/plan-format.md, versions 1 and 2) in C99 or C++11, over libhdf5 from 1.8 on.
  *
  * In one source file of the program:
  *
@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 #define MP_ERROR 256
-#define MP_VERSION 1
+#define MP_NEWEST_VERSION 2
 
 typedef struct mp_plan mp_plan;
 
@@ -35,15 +35,17 @@ typedef struct {
     int32_t *table;
 } mp_map;
 
-/* A loop cut into blocks. Block b owns the elements block_offset[b] .. block_offset[b + 1] - 1; the
+/* A loop cut into blocks. Block b owns the places block_offset[b] .. block_offset[b + 1] - 1; place
+ * p holds element elements[p], or element p where elements is NULL: mp_element() says which. The
  * blocks of colour c are block_order[block_colour_offset[c]] .. block_order[block_colour_offset[c +
  * 1] - 1]: they may run at once, and colours one after the other. */
 typedef struct {
     int64_t size, block_size, n_blocks, n_block_colours;
     int64_t *block_offset, *block_colour_offset;
     int32_t *block_order;
-    uint16_t *thread_colour;  /* of each element inside its block */
+    uint16_t *thread_colour;  /* of the element at each place inside its block */
     int32_t *thread_colours;  /* of each block */
+    int32_t *elements;        /* NULL where blocks are ranges of the set's numbering */
 } mp_loop;
 
 /* The distinct elements of a set that each block of a loop touches, for GPU thread blocks. */
@@ -63,7 +65,7 @@ mp_map *mp_read_map(mp_plan *plan, const char *name, char *error);
 mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char *error);
 mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant, const char *set,
                             char *error);
-/* The map as positions in the staging lists, (arity, size of the loop's set). */
+/* The map as positions in the staging lists, place by place: (arity, size of the loop's set). */
 uint16_t *mp_read_local(mp_plan *plan, const char *loop, const char *variant, const char *map,
                         char *error);
 
@@ -71,6 +73,12 @@ void mp_free_set(mp_set *set);
 void mp_free_map(mp_map *map);
 void mp_free_loop(mp_loop *loop);
 void mp_free_staging(mp_staging *staging);
+
+/* The element at a place of a loop's blocks. */
+static inline int64_t mp_element(const mp_loop *loop, int64_t place)
+{
+    return loop->elements == NULL ? place : loop->elements[place];
+}
 
 /* Rows of `bytes` each, from the order of the input mesh to that of the plan, and back. */
 void mp_apply(const mp_set *set, const void *old_values, void *new_values, size_t bytes);
@@ -192,8 +200,11 @@ static int mp_check_seal(FILE *file, const char *path, char *error)
         mp_sha_add(&sha, piece, n);
     free(piece);
     mp_sha_text(&sha, digest);
-    snprintf(begin, sizeof begin, "meshprep-plan %d\n", MP_VERSION);
-    if (strncmp(seal, begin, strlen(begin)) != 0)
+    int version = 0;
+    do
+        snprintf(begin, sizeof begin, "meshprep-plan %d\n", ++version);
+    while (strncmp(seal, begin, strlen(begin)) != 0 && version <= MP_NEWEST_VERSION);
+    if (version > MP_NEWEST_VERSION)
         return mp_say(error, path, "a plan of another version: make it anew"), 0;
     snprintf(expected, sizeof expected, "%ssha256 %s\n", begin, digest);
     if (memcmp(seal, expected, MP_SEAL) != 0)
@@ -379,6 +390,22 @@ static void *mp_read_in(mp_plan *plan, const char *loop, const char *variant, co
     return mp_read(plan, path, type, rank, shape, error);
 }
 
+/* The list of a variant that has one. */
+static int mp_read_elements(mp_plan *plan, const char *loop, const char *variant, mp_loop *into,
+                            char *error)
+{
+    char path[MP_NAME];
+    int64_t n = 0;
+    if (!mp_path(path, "loops", loop, variant, "elements", error))
+        return 0;
+    if (!mp_exists(plan, path))
+        return 1;
+    into->elements = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 1, &n, error);
+    if (into->elements != NULL && n != into->size)
+        return mp_say(error, path, "does not list every element once"), 0;
+    return into->elements != NULL;
+}
+
 mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char *error)
 {
     char chosen[MP_NAME], path[MP_NAME];
@@ -403,7 +430,8 @@ mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char
                                                  H5T_NATIVE_INT32, 1, &n, error);
     if (!mp_attribute(plan, path, "block_size", NULL, &loop->block_size) ||
         loop->block_offset == NULL || loop->block_colour_offset == NULL ||
-        loop->block_order == NULL || loop->thread_colour == NULL || loop->thread_colours == NULL) {
+        loop->block_order == NULL || loop->thread_colour == NULL || loop->thread_colours == NULL ||
+        !mp_read_elements(plan, name, chosen, loop, error)) {
         mp_free_loop(loop);
         return NULL;
     }
@@ -475,6 +503,7 @@ void mp_free_loop(mp_loop *loop)
         free(loop->block_order);
         free(loop->thread_colour);
         free(loop->thread_colours);
+        free(loop->elements);
         free(loop);
     }
 }

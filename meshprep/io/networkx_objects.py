@@ -226,9 +226,8 @@ def _by_block(touched: Any, variant: Variant | None) -> Any:
 
     if variant is None:
         raise MeshprepError("a mesh has no blocks: prepare it, and give the plan")
-    offset = variant.block_offset
     n = touched.shape[0]
-    one = (np.ones(n, np.int64), np.arange(n), offset)
+    one = (np.ones(n, np.int64), variant.by_place(np.arange(n)), variant.block_offset)
     return (csr_array(one, (variant.n_blocks, n)) @ touched).minimum(1)
 
 
@@ -242,7 +241,8 @@ def _attributes(view: _View, kind: str) -> dict[str, Any]:
         return {}
     if kind == "elements":
         block = variant.block_of_element().tolist()
-        return {"block": block, "colour": variant.thread_colour.tolist()}
+        colour = variant.by_element(variant.thread_colour).tolist()
+        return {"block": block, "colour": colour}
     elements = np.diff(variant.block_offset).tolist()
     return {"elements": elements, "colour": variant.colour_of_block().tolist()}
 

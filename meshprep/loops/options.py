@@ -55,7 +55,9 @@ class Options:
         Seconds after which ``auto`` begins no further method.
     partition : str or None
         A name in ``partition.PARTITIONERS``; None takes the target's: ``blocks`` for the GPU,
-        ``contiguous`` for the CPU and where the loop's set has its order already.
+        ``contiguous`` for the CPU and where the loop's set has its order already. Named for a loop
+        over such a set, or for a mesh that keeps its order, it gives blocks that list their
+        elements.
     partition_options : mapping
         Options of the partitioner, by name.
     effort, time_limit, colour_weight, staged_bytes : optional
@@ -69,7 +71,11 @@ class Options:
         ``"gpu"``: compact blocks, and points grouped by the blocks that use them; ``"cpu"``: one
         banded order that loops stream through, cut where it stands.
     sort_by_colour : bool
-        Sort the elements of each block by thread colour (leading loops only).
+        Sort the elements of each block by thread colour (leading loops, and blocks that list their
+        elements).
+    own_blocks : bool
+        Blocks of its own, as lists of elements, for a loop whose set has its order already, where
+        they load at least 1 % less than runs of that order.
     seed : int
         Of whatever is random; the same seed gives the same plan.
     proof : bool
@@ -164,6 +170,13 @@ class Options:
     )
     sort_by_colour: bool = _option(
         False, "--sort-by-colour", "Sort each block's elements by thread colour.", CUTTING
+    )
+    own_blocks: bool = _option(
+        False,
+        "--own-blocks",
+        "Where a set has its order: blocks that list their elements, if they share more than runs.",
+        EVERY,
+        in_loops=True,
     )
     seed: int = _option(0, "--seed", "Seed of whatever is random.", EVERY)
     proof: bool = _option(

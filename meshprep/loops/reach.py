@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,15 @@ def maps_by_set(loop: Loop, maps: Mapping[str, SetMap]) -> dict[str, list[str]]:
     for name in loop.maps:
         found.setdefault(maps[name].to_set, []).append(name)
     return found
+
+
+def maps_by_place(
+    maps: Mapping[str, SetMap], elements: NDArray[np.int32] | None
+) -> Mapping[str, SetMap]:
+    """The maps with a row for each place of blocks that list their elements; None: as they are."""
+    if elements is None:
+        return maps
+    return {name: replace(m, table=m.table[elements]) for name, m in maps.items()}
 
 
 def joined_tables(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

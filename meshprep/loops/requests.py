@@ -33,8 +33,8 @@ class LoopRequest:
     ----------
     name : str
     values : mapping
-        ``over``, ``args`` and options (``block_size``, ``partition``, ``effort``, ``target``), as
-        in a table ``[loop.NAME]``.
+        ``over``, ``args`` and options (``block_size``, ``partition``, ``effort``, ``target``,
+        ``own_blocks``), as in a table ``[loop.NAME]``.
     where : str
         Begins the message of an error.
     """
@@ -156,7 +156,7 @@ def _request(name: str, values: Any, where: str) -> LoopRequest:
         raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {known}")
     for key, kind in _OPTIONS.items():
         value = values.get(key, kind())
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
             raise MeshprepError(f"{where}: {key} is {value!r}, must be {kind.__name__}")
     args = [
         a | {"map": with_arrow(a["map"])} if isinstance(a, dict) and _is_text(a, "map") else a

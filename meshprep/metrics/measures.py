@@ -23,7 +23,7 @@ from meshprep_runtime.plan.metrics import (
 )
 
 from ..colour.thread_colours import thread_bound
-from ..loops.reach import indirect_dats, maps_by_set, written_table
+from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
 from .distribution import histograms, warp_efficiency
 from .traffic import LAYOUTS, SECTOR_BYTES, aligned_units, traffic
 
@@ -54,13 +54,15 @@ def variant_metrics(
     elements = np.diff(variant.block_offset)
     least = -(-int(elements.sum()) // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)
-    bound = thread_bound(*written_table(loop, maps, sizes), variant.block_offset)
+    by_place = maps_by_place(maps, variant.elements)
+    bound = thread_bound(*written_table(loop, by_place, sizes), variant.block_offset)
     moved = {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS}
     return VariantMetrics(
         block_size=variant.block_size,
         target=variant.target,
         partitioner=variant.partitioner,
         sorted_by_colour=variant.sorted_by_colour,
+        listed=True if variant.elements is not None else None,
         accesses=overall.accesses,
         loads=overall.loads,
         reuse=overall.reuse,

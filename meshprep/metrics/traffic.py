@@ -8,7 +8,7 @@ through maps, its direct values, the maps and the arrays of the plan; globals ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -112,11 +112,15 @@ class _Use:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Elements that share what they fetch: blocks, or the warps of each colour of the set."""
+    """Elements that share what they fetch: blocks, or the warps of each colour of the set.
+
+    ``maps_in_order`` where the maps lie in the order of the groups, if nothing else does.
+    """
 
     rows: NDArray[np.int32]
     offset: NDArray[np.int64]
     in_order: bool
+    maps_in_order: bool = False
 
 
 def traffic(
@@ -156,8 +160,10 @@ def traffic(
     Notes
     -----
     Values that are incremented are read and written. A sector that two blocks touch counts for
-    both. Of a dat that is staged the whole list of the block's points is moved. O(n x arity x
-    dats); staging everything is O(loads x dats) without the maps.
+    both. Of a dat that is staged the whole list of the block's points is moved. Direct values of
+    blocks that list their elements are gathered: each block moves the sectors they lie on, and
+    reads its list; the runtime keeps maps in the order of the list. O(n x arity x dats); staging
+    everything is O(loads x dats) without the maps.
     """
     check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)
@@ -181,6 +187,8 @@ def traffic(
         writes[kind] += arrays * written
     if kept or staged in ("all", "increments"):
         reads["plan"] = _plan_sectors(loop, kept, variant, widths or _stored(variant))
+        if variant.elements is not None and len(indirect) < len(uses):
+            reads["plan"] += _range_sectors(groups.offset, INDEX_BYTES)
     elif not groups.in_order:
         reads["plan"] = _range_sectors(groups.offset, INDEX_BYTES)
     return Traffic(reads, writes)
@@ -200,6 +208,10 @@ def _uses(loop: Loop, maps: Mapping[str, SetMap]) -> list[_Use]:
 
 
 def _blocks(variant: Variant) -> _Groups:
+    if variant.elements is not None:
+        # a copy, which kernels may be compiled for alone: those of a file are read-only
+        rows = variant.elements.copy()
+        return _Groups(rows, variant.block_offset, in_order=False, maps_in_order=True)
     n = int(variant.block_offset[-1])
     return _Groups(np.arange(n, dtype=np.int32), variant.block_offset, in_order=True)
 
@@ -281,7 +293,8 @@ def _columns_sectors(
 
 def _loose_maps(loose: list[_Use], maps: Mapping[str, SetMap], groups: _Groups) -> int:
     names = dict.fromkeys(name for use in loose for name, _ in use.columns)
-    return sum(_rows_sectors(groups, maps[name].arity * INDEX_BYTES) for name in names)
+    stored = replace(groups, in_order=groups.in_order or groups.maps_in_order)
+    return sum(_rows_sectors(stored, maps[name].arity * INDEX_BYTES) for name in names)
 
 
 def _rows_sectors(groups: _Groups, width: int) -> int:

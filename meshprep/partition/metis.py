@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
-from ..mesh.incidence import element_graph
+from ..mesh.incidence import Csr, element_graph
+from .blocks import improved
 from .blocks_of import Blocks, blocks_of
 from .connectivity import distinct_rows
 from .neighbourhood import facet_graph
@@ -47,6 +48,7 @@ OPTIONS: Mapping[str, Option] = {
     "recursive": Option(bool, False, "recursive bisection instead of k-way"),
     "iterations": Option(int, 10, "refinement passes on each level", low=1, high=1000),
     "cuts": Option(int, 1, "partitions tried, of which the best is kept", low=1, high=100),
+    "improve": Option(bool, True, "move elements afterwards so that blocks load fewer points"),
 }
 
 
@@ -78,11 +80,15 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """
     n, target = problem.n, part_size(problem.block_size, options["tolerance"])
     n_parts = math.ceil(n / target)
-    block = _part(problem, n_parts, target, options) if n_parts > 1 and target > 1 else None
-    if block is None:
+    graph = _graph(problem, options["graph"]) if n_parts > 1 and target > 1 else None
+    if graph is None or not graph.index.size:
         return blocks_of(np.arange(n) // problem.block_size, n_parts, {"asked": n_parts})
+    block = _part(problem, graph, n_parts, target, options)
     repaired = repair(problem.table, problem.n_points, block, n_parts, problem.block_size)
-    return blocks_of(repaired.block, repaired.n_blocks, {"asked": n_parts, **repaired.notes})
+    block = repaired.block
+    if options["improve"]:
+        block = improved(problem, graph, block, repaired.n_blocks)
+    return blocks_of(block, repaired.n_blocks, {"asked": n_parts, **repaired.notes})
 
 
 def part_size(block_size: int, tolerance: float) -> int:
@@ -99,12 +105,9 @@ def imbalance(block_size: int, target: int) -> int:
 
 
 def _part(
-    problem: BlockProblem, n_parts: int, target: int, options: Mapping[str, Any]
-) -> NDArray[np.int32] | None:
-    """The part of every element, or None where no two elements share a point."""
-    offset, index = _wide_graph(problem, options["graph"])
-    if index.size == 0:
-        return None
+    problem: BlockProblem, graph: Csr, n_parts: int, target: int, options: Mapping[str, Any]
+) -> NDArray[np.int32]:
+    """The part of every element."""
     settings = pymetis.Options(
         ufactor=imbalance(problem.block_size, target),
         seed=problem.seed,
@@ -112,19 +115,17 @@ def _part(
         ncuts=options["cuts"],
         objtype=int(options["objective"] == "volume"),
     )
-    graph = pymetis.CSRAdjacency(offset, index)
-    _, part = pymetis.part_graph(n_parts, graph, recursive=options["recursive"], options=settings)
+    wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
+    _, part = pymetis.part_graph(n_parts, wide, recursive=options["recursive"], options=settings)
     return np.asarray(part).astype(np.int32)
 
 
-def _wide_graph(problem: BlockProblem, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The graph in METIS's integers; the narrow copy is gone on return."""
+def _graph(problem: BlockProblem, kind: str) -> Csr:
+    """The neighbours of each element."""
     if kind == "dual":
-        graph = facet_graph(read_only(distinct_rows(problem.table)), problem.n_points)
-    else:
-        _check_pairs(problem)
-        graph = element_graph(problem.table, problem.n_points)
-    return graph.offset, graph.index.astype(np.int64)
+        return facet_graph(read_only(distinct_rows(problem.table)), problem.n_points)
+    _check_pairs(problem)
+    return element_graph(problem.table, problem.n_points)
 
 
 def _check_pairs(problem: BlockProblem) -> None:

@@ -19,7 +19,7 @@ from ..mesh.incidence import Csr
 
 # Elements of the sample; the mean number of neighbours wanted.
 SAMPLE = 2048
-FEWEST, FEW, MANY = 1.5, 7.0, 16.0
+FEWEST, FEW, MANY = 1.5, 6.2, 16.0
 # At points with more elements than this, and at all where an element would have MANY neighbours,
 # elements are beside the nearest in their order alone.
 HIGH_DEGREE = 128

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
@@ -20,7 +20,7 @@ class Option:
     """One option: its type, default and help, and what it may be.
 
     ``type`` is int, float, bool or str. ``low`` and ``high`` bound a number, ends included;
-    ``choices`` lists what a text may be.
+    ``choices`` lists what a text may be, ``names`` are texts that stand for numbers.
     """
 
     type: type
@@ -29,13 +29,14 @@ class Option:
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
+    names: Mapping[str, float] = field(default_factory=dict)
 
     def parse(self, value: object, name: str) -> Any:
         """The value in the option's type, from that type or from text.
 
         Raises MeshprepError, naming the option, when the value does not fit.
         """
-        made = _PARSERS[self.type](value)
+        made = self.names.get(str(value), _PARSERS[self.type](value))
         if made is None:
             raise MeshprepError(f"option '{name}' is {value!r}, must be {self.expects}")
         if self.choices and made not in self.choices:
@@ -53,7 +54,8 @@ class Option:
         text = words[self.type]
         if self.low > -math.inf:
             text += f" from {self.low:g}"
-        return text + (f" to {self.high:g}" if self.high < math.inf else "")
+        text += f" to {self.high:g}" if self.high < math.inf else ""
+        return f"one of {', '.join(self.names)}, or {text}" if self.names else text
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .connectivity import Connectivity, best_target, move
 
 # A chain of blocks is looked for among this many, and points with more elements than this do not
 # make their elements neighbours: both bound the cost of a step.
-REACH = 256
+REACH = 1024
 HIGH_DEGREE = 256
 
 

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import Variant
+from meshprep_runtime.plan.model import places_of_rows
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
 from ..loops import LoopSpec
 from ..loops.options import Options
-from ..loops.reach import indirect_dats, written_table
+from ..loops.reach import indirect_dats, maps_by_place, written_table
 from ..mesh.geometry import centroids
 from ..mesh.incidence import stack
-from ..partition import PARTITIONERS, BlockProblem, Blocks
+from ..partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads
 from ..partition.options import effective
 from ..reorder import group_points, keep_parts
 from .numbering import Numbering
 from .variants import build_variant
+
+# Times the loads of blocks with lists that runs must take for the lists to be worth their reading.
+LEAST_GAIN = 1.01
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
     """The blocks of one loop in the final order of its from-set.
 
-    ``partitioner`` cut those elements that had no order before; ``thread_colours`` are there where
-    each block's elements were sorted by them; ``notes`` are the partitioner's.
+    ``elements`` lists those of each block where they are not ranges of that order. ``partitioner``
+    cut all elements where there is a list, else those that had no order before;
+    ``thread_colours`` are there where each block's elements were sorted by them; ``notes`` are the
+    partitioner's.
     """
 
     block_offset: NDArray[np.int64]
+    elements: NDArray[np.int32] | None
     partitioner: str
     thread_colours: ThreadColours | None
     notes: Mapping[str, Any]
@@ -51,32 +57,79 @@ def cut(
     ``progress`` is told the share of a long search that is done.
 
     For the GPU points are grouped by the blocks that use them; for the CPU blocks are runs of the
-    order that the loop streams through, and the points stay. Where a part of a union set has its
-    order already, the blocks of that part are runs of it.
-
-    Raises
-    ------
-    MeshprepError
-        When a partitioner is asked for that would have to move a set that has its order already.
+    order that the loop streams through, and the points stay. Where a part of a set has its order
+    already, the blocks of that part are runs of it, or lists where :func:`wants_lists` says so.
     """
-    loop, asked = spec.loop, options.partition
+    loop = spec.loop
     movable = numbering.movable(loop.over)
-    own_wish = "partition" in spec.options or numbering.is_frozen(loop.over)
-    if not movable and own_wish and asked not in (None, "contiguous"):
-        raise MeshprepError(
-            f"loop '{loop.name}': set '{loop.over}' has its order already, so its blocks can only "
-            f"be contiguous, not '{asked}': leave the partitioner out, or name this loop first"
-        )
-    name = options.partitioner if movable and (loop.maps or asked) else "contiguous"
-    blocks = _partition(numbering, loop, name, options, progress)
-    numbering.move(loop.over, blocks.new_to_old)
+    name = options.partitioner if movable and (loop.maps or options.partition) else "contiguous"
+    listed = _lists(numbering, spec, options, progress)
+    if listed is None:
+        blocks, elements = _partition(numbering, loop, name, options, progress, movable), None
+        numbering.move(loop.over, blocks.new_to_old)
+    else:
+        name, (blocks, elements) = options.partitioner, listed
     # points that a loop streams through keep their band
     grouped = options.target == "gpu" or name != "contiguous"
-    _settle_points(numbering, loop, blocks.block_offset if grouped else None)
-    sorts = options.sort_by_colour and movable == numbering.leaves(loop.over)
-    colours = _sort_by_colour(numbering, loop, blocks.block_offset) if sorts else None
+    found = Cut(blocks.block_offset, elements, name, None, blocks.notes)
+    _settle_points(numbering, loop, found if grouped else None)
+    whole = elements is not None or movable == numbering.leaves(loop.over)
+    if options.sort_by_colour and whole:
+        found = _sort_by_colour(numbering, loop, found)
     numbering.settle(loop.over)
-    return Cut(blocks.block_offset, name, colours, blocks.notes)
+    return found
+
+
+def wants_lists(numbering: Numbering, spec: LoopSpec, options: Options) -> bool:
+    """True where blocks of a set that has its order already are to be more than runs of it.
+
+    So it is where a partitioner is named: in the loop's own table, or for a mesh that keeps its
+    order; and with the option ``own_blocks``.
+    """
+    over = spec.loop.over
+    if not spec.loop.maps or numbering.movable(over) == numbering.leaves(over):
+        return False
+    return options.own_blocks or _names_partitioner(numbering, spec, options)
+
+
+def _names_partitioner(numbering: Numbering, spec: LoopSpec, options: Options) -> bool:
+    if options.partition in (None, "contiguous"):
+        return False
+    return "partition" in spec.options or numbering.is_frozen(spec.loop.over)
+
+
+def _lists(
+    numbering: Numbering, spec: LoopSpec, options: Options, progress: Callable[[float], None]
+) -> tuple[Blocks, NDArray[np.int32] | None] | None:
+    """Blocks of a set that has its order, and the elements of each; None for runs of that order.
+
+    Sets of a mesh that keeps its order are cut in a temporary one. Parts of the set that may still
+    move are moved. Where nobody names the partitioner, blocks that share hardly more than runs
+    are not worth their lists.
+    """
+    if not wants_lists(numbering, spec, options):
+        return None
+    loop, over = spec.loop, spec.loop.over
+    source = numbering.to_cut_in(over)
+    leaves = numbering.leaves(over)
+    blocks = _partition(source, loop, options.partitioner, options, progress, leaves)
+    if not _names_partitioner(numbering, spec, options):
+        runs = _partition(numbering, loop, "contiguous", options, progress, ())
+        if _loads(numbering, loop, runs) < LEAST_GAIN * _loads(source, loop, blocks):
+            return None
+    element = source.present_ordering(over).new_to_old[blocks.new_to_old]
+    numbering.move(over, blocks.new_to_old)
+    element = numbering.present_ordering(over).old_to_new[element]
+    # ascending in each block, so that neighbours in memory are used together
+    block = np.empty_like(element)
+    block[element] = places_of_rows(blocks.block_offset)
+    element = blocks_of(block, blocks.n_blocks, keep_numbers=True).new_to_old
+    return blocks, element if (np.diff(element) < 0).any() else None
+
+
+def _loads(numbering: Numbering, loop: Loop, blocks: Blocks) -> int:
+    table, n_points, _, _ = _reached(numbering, loop, weighted=False)
+    return loads(table[blocks.new_to_old], n_points, blocks.block_offset)
 
 
 def _partition(
@@ -85,10 +138,14 @@ def _partition(
     name: str,
     options: Options,
     progress: Callable[[float], None],
+    leaves: Sequence[str],
 ) -> Blocks:
-    """Blocks of each part of the from-set on its own, so that no block mixes cell types."""
-    mesh, movable = numbering.mesh, numbering.movable(loop.over)
-    asked = options.given_to_partitioner if movable and loop.maps else {}
+    """Blocks of each part of the from-set on its own, so that no block mixes cell types.
+
+    The partitioner cuts ``leaves``; other parts are cut into runs of their order.
+    """
+    mesh = numbering.mesh
+    asked = options.given_to_partitioner if leaves and loop.maps else {}
     partitioner = PARTITIONERS[name]
     wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
@@ -110,7 +167,7 @@ def _partition(
         )
         blocks = (
             partitioner.function(problem, wishes)
-            if leaf in movable
+            if leaf in leaves
             else PARTITIONERS["contiguous"].function(problem, {})
         )
         orders.append(blocks.new_to_old + np.int32(base))
@@ -147,9 +204,7 @@ def _reached(
     return table, n_points, weight, written
 
 
-def _settle_points(
-    numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64] | None
-) -> None:
+def _settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None:
     """Settle every set that the loop reaches, grouped by blocks where there are any [S19 2.3.2].
 
     The elements of the loop itself, where it reaches these, stay as they were cut.
@@ -157,35 +212,37 @@ def _settle_points(
     mesh, own = numbering.mesh, numbering.leaves(loop.over)
     for points in dict.fromkeys(mesh.map(m).to_set for m in loop.maps):
         others = [leaf for leaf in numbering.movable(points) if leaf not in own]
-        if others and block_offset is not None:
-            into = [m for m in loop.maps if mesh.map(m).to_set == points]
-            tables = [numbering.present_map(m).table for m in into]
-            order = group_points(np.hstack(tables), mesh.size(points), block_offset)
+        if others and blocks is not None:
+            into = {m: numbering.present_map(m) for m in loop.maps if mesh.map(m).to_set == points}
+            tables = [m.table for m in maps_by_place(into, blocks.elements).values()]
+            order = group_points(np.hstack(tables), mesh.size(points), blocks.block_offset)
             parts = [mesh.size(p) for p in numbering.leaves(points)]
             numbering.move(points, keep_parts(order, parts), only=others)
         for leaf in others:
             numbering.settle(leaf)
 
 
-def _sort_by_colour(
-    numbering: Numbering, loop: Loop, block_offset: NDArray[np.int64]
-) -> ThreadColours:
-    """Sort the elements of each block by thread colour; returns the colours in the new order."""
-    mesh = numbering.mesh
+def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> Cut:
+    """Sort the elements of each block by thread colour, in the set's order or in the list."""
+    mesh, offset, elements = numbering.mesh, blocks.block_offset, blocks.elements
     sizes = {name: s.size for name, s in mesh.sets.items()}
-    maps = {name: numbering.present_map(name) for name in loop.maps}
-    colours = colour_threads(*written_table(loop, maps, sizes), block_offset)
-    order = sort_by_colour(colours.colour, block_offset)
-    numbering.move(loop.over, order)
-    return replace(colours, colour=colours.colour[order])
+    maps = maps_by_place({name: numbering.present_map(name) for name in loop.maps}, elements)
+    colours = colour_threads(*written_table(loop, maps, sizes), offset)
+    order = sort_by_colour(colours.colour, offset)
+    if elements is None:
+        numbering.move(loop.over, order)
+    else:
+        elements = elements[order]
+    colours = replace(colours, colour=colours.colour[order])
+    return replace(blocks, elements=elements, thread_colours=colours)
 
 
 def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Variant:
     """Colour and stage a loop's blocks; every set that it touches has its final order."""
     mesh = numbering.mesh
-    return build_variant(
+    variant = build_variant(
         loop,
-        {m: numbering.map(m) for m in loop.maps},
+        maps_by_place({m: numbering.map(m) for m in loop.maps}, cut.elements),
         {name: s.size for name, s in mesh.sets.items()},
         cut.block_offset,
         block_size=options.block_elements,
@@ -193,3 +250,4 @@ def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Vari
         partitioner=cut.partitioner,
         thread_colours=cut.thread_colours,
     )
+    return replace(variant, elements=cut.elements)

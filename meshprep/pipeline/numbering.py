@@ -38,13 +38,24 @@ class Numbering:
         self._order = {s.name: Ordering.identity(s.size) for s in mesh.sets.values() if not s.parts}
         self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
         self._settled = set(self._frozen)
+        self._temporary: Numbering | None = None
 
     def copy(self) -> Numbering:
         """The same orderings, to be moved further without moving these."""
         other = Numbering(self.mesh)
         other._order = dict(self._order)
         other._frozen, other._settled = set(self._frozen), set(self._settled)
+        other._temporary = self._temporary
         return other
+
+    def cut_frozen_in(self, temporary: Numbering) -> None:
+        """Cut sets that keep the order of the mesh in another one, which is not changed."""
+        self._temporary = temporary
+
+    def to_cut_in(self, name: str) -> Numbering:
+        """The numbering in which a set is to be cut: this one, or the temporary one."""
+        frozen = self._temporary is not None and self.is_frozen(name)
+        return self._temporary if frozen and self._temporary is not None else self
 
     def leaves(self, name: str) -> tuple[str, ...]:
         """The parts of a union set; the set itself where it has none."""

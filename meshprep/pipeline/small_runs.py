@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial import Delaunay
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.loops import Access, Arg
 
 from .. import io
 from ..io.generate import generate
@@ -22,7 +23,7 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
-from ..partition.blocks.groups import reconnect_groups
+from ..partition.blocks.reconnect import reconnect_groups
 from ..partition.blocks.search import middles
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
@@ -74,10 +75,11 @@ def _repairs() -> None:
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
     reconnect_groups(table, weight, block, groups, 100, np.ones(3, np.bool_))
     repair(table, 201, np.zeros(200, np.int32), 4, 50)
-    middles(read_only(np.ones((200, 2))), block, 3)
+    middles(np.ones((200, 3)), np.ones(200, np.int32), block, 3)
 
 
-def _colours() -> None:
+def _colours(lists: str = "") -> None:
+    """Colours, staging and figures, and with ``lists`` those of blocks that list their elements."""
     mesh, spec, options = _small(partition="contiguous")
     numbering = Numbering(mesh)
     blocks = cut(numbering, spec, options)
@@ -86,6 +88,16 @@ def _colours() -> None:
     sizes = {s.name: s.size for s in mesh.sets.values()}
     maps = {name: numbering.map(name) for name in spec.loop.maps}
     variant_metrics(spec.loop, maps, sizes, variant)
+    if lists:
+        _worth_of_lists(mesh, spec)
+        listed = replace(variant, elements=np.arange(sizes["edges"], dtype=np.int32))
+        direct = replace(spec.loop, args=(*spec.loop.args, Arg("direct", Access.READ)))
+        variant_metrics(direct, maps, sizes, listed)
+
+
+def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
+    options = Options(partition="contiguous", own_blocks=True, block_size=SMALL)
+    cut(Numbering(mesh, ["edges"]), spec, options)
 
 
 def _files(format: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ from ..mesh import Mesh
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive
-from .blocks import colour, cut
+from .blocks import colour, cut, wants_lists
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
@@ -178,6 +179,8 @@ def order(
                 for loop, own in chosen
             },
         )
+        if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
+            numbering.cut_frozen_in(_temporary(full, chosen))
     return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, before)
 
 
@@ -190,6 +193,14 @@ class Draft:
 
     plan: Plan
     maps: Mapping[str, SetMap] | None
+
+
+def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
+    """A locality order of a mesh that keeps its own, for partitioners alone."""
+    numbering = Numbering(mesh)
+    known = [(loop, replace(o, method="gps") if o.method == "none" else o) for loop, o in loops]
+    order_for_locality(numbering, known)
+    return numbering
 
 
 def cut_and_colour(

@@ -22,7 +22,7 @@ from meshprep_runtime.plan.metrics import (
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
-from ..loops.reach import maps_by_set, written_table
+from ..loops.reach import maps_by_place, maps_by_set, written_table
 from ..metrics.measures import measure, variant_metrics
 from .staging import StagingError, build_staging
 
@@ -47,7 +47,8 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
         Larger blocks are unions of consecutive blocks of the plan's default variant, which are
         numbered along its bisection tree, so that a union is compact, too; smaller ones are equal
         parts of its blocks. Where that leaves blocks too empty, and where the plan has no blocks,
-        plain runs of the order.
+        plain runs of the order. Where the default variant lists its elements, its list is the
+        order.
 
     Raises
     ------
@@ -60,19 +61,22 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
         raise MeshprepError(f"block size {block_size}: give at least 1")
     n = plan.sizes[plan.loop.over]
     offset = np.append(np.arange(0, n, block_size, dtype=np.int64), np.int64(n))
+    elements = None
     if plan.variants:
+        elements = plan.variant().elements
         kept = _joined_or_split(plan.variant().block_offset, block_size)
         if kept.size - 1 <= (offset.size - 1) / LEAST_FILL:
             offset = kept
-    return build_variant(
+    variant = build_variant(
         plan.loop,
-        plan.maps,
+        maps_by_place(plan.maps, elements),
         plan.sizes,
         offset,
         block_size=block_size,
         target=target,
         partitioner="recut",
     )
+    return replace(variant, elements=elements)
 
 
 def with_sizes(
@@ -180,7 +184,7 @@ def build_variant(
     ----------
     loop : Loop
     maps : mapping of map name to SetMap
-        In the new numbering; at least those of the loop.
+        In the new numbering, place by place; at least those of the loop.
     sizes : mapping of set name to number of elements
     block_offset : (n_blocks + 1,) int64
         Rises from 0 to the size of the loop's set.

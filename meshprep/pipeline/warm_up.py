@@ -39,10 +39,14 @@ TICK = 0.2
 
 def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
     """The tasks of a job that reads and writes these formats, the longest first."""
-    wanted = _orders() if options.method == "auto" else {options.method} & set(_orders())
+    # a mesh that keeps its order, and is cut in a temporary one
+    kept = options.method == "none" and options.partition not in (None, "contiguous")
+    method = "gps" if kept else options.method
+    wanted = _orders() if method == "auto" else {method} & set(_orders())
     orders = [f"order {name} {options.target}" for name in wanted]
     blocks = f"blocks {options.partitioner} {options.target}"
-    return [blocks, "colours", *orders, *_file_tasks(formats)]
+    colours = "colours lists" if kept or options.own_blocks else "colours"
+    return [blocks, colours, *orders, *_file_tasks(formats)]
 
 
 def sweep_tasks(jobs: Iterable[Options], mesh: Path, format: str | None = None) -> list[str]:
@@ -67,7 +71,7 @@ def all_tasks() -> list[str]:
     cuts = [f"blocks {name} gpu" for name in PARTITIONERS if name not in missing]
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
-    return [*cuts, "colours", *orders, *files, "pictures"]
+    return [*cuts, "colours lists", *orders, *files, "pictures"]
 
 
 @dataclass(frozen=True)

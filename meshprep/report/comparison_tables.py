@@ -16,6 +16,8 @@ ARROW = " -> "
 def before_after(column: Column, figures: Sequence[ReportRow]) -> Table:
     """A column before and a column after."""
     what = f"{column.elements:,} elements, blocks of {column.after.block_size} at most"
+    if column.after.listed:
+        what += ", which list them"
     if not column.elements:
         what = "no elements, so that there is nothing to prepare"
     title = f"loop {column.loop}, variant {column.variant}: {what}"

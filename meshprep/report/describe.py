@@ -118,6 +118,7 @@ def _loop(plan: LoopPlan) -> list[dict[str, Any]]:
             "block size": v.block_size,
             "block colours": v.n_block_colours,
             "partitioner": v.partitioner,
+            "elements": "ranges" if v.elements is None else "lists",
         }
         for v in plan.variants.values()
     ]

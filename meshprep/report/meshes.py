@@ -98,7 +98,7 @@ def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValu
     return BlockValues(
         block,
         chosen.colour_of_block()[block],
-        chosen.thread_colour[new].astype(np.int32),
+        chosen.by_element(chosen.thread_colour)[new].astype(np.int32),
         input_blocks(new.size, chosen.block_size),
         block_reuse(loop_plan, chosen)[block],
     )

@@ -13,8 +13,8 @@ from meshprep import io
 from meshprep.mesh import Mesh
 from meshprep.report import plan_table
 from meshprep_runtime import MeshprepError, Plan
-from meshprep_runtime.plan.seal import seal
-from meshprep_runtime.plan.store import VERSION
+from meshprep_runtime.plan.seal import check_seal, seal
+from meshprep_runtime.plan.store import VERSIONS
 
 FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")
 
@@ -71,11 +71,11 @@ def try_plans(plan: Plan, folder: Path, chance: random.Random, times: int) -> No
     """
     path = folder / "a.plan.h5"
     plan.save(path, overwrite=True)
-    good = path.read_bytes()
+    good, version = path.read_bytes(), check_seal(path, VERSIONS)
     for _ in range(times):
         path.write_bytes(good)
         _change_a_number(path, chance)
-        seal(path, VERSION)
+        seal(path, version)
         try:
             loaded = Plan.load(path)
             plan_table(loaded)

@@ -41,12 +41,15 @@ def random_case(seed: int) -> Case:
     names = [*mesh.maps, *derivable(mesh)]
     count = int(rng.integers(1, 5))
     requests = tuple(_request(rng, f"loop{i}", names, mesh) for i in range(count))
+    lists = np.random.default_rng([seed, 1])
+    requests = tuple(_with_partitioner(lists, request) for request in requests)
     options = Options(
         method=str(rng.choice(METHODS)),
         partition=PARTITIONERS[rng.integers(len(PARTITIONERS))],
         block_size=int(rng.choice([1, 2, 3, 5, 8, 16, 64])),
         target=str(rng.choice(["gpu", "gpu", "cpu"])),
         sort_by_colour=bool(rng.random() < 0.3),
+        own_blocks=bool(lists.random() < 0.3),
         seed=int(rng.integers(5)),
         proof=False,
     )
@@ -72,6 +75,14 @@ def _request(rng: np.random.Generator, name: str, maps: Sequence[str], mesh: Mes
         another = {"dat": f"x{extra}", "map": str(rng.choice(beside)), "dtype": "f8"}
         args.append(another | {"access": str(rng.choice(ACCESSES)), "dim": int(rng.integers(1, 4))})
     return LoopRequest(name, {"over": over, "args": args, **more}, name)
+
+
+def _with_partitioner(rng: np.random.Generator, request: LoopRequest) -> LoopRequest:
+    """Sometimes a partitioner of its own, so that blocks list their elements."""
+    if rng.random() < 0.7:
+        return request
+    name = str(rng.choice(["blocks", "metis", "contiguous"]))
+    return LoopRequest(request.name, {**request.values, "partition": name}, request.where)
 
 
 def run_case(case: Case, strategies: Sequence[str] = ()) -> str:
@@ -127,21 +138,25 @@ def slow_proof(loop_plan: LoopPlan, variant: Variant) -> None:
             assert b not in colour_of
             colour_of[b] = colour
     assert len(colour_of) == variant.n_blocks
+    listed = variant.elements
+    elements = list(range(ends[-1])) if listed is None else listed.tolist()
+    assert sorted(elements) == list(range(ends[-1]))
     by_element: dict[tuple[int, int, str, int], int] = {}
     by_block: dict[tuple[int, str, int], int] = {}
     blocks_of: dict[tuple[str, int], set[int]] = {}
     for b, (start, stop) in enumerate(pairwise(ends)):
         touched: dict[str, set[int]] = {name: set() for name in variant.staging}
-        for e in range(start, stop):
+        for place in range(start, stop):
+            e = elements[place]
             for name in loop.maps:
                 m = loop_plan.maps[name]
                 staging = variant.staging[m.to_set]
                 base = int(staging.point_offset[b])
                 for k, point in enumerate(m.table[e].tolist()):
                     touched[m.to_set].add(point)
-                    assert staging.points[base + int(variant.local[name][k, e])] == point
+                    assert staging.points[base + int(variant.local[name][k, place])] == point
                     if k in loop.conflict_columns.get(name, ()):
-                        thread = (b, int(variant.thread_colour[e]), m.to_set, point)
+                        thread = (b, int(variant.thread_colour[place]), m.to_set, point)
                         assert by_element.setdefault(thread, e) == e
                         assert by_block.setdefault((colour_of[b], m.to_set, point), b) == b
         for to_set, points in touched.items():

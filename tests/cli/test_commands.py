@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,38 @@ def test_plan_keeps_the_order_of_the_mesh(cli, mesh_file):
     assert plan.source_hash == plan.mesh_hash
     assert mesh_file.read_bytes() == before
     assert sorted(os.listdir(mesh_file.parent)) == ["wing.msh", "wing.plan.h5"]
+
+
+def test_plan_takes_any_partitioner(cli, mesh_file):
+    """Cells keep their numbers, and their blocks are those of a partitioner."""
+    words = ("--loop", "cells->nodes", "--partition", "metis", "--block-size", 32)
+    assert cli("plan", mesh_file, *words, "-q")[0] == 0
+    path = mesh_file.with_name("wing.plan.h5")
+    plan = Plan.load(path)
+    variant = plan["cells->nodes"].variant()
+    assert plan.ordering["cells"].is_identity
+    assert (variant.partitioner, variant.elements is None) == ("metis", False)
+    assert cli("check", path, "--mesh", mesh_file)[0] == 0
+    code, out, _ = cli("tune", path, "--device", "H200", "-q")
+    assert code == 0
+    assert "s32" in out
+    twice = np.array(variant.elements)
+    twice[0] = twice[1]
+    loop = replace(plan["cells->nodes"], variants={"s32": replace(variant, elements=twice)})
+    replace(plan, loops={"cells->nodes": loop}).save(path, overwrite=True)
+    code, out, _ = cli("check", path)
+    assert code == 1
+    assert "elements is no permutation" in out
+
+
+def test_second_loops_get_blocks_of_their_own(cli, mesh_file):
+    loops = ("--loop", "edges->cells", "--loop", "edges->nodes", "--block-size", 16)
+    for words in ((), ("--own-blocks",)):
+        assert cli("reorder", mesh_file, *loops, *words, "-q", "--force")[0] == 0
+        plan = Plan.load(mesh_file.with_name("wing.plan.h5"))
+        lists = [loop.variant().elements is not None for loop in plan.loops.values()]
+        assert lists == [False, bool(words)]
+        assert plan.options["own_blocks"] == bool(words)
 
 
 def test_loops_from_a_file(cli, mesh_file):

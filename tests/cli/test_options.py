@@ -33,10 +33,17 @@ def test_a_command_takes_the_rows_that_name_it(cli, command):
 
 
 def test_loops_may_set_the_rows_that_say_so(tmp_path):
-    assert loop_options() == {"partition": str, "effort": str, "block_size": int, "target": str}
+    assert loop_options() == {
+        "partition": str,
+        "effort": str,
+        "block_size": int,
+        "target": str,
+        "own_blocks": bool,
+    }
     path = tmp_path / "loops.toml"
     arg = 'args = [{ dat = "q", map = "edges->cells", access = "inc" }]'
     own = 'block_size = 64\npartition = "metis"\neffort = "fast"\ntarget = "cpu"'
+    own += "\nown_blocks = true"
     path.write_text(f'[loop.a]\nover = "edges"\n{own}\n{arg}\n')
     (request,) = read_requests(path)
     chosen = Options(seed=3).for_loop({k: request.values[k] for k in loop_options()})
@@ -44,6 +51,7 @@ def test_loops_may_set_the_rows_that_say_so(tmp_path):
         64, "metis", "cpu", 3,
     )  # fmt: skip
     assert chosen.given_to_partitioner == {"effort": "fast"}
+    assert chosen.own_blocks
     path.write_text(f'[loop.a]\nover = "edges"\nseed = 3\n{arg}\n')
     with pytest.raises(MeshprepError, match="unknown key 'seed': use over, args, partition"):
         read_requests(path)

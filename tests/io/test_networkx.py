@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import meshprep
 from meshprep import Options, from_networkx, io, prepare, to_networkx
 from meshprep.io.generate import generate
+from meshprep.topology import derive
 from meshprep_runtime import MeshprepError, MissingPackageError
 
 
@@ -85,12 +87,17 @@ def test_an_order_is_found_for_a_graph(method):
         assert after < before / 2
 
 
-@pytest.fixture(scope="module")
-def prepared():
-    return prepare(generate("delaunay2d", cells=120, shuffle=True), ["edges->cells"], SMALL)
-
-
 SMALL = Options(block_size=16)
+
+
+@pytest.fixture(scope="module", params=[False, True])
+def prepared(request):
+    """Blocks that are ranges of the edges, and blocks that list them."""
+    mesh = derive(generate("delaunay2d", cells=120, shuffle=True), ["edges->cells"])
+    asked = replace(SMALL, partition="metis" if request.param else None)
+    done = prepare(mesh, ["edges->cells"], asked, keep_order=request.param)
+    assert (done.plan["edges->cells"].variant().elements is not None) == request.param
+    return done
 
 
 def slow_shared(groups):
@@ -121,8 +128,8 @@ def test_elements_of_a_plan_conflict_when_they_write_one_point(prepared):
 def test_blocks_of_a_plan_conflict_when_they_write_one_point(prepared):
     variant = prepared.plan["edges->cells"].variant()
     graph = to_networkx(prepared.plan, "blocks")
-    cuts = variant.block_offset[1:-1]
-    blocks = np.split(prepared.plan.maps["edges->cells"].table, cuts)
+    table, elements = prepared.plan.maps["edges->cells"].table, variant.elements
+    blocks = np.split(table if elements is None else table[elements], variant.block_offset[1:-1])
     assert weights(graph) == slow_shared([set(b.ravel().tolist()) for b in blocks])
     assert [n["elements"] for n in graph.nodes.values()] == [len(b) for b in blocks]
     assert len({n["colour"] for n in graph.nodes.values()}) == variant.n_block_colours

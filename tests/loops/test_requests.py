@@ -92,6 +92,8 @@ def test_default_loops(types, expected):
         ("dim = 4", 'dim = "4"', "must be a whole number"),
         ("block_size = 64", "blocksize = 64", "unknown key 'blocksize'"),
         ("block_size = 64", 'block_size = "64"', "must be int"),
+        ("block_size = 64", "block_size = true", "block_size is True, must be int"),
+        ("block_size = 64", "own_blocks = 1", "own_blocks is 1, must be bool"),
         ("[loop.res]", "[loops.res]", "unknown table 'loops'"),
         ('{ dat = "w"', '{ data = "w"', "unknown key 'data'"),
         ('{ dat = "w",', "{", "either 'dat' or 'global'"),

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.loops.reach import indirect_dats
+from meshprep.loops.reach import indirect_dats, maps_by_place
 from meshprep.metrics.measures import measure, useful_bytes, variant_metrics
 from meshprep.pipeline.variants import baseline, build_variant
 from meshprep_runtime.loops import Access, Arg, Loop
@@ -19,6 +20,7 @@ from meshprep_runtime.plan.metrics import (
     StagedBytes,
     ThreadColourMetrics,
     UnitCount,
+    VariantMetrics,
 )
 from meshprep_runtime.plan.records import from_json, to_json
 
@@ -170,3 +172,29 @@ def test_useful_bytes_count_the_points_that_a_loop_reaches():
     found = useful_bytes(Loop("bres", "ends", args), {m.name: m for m in (ends, rest)}, sizes)
     # q of cells 0, 2 and 4, res of 0 and 4 read and written, bound of every end
     assert found == 3 * 32 + 2 * 2 * 32 + 3 * 4
+
+
+def test_a_list_has_the_figures_of_elements_in_its_order():
+    """But for direct values, which are gathered, and for the list itself."""
+    rng = np.random.default_rng(4)
+    sizes = {"edges": 200, "cells": 90, "nodes": 70}
+    maps = {
+        f"edges->{to}": SetMap(f"edges->{to}", "edges", to, rng.integers(0, sizes[to], (200, 2)))
+        for to in ("cells", "nodes")
+    }
+    elements = rng.permutation(200).astype(np.int32)
+    rows = maps_by_place(maps, elements)
+    cut = {"block_size": 32, "target": "gpu", "partitioner": "metis"}
+    moved = build_variant(LOOP, rows, sizes, np.array([*range(0, 200, 32), 200]), **cut)
+    listed = replace(moved, elements=elements)
+    there, here = (
+        variant_metrics(LOOP, rows, sizes, moved),
+        variant_metrics(LOOP, maps, sizes, listed),
+    )
+    assert (there.listed, here.listed) == (None, True)
+    for layout in ("aos", "soa"):
+        assert here.traffic[layout].read > there.traffic[layout].read
+        assert here.traffic[layout].written == there.traffic[layout].written
+    assert replace(here, listed=None, traffic={}) == replace(there, traffic={})
+    assert "listed" not in to_json(there)
+    assert from_json(VariantMetrics, to_json(here), "figures") == here

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.colour import colour_whole_set
-from meshprep.loops.reach import written_table
+from meshprep.loops.reach import maps_by_place, written_table
 from meshprep.metrics.traffic import LAYOUTS, STAGED, THREADS, Widths, traffic
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime.errors import MeshprepError
@@ -61,22 +63,26 @@ def _values(name, i, dim, item, layout):
     return set().union(*(_sectors((name, c), i * item, item) for c in range(dim)))
 
 
-def _groups(loop, maps, sizes, block_size, staged):
-    n = sizes["edges"]
+def _groups(loop, maps, sizes, variant, staged):
+    """The elements that share what they fetch, and where their maps and colours lie."""
     if staged != "none":
-        return [range(s, min(s + block_size, n)) for s in range(0, n, block_size)]
+        ranges = [list(range(a, b)) for a, b in pairwise(variant.block_offset.tolist())]
+        listed = variant.elements
+        return [(r if listed is None else listed[r].tolist(), r) for r in ranges]
     colours = colour_whole_set(*written_table(loop, maps, sizes))
     of = [np.flatnonzero(colours.colour == c).tolist() for c in range(colours.count)]
-    return [members[s : s + 32] for members in of for s in range(0, len(members), 32)]
+    warps = [members[s : s + 32] for members in of for s in range(0, len(members), 32)]
+    return [(warp, warp) for warp in warps]
 
 
-def _slow(loop, maps, sizes, block_size, staged, layout, widths):
+def _slow(loop, maps, sizes, variant, staged, layout, widths):
     """Reads and writes by kind: for each group the union of what its elements touch."""
     reads, writes, before = Counter(), Counter(), Counter()
-    groups = _groups(loop, maps, sizes, block_size, staged)
+    groups = _groups(loop, maps, sizes, variant, staged)
+    gathers = variant.elements is not None and any(not a.map and not a.is_global for a in loop.args)
     written = {(a.name, a.map and maps[a.map].to_set) for a in loop.args if a.conflicts}
     elements_before = 0
-    for b, group in enumerate(groups):
+    for b, (group, places) in enumerate(groups):
         read = {kind: set() for kind in ("indirect", "direct", "maps", "plan")}
         write = {kind: set() for kind in ("indirect", "direct")}
         lists = {}
@@ -91,11 +97,11 @@ def _slow(loop, maps, sizes, block_size, staged, layout, widths):
                 points = {p for t in tables for p in t[list(group)].ravel().tolist()}
                 lists[to_set] = points
                 for i in a.index:
-                    for e in group:
-                        read["plan"] |= _sectors((a.map, i), e * widths.local, widths.local)
+                    for p in places:
+                        read["plan"] |= _sectors((a.map, i), p * widths.local, widths.local)
             elif to_set:
-                for e in group:
-                    read["maps"] |= _sectors(a.map, e * 8, 8)
+                for p in places:
+                    read["maps"] |= _sectors(a.map, p * 8, 8)
             touched = set().union(*(_values(key, int(p), a.dim, item, layout) for p in points))
             kind = "indirect" if to_set else "direct"
             if a.access is not WRITE:
@@ -110,14 +116,26 @@ def _slow(loop, maps, sizes, block_size, staged, layout, widths):
                 before[to_set] += len(points)
             if written:
                 read["plan"] |= {"count"}
-                for e in group:
-                    read["plan"] |= _sectors("colour", e * widths.colour, widths.colour)
+                for p in places:
+                    read["plan"] |= _sectors("colour", p * widths.colour, widths.colour)
+            if gathers:
+                for p in places:
+                    read["plan"] |= _sectors("elements", 4 * p, 4)
         elif _coloured(loop, maps, sizes):
             read["plan"] |= _sectors("order", 4 * elements_before, 4 * len(group))
         elements_before += len(group)
         for bag, found in ((reads, read), (writes, write)):
             bag.update({kind: len(sectors) for kind, sectors in found.items()})
     return reads, writes
+
+
+def _variant(loop, maps, sizes, block_size, lists):
+    """Runs of the elements, or of a list of them."""
+    if not lists:
+        return baseline_variant(loop, maps, sizes, block_size)
+    elements = np.random.default_rng(9).permutation(sizes["edges"]).astype(np.int32)
+    rows = maps_by_place(maps, elements)
+    return replace(baseline_variant(loop, rows, sizes, block_size), elements=elements)
 
 
 def _coloured(loop, maps, sizes):
@@ -135,15 +153,16 @@ def _coloured(loop, maps, sizes):
     st.integers(1, 40),
     st.sampled_from([Widths(), Widths(local=4, colour=4)]),
     st.integers(0, 10**6),
+    st.booleans(),
 )
 def test_against_sets_of_addresses(
-    name, staged, layout, n, n_cells, n_nodes, block_size, widths, seed
+    name, staged, layout, n, n_cells, n_nodes, block_size, widths, seed, lists
 ):
     maps, sizes = _mesh(n, n_cells, n_nodes, seed)
     loop = Loop(name, "edges", LOOPS[name])
-    variant = baseline_variant(loop, maps, sizes, block_size)
+    variant = _variant(loop, maps, sizes, block_size, lists)
     found = traffic(loop, maps, sizes, variant, staged=staged, layout=layout, widths=widths)
-    reads, writes = _slow(loop, maps, sizes, block_size, staged, layout, widths)
+    reads, writes = _slow(loop, maps, sizes, variant, staged, layout, widths)
     assert found.reads == dict(reads)
     assert found.writes == dict(writes)
     assert (found.read, found.written) == (reads.total(), writes.total())

@@ -23,7 +23,7 @@ def test_sizes_asked_for_are_those_of_the_equations():
 
 
 # The conflict graph and the sizes of [S19], whose figures are known.
-PUBLISHED = {"graph": "conflict", "tolerance": 1.001}
+PUBLISHED = {"graph": "conflict", "tolerance": 1.001, "improve": False}
 
 
 def test_quads_reach_the_reuse_known_of_metis(quad_edges, check_blocks):
@@ -55,12 +55,25 @@ def test_on_the_dual_graph_tetrahedra_are_cut_along_facets():
     tetrahedra = generate("box", nx=20, ny=20, nz=20, type="tetra").map("cells->nodes")
     n_points = int(tetrahedra.table.max()) + 1
     problem = BlockProblem(tetrahedra.table, n_points, 256)
-    found = [
-        reuse(tetrahedra.table, n_points, partition(problem, "metis", {"graph": graph}))
-        for graph in ("dual", "conflict")
-    ]
+    found = []
+    for graph in ("dual", "conflict"):
+        blocks = partition(problem, "metis", {"graph": graph, "improve": False})
+        found.append(reuse(tetrahedra.table, n_points, blocks))
     assert found[0] > 10.7
     assert found[0] > 1.04 * found[1]
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("graph", ["dual", "conflict"])
+def test_improved_blocks_load_less_and_keep_the_cap(hex_nodes, check_blocks, known, graph):
+    table, n_points, where = hex_nodes(30)
+    problem = BlockProblem(table, n_points, 320, coordinates=where if known else None)
+    better, plain = (
+        partition(problem, "metis", {"graph": graph, "improve": k}) for k in (True, False)
+    )
+    check_blocks(better, len(table), 320)
+    assert better.n_blocks <= plain.n_blocks
+    assert reuse(table, n_points, better) > reuse(table, n_points, plain)
 
 
 def test_blocks_begin_where_the_order_reaches_them(quad_edges):

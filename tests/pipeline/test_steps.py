@@ -9,7 +9,7 @@ from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime import MeshprepError, ParLoop, Plan
+from meshprep_runtime import ParLoop, Plan
 
 
 def add1(value, a):
@@ -149,12 +149,6 @@ def test_one_cell_has_no_interior_faces():
     assert plan.sizes["faces"] == 0
     assert plan.verify() == []
     assert plan["faces->cells"].variant().n_blocks == 0
-
-
-def test_a_set_that_has_its_order_cannot_be_partitioned():
-    mesh = generate("box", nx=8, ny=8, type="quad")
-    with pytest.raises(MeshprepError, match="has its order already"):
-        prepare(mesh, ["cells->nodes"], Options(partition="metis"), keep_order=True)
 
 
 def test_the_plan_survives_its_file(tmp_path):

@@ -12,7 +12,8 @@ import pytest
 
 from meshprep import LoopRequest, Options, io, prepare
 from meshprep.io.generate import generate
-from meshprep.report import compare
+from meshprep.report import compare, plan_table
+from meshprep.report.describe import describe
 from meshprep.report.files import Files, write_files
 from meshprep.report.html import html_report
 from meshprep.report.meshes import NamedMesh, block_values, mesh_of
@@ -30,6 +31,7 @@ KINDS = {
     "edges in space": ("delaunay3d", {"cells": 200}, ["edges->nodes"]),
     "mixed": ("mixed3d", {"nx": 4, "ny": 4, "nz": 4}, ["faces->cells"]),
     "mixed cells": ("mixed2d", {"nx": 6, "ny": 6}, ["quad->nodes"]),
+    "lists": ("delaunay2d", {"cells": 300}, ["cells->nodes"]),
 }
 
 
@@ -37,7 +39,9 @@ KINDS = {
 def prepared(request):
     kind, options, loops = KINDS[request.param]
     mesh = generate(kind, **options)
-    return mesh, prepare(mesh, loops, Options(block_size=32)), loops[0]
+    lists = request.param == "lists"
+    asked = Options(block_size=32, partition="metis" if lists else None)
+    return mesh, prepare(mesh, loops, asked, keep_order=lists), loops[0]
 
 
 def _slow_values(plan, loop):
@@ -50,15 +54,16 @@ def _slow_values(plan, loop):
         start, stop = variant.block_colour_offset[c : c + 2]
         colour_of |= {int(b): c for b in variant.block_order[start:stop]}
     for b in range(variant.n_blocks):
-        rows = range(variant.block_offset[b], variant.block_offset[b + 1])
-        for new in rows:
+        places = range(variant.block_offset[b], variant.block_offset[b + 1])
+        rows = list(places) if variant.elements is None else variant.elements[places].tolist()
+        for place, new in zip(places, rows, strict=True):
             points = [
                 {(m.to_set, int(p)) for e in rows for p in m.table[e]}
                 for m in plan[loop].maps.values()
             ]
             accesses = sum(len(rows) * m.arity for m in plan[loop].maps.values())
             reuse = accesses / len(set().union(*points))
-            colours = (colour_of[b], int(variant.thread_colour[new]))
+            colours = (colour_of[b], int(variant.thread_colour[place]))
             found[int(order.new_to_old[new])] = (b, *colours, new, reuse)
     return found
 
@@ -160,6 +165,24 @@ def _as_meshio(mesh):
     if xyz.shape[1] == 2:
         xyz = np.column_stack([xyz, np.zeros(len(xyz))])
     return meshio.Mesh(xyz, cells)
+
+
+def test_reports_say_that_blocks_list_their_elements(tmp_path):
+    mesh = generate("delaunay2d", cells=300)
+    told = {}
+    for lists in (True, False):
+        options = Options(block_size=32, partition="blocks")
+        plan = prepare(mesh, ["cells->nodes"], options, keep_order=lists).plan
+        page = html_report(compare_one(plan), [NamedMesh("x", mesh)])
+        plan.save(tmp_path / "a.plan.h5", overwrite=True)
+        (record,) = describe(tmp_path / "a.plan.h5").values["loops"]
+        told[lists] = (
+            "Blocks list their elements, whose numbers stay." in page,
+            "Map cells-&gt;nodes in the order of the blocks" in page,
+            "at most, which list them" in " ".join(t.title for t in plan_table(plan)),
+            record["elements"],
+        )
+    assert told == {True: (True, True, True, "lists"), False: (False, False, False, "ranges")}
 
 
 def test_a_page_without_the_mesh_says_so():

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,6 +53,15 @@ def slow_staging(maps: Sequence[SetMap], blocks: list[range]) -> Staging:
     )
 
 
+def listed(
+    loop: Loop, maps: Mapping[str, SetMap], n: int, block_size: int, elements: np.ndarray
+) -> Variant:
+    """Blocks that list their elements: the blocks of maps whose rows stand in that order."""
+    rows = {name: replace(m, table=m.table[elements]) for name, m in maps.items()}
+    variant = slow_variant(loop, rows, n, block_size)
+    return replace(variant, elements=np.array(elements, dtype=np.int32))
+
+
 def slow_variant(
     loop: Loop, maps: Mapping[str, SetMap], n: int, block_size: int, target: str = "gpu"
 ) -> Variant:
@@ -95,13 +104,22 @@ def make_plan(
     loops: Sequence[Loop],
     block_sizes: Sequence[int] = (4,),
     seed: int = 0,
+    *,
+    lists: bool = False,
 ) -> Plan:
+    """``lists``: blocks of elements by chance, instead of runs."""
     rng = np.random.default_rng(seed)
     maps = {name: SetMap(name, *name.split("->"), table) for name, table in tables.items()}
     plans = {}
     for loop in loops:
         own = {name: maps[name] for name in loop.maps}
-        variants = [slow_variant(loop, own, sizes[loop.over], size) for size in block_sizes]
+        n = sizes[loop.over]
+        variants = [
+            listed(loop, own, n, size, rng.permutation(n))
+            if lists
+            else slow_variant(loop, own, n, size)
+            for size in block_sizes
+        ]
         named = {v.name: v for v in variants}
         plans[loop.name] = LoopPlan(loop, sizes, own, named, next(iter(named), ""))
     ordering = {
@@ -166,8 +184,10 @@ RES_CALC = Loop(
 
 @pytest.fixture(scope="session")
 def slow() -> SimpleNamespace:
-    """The slow builders: ``slow.plan``, ``slow.variant``, ``slow.quads``, ``slow.res_calc``."""
-    return SimpleNamespace(plan=make_plan, variant=slow_variant, quads=quads, res_calc=RES_CALC)
+    """The slow builders: ``plan``, ``variant``, ``listed``, ``quads``; and ``res_calc``."""
+    return SimpleNamespace(
+        plan=make_plan, variant=slow_variant, listed=listed, quads=quads, res_calc=RES_CALC
+    )
 
 
 @pytest.fixture(scope="session")

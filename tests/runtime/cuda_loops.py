@@ -59,7 +59,7 @@ __device__ void body(const int* w, long long* d, const float* x2, const float* x
 )
 
 
-def random_plan(slow, n, n_points, block_size, seed):
+def random_plan(slow, n, n_points, block_size, seed, **options):
     """A loop over elements with three points and a parent each, by chance."""
     rng = np.random.default_rng(seed)
     sizes = {"elements": n, "points": n_points, "parents": n_points}
@@ -67,7 +67,7 @@ def random_plan(slow, n, n_points, block_size, seed):
     near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(-3, 4, (n, 3))
     near = np.clip(near, 0, n_points - 1)
     tables = {"elements->points": near, "elements->parents": near[:, :1] // 2}
-    return slow.plan(sizes, tables, [SUMS], (block_size,))["sums"]
+    return slow.plan(sizes, tables, [SUMS], (block_size,), seed, **options)["sums"]
 
 
 def arrays(plan, seed=0):

@@ -9,8 +9,10 @@ from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
 
 @pytest.mark.parametrize("commit", COMMITS)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_compiles_without_spills(strategy, commit, slow, compiled):
-    made = program(BODY, random_plan(slow, 70, 40, 16, 3), strategy, commit=commit, layout=LAYOUT)
+@pytest.mark.parametrize("lists", [False, True])
+def test_compiles_without_spills(lists, strategy, commit, slow, compiled):
+    plan = random_plan(slow, 70, 40, 16, 3, lists=lists)
+    made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT)
     for one in (made, *made.then):
         found = compiled(one)
         assert found.cubin.startswith(b"\x7fELF")

@@ -40,7 +40,7 @@ def body(w, v1, v0, a, z, mark, seen, total):
     total[0] += w[0]
 
 
-def turns_plan(slow, n, n_points, block_size, seed):
+def turns_plan(slow, n, n_points, block_size, seed, **options):
     rng = np.random.default_rng(seed)
     near = np.linspace(0, n_points - 1, n).astype(int)[:, None] + rng.integers(-4, 5, (n, 3))
     near = np.clip(near, 0, n_points - 1)
@@ -48,7 +48,7 @@ def turns_plan(slow, n, n_points, block_size, seed):
     near[:, 1] = np.where(near[:, 1] == near[:, 0], (near[:, 1] + 1) % n_points, near[:, 1])
     tables = {"elements->points": near, "elements->parents": near[:, :1] // 2}
     sizes = {"elements": n, "points": n_points, "parents": n_points}
-    return slow.plan(sizes, tables, [TURNS], (block_size,))["turns"]
+    return slow.plan(sizes, tables, [TURNS], (block_size,), seed, **options)["turns"]
 
 
 def arrays(plan, seed):
@@ -87,9 +87,10 @@ def test_exactly_what_numpy_makes_of_it(strategy, slow):
         n_points=st.integers(2, 60),
         block_size=st.integers(4, 32),
         seed=st.integers(0, 99),
+        lists=st.booleans(),
     )
-    def run(n, n_points, block_size, seed):
-        plan = turns_plan(slow, n, n_points, block_size, seed)
+    def run(n, n_points, block_size, seed, lists):
+        plan = turns_plan(slow, n, n_points, block_size, seed, lists=lists)
         ours = arrays(plan, seed)
         theirs = expected(plan, ours)
         run_checked(program(body, plan, strategy, threads=32), **ours)
@@ -99,8 +100,9 @@ def test_exactly_what_numpy_makes_of_it(strategy, slow):
     run()
 
 
-def test_the_cpu_does_the_same(slow):
-    plan = turns_plan(slow, 80, 30, 16, 1)
+@pytest.mark.parametrize("lists", [False, True])
+def test_the_cpu_does_the_same(slow, lists):
+    plan = turns_plan(slow, 80, 30, 16, 1, lists=lists)
     ours = arrays(plan, 2)
     theirs = expected(plan, ours)
     ParLoop(body, plan, strategy="hierarchical")(**ours)

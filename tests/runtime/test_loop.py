@@ -106,10 +106,10 @@ ADD = Loop(
 
 @BOTH
 @settings(deadline=None, max_examples=60)
-@given(random_case())
-def test_integer_increments_are_exact(slow, strategy, case):
+@given(random_case(), st.booleans())
+def test_integer_increments_are_exact(slow, strategy, case, lists):
     sizes, table, block_size, rng = case
-    plan = slow.plan(sizes, {"cells->p": table}, [ADD], (block_size,))["add"]
+    plan = slow.plan(sizes, {"cells->p": table}, [ADD], (block_size,), lists=lists)["add"]
     a, b = rng.integers(-99, 99, (2, sizes["p"], 2))
     ours = check(add, plan, {"a": a, "b": b}, strategy)
     expected = b.copy()
@@ -157,8 +157,8 @@ EVERY = Loop(
 
 @BOTH
 @settings(deadline=None, max_examples=40)
-@given(random_case(), st.integers(1, 5))
-def test_every_access(slow, strategy, case, q):
+@given(random_case(), st.integers(1, 5), st.booleans())
+def test_every_access(slow, strategy, case, q, lists):
     sizes, _, block_size, rng = case
     n = sizes["cells"]
     sizes = {**sizes, "q": q}
@@ -166,7 +166,7 @@ def test_every_access(slow, strategy, case, q):
         "cells->p": rng.integers(0, sizes["p"], (n, 3)),
         "cells->q": rng.integers(0, q, (n, 2)),
     }
-    plan = slow.plan(sizes, tables, [EVERY], (block_size,))["every"]
+    plan = slow.plan(sizes, tables, [EVERY], (block_size,), n, lists=lists)["every"]
     shapes = {"d": n, "rw": n, "inc_d": n, "touched": sizes["p"], "largest": q}
     arrays = {name: rng.integers(-50, 50, size) for name, size in shapes.items()}
     arrays |= {"w": rng.integers(0, 9, (n, 2)), "n": rng.integers(0, 9, (q, 3))}
@@ -214,14 +214,19 @@ VECTORS = Loop(
 
 @pytest.mark.parametrize(
     ("strategy", "layout"),
-    [*((s, "aos") for s in STRATEGIES), ("sequential", "soa"), ("two-step", "soa")],
+    [
+        *((s, "aos") for s in STRATEGIES),
+        *((s, "soa") for s in ("sequential", "two-step", "hierarchical", "block-permute")),
+    ],
 )
-def test_chunks(slow, strategy, layout):
+@pytest.mark.parametrize("lists", [False, True])
+def test_chunks(slow, strategy, layout, lists):
     """Integers, so exact: full chunks, the last one, and rows of 1 to 5 values."""
     for n, m, block_size in ((0, 1, 4), (3, 2, 2), (64, 9, 16), (131, 40, 50), (99, 1, 40)):
         rng = np.random.default_rng(n)
         sizes, table = {"cells": n, "p": m}, rng.integers(0, m, (n, 2))
-        plan = slow.plan(sizes, {"cells->p": table}, [VECTORS], (block_size,))["vectors"]
+        tables = {"cells->p": table}
+        plan = slow.plan(sizes, tables, [VECTORS], (block_size,), n, lists=lists)["vectors"]
         shapes = {a.name: (sizes["cells" if a.map is None else "p"], a.dim) for a in VECTORS.args}
         given = {a.name: rng.integers(-50, 50, shapes[a.name]) for a in VECTORS.args[:6]}
         given |= {"c": np.array([4, 5]), "total": np.array([100, 0])}

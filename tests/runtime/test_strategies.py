@@ -8,7 +8,11 @@ import pytest
 from python_loops import INC, RW, check, edge_plan, res_calc
 
 from meshprep_runtime import Arg, Loop, MeshprepError, ParLoop, PlanError
+from meshprep_runtime.bind import slots
+from meshprep_runtime.cpu.elements import ElementCode
+from meshprep_runtime.cpu.schedule import SCHEDULES
 from meshprep_runtime.kernel.colouring import colour_elements
+from meshprep_runtime.kernel.rows import rows_of
 
 
 def test_auto_leaves_blocks_that_all_wait_for_each_other(slow):
@@ -31,6 +35,22 @@ def test_auto_follows_the_threads(airfoil):
     numba.set_num_threads(before)
     assert loop.strategy == ("hierarchical" if before > 1 else "sequential")
     assert ParLoop(res_calc, airfoil["res_calc"], strategy="sequential").strategy == "sequential"
+
+
+def test_only_blocks_with_lists_pay_for_lists(slow):
+    """No order to look up, no map in an order of its own, and no row asked for ahead, else."""
+    grid = slow.quads(6, 4)
+    for lists in (False, True):
+        plan = slow.plan(grid.sizes, grid.tables, [slow.res_calc], lists=lists)["res_calc"]
+        variant = plan.variant()
+        found = SCHEDULES["hierarchical"](plan, variant)
+        assert found.order is variant.elements
+        assert (found.maps_permuted, found.fetches) == (lists, lists)
+        rows = rows_of(plan.loop, slots(plan))
+        text = ElementCode(rows, ("m0", "m1"), lists, lists, fetches=found.fetches).text()
+        assert ("order[" in text) == ("fetch(" in text) == lists
+        # each of the two points of q, x, adt and res once
+        assert text.count("fetch(") == (8 if lists else 0)
 
 
 def test_a_loop_without_blocks(airfoil, flow):

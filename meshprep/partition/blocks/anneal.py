@@ -1,10 +1,9 @@
-"""Simulated annealing: moves boundary elements between blocks, at first also where it costs.
+"""Simulated annealing of the clusters of a group: moves to neighbouring blocks, at first uphill.
 
-An element goes to the neighbouring block with the best connectivity gain. A move that costs ``c``
-is made with probability ``exp(-c / temperature)``. While the temperature is high, blocks may exceed
-the cap a little, so that full blocks can exchange elements, and a term draws elements to the
-centroid of their block, which makes blocks round. Both fade out; then blocks over the cap lose
-elements first.
+A cluster may go to a block of a neighbour that it shares a facet with. The score of a move is the
+weight of points saved, in typical points, less prices for facets cut, for blocks over the cap and
+for the distance from a block's centroid. A move that costs ``c`` is made with probability
+``exp(-c / temperature)``.
 """
 
 from __future__ import annotations
@@ -16,56 +15,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import helper, inlined
-from ..connectivity import Connectivity, move, neighbours
-from .centroids import Centroids, centroid_term, find_centroids, update_centroids
+from .centroids import Centroids, centroid_term, update_centroids
+from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
-# A move must be better than this, in points, when it is free to be left undone.
+# A move must be better than this, in points, to be made for nothing.
 LEAST_GAIN = 0.5
-# What it costs in points to exceed the cap by an element; what it gains to move from the fullest
-# block to an empty one.
-OVER_COST = 0.5
+# What it gains to move from the fullest block to an empty one.
 EVEN_GAIN = 0.3
-# The share of the schedule after which the cap holds, and after which the
-# centroid term is 0.
-CAP_HOLDS = 0.7
-CENTROID_TERM_ENDS = 0.6
-# Upper bound of the centroid term, used to skip elements early, in multiples of its weight.
-USUAL_CENTROID_TERM = 2.0
-HOT_EXCESS = 0.03
-# How many sweeps an element is not looked at when it is inside its block, or its best move costs
+# How many sweeps a cluster rests that has no neighbour in another block, or whose best move costs
 # more than ``HOPELESS`` times the temperature.
-REST_INSIDE = 3
-REST_UNLIKELY = 2
-HOPELESS = 2.5
+REST = 2
+HOPELESS = 3.0
 THRESHOLDS = 4096
+# Blocks around a cluster that are looked at.
+MAX_CANDIDATES = 64
 
 
-class AnnealingSchedule(NamedTuple):
-    """Sweeps ``begin`` to ``end`` of ``total``; temperature and centroid weight of sweep 0.
+class Sweep(NamedTuple):
+    """What holds in one sweep.
 
-    These two are in points. The temperature falls to 0 at ``total``; sweeps from there on only
-    gain. ``colour`` is the price of one more thread colour in a block, in points.
+    ``cap`` elements cost nothing, up to ``limit`` each costs ``over``; ``temperature``, and prices
+    of a cut facet, of the squared radius of a block (``pull``), of one more thread colour in a
+    block, all in typical points; ``per_unit`` is one by the weight of such a point.
     """
-
-    temperature: float
-    centroid_weight: float
-    colour: float
-    begin: int
-    end: int
-    total: int
-
-
-class SweepParameters(NamedTuple):
-    """What holds in one sweep: the caps, what a point weighs, temperature and prices."""
 
     cap: int
     limit: int
-    per_unit: float
-    even: float
+    over: float
     temperature: float
-    centroid_weight: float
+    facet: float
+    pull: float
     colour: float
+    per_unit: float
+
+
+class Candidates(NamedTuple):
+    """Scratch: the blocks beside a cluster, its points and facets there; where each block is."""
+
+    block: NDArray[np.int32]
+    points: NDArray[np.int64]
+    facets: NDArray[np.int64]
+    place: NDArray[np.int32]
 
 
 @helper
@@ -78,172 +69,108 @@ def acceptance_thresholds() -> NDArray[np.float64]:
 
 
 @helper
-def anneal(
-    state: Connectivity,
-    centroids: Centroids,
-    degrees: DegreeCounts | None,
-    cap: int,
-    unit: float,
-    schedule: AnnealingSchedule,
-    seed: int,
-) -> int:
-    """Sweep over the elements as a schedule has it.
-
-    Parameters
-    ----------
-    state, centroids, degrees
-        Changed in place; ``degrees`` is None where colours have no price.
-    cap : int
-        Largest size of a block; a hot one may exceed it by the share ``HOT_EXCESS``.
-    unit : float
-        Weight of a typical point.
-    schedule : AnnealingSchedule
-    seed : int
-
-    Returns
-    -------
-    int
-        By how much the weighted loads fell.
-
-    Notes
-    -----
-    O(boundary elements * arity * blocks at a point) a sweep. Never empties a block.
-    """
-    quantile = acceptance_thresholds()
-    random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
-    gained, total = 0, schedule.total
-    rest = np.zeros(state.block.size, np.uint8)
-    for sweep in range(schedule.begin, schedule.end):
-        left = max(0.0, 1.0 - sweep / total)
-        excess = HOT_EXCESS * cap * max(0.0, 1.0 - sweep / (CAP_HOLDS * total))
-        centroid_weight = schedule.centroid_weight * max(
-            0.0, 1.0 - sweep / (CENTROID_TERM_ENDS * total)
-        )
-        if centroid_weight > 0.0:
-            find_centroids(centroids, state.block, state.size)
-        parameters = SweepParameters(
-            cap,
-            cap + int(excess),
-            1.0 / unit,
-            EVEN_GAIN / cap,
-            schedule.temperature * left,
-            centroid_weight,
-            schedule.colour,
-        )
-        if sweep == total:
-            rest[:] = 0
-        backwards, resting = sweep % 2 == 1, sweep < total
-        random, gain, moved = _sweep(
-            state, centroids, degrees, parameters, backwards, resting, rest, quantile, random
-        )
-        gained += gain
-        if moved == 0 and sweep >= total:
-            break
-    return gained
+def new_candidates(n_blocks: int) -> Candidates:
+    """Scratch for a group with so many blocks."""
+    place = np.full(n_blocks, -1, np.int32)
+    points, facets = np.empty(MAX_CANDIDATES, np.int64), np.empty(MAX_CANDIDATES, np.int64)
+    return Candidates(np.empty(MAX_CANDIDATES, np.int32), points, facets, place)
 
 
 @helper
-def _sweep(
-    state: Connectivity,
+def sweep_over(
+    state: Counts,
     centroids: Centroids,
     degrees: DegreeCounts | None,
-    parameters: SweepParameters,
+    sweep: Sweep,
     backwards: bool,
-    resting: bool,
     rest: NDArray[np.uint8],
     quantile: NDArray[np.float64],
     random: np.uint64,
-) -> tuple[np.uint64, int, int]:
-    n = state.block.size
-    gained, moved = 0, 0
+) -> tuple[np.uint64, int]:
+    """Look at every cluster that does not rest once; returns the next random state and the moves.
+
+    O(clusters at a boundary * points * blocks at a point). Never empties a block.
+    """
+    found_there, n, moved = new_candidates(state.size.size), state.block.size, 0
     for k in range(n):
         i = n - 1 - k if backwards else k
         if rest[i] > 0:
             rest[i] -= 1
             continue
-        shared, inner = _shared_and_inner(state, i)
-        source = state.block[i]
-        if shared < 0 or state.size[source] == 1:
-            rest[i] = REST_INSIDE if resting else 0
+        found, inner = _beside(state, found_there, i)
+        if found == 0:
+            rest[i] = REST
+            continue
+        source, weight = state.block[i], state.weight[i]
+        lost = _share_points(state, found_there, i)
+        target, gain, score = -1, 0, -np.inf
+        over = sweep.over * min(weight, max(0, state.size[source] - sweep.cap))
+        for c in range(found):
+            b = found_there.block[c]
+            found_there.place[b] = -1
+            after = state.size[b] + weight
+            if after > sweep.limit:
+                continue
+            value = found_there.points[c] - lost
+            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + over
+            new += EVEN_GAIN / sweep.cap * weight * (state.size[source] - after)
+            new -= sweep.over * min(weight, max(0, after - sweep.cap))
+            if sweep.pull > 0.0:
+                new += sweep.pull * centroid_term(centroids, i, source, b)
+            if degrees is not None:
+                new -= sweep.colour * colours_changed(degrees, state, i, b)
+            if new > score:
+                target, gain, score = b, value, new
+        if target < 0 or state.size[source] == weight:
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)
         random ^= random << np.uint64(17)
         draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
-        threshold = parameters.temperature * draw - LEAST_GAIN
-        # Most elements at a boundary lose more inside than they can gain: not looked at closer.
-        if shared <= inner and state.size[source] <= parameters.cap and parameters.colour == 0.0:
-            most = (
-                (shared - inner) * parameters.per_unit
-                + EVEN_GAIN
-                + USUAL_CENTROID_TERM * parameters.centroid_weight
-            )
-            if most + threshold <= 0.0:
-                rest[i] = REST_UNLIKELY if resting else 0
-                continue
-        target, gain, score = _choose(state, centroids, degrees, i, parameters)
-        if target < 0:
-            continue
-        plain = parameters.centroid_weight == 0.0 and parameters.colour == 0.0
-        forced = state.size[source] > parameters.limit or (
-            plain and gain > 0 and state.size[target] < parameters.cap
-        )
-        if forced or score + threshold > 0.0:
+        clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
+        full = state.size[source] > sweep.limit
+        if full or clear or score + sweep.temperature * draw > LEAST_GAIN:
             if degrees is not None:
                 count_move(degrees, state, i, target)
-            if parameters.centroid_weight > 0.0:
-                update_centroids(centroids, state.size, i, source, target)
+            if sweep.pull > 0.0:
+                update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
-            gained += gain
             moved += 1
-        elif resting and score < -HOPELESS * parameters.temperature:
-            rest[i] = REST_UNLIKELY
-    return random, gained, moved
+        elif score < -HOPELESS * sweep.temperature - LEAST_GAIN:
+            rest[i] = REST
+    return random, moved
 
 
 @inlined
-def _shared_and_inner(state: Connectivity, element: int) -> tuple[int, int]:
-    """Weight of an element's points at a boundary, and of the others; (-1, 0) where none is."""
-    shared, inner, found = 0, 0, False
-    for j in range(state.table.shape[1]):
-        t = state.table[element, j]
-        if t >= 0:
-            if state.used[t] > 1:
-                shared += state.weight[t]
-                found = True
-            else:
-                inner += state.weight[t]
-    return (shared, inner) if found else (-1, 0)
+def _beside(state: Counts, found_there: Candidates, cluster: int) -> tuple[int, int]:
+    """Find the other blocks that a cluster has facets with; their number, and facets inside."""
+    home, found, inner = state.block[cluster], 0, 0
+    for s in range(state.offset[cluster], state.offset[cluster + 1]):
+        b = state.block[state.neighbours[s]]
+        if b == home:
+            inner += state.facets[s]
+        elif found_there.place[b] >= 0:
+            found_there.facets[found_there.place[b]] += state.facets[s]
+        elif found < MAX_CANDIDATES:
+            found_there.place[b], found_there.block[found] = found, b
+            found_there.points[found], found_there.facets[found] = 0, state.facets[s]
+            found += 1
+    return found, inner
 
 
 @inlined
-def _choose(
-    state: Connectivity,
-    centroids: Centroids,
-    degrees: DegreeCounts | None,
-    element: int,
-    parameters: SweepParameters,
-) -> tuple[int, int, float]:
-    """The neighbouring block with the best score, -1 for none; the gain in weight; the score."""
-    found, freed, total = neighbours(state, element)
-    source = state.block[element]
-    source_size = state.size[source]
-    best, gain, best_score = -1, 0, -np.inf
-    for c in range(found):
-        b = state.found_block[c]
-        size = state.size[b]
-        if size >= parameters.limit:
-            continue
-        value = freed - (total - state.found_weight[c])
-        score = value * parameters.per_unit + parameters.even * (source_size - size)
-        if parameters.centroid_weight > 0.0:
-            score += parameters.centroid_weight * centroid_term(centroids, element, source, b)
-        if degrees is not None:
-            score -= parameters.colour * colours_changed(degrees, state, element, b)
-        if size >= parameters.cap:
-            score -= OVER_COST
-        if source_size > parameters.cap:
-            score += OVER_COST
-        if score > best_score:
-            best, gain, best_score = b, value, score
-    return best, gain, best_score
+def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
+    """Weigh the cluster's points in each block found; returns what stays behind at home."""
+    home, lost = state.block[cluster], 0
+    for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
+        p = state.points[s]
+        begin, weight = state.record[p, BEGIN], state.record[p, WEIGHT]
+        lost += weight
+        for z in range(begin, begin + state.record[p, USED]):
+            b = state.slots[z] >> COUNT_BITS
+            if b == home:
+                if state.slots[z] & MOST == 1:
+                    lost -= weight
+            elif found_there.place[b] >= 0:
+                found_there.points[found_there.place[b]] += weight
+    return lost

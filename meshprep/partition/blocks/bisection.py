@@ -40,6 +40,7 @@ def bisect(
     directions: NDArray[np.float64],
     n_blocks: int,
     thinnest: float = THINNEST,
+    weight: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:
     """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
 
@@ -57,6 +58,8 @@ def bisect(
         From 1 to n, or anything where n is 0.
     thinnest : float
         Elements thinner than this, relative to their widest direction, count as this thin.
+    weight : (n,) int32
+        What each counts, at least 1; 1 where it is left out. Sizes then differ by a few weights.
 
     Returns
     -------
@@ -69,14 +72,16 @@ def bisect(
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)
     if n_blocks > 1 and part.size:
-        table, position = read_only(table), read_only(position)
-        coordinates, directions = read_only(coordinates), read_only(directions)
+        directions = read_only(directions)
         order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
+        weight = np.ones(part.size, np.int32) if weight is None else weight
+        items = Items(
+            read_only(table), read_only(position), read_only(coordinates), read_only(weight),
+            thinnest,
+        )  # fmt: skip
 
         def cut(tree: Subtree, deepest: int) -> list[Subtree]:
-            return _cut(
-                table, position, coordinates, directions, thinnest, order, key, tree, deepest, part
-            )
+            return _cut(items, directions, order, key, tree, deepest, part)
 
         whole = Subtree(0, part.size, 0, n_blocks)
         if part.size < WORTH_THREADS:
@@ -104,6 +109,16 @@ def point_positions(
     return position
 
 
+class Items(NamedTuple):
+    """What is cut: points of each, where these are, where it is itself, and what it counts."""
+
+    table: NDArray[np.int32]
+    position: NDArray[np.float64]
+    coordinates: NDArray[np.float64]
+    weight: NDArray[np.int32]
+    thinnest: float
+
+
 class Subtree(NamedTuple):
     """Its ends in the order, its first block, and into how many blocks it is to be cut."""
 
@@ -115,11 +130,8 @@ class Subtree(NamedTuple):
 
 @kernel
 def _cut(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
+    items: Items,
     directions: NDArray[np.float64],
-    thinnest: float,
     order: NDArray[np.int32],
     key: NDArray[np.float64],
     tree: Subtree,
@@ -143,12 +155,16 @@ def _cut(
         if depth == deepest:
             left.append(now)
             continue
-        direction = _widest(table, position, coordinates, directions, order[low:high], thinnest)
+        direction = _widest(items, directions, order[low:high])
         for i in range(low, high):
-            key[i] = _along(coordinates, order[i], direction)
+            key[i] = _along(items.coordinates, order[i], direction)
         half = parts // 2
-        middle = low + ((high - low) * half + half) // parts
-        select(key, order, low, high, middle)
+        total = 0
+        for i in range(low, high):
+            total += items.weight[order[i]]
+        middle = select(key, order, items.weight, low, high, (total * half + half) // parts)
+        if high - low >= parts:
+            middle = min(max(middle, low + half), high - parts + half)
         waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))
         waiting.append((Subtree(low, middle, first, half), depth + 1))
     return left
@@ -164,26 +180,21 @@ def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np
 
 @helper
 def _widest(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    directions: NDArray[np.float64],
-    elements: NDArray[np.int32],
-    thinnest: float,
+    items: Items, directions: NDArray[np.float64], elements: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """The direction in which a part is most elements wide, in the frame of the coordinates."""
     d = directions.shape[0]
     step = max(1, elements.size // SAMPLE)
-    lower = _element_width(table, position, coordinates, elements, step, thinnest)
+    lower = _element_width(items, elements, step)
     best, widest = np.zeros(d, np.float64), -1.0
     frame = directions
     if d == 2:
-        frame = _along_lines(table, position, coordinates, directions, elements, step, lower)
+        frame = _along_lines(items, directions, elements, step, lower)
     for k in range(d):
         direction = _unsheared(lower, frame[k])
         low, high = np.inf, -np.inf
         for i in range(0, elements.size, step):
-            along = _along(coordinates, elements[i], direction)
+            along = _along(items.coordinates, elements[i], direction)
             low, high = min(low, along), max(high, along)
         if high - low > widest:
             best, widest = direction, high - low
@@ -191,15 +202,11 @@ def _widest(
 
 
 @helper
-def _element_width(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    elements: NDArray[np.int32],
-    step: int,
-    thinnest: float,
-) -> NDArray[np.float64]:
+def _element_width(items: Items, elements: NDArray[np.int32], step: int) -> NDArray[np.float64]:
     """Cholesky factor of the second moments of points about their elements, of a sample."""
+    table, position, coordinates, thinnest = (
+        items.table, items.position, items.coordinates, items.thinnest
+    )  # fmt: skip
     d = coordinates.shape[1]
     spread = np.empty((elements.size + step - 1) // step, np.float64)
     for k in range(spread.size):
@@ -238,9 +245,7 @@ def _element_width(
 
 @helper
 def _along_lines(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
+    items: Items,
     directions: NDArray[np.float64],
     elements: NDArray[np.int32],
     step: int,
@@ -251,6 +256,7 @@ def _along_lines(
     Points stand around an element of a grid in four directions: the mean of the fourth powers of
     these, as complex numbers, is far from 0, and its phase tells how the lines run.
     """
+    table, position, coordinates = items.table, items.position, items.coordinates
     real, imaginary, count = 0.0, 0.0, 0
     for k in range(0, elements.size, step):
         i = elements[k]
@@ -307,10 +313,18 @@ def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> ND
 
 @helper
 def select(
-    key: NDArray[np.floating], order: NDArray[np.int32], low: int, high: int, middle: int
-) -> None:
-    """Reorder ``low..high-1`` so that no key before ``middle`` is above one from there on."""
-    left, right = low, high - 1
+    key: NDArray[np.floating],
+    order: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    low: int,
+    high: int,
+    wanted: int,
+) -> int:
+    """Reorder ``low..high-1`` and find a place with about the weight ``wanted`` before it.
+
+    No key before that place is above one from there on. O(high - low) expected.
+    """
+    left, right, before = low, high - 1, 0
     while left < right:
         pivot = key[(left + right) >> 1]
         i, j = left, right
@@ -324,9 +338,18 @@ def select(
                 order[i], order[j] = order[j], order[i]
                 i += 1
                 j -= 1
-        if middle <= j:
+        lower = before
+        for k in range(left, j + 1):
+            lower += weight[order[k]]
+        upper = lower
+        for k in range(j + 1, i):
+            upper += weight[order[k]]
+        if wanted <= lower:
             right = j
-        elif middle >= i:
-            left = i
+        elif wanted >= upper:
+            left, before = i, upper
         else:
-            return
+            left = right = j + 1
+            before = lower
+    inside = left < high and 2 * (wanted - before) >= weight[order[left]]
+    return left + 1 if inside else left

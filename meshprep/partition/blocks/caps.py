@@ -11,7 +11,7 @@ from ...kernels import kernel
 from ..blocks_of import sort_by
 from ..connectivity import connect
 from ..shift import gather, new_members
-from .start import Geometry, block_count
+from .geometry import Geometry, block_count
 
 # The share of blocks that may have to be split because they stage too much, before all are
 # made smaller; by how much smaller each time; and how much moves usually save.

@@ -1,6 +1,6 @@
-"""The centroid term of annealing: it draws elements to the centroid of their block.
+"""The centroid term of annealing: it draws clusters to the centroid of their block.
 
-Single moves straighten a boundary but hardly move a block. A term that draws elements to the
+Single moves straighten a boundary but hardly move a block. A term that draws clusters to the
 centroids does, as Lloyd's iteration does in a Voronoi diagram. Distances are counted in elements,
 with the width of an element measured in each block, so that thin layers are treated as what they
 are.
@@ -23,20 +23,14 @@ LEAST_WIDTH = 1e-100
 OWN = 0.81
 
 
-class BlockMetrics(NamedTuple):
-    """Where elements are, (n, d), and the squared width of an element of each block as a metric.
+class Centroids(NamedTuple):
+    """Places of the clusters of a group, (n, 3), and of their blocks.
 
-    ``metric`` (n_blocks, d, d) is scaled so that the distance of a block's radius is about 1.
+    ``metric`` (n_blocks, 6) has xx, yy, zz, 2 xy, 2 xz, 2 yz of the metric in which the squared
+    radius of a block is about 1.
     """
 
-    coordinates: NDArray[np.float64]
-    metric: NDArray[np.float64]
-
-
-class Centroids(NamedTuple):
-    """Elements and metrics of a group of blocks, and the centroid of each, (n_blocks, d)."""
-
-    coordinates: NDArray[np.float64]
+    place: NDArray[np.float64]
     metric: NDArray[np.float64]
     centroid: NDArray[np.float64]
 
@@ -45,12 +39,12 @@ def block_metrics(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
     coordinates: NDArray[np.float64],
+    example: NDArray[np.int32],
     block: NDArray[np.int32],
     n_blocks: int,
-    cap: int,
     thinnest: float,
-) -> BlockMetrics:
-    """Measure the elements of each block.
+) -> NDArray[np.float64]:
+    """Measure elements of each block: their squared width as a metric, (n_blocks, 6).
 
     Parameters
     ----------
@@ -58,26 +52,39 @@ def block_metrics(
         With -1 for a point that is named again.
     position : (n_points, d) float64
     coordinates : (n, d) float64
-    block : (n,) int32
-    n_blocks, cap : int
+        The first three dimensions count.
+    example : (clusters,) int32
+        One element of each cluster.
+    block : (clusters,) int32
+    n_blocks : int
     thinnest : float
         As of :func:`bisection.bisect`.
 
     Notes
     -----
-    O(n arity d^2).
+    O(clusters * (arity + 1) d^2).
     """
-    d = coordinates.shape[1]
-    moment = _moments(table, position, coordinates, block, n_blocks)
+    moment = _moments(table, position, coordinates, example, block, n_blocks)
+    d = moment.shape[1]
     trace = np.trace(moment, axis1=1, axis2=2)
     # Blocks of elements that are points in space have no centroid term.
     points = trace < LEAST_WIDTH**2
     trace = np.where(points, 1.0, trace)
     moment /= trace[:, None, None]
     moment += thinnest**2 * np.eye(d)
-    metric = np.linalg.inv(moment) / (trace[:, None, None] * float(cap) ** (2 / d))
+    metric = np.linalg.inv(moment) / trace[:, None, None]
     metric[points] = 0.0
-    return BlockMetrics(coordinates, metric)
+    full = np.zeros((n_blocks, 3, 3))
+    full[:, :d, :d] = metric
+    return np.ascontiguousarray(
+        np.stack(
+            [*(full[:, a, a] for a in range(3)), *(2 * full[:, a, b] for a, b in OFF_DIAGONAL)],
+            axis=1,
+        )
+    )
+
+
+OFF_DIAGONAL = ((0, 1), (0, 2), (1, 2))
 
 
 @kernel
@@ -85,65 +92,111 @@ def _moments(
     table: NDArray[np.int32],
     position: NDArray[np.float64],
     coordinates: NDArray[np.float64],
+    example: NDArray[np.int32],
     block: NDArray[np.int32],
     n_blocks: int,
 ) -> NDArray[np.float64]:
     """Mean second moments of the points about their elements, of each block."""
-    d = coordinates.shape[1]
+    d = min(3, coordinates.shape[1])
     moment = np.zeros((n_blocks, d, d), np.float64)
     count = np.zeros(n_blocks, np.int64)
-    for i in range(table.shape[0]):
-        b = block[i]
+    for c in range(example.size):
+        b, i = block[c], example[c]
         for j in range(table.shape[1]):
             t = table[i, j]
             if t < 0:
                 continue
             count[b] += 1
             for a in range(d):
-                for c in range(d):
+                for e in range(d):
                     off = position[t, a] - coordinates[i, a]
-                    moment[b, a, c] += off * (position[t, c] - coordinates[i, c])
+                    moment[b, a, e] += off * (position[t, e] - coordinates[i, e])
     for b in range(n_blocks):
         for a in range(d):
-            for c in range(d):
-                moment[b, a, c] /= max(1, count[b])
+            for e in range(d):
+                moment[b, a, e] /= max(1, count[b])
     return moment
 
 
+@kernel
+def squared_radius(
+    place: NDArray[np.float64],
+    weight: NDArray[np.int32],
+    block: NDArray[np.int32],
+    metric: NDArray[np.float64],
+) -> float:
+    """The mean squared distance of elements from the centroid of their block, each in its metric.
+
+    O(clusters).
+    """
+    size = np.zeros(metric.shape[0], np.int64)
+    for i in range(block.size):
+        size[block[i]] += weight[i]
+    centroids = Centroids(place, metric, np.empty((size.size, 3), np.float64))
+    find_centroids(centroids, weight, block, size)
+    total, count = 0.0, 0
+    for i in range(block.size):
+        total += weight[i] * _squared(centroids, i, block[i], block[i])
+        count += weight[i]
+    return total / max(1, count)
+
+
 @helper
-def find_centroids(centroids: Centroids, block: NDArray[np.int32], size: NDArray[np.int64]) -> None:
-    """The mean coordinates of the elements of each block. O(n d)."""
+def find_centroids(
+    centroids: Centroids,
+    weight: NDArray[np.int32],
+    block: NDArray[np.int32],
+    size: NDArray[np.int64],
+) -> None:
+    """The mean place of the elements of each block. O(clusters)."""
     centroid = centroids.centroid
     centroid[:] = 0.0
     for i in range(block.size):
-        for a in range(centroid.shape[1]):
-            centroid[block[i], a] += centroids.coordinates[i, a]
+        for a in range(3):
+            centroid[block[i], a] += weight[i] * centroids.place[i, a]
     for b in range(size.size):
-        for a in range(centroid.shape[1]):
+        for a in range(3):
             centroid[b, a] /= max(1, size[b])
 
 
 @inlined
 def update_centroids(
-    centroids: Centroids, size: NDArray[np.int64], element: int, source: int, target: int
+    centroids: Centroids,
+    size: NDArray[np.int64],
+    cluster: int,
+    weight: int,
+    source: int,
+    target: int,
 ) -> None:
-    """Update both centroids, before an element leaves a block of at least two. O(d)."""
-    for a in range(centroids.centroid.shape[1]):
-        x, old = centroids.coordinates[element, a], centroids.centroid[source, a]
-        centroids.centroid[source, a] += (old - x) / (size[source] - 1)
-        centroids.centroid[target, a] += (x - centroids.centroid[target, a]) / (size[target] + 1)
+    """Update both centroids before a cluster leaves a block that has others."""
+    for a in range(3):
+        x, old = centroids.place[cluster, a], centroids.centroid[source, a]
+        centroids.centroid[source, a] += weight * (old - x) / (size[source] - weight)
+        old = centroids.centroid[target, a]
+        centroids.centroid[target, a] += weight * (x - old) / (size[target] + weight)
 
 
 @inlined
-def centroid_term(centroids: Centroids, element: int, source: int, target: int) -> float:
-    """How much nearer the target's centroid is, in squared radii of the two blocks. O(d^2)."""
-    total = 0.0
-    for a in range(centroids.centroid.shape[1]):
-        here_a = centroids.coordinates[element, a] - centroids.centroid[source, a]
-        there_a = centroids.coordinates[element, a] - centroids.centroid[target, a]
-        for c in range(centroids.centroid.shape[1]):
-            here = here_a * (centroids.coordinates[element, c] - centroids.centroid[source, c])
-            there = there_a * (centroids.coordinates[element, c] - centroids.centroid[target, c])
-            total += (OWN * here - (1.0 - OWN) * there) * centroids.metric[source, a, c]
-            total -= (OWN * there - (1.0 - OWN) * here) * centroids.metric[target, a, c]
-    return total
+def centroid_term(centroids: Centroids, cluster: int, source: int, target: int) -> float:
+    """How much nearer the target's centroid is, in squared radii of the two blocks."""
+    own = _squared(centroids, cluster, source, source) - _squared(
+        centroids, cluster, target, target
+    )
+    other = _squared(centroids, cluster, source, target) - _squared(
+        centroids, cluster, target, source
+    )
+    return OWN * own + (1.0 - OWN) * other
+
+
+@inlined
+def _squared(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
+    """Squared distance of a cluster from the centroid of a block, in the metric of another."""
+    x = centroids.place[cluster, 0] - centroids.centroid[block, 0]
+    y = centroids.place[cluster, 1] - centroids.centroid[block, 1]
+    z = centroids.place[cluster, 2] - centroids.centroid[block, 2]
+    m = centroids.metric
+    return (
+        x * (m[measure, 0] * x + m[measure, 3] * y + m[measure, 4] * z)
+        + y * (m[measure, 1] * y + m[measure, 5] * z)
+        + m[measure, 2] * z * z
+    )

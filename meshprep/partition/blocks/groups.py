@@ -1,4 +1,4 @@
-"""Refines blocks in groups: each group of neighbouring blocks is a small problem of its own.
+"""Anneals blocks in groups: each group of neighbouring blocks is a small problem of its own.
 
 The objective is a sum over blocks, so groups do not interact: they fit a cache, run on any number
 of threads and give one result. What lies between groups is reached by grouping another way in the
@@ -13,172 +13,145 @@ import numpy as np
 from numba import get_num_threads
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
-
-from ...kernels import kernel
-from ...kernels.arrays import largest
+from ...kernels import helper, kernel
 from ...kernels.parallel import each
 from ..blocks_of import sort_by
-from ..connectivity import connect, weighted_loads
-from ..loads import weighted_loads_of
-from ..repair import enforce_cap
-from .anneal import AnnealingSchedule, anneal
-from .centroids import BlockMetrics, Centroids
-from .point_degrees import count_degrees
-from .reconnect import reconnect
+from .anneal import Sweep, acceptance_thresholds, sweep_over
+from .centroids import Centroids, find_centroids
+from .counts import BEGIN, MOST, WEIGHT, Counts, count_blocks, loads_of
+from .levels import Level
+from .point_degrees import DegreeCounts, count_degrees
 
 # Each worker numbers the points of its group in an array over all points.
 MAX_WORKERS = 8
-# Points with more elements in a group than this, and than this many blocks hold, are in nearly
-# every block anyway: moves do not look at them.
-HIGH_DEGREE = 1024
-HIGH_DEGREE_BLOCKS = 8
 
 
-class PointTable(NamedTuple):
-    """The points of each element, what each point weighs, and whether it counts for colours.
+class Points(NamedTuple):
+    """What each point weighs, (n_points,) int32, and whether it counts for colours; None: never."""
 
-    ``table`` (n, arity) int32, with -1 for a point that is named again; ``weight`` (n_points,)
-    int32; ``written`` (n_points,) bool.
+    weight: NDArray[np.int32]
+    written: NDArray[np.bool_] | None
+
+
+class AnnealingSchedule(NamedTuple):
+    """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
+
+    The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
+    ``over`` from the share ``holds`` on; sweeps from ``total`` on only gain. ``excess`` is the
+    share that a block may be over the cap. Prices as of :class:`anneal.Sweep`.
     """
 
-    table: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    written: NDArray[np.bool_]
+    begin: int
+    end: int
+    total: int
+    cap: int
+    settled: float
+    holds: float
+    temperature: tuple[float, float]
+    excess: tuple[float, float]
+    pull: tuple[float, float]
+    facet: float
+    over: tuple[float, float]
+    colour: float
+    per_unit: float
 
 
-def refine_groups(
-    points: PointTable,
-    metrics: BlockMetrics,
+class Group(NamedTuple):
+    """One group: its clusters and blocks.
+
+    ``rank_of_block`` and ``rank_of_cluster`` tell the place of each in its own group,
+    ``group_of_cluster`` the group.
+    """
+
+    number: int
+    clusters: NDArray[np.int32]
+    blocks: NDArray[np.int32]
+    rank_of_block: NDArray[np.int32]
+    rank_of_cluster: NDArray[np.int32]
+    group_of_cluster: NDArray[np.int32]
+
+
+class Grouping(NamedTuple):
+    """Clusters and blocks by group, and the place of each in its group."""
+
+    groups: int
+    cluster_offset: NDArray[np.int64]
+    clusters: NDArray[np.int32]
+    block_offset: NDArray[np.int64]
+    blocks: NDArray[np.int32]
+    rank_of_block: NDArray[np.int32]
+    rank_of_cluster: NDArray[np.int32]
+    group_of_cluster: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, block: NDArray[np.int32], group_of_block: NDArray[np.int32]) -> Grouping:
+        """Group the clusters by the group of their block. Linear."""
+        count = int(group_of_block.max(initial=-1)) + 1
+        group_of_cluster = group_of_block[block]
+        of_blocks, of_clusters = sort_by(group_of_block, count), sort_by(group_of_cluster, count)
+        return cls(
+            count, *of_clusters, *of_blocks, _ranks(*of_blocks), _ranks(*of_clusters),
+            group_of_cluster,
+        )  # fmt: skip
+
+    def group(self, g: int) -> Group:
+        """One of them."""
+        clusters = self.clusters[self.cluster_offset[g] : self.cluster_offset[g + 1]]
+        blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
+        return Group(
+            g, clusters, blocks, self.rank_of_block, self.rank_of_cluster, self.group_of_cluster
+        )
+
+    def shares(self) -> list[tuple[range]]:
+        """The groups dealt out to workers, each of which has an array over all points."""
+        workers = min(MAX_WORKERS, get_num_threads(), self.groups) if self.clusters.size else 0
+        return [(range(worker, self.groups, workers),) for worker in range(workers)]
+
+
+def anneal_groups(
+    level: Level,
+    points: Points,
+    metric: NDArray[np.float64],
     block: NDArray[np.int32],
     group_of_block: NDArray[np.int32],
-    cap: int,
-    schedules: list[AnnealingSchedule],
+    schedule: AnnealingSchedule,
     seed: int,
-) -> NDArray[np.int64]:
+) -> int:
     """Anneal every group of blocks on its own; ``block`` is changed in place.
 
     Parameters
     ----------
-    points : PointTable
-    metrics : BlockMetrics
-    block : (n,) int32
+    level : Level
+    points : Points
+    metric : (n_blocks, 6) float64
+        As of :class:`centroids.Centroids`.
+    block : (clusters,) int32
     group_of_block : (n_blocks,) int32
-    cap : int
-        Largest size of a block.
-    schedules : list of AnnealingSchedule
-        One for each group, or one for all. Where it ends past its total, no block of a group is
-        over the cap afterwards, unless the group has more elements than room.
+    schedule : AnnealingSchedule
     seed : int
 
     Returns
     -------
-    (n_groups,) int64
-        By how much the weighted loads of each group fell, points of high degree left out.
+    int
+        By how much the weighted loads fell, points with thousands of clusters left out.
 
     Notes
     -----
-    O(n * arity) for the grouping and each sweep; 4 bytes a point and worker, at most 8 workers.
+    O(points of the clusters) for the grouping and each sweep; 4 bytes a point and worker, at most
+    8 workers.
     """
     grouping = Grouping.of(block, group_of_block)
-    gained = np.zeros(grouping.groups, np.int64)
-    numbers = np.array(schedules, dtype=np.float64)
-    numbers = np.broadcast_to(numbers, (grouping.groups, numbers.shape[1])).copy()
-    table, weight = read_only(points.table), points.weight
-    unit = unit_of(weight)
-    most = max(HIGH_DEGREE, HIGH_DEGREE_BLOCKS * cap)
 
-    def refine(groups: range) -> None:
-        number = np.full(weight.size, -1, np.int32)
+    def refine(groups: range) -> int:
+        number, gained = np.full(points.weight.size, -1, np.int32), 0
         for group in map(grouping.group, groups):
-            inside, owned = group.elements, group.blocks
-            rows, kept = _extract(table, inside, number, 2, most)
-            found, own_weight = group.rank[block[inside]], weight[kept]
-            own_metrics = BlockMetrics(metrics.coordinates[inside], metrics.metric[owned])
-            # what counts colours is compiled where they have a price
-            priced = points.written[kept] if numbers[group.number, 2] > 0.0 else None
-            gain, loads, over = _refine(
-                rows, own_weight, priced, own_metrics, found, owned.size, cap, unit,
-                numbers[group.number], seed + group.number,
-            )  # fmt: skip
-            if over:
-                enforce_cap(rows, own_weight, found, owned.size, cap)
-                after = weighted_loads_of(read_only(rows), read_only(own_weight), found, owned.size)
-                gain += loads - int(after)
-            gained[group.number] = gain
-            block[inside] = owned[found]
+            own_metric = metric[group.blocks]
+            gained += _anneal(
+                level, points, group, own_metric, block, schedule, number, seed + group.number
+            )
+        return gained
 
-    each(refine, grouping.shares())
-    return gained
-
-
-def reconnect_groups(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    group_of_block: NDArray[np.int32],
-    cap: int,
-    fragmented: NDArray[np.bool_],
-) -> None:
-    """Give all but the largest component of blocks to neighbours; ``block`` is changed.
-
-    ``fragmented`` (n_blocks,) tells which blocks have several components. Groups that would
-    have more of them afterwards stay as they are. O(n * arity) for the groups that have any.
-    """
-    table, grouping = read_only(table), Grouping.of(block, group_of_block)
-
-    def bring_together(groups: range) -> None:
-        number = np.full(weight.size, -1, np.int32)
-        for group in map(grouping.group, groups):
-            inside, owned = group.elements, group.blocks
-            if not fragmented[owned].any():
-                continue
-            rows, points = _extract(table, inside, number, 2, table.size)
-            found = group.rank[block[inside]]
-            if reconnect(rows, weight[points], found, owned.size, cap):
-                block[inside] = owned[found]
-
-    each(bring_together, grouping.shares())
-
-
-class Group(NamedTuple):
-    """One group: its elements, its blocks, and the place of every block in its own group."""
-
-    number: int
-    elements: NDArray[np.int32]
-    blocks: NDArray[np.int32]
-    rank: NDArray[np.int32]
-
-
-class Grouping(NamedTuple):
-    """Elements and blocks by group, and the place of every block in its group."""
-
-    groups: int
-    element_offset: NDArray[np.int64]
-    elements: NDArray[np.int32]
-    block_offset: NDArray[np.int64]
-    blocks: NDArray[np.int32]
-    rank: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, block: NDArray[np.int32], group_of_block: NDArray[np.int32]) -> Grouping:
-        """Group the elements by the group of their block. Linear."""
-        count = int(group_of_block.max(initial=-1)) + 1
-        block_offset, blocks = sort_by(group_of_block, count)
-        rank = np.empty(group_of_block.size, np.int32)
-        rank[blocks] = np.arange(blocks.size) - np.repeat(block_offset[:-1], np.diff(block_offset))
-        return cls(count, *sort_by(group_of_block[block], count), block_offset, blocks, rank)
-
-    def group(self, g: int) -> Group:
-        """One of them."""
-        elements = self.elements[self.element_offset[g] : self.element_offset[g + 1]]
-        blocks = self.blocks[self.block_offset[g] : self.block_offset[g + 1]]
-        return Group(g, elements, blocks, self.rank)
-
-    def shares(self) -> list[tuple[range]]:
-        """The groups dealt out to workers, each of which has an array over all points."""
-        workers = min(MAX_WORKERS, get_num_threads(), self.groups) if self.elements.size else 0
-        return [(range(worker, self.groups, workers),) for worker in range(workers)]
+    return sum(each(refine, grouping.shares()))
 
 
 def unit_of(weight: NDArray[np.int32]) -> float:
@@ -187,67 +160,179 @@ def unit_of(weight: NDArray[np.int32]) -> float:
     return float(used.mean()) if used.size else 1.0
 
 
-@kernel
-def _extract(
-    table: NDArray[np.int32],
-    inside: NDArray[np.int32],
-    number: NDArray[np.int32],
-    least: int,
-    most: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The rows of some elements with points numbered as they appear, and these points.
-
-    Points with fewer than ``least`` or more than ``most`` of the elements become -1. ``number`` is
-    -1 again afterwards.
-    """
-    arity = table.shape[1]
-    rows = np.empty((inside.size, arity), np.int32)
-    points = np.empty(inside.size * arity, np.int32)
-    degree = np.zeros(inside.size * arity, np.int32)
-    count = 0
-    for k in range(inside.size):
-        for j in range(arity):
-            t = table[inside[k], j]
-            if t >= 0 and number[t] < 0:
-                number[t] = count
-                points[count] = t
-                count += 1
-            rows[k, j] = number[t] if t >= 0 else -1
-            if t >= 0:
-                degree[number[t]] += 1
-    for k in range(inside.size):
-        for j in range(arity):
-            p = rows[k, j]
-            if p >= 0 and (degree[p] < least or degree[p] > most):
-                rows[k, j] = -1
-    for p in range(count):
-        number[points[p]] = -1
-    return rows, points[:count].copy()
+def _ranks(offset: NDArray[np.int64], members: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The place of every member in its own row."""
+    rank = np.empty(members.size, np.int32)
+    rank[members] = np.arange(members.size) - np.repeat(offset[:-1], np.diff(offset))
+    return rank
 
 
 @kernel
-def _refine(
-    rows: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    written: NDArray[np.bool_] | None,
-    metrics: BlockMetrics,
+def _anneal(
+    level: Level,
+    points: Points,
+    group: Group,
+    metric: NDArray[np.float64],
     block: NDArray[np.int32],
-    n_blocks: int,
-    cap: int,
-    unit: float,
-    numbers: NDArray[np.float64],
+    schedule: AnnealingSchedule,
+    number: NDArray[np.int32],
     seed: int,
-) -> tuple[int, int, bool]:
-    """Anneal one group; returns the gain, and the loads and True where a cap is to be mended.
+) -> int:
+    """Anneal one group; returns by how much the weighted loads fell."""
+    state, kept = _extract(level, points, group, block, number)
+    count_blocks(state)
+    first = loads_of(state)
+    drawn = group.clusters.size if schedule.pull[0] > 0.0 else 0
+    place = np.empty((drawn, 3), np.float64)
+    for k in range(drawn):
+        for a in range(3):
+            place[k, a] = level.place[group.clusters[k], a]
+    centroids = Centroids(place, metric, np.empty((group.blocks.size, 3), np.float64))
+    degrees = _degrees(state, points.written, kept, schedule.cap)
+    _run(state, centroids, degrees, schedule, seed)
+    for k in range(group.clusters.size):
+        block[group.clusters[k]] = group.blocks[state.block[k]]
+    return first - loads_of(state)
 
-    ``written`` is None where colours have no price.
+
+@helper
+def _run(
+    state: Counts,
+    centroids: Centroids,
+    degrees: DegreeCounts | None,
+    schedule: AnnealingSchedule,
+    seed: int,
+) -> None:
+    quantile = acceptance_thresholds()
+    random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    rest = np.zeros(state.block.size, np.uint8)
+    for k in range(schedule.begin, schedule.end):
+        if k == schedule.total:
+            rest[:] = 0
+        sweep = _sweep_at(schedule, k)
+        if sweep.pull > 0.0:
+            find_centroids(centroids, state.weight, state.block, state.size)
+        random, moved = sweep_over(
+            state, centroids, degrees, sweep, k % 2 == 1, rest, quantile, random
+        )
+        if moved == 0 and k >= schedule.total:
+            break
+
+
+@helper
+def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
+    """What holds in sweep ``k``."""
+    cap, colour = schedule.cap, schedule.colour
+    if k >= schedule.total:
+        return Sweep(
+            cap, cap, schedule.over[1], 0.0, schedule.facet, 0.0, colour, schedule.per_unit
+        )
+    share = min(1.0, k / (schedule.settled * schedule.total))
+    temperature = schedule.temperature[0] + share * (
+        schedule.temperature[1] - schedule.temperature[0]
+    )
+    held = min(1.0, k / (schedule.holds * schedule.total))
+    excess = schedule.excess[0] + held * (schedule.excess[1] - schedule.excess[0])
+    over = schedule.over[0] + held * (schedule.over[1] - schedule.over[0])
+    pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
+    limit = cap + int(excess * cap)
+    return Sweep(cap, limit, over, temperature, schedule.facet, pull, colour, schedule.per_unit)
+
+
+@helper
+def _extract(
+    level: Level,
+    points: Points,
+    group: Group,
+    block: NDArray[np.int32],
+    number: NDArray[np.int32],
+) -> tuple[Counts, NDArray[np.int32]]:
+    """The clusters of a group with points, neighbours and blocks numbered in it; the points.
+
+    Points with one cluster, or with more than a slot can count, are left out, and so are
+    neighbours in other groups. ``number`` is -1 for all before and afterwards.
     """
-    begin, end, total = int(numbers[3]), int(numbers[4]), int(numbers[5])
-    schedule = AnnealingSchedule(numbers[0], numbers[1], numbers[2], begin, end, total)
-    state = connect(rows, weight, block, n_blocks)
-    centroid = np.empty((n_blocks, metrics.coordinates.shape[1]), np.float64)
-    centroids = Centroids(metrics.coordinates, metrics.metric, centroid)
-    degrees = None if written is None else count_degrees(state, written, cap)
-    gained = anneal(state, centroids, degrees, cap, unit, schedule, seed)
-    over = end > total and largest(state.size) > cap and n_blocks * cap >= block.size
-    return gained, weighted_loads(state), over
+    clusters = group.clusters
+    pairs, links = 0, 0
+    for c in clusters:
+        pairs += level.point_offset[c + 1] - level.point_offset[c]
+        links += level.offset[c + 1] - level.offset[c]
+    met, degree = np.empty(pairs, np.int32), np.zeros(pairs, np.int32)
+    count = 0
+    for c in clusters:
+        for s in range(level.point_offset[c], level.point_offset[c + 1]):
+            p = level.points[s]
+            if number[p] < 0:
+                number[p] = count
+                met[count] = p
+                count += 1
+            degree[number[p]] += 1
+    kept, slots = 0, 0
+    for k in range(count):
+        keeps = 2 <= degree[k] <= MOST
+        number[met[k]] = kept if keeps else -1
+        if keeps:
+            met[kept], degree[kept] = met[k], degree[k]
+            slots += degree[k]
+            kept += 1
+    record = np.zeros((kept, 3), np.int32)
+    begin = 0
+    for k in range(kept):
+        record[k, BEGIN], record[k, WEIGHT] = begin, points.weight[met[k]]
+        begin += degree[k]
+    state = Counts(
+        np.zeros(clusters.size + 1, np.int32),
+        np.empty(pairs, np.int32),
+        np.zeros(clusters.size + 1, np.int32),
+        np.empty(links, np.int32),
+        np.empty(links, np.int32),
+        np.empty(clusters.size, np.int32),
+        np.empty(clusters.size, np.int32),
+        np.zeros(group.blocks.size, np.int64),
+        record,
+        np.empty(slots, np.int32),
+    )
+    _copy(level, group, block, number, state)
+    for k in range(kept):
+        number[met[k]] = -1
+    return state, met[:kept]
+
+
+@helper
+def _degrees(
+    state: Counts, written: NDArray[np.bool_] | None, points: NDArray[np.int32], cap: int
+) -> DegreeCounts | None:
+    """Degrees at the points of a group; None where colours have no price."""
+    if written is None:
+        return None
+    own = np.empty(points.size, np.bool_)
+    for k in range(points.size):
+        own[k] = written[points[k]]
+    return count_degrees(state, own, cap)
+
+
+@helper
+def _copy(
+    level: Level,
+    group: Group,
+    block: NDArray[np.int32],
+    number: NDArray[np.int32],
+    state: Counts,
+) -> None:
+    """Fill the rows of points and neighbours, the weights and the blocks."""
+    pairs, links = 0, 0
+    for k in range(group.clusters.size):
+        c = group.clusters[k]
+        state.weight[k] = level.weight[c]
+        state.block[k] = group.rank_of_block[block[c]]
+        for s in range(level.point_offset[c], level.point_offset[c + 1]):
+            if number[level.points[s]] >= 0:
+                state.points[pairs] = number[level.points[s]]
+                pairs += 1
+        for s in range(level.offset[c], level.offset[c + 1]):
+            j = level.neighbours[s]
+            if group.group_of_cluster[j] == group.number:
+                state.neighbours[links] = group.rank_of_cluster[j]
+                state.facets[links] = level.facets[s]
+                links += 1
+        state.point_offset[k + 1], state.offset[k + 1] = pairs, links

@@ -2,36 +2,57 @@
 
 [S19] ends by asking for a partitioner that suits blocks of a few hundred elements. This one
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
-nets are the points, and never builds a graph of elements.
+nets are the points.
 
-1. Directions, temperature and centroid weight are tried on a sample of the mesh (:mod:`start`).
-2. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`).
-3. Phases of annealing (:mod:`search`) on groups of blocks, grouped another way each time.
-4. Blocks are made connected (:mod:`reconnect`), and both caps proved (:mod:`caps`).
+1. Cuts of a sample tell whether the mesh is a grid (:mod:`start`).
+2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
+3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`).
+4. Annealing on every level, from the largest clusters to elements (:mod:`search`), in groups of
+   blocks, grouped another way each time (:mod:`groups`).
+5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`reconnect`), and both
+   caps proved (:mod:`caps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...kernels import clock
+from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
+from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from ..repair import repair
+from ..repair import enforce_cap
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
-from .search import EFFORTS, Search, loads_now
-from .start import Geometry, block_count, choose_start
+from .geometry import Geometry, block_count
+from .layers import layered_blocks
+from .reconnect import reconnect_groups
+from .search import FOREVER, GRID, OTHER, Search
+from .start import Start, choose_start
 
-FOREVER = 1e9
+# How long to search, as a multiple of the sweeps of the default.
+EFFORTS: Mapping[str, float] = {"fast": 0.25, "default": 1.0, "strong": 14.0}
+# How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
+REUNIONS = 3
+FEW = 300
 
 OPTIONS: Mapping[str, Option] = {
-    "effort": Option(str, "default", "how long to search", choices=tuple(EFFORTS)),
+    "effort": Option(
+        float,
+        EFFORTS["default"],
+        "how long to search: fast, default, strong, or times the default",
+        low=0.01,
+        high=1000.0,
+        names=EFFORTS,
+    ),
     "time_limit": Option(
         float, FOREVER, "seconds after which the best so far is taken", low=0.0, high=FOREVER
     ),
@@ -83,34 +104,67 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(problem)
-    effort, colour = EFFORTS[options["effort"]], options["colour_weight"]
-    hurried = options["time_limit"] < FOREVER
-    trial_sweeps = EFFORTS["fast"].sweeps if hurried else effort.sweeps
-    start = choose_start(geometry, cap, problem.seed, trial_sweeps, colour)
-    block = geometry.cut(start.rotation, n_blocks)
-    first = loads_now(geometry, block, n_blocks)
+    graph = facet_graph(geometry.table, problem.n_points)
+    start = choose_start(geometry, graph, cap) if geometry.known else Start()
     search = Search(
-        geometry, n_blocks, cap, problem.seed, start, colour, begin + options["time_limit"],
-        problem.progress,
+        geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
+        begin + options["time_limit"], problem.progress,
     )  # fmt: skip
-    block = search.run(block, effort)
-    if np.bincount(block).max() > cap:
-        repaired = repair(geometry.table, problem.n_points, block, n_blocks, cap)
-        block, n_blocks = repaired.block, repaired.n_blocks
+    found = _candidates(search, start)
+    search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
+    n_blocks = search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
     notes = {
-        "loads_at_start": first,
-        "loads": loads_now(geometry, block, n_blocks),
-        "turn": start.rotation,
-        "heat": start.temperature,
-        "pull": start.centroid_weight,
+        "loads_at_start": search.loads_at_start,
+        "loads": geometry.loads(block, n_blocks),
+        "rotation": start.rotation,
+        "grid": start.grid,
         "sweeps": search.sweeps,
-        "scattered": int(
-            (count_components(geometry.table, problem.n_points, block, n_blocks) > 1).sum()
-        ),
+        "scattered": int(_fragmented(search, block, n_blocks).sum()),
     }
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
+
+
+def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[np.int32]]]:
+    """Blocks found by the search; where there are few elements, as bisection gives them, too.
+
+    Where colours have a price, plates and sticks as well.
+    """
+    if not start.grid:
+        yield search, _mended(search, search.multilevel(start.rotation))
+    if start.grid or search.small:
+        cut = search.geometry.cut(start.rotation, search.n_blocks)
+        yield search, _mended(search, search.improve(cut, GRID) if start.grid else cut)
+        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+    if search.colour:
+        for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
+            layered = replace(search, n_blocks=n_blocks)
+            yield layered, _within_cap(layered, layered.improve(block, OTHER))
+
+
+def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The blocks within the cap and connected; changed in place."""
+    g = search.geometry
+    _within_cap(search, block)
+    for k in range(REUNIONS):
+        fragmented = _fragmented(search, block, search.n_blocks)
+        if int(fragmented.sum()) * FEW <= search.n_blocks:
+            break
+        reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
+    return block
+
+
+def _within_cap(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
+    g = search.geometry
+    if np.bincount(block).max() > search.cap:
+        enforce_cap(np.array(g.table), g.weight, block, search.n_blocks, search.cap)
+    return block
+
+
+def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
+    g = search.geometry
+    return count_components(g.table, g.weight.size, block, n_blocks) > 1
 
 
 def _single(problem: BlockProblem) -> Blocks:
@@ -119,6 +173,25 @@ def _single(problem: BlockProblem) -> Blocks:
     block = np.zeros(problem.n, np.int32)
     components = count_components(table, problem.n_points, block, 1)
     return blocks_of(block, 1, {"scattered": int((components > 1).sum())})
+
+
+def improved(
+    problem: BlockProblem, graph: Csr, block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int32]:
+    """Blocks of a partitioner that minimises something else, annealed for the loads.
+
+    ``graph`` has the neighbours of each element; no block is over the cap. Linear.
+    """
+    places = problem.coordinates
+    known = problem if places is not None else replace(problem, coordinates=_numbers(block))
+    search = Search(_geometry(known), graph, n_blocks, problem.block_size, problem.seed, 1.0)
+    found = search.improve(block, OTHER)
+    return min(block, _within_cap(search, found), key=search.cost)
+
+
+def _numbers(block: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Numbers of blocks as coordinates: neighbours often have near ones."""
+    return block[:, None].astype(np.float64)
 
 
 def _geometry(problem: BlockProblem) -> Geometry:

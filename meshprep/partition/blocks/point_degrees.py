@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...kernels import helper, inlined, kernel
 from ..blocks_of import sort_by
-from ..connectivity import Connectivity
+from .counts import BEGIN, COUNT_BITS, MOST, USED, Counts
 
 # Points of higher degree than this count as this: they have a high degree in any block.
 MAX_DEGREE = 32
@@ -33,7 +33,7 @@ class DegreeCounts(NamedTuple):
 
 
 @helper
-def count_degrees(state: Connectivity, written: NDArray[np.bool_], cap: int) -> DegreeCounts:
+def count_degrees(state: Counts, written: NDArray[np.bool_], cap: int) -> DegreeCounts:
     """Count the levels of every block. O(n * arity)."""
     n_blocks = state.size.size
     degrees = DegreeCounts(
@@ -42,24 +42,25 @@ def count_degrees(state: Connectivity, written: NDArray[np.bool_], cap: int) -> 
         written,
         1.0 / cap,
     )
-    for t in range(state.weight.size):
+    for t in range(written.size):
         if not written[t]:
             continue
-        for s in range(state.slot_offset[t], state.slot_offset[t] + state.used[t]):
-            degree = min(MAX_DEGREE, state.slot_count[s])
-            b = state.slot_block[s]
+        begin = state.record[t, BEGIN]
+        for s in range(begin, begin + state.record[t, USED]):
+            degree = min(MAX_DEGREE, state.slots[s] & MOST)
+            b = state.slots[s] >> COUNT_BITS
             degrees.degree_count[b, degree] += 1
             degrees.most[b] = max(degrees.most[b], degree)
     return degrees
 
 
 @inlined
-def count_move(degrees: DegreeCounts, state: Connectivity, element: int, target: int) -> None:
+def count_move(degrees: DegreeCounts, state: Counts, element: int, target: int) -> None:
     """Update the degrees; called before the element moves. O(arity * blocks at its points)."""
     source = state.block[element]
-    for j in range(state.table.shape[1]):
-        t = state.table[element, j]
-        if t < 0 or not degrees.written[t]:
+    for j in range(state.point_offset[element], state.point_offset[element + 1]):
+        t = state.points[j]
+        if not degrees.written[t]:
             continue
         at_source, at_target = _count(state, t, source), _count(state, t, target)
         if at_source <= MAX_DEGREE:
@@ -74,14 +75,14 @@ def count_move(degrees: DegreeCounts, state: Connectivity, element: int, target:
 
 
 @inlined
-def colours_changed(degrees: DegreeCounts, state: Connectivity, element: int, target: int) -> float:
+def colours_changed(degrees: DegreeCounts, state: Counts, element: int, target: int) -> float:
     """By how much the colours of both blocks would rise. O(arity * blocks at its points)."""
     source = state.block[element]
     high, top = degrees.most[source], degrees.most[target]
     relieved, at_top, risen = 0, 0, 0
-    for j in range(state.table.shape[1]):
-        t = state.table[element, j]
-        if t < 0 or not degrees.written[t]:
+    for j in range(state.point_offset[element], state.point_offset[element + 1]):
+        t = state.points[j]
+        if not degrees.written[t]:
             continue
         relieved += _count(state, t, source) == high
         count = _count(state, t, target) + 1
@@ -94,11 +95,11 @@ def colours_changed(degrees: DegreeCounts, state: Connectivity, element: int, ta
 
 
 @inlined
-def _count(state: Connectivity, point: int, block: int) -> int:
-    start = state.slot_offset[point]
-    for s in range(start, start + state.used[point]):
-        if state.slot_block[s] == block:
-            return state.slot_count[s]
+def _count(state: Counts, point: int, block: int) -> int:
+    begin = state.record[point, BEGIN]
+    for s in range(begin, begin + state.record[point, USED]):
+        if state.slots[s] >> COUNT_BITS == block:
+            return state.slots[s] & MOST
     return 0
 
 

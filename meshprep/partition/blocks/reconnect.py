@@ -13,13 +13,44 @@ from meshprep_runtime.maps import read_only
 
 from ...kernels import helper, kernel
 from ...kernels.arrays import largest
+from ...kernels.parallel import each
 from ..connectivity import Connectivity, best_target, connect
 from ..repair import enforce_cap
 from ..shift import Members, gather, move_listed, new_members
 from .components import count_components
+from .groups import Grouping
 
 # Passes over the blocks of a group; moves may leave new fragments behind.
 ROUNDS = 4
+
+
+def reconnect_groups(
+    table: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    block: NDArray[np.int32],
+    group_of_block: NDArray[np.int32],
+    cap: int,
+    fragmented: NDArray[np.bool_],
+) -> None:
+    """Give all but the largest component of blocks to neighbours; ``block`` is changed.
+
+    ``fragmented`` (n_blocks,) tells which blocks have several components. Groups that would
+    have more of them afterwards stay as they are. O(n * arity) for the groups that have any.
+    """
+    table, grouping = read_only(table), Grouping.of(block, group_of_block)
+
+    def bring_together(groups: range) -> None:
+        number = np.full(weight.size, -1, np.int32)
+        for group in map(grouping.group, groups):
+            inside, owned = group.clusters, group.blocks
+            if not fragmented[owned].any():
+                continue
+            rows, points = _extract(table, inside, number)
+            found = group.rank_of_block[block[inside]]
+            if reconnect(rows, weight[points], found, owned.size, cap):
+                block[inside] = owned[found]
+
+    each(bring_together, grouping.shares())
 
 
 def reconnect(
@@ -50,6 +81,41 @@ def reconnect(
             break
     block[:] = kept
     return bool(found < first)
+
+
+@kernel
+def _extract(
+    table: NDArray[np.int32],
+    inside: NDArray[np.int32],
+    number: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The rows of some elements with points numbered as they appear, and these points.
+
+    Points with one of the elements become -1. ``number`` is -1 again afterwards.
+    """
+    arity = table.shape[1]
+    rows = np.empty((inside.size, arity), np.int32)
+    points = np.empty(inside.size * arity, np.int32)
+    degree = np.zeros(inside.size * arity, np.int32)
+    count = 0
+    for k in range(inside.size):
+        for j in range(arity):
+            t = table[inside[k], j]
+            if t >= 0 and number[t] < 0:
+                number[t] = count
+                points[count] = t
+                count += 1
+            rows[k, j] = number[t] if t >= 0 else -1
+            if t >= 0:
+                degree[number[t]] += 1
+    for k in range(inside.size):
+        for j in range(arity):
+            p = rows[k, j]
+            if p >= 0 and degree[p] < 2:
+                rows[k, j] = -1
+    for p in range(count):
+        number[points[p]] = -1
+    return rows, points[:count].copy()
 
 
 @kernel

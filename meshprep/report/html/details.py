@@ -92,6 +92,7 @@ def section(shown: ShownVariant, meshes: Sequence[NamedMesh], *, pictures: bool 
         f"{n:,} {shown.loop.loop.over} in {count(after.blocks, 'block')} of "
         f"{after.block_size:,} at most, cut by {after.partitioner}; "
         f"{count(after.block_colours, 'block colour')}."
+        f"{' Blocks list their elements, whose numbers stay.' if after.listed else ''}"
     )
     if n == 0:
         return Section(shown.id("section"), shown.label, f"{intro} There is nothing to show.")
@@ -221,8 +222,10 @@ def _maps(shown: ShownVariant) -> Iterator[Figure]:
     moved = order[m.from_set].new_to_old, order[m.to_set].new_to_old
     before = spy(m.table, n_points, *SPY_PIXELS, *moved)
     yield _map_figure(shown, m, before, "map-before", f"Map {name} in the input order")
-    after = spy(m.table, n_points, *SPY_PIXELS)
-    yield _map_figure(shown, m, after, "map-after", f"Map {name} in the plan")
+    variant = shown.loop.variant(shown.column.variant)
+    after = spy(variant.by_place(m.table), n_points, *SPY_PIXELS)
+    where = "plan" if variant.elements is None else "order of the blocks"
+    yield _map_figure(shown, m, after, "map-after", f"Map {name} in the {where}")
 
 
 def _map_figure(

@@ -88,6 +88,6 @@ def _names() -> dict[str, Any]:
     """What the generated texts use."""
     found = {"np": np, "U": np.uint64, "prange": numba.prange}
     found |= COUNTERS | {
-        n: getattr(vectors, n) for n in ("stack", "row", "spread", "load4", "store4")
+        n: getattr(vectors, n) for n in ("stack", "row", "spread", "fetch", "load4", "store4")
     }
     return found | {n: getattr(atomics, n) for n in ("fetch_add", "look", "rest", "raises")}

@@ -39,6 +39,8 @@ class ElementCode:
         The maps have been brought into that order already.
     chunks : bool
         Vectorise; needs rows that no two elements of a chunk change in turn.
+    fetches : bool
+        Ask for the rows of a chunk while the one before is under way.
     """
 
     rows: tuple[Row, ...]
@@ -46,6 +48,7 @@ class ElementCode:
     permuted: bool = False
     maps_permuted: bool = False
     chunks: bool = True
+    fetches: bool = False
 
     def text(self) -> str:
         """``def elements(start, stop, order, ...)``."""
@@ -71,6 +74,7 @@ class ElementCode:
             *[f"    b{n} = stack({r.array}, {size * r.dim})" for n, r in buffered],
             f"    for first in range(U(start), U(stop), U({size})):",
             f"        count = min(U({size}), U(stop) - first)",
+            *_indent(2, self._fetch(size)),
             *_indent(2, self._gather(size)),
             f"        for j in range(U({size})):",
             *_indent(3, self._clear(size)),
@@ -78,6 +82,19 @@ class ElementCode:
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
         ]
+
+    def _fetch(self, size: int) -> list[str]:
+        """Ask for the rows of the next chunk; components of SoA dats would be a line each."""
+        wanted: dict[str, None] = {}
+        for r in self.rows:
+            if self.fetches and not r.is_global and not (r.soa and r.dim > 1):
+                at = r.offset(self._mapped("i", "e"), "e")
+                wanted[f"fetch({r.array}, {at}, {r.dim}, {int(r.stored)})"] = None
+        if not wanted:
+            return []
+        body = ["i = min(j, U(stop) - U(1))", *self._element("i", "e"), *wanted]
+        loop = f"for j in range(first + U({size}), first + U({2 * size})):"
+        return [loop, *_indent(1, body)]
 
     def _gather(self, size: int) -> list[str]:
         loaded = [(n, r) for n, r in enumerate(self.rows) if r.loaded]

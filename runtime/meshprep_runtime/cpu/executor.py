@@ -118,7 +118,12 @@ class Executor:
     def _text(self, schedule: Schedule, rows: tuple[Row, ...], names: Sequence[str]) -> str:
         permuted = schedule.order is not None
         elements = ElementCode(
-            rows, tuple(names), permuted, schedule.maps_permuted, chunks=can_chunk(rows)
+            rows,
+            tuple(names),
+            permuted,
+            schedule.maps_permuted,
+            chunks=can_chunk(rows),
+            fetches=schedule.fetches,
         )
         make = parallel if schedule.parallel else sequential
         return f"{elements.text()}\n\n{make(names, self.slots)}"

@@ -34,6 +34,8 @@ class Schedule:
         The element at each place; None where it is the place itself.
     maps_permuted : bool
         The maps are to be brought into that order, so that they are read as a stream.
+    fetches : bool
+        What elements touch lies where no processor would guess: it is asked for ahead.
     parallel : bool
     """
 
@@ -42,6 +44,7 @@ class Schedule:
     range_order: NDArray[np.int32]
     order: NDArray[np.int32] | None = None
     maps_permuted: bool = False
+    fetches: bool = False
     parallel: bool = True
 
 
@@ -55,13 +58,16 @@ def sequential(plan: LoopPlan, variant: Variant | None) -> Schedule:
 def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """Block colours one after the other, the blocks of one in parallel [S19, G12 section 4]."""
     v = _blocks(variant)
-    return Schedule(v.block_offset, v.block_colour_offset, v.block_order)
+    lists = v.elements is not None
+    ranges = (v.block_offset, v.block_colour_offset, v.block_order)
+    return Schedule(*ranges, v.elements, maps_permuted=lists, fetches=lists)
 
 
 def block_permute(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """The same, with each block's elements by thread colour [R14 section 7.1]."""
     v = _blocks(variant)
-    order = np.lexsort((v.thread_colour, v.block_of_element())).astype(np.int32)
+    place = np.lexsort((v.thread_colour, v.block_of_place())).astype(np.int32)
+    order = place if v.elements is None else v.elements[place]
     return Schedule(v.block_offset, v.block_colour_offset, v.block_order, order)
 
 

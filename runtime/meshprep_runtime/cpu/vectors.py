@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 LANES = 4
+# Bytes of a line of a cache.
+LINE = 64
 _I32 = ir.IntType(32)
 
 
@@ -57,6 +59,28 @@ def spread(typing: Any, base: Any, offset: Any, dim: Any, stride: Any, only_read
         return _view(context, builder, array, data, dim.literal_value, args[3])
 
     return array(base, types.uintp, dim, types.uintp, only_read), make
+
+
+@intrinsic(prefer_literal=True)
+def fetch(typing: Any, base: Any, offset: Any, dim: Any, writes: Any) -> Any:
+    """Ask for the cache lines of ``base[offset : offset + dim]``, to be read or written soon.
+
+    Nothing waits for them. dim and writes are literals.
+    """
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        data = _at(context, builder, kind, args[0], args[1])
+        pointer = builder.bitcast(data, ir.IntType(8).as_pointer())
+        shape = ir.FunctionType(ir.VoidType(), [pointer.type, _I32, _I32, _I32])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", (pointer.type,), shape)
+        flags = [ir.Constant(_I32, v) for v in (writes.literal_value, 3, 1)]
+        nbytes = dim.literal_value * kind.dtype.bitwidth // 8
+        for start in range(0, nbytes, LINE):
+            builder.call(ask, [builder.gep(pointer, [ir.Constant(_I32, start)]), *flags])
+        return context.get_dummy_value()
+
+    return types.void(base, types.uintp, dim, writes), make
 
 
 @intrinsic(prefer_literal=True)

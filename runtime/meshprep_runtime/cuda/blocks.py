@@ -79,7 +79,7 @@ def _open(shape: LoopShape) -> Lines:
 
 
 def _element(shape: LoopShape) -> Lines:
-    if not shape.strategy.permutes:
+    if not shape.permutes:
         return ["const Index e = begin + MP_THREAD;"]
     return ["const Index place = begin + MP_THREAD;", "const Index e = active ? order[place] : 0;"]
 

@@ -37,28 +37,31 @@ class Parameter:
 def plan_arrays(shape: LoopShape, variant: Variant | None, order: NDArray[Any] | None) -> Arrays:
     """The arrays of the plan that the text names, by name. O(map entries x log).
 
-    ``order`` is the elements in the order in which threads take them, where that is another one.
+    ``order`` is the places of the blocks, or the elements where there are no blocks, in the order
+    in which threads take them, where that is another one.
     """
     found: Arrays = {}
+    elements = order
     if variant is not None:
         found |= _of_blocks(shape, variant)
-    if order is not None:
-        found["order"] = order
+        if variant.elements is not None:
+            elements = variant.elements if order is None else variant.elements[order]
+    if elements is not None:
+        found["order"] = elements
     for i, name in enumerate(shape.loop.maps):
         rows = [r for r in shape.rows if r.table == f"m{i}"]
         if variant is not None and any(shape.uses_local(r) for r in rows):
-            found[f"local{i}"] = np.ascontiguousarray(_permuted(shape, variant.local[name], order))
+            local = variant.local[name]
+            found[f"local{i}"] = np.ascontiguousarray(local if order is None else local[:, order])
         if any(shape.uses_map(r) for r in rows):
             # One column after the other, as the threads of a warp read them.
-            columns = _permuted(shape, shape.plan.maps[name].table.T, order)
-            found[f"m{i}"] = np.ascontiguousarray(columns)
-    if shape.strategy.permutes and "thread_colour" in found:
+            columns = shape.plan.maps[name].table.T
+            found[f"m{i}"] = np.ascontiguousarray(
+                columns[:, elements] if shape.permutes else columns
+            )
+    if order is not None and "thread_colour" in found:
         found["thread_colour"] = found["thread_colour"][order]
     return found
-
-
-def _permuted(shape: LoopShape, columns: NDArray[Any], order: NDArray[Any] | None) -> NDArray[Any]:
-    return columns[:, order] if shape.strategy.permutes and order is not None else columns
 
 
 def parameters(shape: LoopShape, arrays: Arrays) -> tuple[Parameter, ...]:

@@ -187,7 +187,17 @@ def program(
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
     element = _element(function, plan, wanted, rows, options.fastmath)
-    shape = LoopShape(plan, wanted, rows, chosen, commit, element.name, threads, options.vectors)
+    shape = LoopShape(
+        plan=plan,
+        slots=wanted,
+        rows=rows,
+        strategy=chosen,
+        commit=commit,
+        function=element.name,
+        threads=threads,
+        vectors=options.vectors,
+        listed=blocks is not None and blocks.elements is not None,
+    )
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
@@ -249,7 +259,7 @@ def _element(
 def _launches(
     shape: LoopShape, blocks: Variant | None
 ) -> tuple[NDArray[Any] | None, tuple[Launch, ...]]:
-    """The order of the elements, where it is another than theirs, and the launches."""
+    """The order of the places (elements without blocks), where it is another, and the launches."""
     n = shape.plan.sizes[shape.loop.over]
     if blocks is not None:
         ends = blocks.block_colour_offset
@@ -267,8 +277,8 @@ def _launches(
 
 
 def _by_thread_colour(v: Variant) -> NDArray[np.int32]:
-    """The elements of each block by thread colour, so that a warp meets few of them."""
-    return np.lexsort((v.thread_colour, v.block_of_element())).astype(np.int32)
+    """The places of each block by thread colour, so that a warp meets few of them."""
+    return np.lexsort((v.thread_colour, v.block_of_place())).astype(np.int32)
 
 
 def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:

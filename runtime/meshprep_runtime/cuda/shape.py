@@ -35,7 +35,8 @@ class LoopShape:
 
     In the text ``s0`` is the dat of slot 0, ``h0`` its values in shared memory, ``m0`` the first
     map, ``points0`` the staging list of the first to-set, ``r0`` the first row of the kernel,
-    ``t0`` the temporary array for what is added to slot 0.
+    ``t0`` the temporary array for what is added to slot 0. ``listed`` is true for blocks that list
+    their elements.
     """
 
     plan: LoopPlan
@@ -46,6 +47,7 @@ class LoopShape:
     function: str
     threads: int
     vectors: bool = True
+    listed: bool = False
 
     @property
     def loop(self) -> Loop:
@@ -119,9 +121,14 @@ class LoopShape:
         return not (row.adds and self.strategy.adds in ("gather", "apart"))
 
     @property
+    def permutes(self) -> bool:
+        """True where maps and colours lie in the order in which threads take the elements."""
+        return self.strategy.permutes or self.listed
+
+    @property
     def place(self) -> str:
         """Where maps and colours of an element lie."""
-        return "place" if self.strategy.permutes else "e"
+        return "place" if self.permutes else "e"
 
     def width(self, slot: int) -> int:
         """How many values of a dat are moved at once: up to 16 bytes that lie together."""

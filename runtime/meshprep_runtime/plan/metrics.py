@@ -184,6 +184,8 @@ class VariantMetrics(Record):
     partitioner : str
     sorted_by_colour : bool
         Whether the elements of a block stand in the order of their thread colours.
+    listed : bool or None
+        True where blocks list their elements; None where they are ranges of the numbering.
     accesses, loads, reuse, exclusive_share
         Of all sets together, as in :class:`SetReuse`.
     sets : mapping of to-set name to SetReuse
@@ -219,6 +221,7 @@ class VariantMetrics(Record):
     target: str = "gpu"
     partitioner: str
     sorted_by_colour: bool = False
+    listed: bool | None = field(default=None, metadata=LEFT_OUT)
     accesses: int
     loads: int
     reuse: float | None

@@ -46,7 +46,10 @@ class Staging:
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """One way to cut a loop's from-set into blocks; blocks are ranges of the new order.
+    """One way to cut a loop's from-set into blocks.
+
+    Blocks are ranges of *places*. A place holds the element of its number, or the one that
+    ``elements`` names.
 
     Parameters
     ----------
@@ -61,18 +64,22 @@ class Variant:
     sorted_by_colour : bool
         True when the elements of each block stand in the order of their thread colours.
     block_offset : (n_blocks + 1,) int64
-        Block ``b`` owns elements ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
+        Block ``b`` owns places ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
     block_colour_offset : (n_block_colours + 1,) int64
         Blocks of colour ``c`` are ``block_order[block_colour_offset[c]:block_colour_offset[c+1]]``.
     block_order : (n_blocks,) int32
         Blocks grouped by colour, ascending inside a colour.
     thread_colour : (n_from,) uint8 or uint16
-        Colour of each element inside its block, from 0.
+        Colour of the element at each place inside its block, from 0.
     thread_colours : (n_blocks,) int32
         Number of thread colours of each block.
     staging : mapping of to-set name to Staging
     local : mapping of map name to (arity, n_from) uint16
-        The map as positions in the block's staging list; transposed for coalesced reading.
+        The map as positions in the block's staging list, place by place; transposed for coalesced
+        reading.
+    elements : (n_from,) int32 or None
+        The element at each place, a permutation; None where it is the place itself. So blocks need
+        not be ranges of the set's numbering.
     """
 
     name: str
@@ -87,6 +94,7 @@ class Variant:
     thread_colours: NDArray[np.int32]
     staging: Mapping[str, Staging]
     local: Mapping[str, NDArray[np.uint16]]
+    elements: NDArray[np.int32] | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -105,7 +113,48 @@ class Variant:
         -------
         (n_from,) int32
         """
+        return self.by_element(self.block_of_place())
+
+    def block_of_place(self) -> NDArray[np.int32]:
+        """The block of every place.
+
+        Returns
+        -------
+        (n_from,) int32
+        """
         return places_of_rows(self.block_offset)
+
+    def by_place(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Bring values of the elements into the order of the places.
+
+        Parameters
+        ----------
+        values : (n_from, ...) array
+
+        Returns
+        -------
+        (n_from, ...) array
+            ``values`` itself where blocks list no elements.
+        """
+        return values if self.elements is None else values[self.elements]
+
+    def by_element(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Bring values of the places, such as ``thread_colour``, into the order of the elements.
+
+        Parameters
+        ----------
+        values : (n_from, ...) array
+
+        Returns
+        -------
+        (n_from, ...) array
+            ``values`` itself where blocks list no elements.
+        """
+        if self.elements is None:
+            return values
+        found = np.empty_like(values)
+        found[self.elements] = values
+        return found
 
     def colour_of_block(self) -> NDArray[np.int32]:
         """The colour of every block.

@@ -32,8 +32,14 @@ class Case:
 
     @cached_property
     def block(self) -> NDArray[np.int32]:
-        """The block of every element."""
-        return self.variant.block_of_element()
+        """The block of every place."""
+        return self.variant.block_of_place()
+
+    @cached_property
+    def element(self) -> NDArray[np.int32]:
+        """The element at every place."""
+        found = self.variant.elements
+        return np.arange(self.block.size, dtype=np.int32) if found is None else found
 
     @cached_property
     def block_colour(self) -> NDArray[np.integer]:
@@ -48,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class StagedColumn:
-    """A column of a map: the point of each element, and its place among all staged points."""
+    """A column of a map, place by place: the point, and where it stands among all staged points."""
 
     map: str
     index: int
@@ -78,7 +84,7 @@ def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     """
     case = Case(loop_plan, variant)
     lengths = np.diff(variant.block_offset)
-    findings = [*_blocks(case, lengths), *_block_order(case)]
+    findings = [*_elements(case), *_blocks(case, lengths), *_block_order(case)]
     if not findings:
         findings += _thread_colours(case, lengths)
     # What follows needs dense blocks and colours.
@@ -102,11 +108,22 @@ def _columns(case: Case, to_set: str) -> list[StagedColumn]:
         m, local = case.loop_plan.maps[name], case.variant.local[name]
         written = loop.conflict_columns.get(name, ())
         if m.to_set == to_set:
+            table = case.variant.by_place(m.table)
             found += [
-                StagedColumn(name, k, m.table[:, k], start + local[k], k in written)
+                StagedColumn(name, k, table[:, k], start + local[k], k in written)
                 for k in range(m.arity)
             ]
     return found
+
+
+def _elements(case: Case) -> Iterator[str]:
+    count = np.bincount(case.element, minlength=case.element.size)
+    if (count != 1).any():
+        e = int(np.argmax(count != 1))
+        yield (
+            f"{case.where}: elements is no permutation: element {e} stands {count[e]} times"
+            f"{_more(count != 1)}"
+        )
 
 
 def _blocks(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
@@ -161,7 +178,7 @@ def _thread_colours(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
             e = int(np.argmax(falls)) + 1
             yield (
                 f"{case.where}: block {case.block[e]} is not sorted by thread colour at element "
-                f"{e}{_more(falls)}"
+                f"{case.element[e]}{_more(falls)}"
             )
 
 
@@ -232,7 +249,7 @@ def _unlike_maps(
             to_set = case.loop_plan.maps[column.map].to_set
             found = case.variant.staging[to_set].points[column.slot[e]]
             yield (
-                f"{case.where}: local map '{column.map}' takes element {e} of block "
+                f"{case.where}: local map '{column.map}' takes element {case.element[e]} of block "
                 f"{case.block[e]}, column {column.index} to point {found}, the map to "
                 f"{column.points[e]}{_more(unlike)}"
             )
@@ -244,16 +261,16 @@ def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Itera
     if not written:
         return
     staging = case.variant.staging[to_set]
-    element = np.arange(case.block.size, dtype=np.int32)
+    place = np.arange(case.block.size, dtype=np.int32)
     slots = [c.slot for c in written]
-    races = _races(slots, element, case.variant.thread_colour, staging.points.size)
+    races = _races(slots, place, case.variant.thread_colour, staging.points.size)
     if races.size:
-        at, e1, e2 = min(races.tolist(), key=lambda race: race[1:])
+        at, p1, p2 = min(races.tolist(), key=lambda race: race[1:])
         more = f" ({len(races) - 1} more)" if len(races) > 1 else ""
         yield (
-            f"{case.where}, set '{to_set}': elements {e1} and {e2} of block {case.block[e1]} have "
-            f"thread colour {case.variant.thread_colour[e1]} and both write point "
-            f"{staging.points[at]}{more}"
+            f"{case.where}, set '{to_set}': elements {case.element[p1]} and {case.element[p2]} of "
+            f"block {case.block[p1]} have thread colour {case.variant.thread_colour[p1]} and both "
+            f"write point {staging.points[at]}{more}"
         )
 
 

@@ -20,7 +20,7 @@ from .tree import Tree
 from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
-TUNED = "tuned"
+TUNED, ELEMENTS = "tuned", "elements"
 
 
 def to_tree(plan: PlanContent) -> Tree:
@@ -115,6 +115,8 @@ def _put_variant(
     )
     for name in BLOCK_ARRAYS:
         tree.datasets[f"{path}/{name}"] = getattr(variant, name)
+    if variant.elements is not None:
+        tree.datasets[f"{path}/{ELEMENTS}"] = variant.elements
     tree.group(f"{path}/staging")
     tree.group(f"{path}/local")
     for map_name in loop_plan.loop.maps:
@@ -186,6 +188,8 @@ def _get_variant(
     tree: Tree, path: str, name: str, loop: Loop, maps: Mapping[str, SetMap]
 ) -> Variant:
     arrays = {k: read_only(tree.array(f"{path}/{k}", *types)) for k, types in BLOCK_ARRAYS.items()}
+    if f"{path}/{ELEMENTS}" in tree.datasets:
+        arrays[ELEMENTS] = read_only(tree.array(f"{path}/{ELEMENTS}", "<i4"))
     to_sets = dict.fromkeys(maps[m].to_set for m in loop.maps)
     local = {m: read_only(tree.array(f"{path}/local/{m}", "<u2", ndim=2)) for m in loop.maps}
     return Variant(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,20 +28,26 @@ def seal(path: Path, version: int) -> None:
         file.write(text)
 
 
-def check_seal(path: Path, version: int) -> None:
-    """Raise PlanError unless the file is a plan of this version, whole and unchanged. O(bytes)."""
+def check_seal(path: Path, versions: Sequence[int]) -> int:
+    """The version of a plan file; PlanError unless it is one of these, whole and unchanged.
+
+    O(bytes).
+    """
     with open(path, "rb") as file:
         start = file.read(SIZE)
         found = re.match(rf"{FORMAT} (\d{{1,6}})\n".encode(), start)
         if found is None:
             raise PlanError(_what_is_it(start))
-        if int(found[1]) != version:
+        version = int(found[1])
+        if version not in versions:
             raise PlanError(
-                f"plan format version {int(found[1])}, but this meshprep reads version {version}: "
+                f"plan format version {version}, but this meshprep reads version "
+                f"{' and '.join(map(str, versions))}: "
                 "install the meshprep that wrote it, or make the plan anew"
             )
         if start != _text(version, _digest(file)):
             raise PlanError("damaged: its content does not match its checksum: make it anew")
+    return version
 
 
 def _text(version: int, digest: str) -> bytes:

@@ -14,7 +14,8 @@ from .schema import from_tree, to_tree
 from .seal import check_seal, seal
 from .structure import check_plan
 
-VERSION = 1
+# The second is that of plans some of whose variants list their elements.
+VERSIONS = (1, 2)
 
 
 def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> None:
@@ -44,7 +45,7 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
     with new_file(path, overwrite=overwrite) as temporary:
         try:
             hdf5.write_tree(tree, temporary)
-            seal(temporary, VERSION)
+            seal(temporary, _version(plan))
         except (OSError, RuntimeError, ValueError) as error:
             raise MeshprepError(f"cannot write {path}: {_line(error)}") from error
 
@@ -66,16 +67,27 @@ def load(path: str | Path) -> PlanContent:
     place = Path(path)
     size = _size_of_file(place)
     try:
-        check_seal(place, VERSION)
+        version = check_seal(place, VERSIONS)
         with hdf5.opened(place) as file:
             tree = hdf5.read_tree(file, size)
         plan = from_tree(tree)
+        if _version(plan) != version:
+            which = "a" if version == 1 else "no"
+            raise PlanError(
+                f"version {version}, but {which} variant lists its elements: make it anew"
+            )
         check_plan(plan)
     except MeshprepError as error:
         raise PlanError(f"{path}: {error}") from error
     except Exception as error:  # HDF5 meets damage with exceptions of every kind.
         raise PlanError(f"{path}: damaged, or no plan ({_line(error)}): make it anew") from error
     return plan
+
+
+def _version(plan: PlanContent) -> int:
+    """The oldest version whose readers run the plan right."""
+    variants = (v for loop in plan.loops.values() for v in loop.variants.values())
+    return VERSIONS[any(v.elements is not None for v in variants)]
 
 
 def _hdf5() -> ModuleType:

@@ -87,11 +87,17 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
 
 
 def check_blocks(where: str, variant: Variant, n: int) -> None:
-    """Raise PlanError unless blocks and block colours are safe to run over. O(blocks)."""
+    """Raise PlanError unless blocks and block colours are safe to run over.
+
+    O(blocks), and O(n) where they list their elements.
+    """
     _check_offset(f"{where}, block_offset", variant.block_offset, n)
     _check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
     _check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
     _check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
+    if variant.elements is not None:
+        _check_array(f"{where}, elements", variant.elements, "i4", (n,))
+        _check_below(f"{where}, elements", variant.elements, n)
 
 
 def _check_same_maps(plan: PlanContent, name: str, loop_plan: LoopPlan) -> None:
@@ -124,10 +130,11 @@ def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[
     for column, places in enumerate(local):
         inside = places < staged
         if not inside.all():
-            element = int(np.argmin(inside))
+            at = int(np.argmin(inside))
+            element = at if variant.elements is None else variant.elements[at]
             raise PlanError(
-                f"{where}: element {element}, column {column} is {places[element]}, but its "
-                f"block stages {staged[element]} points"
+                f"{where}: element {element}, column {column} is {places[at]}, but its "
+                f"block stages {staged[at]} points"
             )
 
 

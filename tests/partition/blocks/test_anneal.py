@@ -1,4 +1,6 @@
-"""The moves: what is tracked is what is, caps hold, groups are independent of threads."""
+"""Annealing: what is tracked is what is, on every level; groups are independent of threads."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -6,27 +8,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
+from meshprep.kernels import kernel
 from meshprep.kernels.compiled import from_python
-from meshprep.partition.blocks.anneal import AnnealingSchedule, acceptance_thresholds, anneal
+from meshprep.partition.blocks.anneal import acceptance_thresholds
 from meshprep.partition.blocks.centroids import (
-    BlockMetrics,
     Centroids,
     block_metrics,
     centroid_term,
     find_centroids,
+    squared_radius,
     update_centroids,
 )
-from meshprep.partition.blocks.groups import PointTable, refine_groups
-from meshprep.partition.blocks.point_degrees import colour_bounds, count_degrees
+from meshprep.partition.blocks.counts import Counts, count_blocks, move
+from meshprep.partition.blocks.groups import (
+    AnnealingSchedule,
+    Grouping,
+    Points,
+    _extract,
+    anneal_groups,
+)
+from meshprep.partition.blocks.levels import coarsen, element_level
+from meshprep.partition.blocks.point_degrees import colour_bounds, count_degrees, count_move
 from meshprep.partition.blocks_of import sort_by
-from meshprep.partition.connectivity import connect, distinct_rows
+from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import weighted_loads_of
+from meshprep.partition.neighbourhood import facet_graph
 
 # Python cannot call helpers as they are.
 acceptance_thresholds = from_python(acceptance_thresholds)
-anneal = from_python(anneal)
-connect = from_python(connect)
-count_degrees = from_python(count_degrees)
 find_centroids = from_python(find_centroids)
 update_centroids = from_python(update_centroids)
 centroid_term = from_python(centroid_term)
@@ -40,62 +49,142 @@ def objective(table, weight, block):
     return sum(int(weight[t]) for t, _ in pairs)
 
 
+@dataclass
+class Drawn:
+    """A random map, a level of it and random blocks of its clusters."""
+
+    table: np.ndarray
+    weight: np.ndarray
+    level: object
+    cluster: np.ndarray
+    block: np.ndarray
+    n_blocks: int
+    groups: np.ndarray
+
+    @property
+    def sizes(self):
+        return np.bincount(self.block[self.cluster], minlength=self.n_blocks)
+
+
 def drawn(data, tables):
     table, n_points = data.draw(tables())
-    n_blocks = data.draw(st.integers(1, 6))
-    block = np.arange(len(table), dtype=np.int32) % n_blocks
     weight = data.draw(st.lists(st.integers(0, 9), min_size=n_points, max_size=n_points))
-    return table, np.array(weight, dtype=np.int32), block, n_blocks
+    rows = distinct_rows(table)
+    where = np.random.default_rng(7).normal(size=(len(table), data.draw(st.integers(1, 3))))
+    level, cluster = element_level(rows, facet_graph(rows, n_points), where), np.arange(len(table))
+    for most in data.draw(st.lists(st.integers(2, 6), max_size=2)):
+        level, label = coarsen(level, n_points, most)
+        cluster = label[cluster]
+    n_blocks = data.draw(st.integers(1, 6))
+    block = np.arange(level.weight.size, dtype=np.int32) % n_blocks
+    groups = data.draw(st.lists(st.integers(0, 2), min_size=n_blocks, max_size=n_blocks))
+    groups = np.unique(groups, return_inverse=True)[1].astype(np.int32)
+    weight = np.array(weight, dtype=np.int32)
+    return Drawn(table, weight, level, cluster, block, n_blocks, groups)
 
 
-def everywhere(table, n_points, block, n_blocks, cap):
-    """Random places of elements, each block with its own measure."""
-    random = np.random.default_rng(7)
-    position, where = random.normal(size=(n_points, 2)), random.normal(size=(len(table), 2))
-    return block_metrics(distinct_rows(table), position, where, block, n_blocks, cap, 1e-6)
+def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
+    heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
+    return AnnealingSchedule(
+        0, end, total, cap, 0.9, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), float(colour), 0.5
+    )
 
 
 @ROUND
 @given(
     data=st.data(),
     temperature=st.sampled_from([0.0, 0.4, 3.0]),
-    centroid_weight=st.sampled_from([0.0, 0.5]),
+    pull=st.sampled_from([0.0, 0.5]),
     colour=st.sampled_from([0.0, 1.5]),
 )
-def test_what_the_sweeps_say_they_gained_is_what_the_objective_lost(
-    data, temperature, centroid_weight, colour, tables
+def test_what_annealing_says_it_gained_is_what_the_objective_lost(
+    data, temperature, pull, colour, tables
 ):
-    table, weight, start, n_blocks = drawn(data, tables)
-    cap = -(-len(table) // n_blocks) + 2
-    state = connect(distinct_rows(table), weight, start.copy(), n_blocks)
-    metrics = everywhere(table, len(weight), start, n_blocks, cap)
-    centroids = Centroids(*metrics, np.empty((n_blocks, 2)))
-    count = len(weight)
+    case = drawn(data, tables)
+    count = len(case.weight)
     written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    degrees = count_degrees(state, written, cap) if colour > 0 else None
-    gained = anneal(
-        state,
-        centroids,
-        degrees,
-        cap,
-        2.0,
-        AnnealingSchedule(temperature, centroid_weight, colour, 0, 9, 6),
-        1,
+    points = Points(case.weight, written if colour else None)
+    cap, start = -(-len(case.table) // case.n_blocks) + 2, case.block.copy()
+    first = case.sizes
+    metric = np.random.default_rng(3).random((case.n_blocks, 6)) * [1, 1, 1, 0, 0, 0]
+    plan = schedule(cap, temperature, pull, colour)
+    gained = anneal_groups(case.level, points, metric, case.block, case.groups, plan, 1)
+    before = objective(case.table, case.weight, start[case.cluster])
+    assert gained == before - objective(case.table, case.weight, case.block[case.cluster])
+    assert (case.groups[case.block] == case.groups[start]).all()
+    assert (case.sizes <= np.maximum(first, cap + int(0.1 * cap))).all()
+    assert ((case.sizes > 0) == (first > 0)).all()
+    if temperature == pull == colour == 0.0 and first.max(initial=0) <= cap:
+        assert gained >= -0.3 * len(case.table)
+
+
+@kernel
+def _moved(level, points, group, block, number, written, clusters, targets, cap):
+    state, kept = _extract(level, points, group, block, number)
+    own = np.empty(kept.size, np.bool_)
+    for k in range(kept.size):
+        own[k] = written[kept[k]]
+    count_blocks(state)
+    degrees = count_degrees(state, own, cap)
+    for k in range(clusters.size):
+        if state.block[clusters[k]] != targets[k]:
+            count_move(degrees, state, clusters[k], targets[k])
+            move(state, clusters[k], targets[k])
+    fresh_state = Counts(
+        state.point_offset,
+        state.points,
+        state.offset,
+        state.neighbours,
+        state.facets,
+        state.weight,
+        state.block,
+        np.zeros_like(state.size),
+        state.record.copy(),
+        np.zeros_like(state.slots),
     )
-    if colour:
-        fresh = count_degrees(state, written, cap)
-        assert (degrees.degree_count[:, 1:] == fresh.degree_count[:, 1:]).all()
-        assert (degrees.most == fresh.most).all()
-        bounds = colour_bounds(distinct_rows(table), written, state.block, n_blocks)
-        assert (bounds == slow_bounds(table, written, state.block, n_blocks)).all()
-        assert (bounds == degrees.most).all()
-    assert gained == objective(table, weight, start) - objective(table, weight, state.block)
-    assert (np.bincount(state.block, minlength=n_blocks) == state.size).all()
-    assert state.size.max(initial=0) <= cap
-    if len(table) >= n_blocks:
-        assert state.size.min() >= 1
-    if temperature == centroid_weight == colour == 0.0:
-        assert gained >= 0
+    fresh_state.record[:, 1] = 0
+    count_blocks(fresh_state)
+    return state, degrees, fresh_state, count_degrees(fresh_state, own, cap)
+
+
+@ROUND
+@given(data=st.data())
+def test_counts_after_moves_are_those_counted_afresh(data, tables):
+    case = drawn(data, tables)
+    n = case.level.weight.size
+    moves = data.draw(
+        st.lists(st.tuples(st.integers(0, 99), st.integers(0, case.n_blocks - 1)), max_size=30)
+    )
+    clusters = np.array([c % max(1, n) for c, _ in moves if n], dtype=np.int32)
+    targets = np.array([b for _, b in moves if n], dtype=np.int32)
+    grouping = Grouping.of(case.block, np.zeros(case.n_blocks, np.int32))
+    number = np.full(len(case.weight), -1, np.int32)
+    written = np.array(
+        data.draw(st.lists(st.booleans(), min_size=number.size, max_size=number.size))
+    )
+    state, degrees, fresh, fresh_degrees = _moved(
+        case.level, Points(case.weight, None), grouping.group(0), case.block, number, written,
+        clusters, targets, 10,
+    )  # fmt: skip
+    assert (number == -1).all()
+    assert (state.size == fresh.size).all()
+    assert (state.record == fresh.record).all()
+    for begin, used, _ in state.record:
+        lists = (set(s.slots[begin : begin + used].tolist()) for s in (state, fresh))
+        assert next(lists) == next(lists)
+    assert (degrees.degree_count[:, 1:] == fresh_degrees.degree_count[:, 1:]).all()
+    assert (degrees.most == fresh_degrees.most).all()
+
+
+@ROUND
+@given(data=st.data())
+def test_bounds_of_colours_are_the_most_elements_on_a_point(data, tables):
+    table, n_points = data.draw(tables())
+    n_blocks = data.draw(st.integers(1, 5))
+    block = np.arange(len(table), dtype=np.int32) % n_blocks
+    written = np.array(data.draw(st.lists(st.booleans(), min_size=n_points, max_size=n_points)))
+    found = colour_bounds(distinct_rows(table), written, block, n_blocks)
+    assert (found == slow_bounds(table, written, block, n_blocks)).all()
 
 
 def slow_bounds(table, written, block, n_blocks):
@@ -109,15 +198,16 @@ def slow_bounds(table, written, block, n_blocks):
 
 
 def test_a_pull_is_nearness_in_radii():
-    where = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 0.0]])
-    metric = np.repeat(np.diag([0.25, 1.0])[None], 2, axis=0)
-    centroids = Centroids(where, metric, np.empty((2, 2)))
-    find_centroids(centroids, np.array([0, 1, 0], dtype=np.int32), np.array([2, 1]))
-    assert centroids.centroid.tolist() == [[0.5, 0.0], [4.0, 0.0]]
+    place = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    metric = np.repeat([[0.25, 1.0, 1.0, 0.0, 0.0, 0.0]], 2, axis=0)
+    centroids = Centroids(place, metric, np.empty((2, 3)))
+    weight, block = np.array([1, 2, 1], dtype=np.int32), np.array([0, 1, 0], dtype=np.int32)
+    find_centroids(centroids, weight, block, np.array([2, 2]))
+    assert centroids.centroid.tolist() == [[0.5, 0.0, 0.0], [4.0, 0.0, 0.0]]
     assert np.isclose(centroid_term(centroids, 0, 0, 1), 0.25 * (0.5**2 - 4**2))
     assert np.isclose(centroid_term(centroids, 2, 0, 1), 0.25 * (0.5**2 - 3**2))
-    update_centroids(centroids, np.array([2, 1]), 2, 0, 1)
-    assert centroids.centroid.tolist() == [[0.0, 0.0], [2.5, 0.0]]
+    update_centroids(centroids, np.array([2, 2]), 2, 1, 0, 1)
+    assert np.allclose(centroids.centroid, [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
 
 
 @pytest.mark.parametrize("growth", [0.002, 0.01])
@@ -126,16 +216,16 @@ def test_a_border_between_equal_blocks_of_widening_elements_is_at_rest(growth):
     side = np.arange(-40.0, 41.0)
     along, across = (a.ravel() for a in np.meshgrid(side, side[20:61]))
     radius, scale = 20.0, np.exp(growth * along)
-    where = np.stack([scale / growth, across * scale], axis=1)
+    where = np.stack([scale / growth, across * scale, 0 * scale], axis=1)
     block = np.where(along < 0, 0, 1).astype(np.int32)
     inside = np.hypot(np.abs(along) - radius, across) <= radius
     block, where, scale = block[inside], where[inside], scale[inside]
-    metric = np.empty((2, 2, 2))
+    metric = np.zeros((2, 6))
     for b in range(2):
-        metric[b] = np.eye(2) / (scale[block == b] ** 2).mean() / radius**2
-    at_border = np.append(where, [[1 / growth, 0.0]], axis=0)
-    centroids = Centroids(at_border, metric, np.empty((2, 2)))
-    find_centroids(centroids, block, np.bincount(block))
+        metric[b, :3] = 1 / (scale[block == b] ** 2).mean() / radius**2
+    at_border = np.append(where, [[1 / growth, 0.0, 0.0]], axis=0)
+    centroids = Centroids(at_border, metric, np.empty((2, 3)))
+    find_centroids(centroids, np.ones(len(block), np.int32), block, np.bincount(block))
     skewed = 2 * 1.25 * growth * radius
     assert abs(centroid_term(centroids, len(where), 0, 1)) < 0.1 * skewed
 
@@ -144,47 +234,33 @@ def test_a_width_is_measured_along_and_across():
     table = np.array([[0, 1, 2, 3]], dtype=np.int32)
     position = np.array([[-3.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     where, block = np.zeros((1, 2)), np.zeros(1, dtype=np.int32)
-    metric = block_metrics(table, position, where, block, 1, 100, 1e-6).metric[0]
-    # Mean squares are 4.5 and 0.5; a block of 100 has a squared radius of 100 elements.
-    assert np.allclose(metric, np.diag([1 / 450, 1 / 50]))
+    metric = block_metrics(table, position, where, block, block, 1, 1e-6)[0]
+    # Mean squares are 4.5 and 0.5.
+    assert np.allclose(metric, [1 / 4.5, 1 / 0.5, 0, 0, 0, 0])
 
 
-@ROUND
-@given(data=st.data())
-def test_groups_together_gain_what_the_objective_loses(data, tables):
-    table, weight, start, n_blocks = drawn(data, tables)
-    groups = data.draw(st.lists(st.integers(0, 2), min_size=n_blocks, max_size=n_blocks))
-    groups = np.unique(groups, return_inverse=True)[1].astype(np.int32)
-    cap = -(-len(table) // n_blocks) + 1
-    block = start.copy()
-    rows = distinct_rows(table)
-    written = np.ones(n_blocks and len(weight), dtype=bool)
-    metrics = everywhere(table, len(weight), start, n_blocks, cap)
-    schedule = [AnnealingSchedule(0.5, 0.2, 0.0, 0, 9, 6)]
-    gained = refine_groups(
-        PointTable(rows, weight, written), metrics, block, groups, cap, schedule, 3
-    )
-    assert gained.sum() == objective(table, weight, start) - objective(table, weight, block)
-    if len(table):
-        assert (groups[block] == groups[start]).all()
-        assert np.bincount(block).max() <= cap
+def test_a_radius_is_that_of_the_elements_about_their_centroid():
+    place = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [9.0, 4.0, 0.0]])
+    weight, block = np.array([2, 1, 5], dtype=np.int32), np.array([0, 0, 1], dtype=np.int32)
+    metric = np.repeat([[2.0, 1.0, 1.0, 0.0, 0.0, 0.0]], 2, axis=0)
+    # Two elements are 1 away and one is 2; the other block is a point.
+    assert np.isclose(squared_radius(place, weight, block, metric), 2 * (2 * 1 + 4) / 8)
 
 
 def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
-    table, n_points, _ = quad_edges(60, 50)
-    weight = np.ones(n_points, dtype=np.int32)
+    table, n_points, where = quad_edges(60, 50)
+    level = element_level(table, facet_graph(table, n_points), where)
     start = (np.arange(len(table)) // 60).astype(np.int32)
     groups = (np.arange(start.max() + 1) // 8).astype(np.int32)
+    points = Points(np.ones(n_points, dtype=np.int32), None)
     found = []
     threads = get_num_threads()
     for count in (threads, 1):
         set_num_threads(count)
         block = start.copy()
-        schedule = [AnnealingSchedule(0.4, 0.0, 0.0, 0, 20, 15)]
-        metrics = BlockMetrics(np.empty((len(table), 0)), np.empty((len(groups), 0, 0)))
-        refine_groups(
-            PointTable(table, weight, weight > 0), metrics, block, groups, 62, schedule, 5
-        )
+        metric = np.zeros((groups.size, 6))
+        plan = schedule(62, 0.4, 0.0, end=20, total=15)
+        anneal_groups(level, points, metric, block, groups, plan, 5)
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
@@ -194,9 +270,11 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
 @ROUND
 @given(data=st.data())
 def test_weighted_loads_are_the_objective(data, tables):
-    table, weight, block, n_blocks = drawn(data, tables)
-    expected = objective(table, weight, block)
-    assert weighted_loads_of(distinct_rows(table), weight, block, n_blocks) == expected
+    case = drawn(data, tables)
+    block = case.block[case.cluster].astype(np.int32)
+    expected = objective(case.table, case.weight, block)
+    rows = distinct_rows(case.table)
+    assert weighted_loads_of(rows, case.weight, block, case.n_blocks) == expected
 
 
 def test_allowances_are_the_exponential_distribution():

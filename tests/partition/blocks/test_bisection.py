@@ -8,8 +8,8 @@ from numba import get_num_threads, set_num_threads
 
 from meshprep.kernels.compiled import from_python
 from meshprep.partition.blocks.bisection import bisect, point_positions, select
+from meshprep.partition.blocks.geometry import Geometry, rotated
 from meshprep.partition.blocks.pivots import pivot_coordinates
-from meshprep.partition.blocks.start import Geometry, rotated
 from meshprep.partition.connectivity import distinct_rows
 
 # Python cannot call helpers as they are.
@@ -47,12 +47,15 @@ def test_parts_differ_by_two_elements_at_most_and_none_is_missing(data, tables):
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.data())
 def test_select_puts_the_smallest_keys_first(values, data):
     key = np.array(values, dtype=np.float64)
-    centroid = data.draw(st.integers(0, key.size - 1))
+    weight = st.lists(st.integers(1, 4), min_size=key.size, max_size=key.size)
+    weight = np.array(data.draw(st.one_of(weight, st.just([1] * key.size))), dtype=np.int32)
+    wanted = data.draw(st.integers(0, int(weight.sum())))
     order, moved = np.arange(key.size, dtype=np.int32), key.copy()
-    select(moved, order, 0, key.size, centroid)
+    place = select(moved, order, weight, 0, key.size, wanted)
     assert (moved == key[order]).all()
     assert sorted(order) == list(range(key.size))
-    assert moved[:centroid].max(initial=-1) <= moved[centroid:].min()
+    assert moved[:place].max(initial=-1) <= moved[place:].min(initial=9)
+    assert abs(weight[order[:place]].sum() - wanted) <= weight.max() / 2
 
 
 def test_points_stand_at_the_mean_of_their_elements():

@@ -3,8 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.partition.blocks.components import count_components
-from meshprep.partition.blocks.groups import reconnect_groups
-from meshprep.partition.blocks.reconnect import reconnect
+from meshprep.partition.blocks.reconnect import reconnect, reconnect_groups
 from meshprep.partition.connectivity import distinct_rows
 
 

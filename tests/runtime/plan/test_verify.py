@@ -226,6 +226,69 @@ def test_two_maps_into_one_set_conflict_together(slow):
     )
 
 
+# --- Blocks that list their elements ---
+
+BACKWARDS = np.arange(7, dtype=np.int32)[::-1].copy()
+
+
+@pytest.fixture(scope="module")
+def backwards(line, slow):
+    """The line with its elements taken from the other end: blocks of 3, 3 and 1."""
+    plan = line["line"]
+    variant = slow.listed(plan.loop, plan.maps, 7, 3, BACKWARDS)
+    return replace(line, loops={"line": replace(plan, variants={"s3": variant})})
+
+
+def test_a_list_is_as_drawn(backwards):
+    v = backwards["line"].variant()
+    assert verify(backwards) == []
+    assert v.staging["nodes"].points.tolist() == [4, 5, 6, 7, 1, 2, 3, 4, 0, 1]
+    assert v.local["cells->nodes"].tolist() == [[2, 1, 0, 2, 1, 0, 0], [3, 2, 1, 3, 2, 1, 1]]
+    assert v.block_of_element().tolist() == [2, 1, 1, 1, 0, 0, 0]
+    assert v.block_of_place().tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert v.by_element(v.by_place(np.arange(7) + 5)).tolist() == list(range(5, 12))
+
+
+@pytest.mark.parametrize(
+    ("elements", "finding"),
+    [
+        (at(BACKWARDS, 2, 0), ": elements is no permutation: element 0 stands 2 times (1 more)"),
+        (at(BACKWARDS, 0, 5), ": elements is no permutation: element 5 stands 2 times (1 more)"),
+        (at(BACKWARDS, 4, 7), ", elements: entry 4 is 7, outside 0..6"),
+        (at(BACKWARDS, 4, -1), ", elements: entry 4 is -1, outside 0..6"),
+        (BACKWARDS[1:], ", elements is int32 of shape (6,), must be int32 of shape (7,)"),
+        (BACKWARDS.astype("i8"), ", elements is int64 of shape (7,), must be int32 of shape (7,)"),
+        (
+            np.roll(BACKWARDS, 3),
+            ", set 'nodes': the staging list of block 0 lacks point 0 (8 more)",
+        ),
+    ],
+)
+def test_damaged_lists(backwards, elements, finding):
+    first, *more = verify(with_variant(backwards, elements=elements))
+    assert first.startswith(WHERE)
+    assert first.endswith(finding)
+    # of lists that are wrong as such nothing else is said
+    assert "staging" in first or not more
+
+
+def test_findings_name_elements_not_places(backwards):
+    v = backwards["line"].variant()
+    colours = {"thread_colour": np.array([0, 1, 1, 0, 1, 0, 0], "u1")}
+    local = {"cells->nodes": at(v.local["cells->nodes"], 1, 3)}
+    for changes, finding in (
+        (colours, "elements 5 and 4 of block 0 have thread colour 1 and both write point 5"),
+        ({"local": local}, "takes element 5 of block 0, column 0 to point 7, the map to 5"),
+        (
+            {"sorted_by_colour": True},
+            "block 0 is not sorted by thread colour at element 4 (1 more)",
+        ),
+    ):
+        (found,) = verify(with_variant(backwards, **changes))
+        assert found.startswith(WHERE)
+        assert found.endswith(finding)
+
+
 # --- Random plans, and the same question answered slowly ---
 
 
@@ -237,7 +300,11 @@ def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
         return False
     if any(not 0 < b - a <= v.block_size for a, b in pairwise(offset)):
         return False
+    elements = list(range(n)) if v.elements is None else v.elements.tolist()
+    if sorted(elements) != list(range(n)):
+        return False
     blocks = [range(a, b) for a, b in pairwise(offset)]
+    tables = {m: [loop_plan.maps[m].table[e].tolist() for e in elements] for m in loop.maps}
     cuts, order = v.block_colour_offset.tolist(), v.block_order.tolist()
     if sorted(order) != list(range(len(blocks))) or cuts[0] != 0 or cuts[-1] != len(blocks):
         return False
@@ -253,12 +320,11 @@ def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
         return False
     for to_set in {loop_plan.maps[m].to_set for m in loop.maps}:
         names = [m for m in loop.maps if loop_plan.maps[m].to_set == to_set]
-        touch = [{int(p) for m in names for p in loop_plan.maps[m].table[e]} for e in range(n)]
+        touch = [{p for m in names for p in tables[m][e]} for e in range(n)]
         write = [
-            {int(loop_plan.maps[m].table[e, k]) for m in names
-             for k in loop.conflict_columns.get(m, ())}
+            {tables[m][e][k] for m in names for k in loop.conflict_columns.get(m, ())}
             for e in range(n)
-        ]  # fmt: skip
+        ]
         s = v.staging[to_set]
         bounds = s.point_offset.tolist()
         if bounds[0] != 0 or any(a > b for a, b in pairwise(bounds)) or bounds[-1] != s.points.size:
@@ -276,7 +342,7 @@ def slow_is_right(loop_plan: LoopPlan, v: Variant) -> bool:
                     local = v.local[m][:, e].tolist()
                     if max(local) >= len(lists[b]):
                         return False
-                    if [lists[b][i] for i in local] != loop_plan.maps[m].table[e].tolist():
+                    if [lists[b][i] for i in local] != tables[m][e]:
                         return False
             for e1 in elements:
                 for e2 in range(e1 + 1, elements.stop):
@@ -315,14 +381,16 @@ ARRAYS = ("block_offset", "block_colour_offset", "block_order", "thread_colour",
 
 
 @settings(deadline=None, max_examples=150)
-@given(random_plans(), st.data())
-def test_random_plans_and_random_breaks(slow, made, data):
+@given(random_plans(), st.booleans(), st.data())
+def test_random_plans_and_random_breaks(slow, made, lists, data):
     sizes, tables, loop, block_size = made
-    plan = slow.plan(sizes, tables, [loop], (block_size,))
+    plan = slow.plan(sizes, tables, [loop], (block_size,), lists=lists)
     assert verify(plan) == []
     variant = plan["loop"].variant()
     assert slow_is_right(plan["loop"], variant)
     choices = {name: (getattr(variant, name), ()) for name in ARRAYS}
+    if lists:
+        choices["elements"] = (variant.elements, ())
     for name, local in variant.local.items():
         choices[f"local {name}"] = (local, ("local", name))
     for to, s in variant.staging.items():

@@ -1,0 +1,104 @@
+"""The elements to cut: their points, what these weigh, and where everything is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ..loads import weighted_loads_of
+from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
+from .pivots import pivot_coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Elements to cut: their points, what these weigh, and where everything is.
+
+    ``known`` tells that the coordinates are real; otherwise they stand for graph distances.
+    """
+
+    table: NDArray[np.int32]
+    weight: NDArray[np.int32]
+    written: NDArray[np.bool_]
+    coordinates: NDArray[np.float64]
+    position: NDArray[np.float64]
+    known: bool
+
+    @classmethod
+    def of(
+        cls,
+        table: NDArray[np.int32],
+        weight: NDArray[np.int32],
+        written: NDArray[np.bool_],
+        coordinates: NDArray[np.float64] | None,
+    ) -> Geometry:
+        """With the positions of the points, from their elements."""
+        known = coordinates is not None
+        if coordinates is None:
+            coordinates = pivot_coordinates(table, weight.size)
+        else:
+            coordinates = _in_use(coordinates)
+        position = point_positions(read_only(table), weight.size, read_only(coordinates))
+        return cls(table, weight, written, coordinates, position, known)
+
+    def __post_init__(self) -> None:
+        # Kernels are compiled once for arrays that may be written to and once for others.
+        for name in ("table", "weight", "written", "coordinates", "position"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @property
+    def thinnest(self) -> float:
+        """How thin elements may count as, relative to their widest direction."""
+        return THINNEST if self.known else THINNEST_GUESSED
+
+    def cut(self, rotation: float, n_blocks: int) -> NDArray[np.int32]:
+        """Bisect in a frame that is rotated."""
+        where = self.coordinates
+        directions = rotated(where.shape[1], rotation)
+        return bisect(self.table, self.position, where, directions, n_blocks, self.thinnest)
+
+    def part(self, inside: NDArray[np.int32], n_blocks: int) -> NDArray[np.int32]:
+        """Bisect some elements; the part of each."""
+        where, directions = self.coordinates[inside], np.eye(self.coordinates.shape[1])
+        return bisect(self.table[inside], self.position, where, directions, n_blocks, self.thinnest)
+
+    def loads(self, block: NDArray[np.int32], n_blocks: int) -> int:
+        """The weighted loads of blocks, counted afresh. O(n * arity)."""
+        return int(weighted_loads_of(self.table, self.weight, block, n_blocks))
+
+
+def rotated(d: int, rotation: float) -> NDArray[np.float64]:
+    """Rows are ``d`` orthogonal directions: the axes, rotated in each plane of two next ones."""
+    directions = np.eye(d)
+    for a in range(d - 1):
+        plane = np.eye(d)
+        plane[a : a + 2, a : a + 2] = [
+            [np.cos(rotation), np.sin(rotation)],
+            [-np.sin(rotation), np.cos(rotation)],
+        ]
+        directions = plane @ directions
+    return directions
+
+
+def block_count(n: int, block_size: int) -> int:
+    """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
+
+    One more than needed where that is less than 1 %.
+    """
+    if n <= block_size:
+        return min(n, 1)
+    needed = -(-n // block_size)
+    return min(n, -(-101 * n // (100 * block_size)), needed + max(1, needed // 100))
+
+
+def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Without the axes along which everything is at one place, such as z of a plane mesh."""
+    if not coordinates.size:
+        return coordinates
+    wide = coordinates.min(axis=0) < coordinates.max(axis=0)
+    wide[0] |= not wide.any()
+    return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])

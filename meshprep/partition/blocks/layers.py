@@ -1,0 +1,262 @@
+"""Plates and sticks of hexahedra and quads, which need fewer thread colours than round blocks.
+
+A block one element thick has 4 elements at a point instead of 8, a row of elements has 2 [S19
+figures 20 and 21]. Single moves do not lead from a round block to a plate. So layers and rows are
+found in the mesh, whatever its shape: an element's neighbours on opposite sides share no point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels import helper, kernel
+from ...mesh.incidence import Csr
+from ..blocks_of import sort_by
+from .geometry import Geometry
+
+AXES = 3
+# The share of elements that must have neighbours on opposite sides.
+OPPOSITE = 0.5
+# By what share blocks may be more than needed before layers are cut into runs.
+SPARE = 0.08
+
+
+def layered_blocks(
+    geometry: Geometry, graph: Csr, cap: int
+) -> Iterator[tuple[NDArray[np.int32], int]]:
+    """Blocks of at most ``cap`` elements that are plates, then sticks, and their number.
+
+    Nothing where elements have no opposite neighbours. Plates lie in layers along two axes, sticks
+    along one; of the directions that is taken which loads least. A block may hold several pieces
+    that do not touch. O(n * arity) for each direction.
+    """
+    across = opposite_neighbours(geometry.table, graph.offset, graph.index, geometry.weight.size)
+    both = (across[:, ::2] >= 0) & (across[:, 1::2] >= 0)
+    if both.any(axis=1).mean() < OPPOSITE:
+        return
+    n_axes = AXES if (across[:, 4:] >= 0).any() else 2
+    for length in range(n_axes - 1, 0, -1):
+        found = []
+        for axis in range(n_axes):
+            along = np.array([(a != axis) == (length == 2) for a in range(AXES)])
+            found.append(_cut_layers(geometry, across, along, cap))
+        yield min(found, key=lambda cut: geometry.loads(*cut))
+
+
+def _cut_layers(
+    geometry: Geometry,
+    across: NDArray[np.int32],
+    along: NDArray[np.bool_],
+    cap: int,
+) -> tuple[NDArray[np.int32], int]:
+    """Blocks of layers that follow some axes; those of one class touch no other layer of it."""
+    layer, count, order = _layers(across, along)
+    offset, members = sort_by(layer, count)
+    kind = _classes(geometry.table, offset, members, geometry.weight.size)
+    size = np.diff(offset)
+    parts = -(-size // cap)
+    if parts.sum() <= (1 + SPARE) * -(-layer.size // cap):
+        first = np.concatenate([[0], np.cumsum(parts)])
+        block = np.empty(layer.size, np.int32)
+        for k in range(count):
+            inside = members[offset[k] : offset[k + 1]]
+            block[inside] = first[k] + geometry.part(inside, int(parts[k]))
+        return block, int(first[-1])
+    rank = np.lexsort((order, layer, kind[layer]))
+    begin = np.flatnonzero(np.diff(kind[layer][rank], prepend=-1))
+    place = np.arange(rank.size)
+    since = place - np.repeat(begin, np.diff(np.append(begin, rank.size)))
+    fresh = since % cap == 0
+    block = np.empty(rank.size, np.int32)
+    block[rank] = np.cumsum(fresh) - 1
+    return block, int(fresh.sum())
+
+
+@kernel
+def opposite_neighbours(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    n_points: int,
+) -> NDArray[np.int32]:
+    """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
+
+    Axes are carried from element to element: where two elements are beside each other along one
+    axis, those beside both along another show which of the axes are the same. O(n * arity).
+    """
+    n = table.shape[0]
+    across = np.full((n, 2 * AXES), -1, np.int32)
+    seen, queue, mark = (
+        np.zeros(n, np.bool_),
+        np.empty(n, np.int32),
+        np.full(n_points, -1, np.int32),
+    )
+    for start in range(n):
+        if seen[start]:
+            continue
+        seen[start], queue[0], ahead, end = True, start, 0, 1
+        _first_axes(table, offset, neighbours, start, across, mark)
+        while ahead < end:
+            i = queue[ahead]
+            ahead += 1
+            for s in range(2 * AXES):
+                j = across[i, s]
+                if j >= 0 and not seen[j]:
+                    seen[j], queue[end] = True, j
+                    end += 1
+                    _carry_axes(table, offset, neighbours, i, s, across, mark)
+    return across
+
+
+@helper
+def _opposite(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    element: int,
+    one: int,
+    mark: NDArray[np.int32],
+) -> int:
+    """The neighbour of an element that shares no point with another neighbour of it; -1: none."""
+    for k in range(table.shape[1]):
+        if table[one, k] >= 0:
+            mark[table[one, k]] = one
+    found, count = -1, 0
+    for s in range(offset[element], offset[element + 1]):
+        j, apart = neighbours[s], True
+        for k in range(table.shape[1]):
+            t = table[j, k]
+            if t >= 0 and mark[t] == one:
+                apart = False
+        if apart:
+            found = j
+            count += 1
+    return found if count == 1 else -1
+
+
+@helper
+def _first_axes(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    element: int,
+    across: NDArray[np.int32],
+    mark: NDArray[np.int32],
+) -> None:
+    """Give the axes of an element numbers, pair by pair."""
+    axis = 0
+    for s in range(offset[element], offset[element + 1]):
+        j = neighbours[s]
+        if axis == AXES or _has(across, element, j):
+            continue
+        across[element, 2 * axis] = j
+        across[element, 2 * axis + 1] = _opposite(table, offset, neighbours, element, j, mark)
+        axis += 1
+
+
+@helper
+def _carry_axes(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    element: int,
+    side: int,
+    across: NDArray[np.int32],
+    mark: NDArray[np.int32],
+) -> None:
+    """Give the axes of the neighbour on one side the numbers that they have in an element."""
+    j = across[element, side]
+    across[j, side ^ 1] = element
+    across[j, side] = _opposite(table, offset, neighbours, j, element, mark)
+    for other in range(2 * AXES):
+        k = across[element, other]
+        if other >> 1 == side >> 1 or k < 0 or across[j, other] >= 0:
+            continue
+        for s in range(offset[j], offset[j + 1]):
+            e = neighbours[s]
+            if e == element or _has(across, j, e):
+                continue
+            if _beside(offset, neighbours, k, e):
+                across[j, other] = e
+                across[j, other ^ 1] = _opposite(table, offset, neighbours, j, e, mark)
+                break
+
+
+@helper
+def _has(across: NDArray[np.int32], element: int, other: int) -> bool:
+    found = False
+    for s in range(2 * AXES):
+        found |= across[element, s] == other
+    return found
+
+
+@helper
+def _beside(offset: NDArray[np.int64], neighbours: NDArray[np.int32], one: int, other: int) -> bool:
+    found = False
+    for s in range(offset[one], offset[one + 1]):
+        found |= neighbours[s] == other
+    return found
+
+
+@kernel
+def _layers(
+    across: NDArray[np.int32], along: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], int, NDArray[np.int32]]:
+    """The layer of each element, all that can be reached along some axes; how many; their order.
+
+    Rows are ordered from one end to the other.
+    """
+    n = across.shape[0]
+    layer, order, queue = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    count, done = 0, 0
+    for ends_first in range(2):
+        for start in range(n):
+            if layer[start] >= 0:
+                continue
+            beside = 0
+            for s in range(2 * AXES):
+                beside += along[s >> 1] and across[start, s] >= 0
+            if ends_first == 0 and beside > 1:
+                continue
+            layer[start], queue[0], ahead, end = count, start, 0, 1
+            while ahead < end:
+                i = queue[ahead]
+                ahead += 1
+                order[i] = done
+                done += 1
+                for s in range(2 * AXES):
+                    j = across[i, s]
+                    if along[s >> 1] and j >= 0 and layer[j] < 0:
+                        layer[j], queue[end] = count, j
+                        end += 1
+            count += 1
+    return layer, count, order
+
+
+@kernel
+def _classes(
+    table: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    members: NDArray[np.int32],
+    n_points: int,
+) -> NDArray[np.int32]:
+    """Classes of layers, first fit, such that those of one class share no point; 62 at most."""
+    taken, kind = np.zeros(n_points, np.int64), np.zeros(offset.size - 1, np.int32)
+    for k in range(offset.size - 1):
+        used = 0
+        for m in range(offset[k], offset[k + 1]):
+            for a in range(table.shape[1]):
+                t = table[members[m], a]
+                if t >= 0:
+                    used |= taken[t]
+        while kind[k] < 62 and (used >> kind[k]) & 1:
+            kind[k] += 1
+        for m in range(offset[k], offset[k + 1]):
+            for a in range(table.shape[1]):
+                t = table[members[m], a]
+                if t >= 0:
+                    taken[t] |= 1 << kind[k]
+    return kind

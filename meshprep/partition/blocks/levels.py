@@ -1,0 +1,250 @@
+"""Levels of a mesh: its elements, clusters of these, and clusters of clusters.
+
+Clusters grow by label propagation on the facet graph: each joins the neighbour that it shares most
+facets with, while that is not too large. Such clusters are round, which matching does not give.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ...kernels import helper, kernel
+from ...kernels.parallel import each
+from ...mesh.incidence import Csr
+from ..blocks_of import sort_by
+
+# The largest clusters are so much smaller than blocks, each level's so much smaller than the next
+# one's; clusters of fewer elements are not worth a level.
+BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
+# How often labels are propagated.
+ROUNDS = 2
+# Clusters grow inside runs of so many members, each on any thread.
+RUN = 60_000
+
+
+class Level(NamedTuple):
+    """Clusters of elements, with what annealing needs of them.
+
+    Cluster ``c`` has the points ``points[point_offset[c]:point_offset[c + 1]]``, and beside it
+    ``neighbours[offset[c]:offset[c + 1]]``, with so many ``facets`` in common. ``weight`` is its
+    number of elements, ``place`` their mean and ``example`` one of them.
+    """
+
+    point_offset: NDArray[np.int64]
+    points: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    neighbours: NDArray[np.int32]
+    facets: NDArray[np.int32]
+    weight: NDArray[np.int32]
+    place: NDArray[np.float64]
+    example: NDArray[np.int32]
+
+
+def cluster_sizes(cap: int) -> list[int]:
+    """The most elements that the clusters of each level may have, ascending."""
+    sizes, size = [], cap / BELOW_BLOCKS
+    while size >= LEAST_SIZE:
+        sizes.append(round(size))
+        size /= BELOW_NEXT
+    return sizes[::-1]
+
+
+def element_level(table: NDArray[np.int32], graph: Csr, coordinates: NDArray[np.float64]) -> Level:
+    """The finest level: every element is a cluster.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+        With -1 for a point that is named again.
+    graph : Csr
+        Neighbours of the elements.
+    coordinates : (n, d) float64
+        Three of them are used at most.
+    """
+    n = table.shape[0]
+    point_offset, points = _points_of(read_only(table))
+    place = np.zeros((n, 3))
+    place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
+    ones = np.ones(max(n, graph.index.size), np.int32)
+    each_element = np.arange(n, dtype=np.int32)
+    neighbours = ones[: graph.index.size]
+    return Level(
+        point_offset, points, graph.offset, graph.index, neighbours, ones[:n], place, each_element
+    )
+
+
+def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, NDArray[np.int32]]:
+    """Clusters of at most ``most`` elements, and the cluster of every member. Linear."""
+    n = level.weight.size
+    runs = 2 * -(-n // (2 * RUN)) if n > RUN else 1
+    ends = [(k * n // runs, (k + 1) * n // runs) for k in range(runs)]
+    label = np.empty(n, np.int32)
+    counts = each(_grow, [(level, most, ROUNDS, *run, label) for run in ends])
+    first = np.concatenate([[0], np.cumsum(counts)])
+    for (begin, end), shift in zip(ends, first[:-1], strict=True):
+        label[begin:end] += np.int32(shift)
+    count = int(first[-1])
+    offset, members = sort_by(label, count)
+    shared = _shared_points(level, label, n_points)
+    shares = [(k * count // runs, (k + 1) * count // runs) for k in range(runs)]
+    parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
+    return _joined(parts), label
+
+
+def _joined(parts: list[Level]) -> Level:
+    """One level of several, whose offsets begin at 0 each."""
+    if len(parts) == 1:
+        return parts[0]
+    fields = zip(*parts, strict=True)
+    joined = []
+    for name, arrays in zip(Level._fields, fields, strict=True):
+        if name.endswith("offset"):
+            ends = np.cumsum([0] + [int(a[-1]) for a in arrays])
+            moved = [a[1:] + end for a, end in zip(arrays, ends[:-1], strict=True)]
+            joined.append(np.concatenate([np.zeros(1, np.int64), *moved]))
+        else:
+            joined.append(np.concatenate(arrays))
+    return Level(*joined)
+
+
+@kernel
+def _points_of(table: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The points of each element as rows, without -1."""
+    n, arity = table.shape
+    offset, points, used = np.zeros(n + 1, np.int64), np.empty(n * arity, np.int32), 0
+    for i in range(n):
+        for j in range(arity):
+            if table[i, j] >= 0:
+                points[used] = table[i, j]
+                used += 1
+        offset[i + 1] = used
+    return offset, points[:used]
+
+
+@kernel
+def _grow(
+    level: Level, most: int, rounds: int, begin: int, end: int, label: NDArray[np.int32]
+) -> int:
+    """Clusters of the members ``begin`` to ``end - 1``; their labels, and how many there are."""
+    n = end - begin
+    weight, shared = np.empty(n, np.int32), np.zeros(n, np.int32)
+    met = np.empty(n, np.int32)
+    for k in range(n):
+        label[begin + k], weight[k] = k, level.weight[begin + k]
+    for _ in range(rounds):
+        for i in range(begin, end):
+            found, home, own = 0, label[i], level.weight[i]
+            for s in range(level.offset[i], level.offset[i + 1]):
+                j = level.neighbours[s]
+                if j < begin or j >= end:
+                    continue
+                if shared[label[j]] == 0:
+                    met[found] = label[j]
+                    found += 1
+                shared[label[j]] += level.facets[s]
+            alone, best, best_value = weight[home] == own, home, float(shared[home])
+            for k in range(found):
+                other = met[k]
+                if other != home and weight[other] + own <= most:
+                    value = shared[other] / (math.sqrt(weight[other]) if alone else 1.0)
+                    if value > best_value:
+                        best, best_value = other, value
+                shared[other] = 0
+            weight[home] -= own
+            weight[best] += own
+            label[i] = best
+    return _renumbered(label, begin, end)
+
+
+@helper
+def _renumbered(label: NDArray[np.int32], begin: int, end: int) -> int:
+    """Number the labels as they appear."""
+    number, count = np.full(end - begin, -1, np.int32), 0
+    for i in range(begin, end):
+        if number[label[i]] < 0:
+            number[label[i]] = count
+            count += 1
+        label[i] = number[label[i]]
+    return count
+
+
+@kernel
+def _shared_points(level: Level, label: NDArray[np.int32], n_points: int) -> NDArray[np.bool_]:
+    """The points that more than one cluster has."""
+    first, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
+    for i in range(label.size):
+        for s in range(level.point_offset[i], level.point_offset[i + 1]):
+            p = level.points[s]
+            if first[p] < 0:
+                first[p] = label[i]
+            elif first[p] != label[i]:
+                shared[p] = True
+    return shared
+
+
+@kernel
+def _contract(
+    level: Level,
+    label: NDArray[np.int32],
+    begin: NDArray[np.int64],
+    members: NDArray[np.int32],
+    shared: NDArray[np.bool_],
+    low: int,
+    high: int,
+) -> Level:
+    """The clusters ``low`` to ``high - 1``; points that no other cluster has are left out."""
+    count, n_points, n_facets = high - low, 0, 0
+    for k in range(begin[low], begin[high]):
+        i = members[k]
+        n_points += level.point_offset[i + 1] - level.point_offset[i]
+        n_facets += level.offset[i + 1] - level.offset[i]
+    out = Level(
+        np.zeros(count + 1, np.int64),
+        np.empty(n_points, np.int32),
+        np.zeros(count + 1, np.int64),
+        np.empty(n_facets, np.int32),
+        np.empty(n_facets, np.int32),
+        np.zeros(count, np.int32),
+        np.zeros((count, 3)),
+        np.zeros(count, np.int32),
+    )
+    seen = np.full(shared.size, -1, np.int32)
+    where = np.full(begin.size - 1, -1, np.int64)
+    n_points, n_facets = 0, 0
+    for c in range(low, high):
+        k, start = c - low, n_facets
+        for m in range(begin[c], begin[c + 1]):
+            i = members[m]
+            out.weight[k] += level.weight[i]
+            for a in range(3):
+                out.place[k, a] += level.weight[i] * level.place[i, a]
+            for s in range(level.point_offset[i], level.point_offset[i + 1]):
+                p = level.points[s]
+                if shared[p] and seen[p] != c:
+                    seen[p], out.points[n_points] = c, p
+                    n_points += 1
+            for s in range(level.offset[i], level.offset[i + 1]):
+                other = label[level.neighbours[s]]
+                if other == c:
+                    continue
+                if where[other] < start:
+                    where[other] = n_facets
+                    out.neighbours[n_facets], out.facets[n_facets] = other, 0
+                    n_facets += 1
+                out.facets[where[other]] += level.facets[s]
+        for a in range(3):
+            out.place[k, a] /= out.weight[k]
+        middle = members[(begin[c] + begin[c + 1]) >> 1]
+        out.example[k] = level.example[middle]
+        out.point_offset[k + 1], out.offset[k + 1] = n_points, n_facets
+    return Level(
+        out.point_offset, out.points[:n_points].copy(), out.offset,
+        out.neighbours[:n_facets].copy(), out.facets[:n_facets].copy(), out.weight, out.place,
+        out.example,
+    )  # fmt: skip

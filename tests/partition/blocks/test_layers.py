@@ -1,0 +1,91 @@
+"""Plates and sticks: found in any numbering and shape, within the cap, with few colours."""
+
+import numpy as np
+import pytest
+
+from meshprep.colour import colour_threads
+from meshprep.io.generate import generate
+from meshprep.partition import BlockProblem, partition
+from meshprep.partition.blocks.geometry import Geometry
+from meshprep.partition.blocks.layers import layered_blocks, opposite_neighbours
+from meshprep.partition.blocks.point_degrees import colour_bounds
+from meshprep.partition.neighbourhood import facet_graph
+
+
+def hexes(m):
+    """An m^3 grid in a random order, bent around an axis."""
+    mesh = generate("box", nx=m, ny=m, nz=m, type="hexahedron", shuffle=True)
+    table = mesh.map("cells->nodes").table
+    x, y, z = next(d.values for d in mesh.dats if d.set == "nodes").T
+    bent = np.stack([(1 + x) * np.cos(y), (1 + x) * np.sin(y), z], axis=1)
+    return table, mesh.size("nodes"), bent[table].mean(axis=1)
+
+
+def quads(m):
+    mesh = generate("box", nx=m, ny=m, nz=0, type="quad", shuffle=True)
+    table = mesh.map("cells->nodes").table
+    where = next(d.values for d in mesh.dats if d.set == "nodes")
+    return table, mesh.size("nodes"), where[table].mean(axis=1)
+
+
+def geometry_of(table, n_points, where):
+    ones = np.ones(n_points, dtype=np.int32)
+    return Geometry.of(table, ones, ones > 0, where)
+
+
+def shapes(case, cap):
+    table, n_points, where = case
+    return list(
+        layered_blocks(geometry_of(table, n_points, where), facet_graph(table, n_points), cap)
+    )
+
+
+@pytest.mark.parametrize(("make", "cap", "colours"), [(hexes, 64, [4, 2]), (quads, 64, [2])])
+def test_layers_have_few_elements_at_a_point_and_keep_the_cap(make, cap, colours):
+    case = make(16)
+    table, n_points, _ = case
+    found = shapes(case, cap)
+    assert len(found) == len(colours)
+    for (block, n_blocks), most in zip(found, colours, strict=True):
+        sizes = np.bincount(block, minlength=n_blocks)
+        assert sizes.max() <= cap
+        assert sizes.min() >= 1
+        assert n_blocks <= 1.08 * len(table) / cap + 8
+        bounds = colour_bounds(table, np.ones(n_points, dtype=bool), block, n_blocks)
+        assert bounds.max() == most
+
+
+def test_opposite_neighbours_share_no_point_and_name_each_other():
+    table, n_points, _ = hexes(9)
+    graph = facet_graph(table, n_points)
+    across = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    points = [set(row.tolist()) for row in table]
+    assert (across >= 0).sum() == graph.index.size
+    for i, row in enumerate(across):
+        for s, j in enumerate(row):
+            if j < 0:
+                continue
+            assert len(points[i] & points[j]) == 4
+            assert across[j, s ^ 1] == i
+            if row[s ^ 1] >= 0:
+                assert not points[j] & points[row[s ^ 1]]
+
+
+def test_tetrahedra_and_triangles_have_no_layers():
+    for kind in ("delaunay2d", "delaunay3d"):
+        mesh = generate(kind, cells=2000)
+        table, n_points = mesh.map("cells->nodes").table, mesh.size("nodes")
+        where = np.random.default_rng(0).normal(size=(len(table), 2))
+        assert shapes((table, n_points, where), 64) == []
+
+
+@pytest.mark.parametrize(
+    ("price", "colours", "least"), [(0, 8, 4.7), (60, 4, 3.0), (2000, 2, 1.85)]
+)
+def test_the_price_of_colours_leads_from_bricks_to_plates_to_sticks(price, colours, least):
+    table, n_points, where = hexes(24)
+    problem = BlockProblem(table, n_points, 256, coordinates=where)
+    blocks = partition(problem, "blocks", {"colour_weight": price})
+    rows = np.ascontiguousarray(table[blocks.new_to_old])
+    assert colour_threads(rows, n_points, blocks.block_offset).count.max() == colours
+    assert table.size / blocks.notes["loads"] > least

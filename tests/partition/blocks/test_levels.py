@@ -1,0 +1,91 @@
+"""Clusters: bounded, complete, with the points and neighbours that their elements have."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import get_num_threads, set_num_threads
+
+from meshprep.partition.blocks import levels
+from meshprep.partition.blocks.levels import cluster_sizes, coarsen, element_level
+from meshprep.partition.connectivity import distinct_rows
+from meshprep.partition.neighbourhood import facet_graph
+
+ROUND = settings(deadline=None, max_examples=60)
+
+
+def rows_of(offset, index):
+    return [index[a:b].tolist() for a, b in pairwise(offset)]
+
+
+def levels_of(data, tables):
+    table, n_points = data.draw(tables())
+    where = np.random.default_rng(1).normal(size=(len(table), 2))
+    rows = distinct_rows(table)
+    graph = facet_graph(rows, n_points)
+    return table, n_points, where, graph, element_level(rows, graph, where)
+
+
+@ROUND
+@given(data=st.data())
+def test_a_cluster_is_the_sum_of_its_elements_on_every_level(data, tables):
+    table, n_points, where, graph, level = levels_of(data, tables)
+    cluster = np.arange(len(table))
+    for most in data.draw(st.lists(st.integers(2, 7), min_size=1, max_size=3)):
+        level, label = coarsen(level, n_points, most)
+        cluster = label[cluster]
+        count = level.weight.size
+        assert sorted(set(cluster.tolist())) == list(range(count))
+        assert level.weight.tolist() == np.bincount(cluster, minlength=count).tolist()
+        points = rows_of(level.point_offset, level.points)
+        beside = rows_of(level.offset, level.neighbours)
+        facets = rows_of(level.offset, level.facets)
+        holders = [{c for c in range(count) if t in table[cluster == c]} for t in range(n_points)]
+        for c in range(count):
+            own = np.flatnonzero(cluster == c)
+            shared = {t for t in range(n_points) if c in holders[t] and len(holders[t]) > 1}
+            assert sorted(points[c]) == sorted(shared)
+            found = {}
+            for i in own:
+                for j in graph.index[graph.offset[i] : graph.offset[i + 1]]:
+                    if cluster[j] != c:
+                        found[cluster[j]] = found.get(cluster[j], 0) + 1
+            assert dict(zip(beside[c], facets[c], strict=True)) == found
+            assert level.example[c] in own
+            np.testing.assert_allclose(level.place[c, :2], where[own].mean(axis=0))
+
+
+@ROUND
+@given(data=st.data())
+def test_clusters_keep_their_bound(data, tables):
+    _, n_points, _, _, level = levels_of(data, tables)
+    for most in (2, 5):
+        level, _ = coarsen(level, n_points, most)
+        assert level.weight.max(initial=0) <= most
+
+
+@pytest.mark.parametrize("cap", [1, 16, 17, 64, 256, 1024, 100_000])
+def test_the_largest_clusters_are_a_sixth_of_a_block(cap):
+    sizes = cluster_sizes(cap)
+    assert sizes == sorted(set(sizes))
+    assert all(size >= 3 for size in sizes)
+    assert not sizes or abs(sizes[-1] - cap / 6.4) <= 0.5
+    assert bool(sizes) == (cap > 17)
+
+
+def test_runs_give_the_same_clusters_on_any_number_of_threads(quad_edges, monkeypatch):
+    monkeypatch.setattr(levels, "RUN", 500)
+    table, n_points, where = quad_edges(60, 50)
+    fine = element_level(table, facet_graph(table, n_points), where)
+    found, threads = [], get_num_threads()
+    for count in (threads, 1):
+        set_num_threads(count)
+        found.append(coarsen(fine, n_points, 8))
+    set_num_threads(threads)
+    (level, label), (again, same) = found
+    assert (label == same).all()
+    assert all((a == b).all() for a, b in zip(level, again, strict=True))
+    assert level.weight.sum() == len(table)
+    assert level.weight.mean() > 3
