@@ -6,11 +6,13 @@ for each other; these sleep.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
-from numba import get_num_threads
+from numba import get_num_threads, set_num_threads
 
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
@@ -29,3 +31,27 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
         return [kernel(*task) for task in tasks]
     with ThreadPoolExecutor(threads) as pool:
         return [run.result() for run in [pool.submit(kernel, *task) for task in tasks]]
+
+
+def at_once(*works: Callable[[], Any]) -> list[Any]:
+    """The results of functions that need not wait for each other.
+
+    All have ended when this returns or raises the first error. What they take beside their results
+    they take at the same time.
+    """
+    threads = get_num_threads()
+
+    def run(work: Callable[[], Any]) -> Any:
+        # the number is one of each thread
+        set_num_threads(threads)
+        return work()
+
+    found = each(run, [(work,) for work in works])
+    _give_back()
+    return found
+
+
+def _give_back() -> None:
+    """Return what threads have freed to the system: glibc keeps it for each of them."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

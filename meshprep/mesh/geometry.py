@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
+from ..kernels import kernel
+from ..kernels.parallel import each, pieces
 from .cells import shape_of
 from .model import Mesh
 
@@ -42,8 +46,23 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
 
 
 def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.float64]:
-    total = xyz[table[:, 0]].astype(np.float64)
-    for column in table.T[1:]:
-        total += xyz[column]
-    total /= table.shape[1]
-    return total
+    mean = np.empty((len(table), xyz.shape[1]))
+    arrays = read_only(xyz.astype(np.float64, copy=False)), read_only(table)
+    each(_fill_mean, [(*arrays, begin, end, mean) for begin, end in pieces(len(table))])
+    return mean
+
+
+@kernel
+def _fill_mean(
+    xyz: NDArray[np.float64],
+    table: NDArray[np.int32],
+    begin: int,
+    end: int,
+    mean: NDArray[np.float64],
+) -> None:
+    for i in range(begin, end):
+        for k in range(xyz.shape[1]):
+            total = xyz[table[i, 0], k]
+            for j in range(1, table.shape[1]):
+                total += xyz[table[i, j], k]
+            mean[i, k] = total / table.shape[1]

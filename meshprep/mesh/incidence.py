@@ -1,4 +1,4 @@
-"""Incidence: the transpose of a map and the graphs of elements and of points.
+"""Incidence: the transpose of a map, its renumbering, and the graphs of elements and of points.
 
 All linear in the size of the result; indices are int32, offsets int64.
 """
@@ -71,6 +71,33 @@ def as_csr(table: NDArray[np.int32]) -> Csr:
     return Csr(np.arange(n + 1, dtype=np.int64) * arity, np.ascontiguousarray(table).reshape(-1))
 
 
+def renumber_table(
+    table: NDArray[np.int32],
+    new_to_old: NDArray[np.int32] | None,
+    old_to_new: NDArray[np.int32] | None,
+) -> NDArray[np.int32]:
+    """A map's table in a new order of its elements, with new numbers of its points.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+    new_to_old : (n,) int32 or None
+        Of the elements; None where they stay.
+    old_to_new : (n_points,) int32 or None
+        Of the points; None where they stay.
+
+    Returns
+    -------
+    (n, arity) int32
+        O(n x arity), in parallel.
+    """
+    nothing, out = np.empty(0, np.int32), np.empty(table.shape, np.int32)
+    orders = (nothing if order is None else order for order in (new_to_old, old_to_new))
+    arrays = [read_only(a) for a in (table, *orders)]
+    each(_renumber_rows, [(*arrays, begin, end, out) for begin, end in pieces(len(table))])
+    return out
+
+
 def point_graph(table: NDArray[np.int32], n_to: int) -> Csr:
     """The clique graph: two points are neighbours when an element has both [S19 section 2.3.1].
 
@@ -96,6 +123,23 @@ def _two_steps(first: Csr, second: Csr) -> Csr:
     index = np.empty(offset[-1], np.int32)
     each(_visit_two_steps, [(*arrays, start, stop, offset, index) for start, stop in shares])
     return Csr(offset, index)
+
+
+@kernel
+def _renumber_rows(
+    table: NDArray[np.int32],
+    new_to_old: NDArray[np.int32],
+    old_to_new: NDArray[np.int32],
+    begin: int,
+    end: int,
+    out: NDArray[np.int32],
+) -> None:
+    """Rows ``begin`` to ``end - 1``; an empty array stands for numbers that stay."""
+    for i in range(begin, end):
+        row = new_to_old[i] if new_to_old.size else i
+        for j in range(table.shape[1]):
+            point = table[row, j]
+            out[i, j] = old_to_new[point] if old_to_new.size else point
 
 
 @kernel

@@ -20,6 +20,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
 
+from .incidence import renumber_table
 from .items import Dat, ElementSet, IndexList, Tag
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
@@ -309,12 +310,16 @@ def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:
     """The map in the new numbering of its from-set and to-set, where these have one."""
-    table, rows, values = m.table, ordering.get(m.from_set), ordering.get(m.to_set)
-    if rows is not None:
-        table = rows.apply(table)
-    if values is not None:
-        table = values.old_to_new[table]
-    return replace(m, table=table)
+    rows, values = _moving(ordering.get(m.from_set)), _moving(ordering.get(m.to_set))
+    if rows is None and values is None:
+        return m
+    new_to_old = None if rows is None else rows.new_to_old
+    old_to_new = None if values is None else values.old_to_new
+    return replace(m, table=renumber_table(m.table, new_to_old, old_to_new))
+
+
+def _moving(order: Ordering | None) -> Ordering | None:
+    return None if order is None or order.is_identity else order
 
 
 def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:

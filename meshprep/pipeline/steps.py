@@ -1,8 +1,9 @@
 """The steps in their order: topology, locality, blocks, grouping, colours, plan; nothing else.
 
 ``prepare`` is the entrance for one plan; ``order`` and ``cut_and_colour`` are its two halves, for
-those who make several plans of one order. Every step is a function of arrays in a folder of its
-own; only this module, :mod:`order` and :mod:`blocks` know them.
+those who make several plans of one order. ``draft`` and ``prove`` are those of the second, for
+those who have something to do meanwhile. Every step is a function of arrays in a folder of its own;
+only this module, :mod:`order` and :mod:`blocks` know them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from meshprep_runtime.plan.records import from_json
 from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
+from ..kernels.parallel import at_once
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.options import Options
 from ..mesh import Mesh
@@ -45,13 +47,17 @@ from .variants import baseline
 
 __all__ = [
     "STAGES",
+    "Draft",
     "Options",
     "Ordered",
     "Prepared",
     "cut_and_colour",
+    "draft",
     "order",
     "plan_request_maps",
     "prepare",
+    "prove",
+    "renumbered",
 ]
 
 STAGES = (
@@ -124,7 +130,9 @@ def prepare(
     """
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
-    return Prepared(*_finish(mesh, cut_and_colour(ordered, options, progress)))
+    plan = cut_and_colour(ordered, options, progress)
+    new = renumbered(mesh, plan)
+    return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +172,27 @@ def order(
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
-        leads = order_for_locality(numbering, chosen)
+        leads, before = at_once(
+            lambda: order_for_locality(numbering, chosen),
+            lambda: {
+                (loop.name, own.block_elements): _baseline(full, loop, own.block_elements)
+                for loop, own in chosen
+            },
+        )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
-    return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds)
+    return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, before)
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A plan that is not proved yet, and the maps of the input that it is to be compared with.
+
+    ``maps`` is None where no proof is asked for.
+    """
+
+    plan: Plan
+    maps: Mapping[str, SetMap] | None
 
 
 def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
@@ -185,13 +210,27 @@ def cut_and_colour(
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
-    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh. Blocks of every loop
-    come first, since they order the sets; what names elements by their new numbers comes after.
+    ``ordered`` is left as it was. The plan has no hash of a renumbered mesh.
 
     Raises
     ------
     ProofError
         When the plan is wrong, which is a fault of meshprep.
+    """
+    made = draft(ordered, options, progress)
+    progress(STAGES.index("proof"), len(STAGES), "proof")
+    return prove(made)
+
+
+def draft(
+    ordered: Ordered,
+    options: Options,
+    progress: Progress = lambda done, total, name: None,
+) -> Draft:
+    """All of :func:`cut_and_colour` but the proof.
+
+    Blocks of every loop come first, since they order the sets; what names elements by their new
+    numbers comes after.
     """
     stages, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
     cuts, notes = {}, {}
@@ -213,13 +252,22 @@ def cut_and_colour(
             own = options.for_loop(spec.options)
             variants[spec.loop.name] = colour(numbering, spec.loop, cuts[spec.loop.name], own)
     with stages.stage("figures"):
-        locality = locality_metrics(numbering, ordered.leads)
         plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
-        loops = _measure(ordered, plan, notes)
-    with stages.stage("proof"):
-        if options.proof:
-            refuse_wrong(plan, ordered.full.maps)
-    return replace(plan, metrics=Metrics(locality, loops, stages.seconds))
+        locality, loops = at_once(
+            lambda: locality_metrics(numbering, ordered.leads),
+            lambda: _measure(ordered, plan, notes),
+        )
+    plan = replace(plan, metrics=Metrics(locality, loops, stages.seconds))
+    return Draft(plan, ordered.full.maps if options.proof else None)
+
+
+def prove(made: Draft) -> Plan:
+    """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
+    start, metrics = clock(), made.plan.metrics
+    if made.maps is not None:
+        refuse_wrong(made.plan, made.maps)
+    seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
+    return replace(made.plan, metrics=replace(metrics, seconds=seconds))
 
 
 class _Clock:
@@ -310,28 +358,26 @@ def _measure(
         variant = loop_plan.variant()
         key = (name, variant.block_size)
         if key not in ordered.baselines:
-            maps = {m: ordered.full.map(m) for m in loop_plan.loop.maps}
-            ordered.baselines[key] = _baseline(loop_plan.loop, maps, plan.sizes, key[1])
+            ordered.baselines[key] = _baseline(ordered.full, loop_plan.loop, key[1])
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
         loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
     return loops
 
 
-def _baseline(
-    loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
-) -> VariantMetrics | None:
+def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
     """The figures of the input order; None where its blocks are too scattered to be staged."""
+    maps = {m: full.map(m) for m in loop.maps}
+    sizes = {name: s.size for name, s in full.sets.items()}
     try:
         return baseline(loop, maps, sizes, block_size)
     except StagingError:
         return None
 
 
-def _finish(mesh: Mesh, plan: Plan) -> tuple[Mesh, Plan]:
-    """Renumber what the file holds; its elements are then numbered 1..n in the new order."""
+def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
+    """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
     ordering = {name: plan.ordering[name] for name in mesh.sets}
     moved = {name for name, order in ordering.items() if not order.is_identity}
     kept = [d for d in mesh.dats if d.name != "label" or d.set not in moved]
     bare = Mesh(mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras)
-    new = bare.renumber(ordering)
-    return new, replace(plan, mesh_hash=new.content_hash())
+    return bare.renumber(ordering)

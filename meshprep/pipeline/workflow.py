@@ -23,12 +23,13 @@ from ..io.original_ids import with_original_ids
 from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.vectors import check_vector, write_vector
+from ..kernels.parallel import at_once
 from ..loops import LoopRequest, LoopSpec, default_request
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
 from ..topology import derive
-from .steps import STAGES, Options, plan_request_maps, prepare
+from .steps import STAGES, Options, draft, order, plan_request_maps, prove, renumbered
 from .warm_up import job_tasks, warm_up
 
 
@@ -117,32 +118,43 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     total = len(STAGES) + 1 + len(job.outputs)
     warmed = warm_up(job_tasks(job.options, _refuse(job)), progress)
     mesh = _read(job, lambda name: progress(0, total, name))
-    done = prepare(
-        mesh,
-        job.requests,
-        job.options,
-        keep_order=job.output is None,
-        progress=lambda i, n, name: progress(i + 1, total, name),
+
+    def told(done: float, _: int, name: str) -> None:
+        progress(done + 1, total, name)
+
+    keep = job.output is None
+    made = draft(
+        order(mesh, job.requests, job.options, keep_order=keep, progress=told), job.options, told
     )
-    _check_default(job.requests, done.plan.loops.values(), done.plan.sizes)
-    notes = [*_found(mesh), *_notes(done.plan)]
-    notes += warmed.notes
+    _check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
+        told(len(STAGES) - 1, total, STAGES[-1])
         if job.output is not None:
-            progress(len(STAGES) + 1, total, f"writing {job.output.name} and reading it back")
-            target = _target(job, mesh)
-            new = done.mesh
-            if job.ids:
-                new, left_out = with_original_ids(new, done.plan.ordering, target)
-                notes += left_out
-            lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
-            notes += _dropped(lost, job.output)
+            told(len(STAGES), total, f"writing {job.output.name} and reading it back")
+        plan, (mesh_hash, lost) = at_once(
+            lambda: prove(made), lambda: _write_mesh(made.plan, job, mesh, staged)
+        )
         progress(total - 1, total, f"writing {job.plan.name}")
-        plan = _with_sets(done.plan, job, mesh)
+        plan = _with_sets(replace(plan, mesh_hash=mesh_hash), job, mesh)
         plan.save(staged[job.plan])
         _write_vectors(plan, job, staged)
-    return JobResult(plan, job.outputs, notes)
+    return JobResult(plan, job.outputs, [*_found(mesh), *_notes(plan), *warmed.notes, *lost])
+
+
+def _write_mesh(
+    plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
+) -> tuple[str, list[str]]:
+    """Write the mesh in its new order where it is asked for; its hash, and what was left out."""
+    new = renumbered(mesh, plan)
+    mesh_hash = new.content_hash()
+    if job.output is None:
+        return mesh_hash, []
+    target, left_out = _target(job, mesh), list[str]()
+    if job.ids:
+        new, left_out = with_original_ids(new, plan.ordering, target)
+    lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
+    return mesh_hash, [*left_out, *_dropped(lost, job.output)]
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
 from ..kernels import clock
+from ..kernels.parallel import at_once
 from .figures import Figures, figures
 from .methods import METHODS
 from .problem import LocalityProblem
@@ -90,14 +91,16 @@ def locality_order(
     """
     if method not in METHOD_NAMES:
         raise MeshprepError(f"method '{method}' is unknown: use {', '.join(METHOD_NAMES)}")
-    before = figures(problem)
     if method == "none":
-        keep = Ordering.identity(problem.n_points)
+        keep, before = Ordering.identity(problem.n_points), figures(problem)
         return LocalityResult(method, keep, before, before, False, "the order of the input is kept")
     if method == AUTO:
+        before = figures(problem)
         found, candidates = _best_of(problem, seconds)
     else:
-        found, candidate = _run(problem, method)
+        before, (found, candidate) = at_once(
+            lambda: figures(problem), lambda: _run(problem, method)
+        )
         candidates = (candidate,)
     by_lines = problem.target == "gpu" and (method == AUTO or METHODS[method].needs_coordinates)
     return _judged(before, found, candidates, by_lines=by_lines)

@@ -92,7 +92,7 @@ def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
 def _all_flagged(
     slots: Slots, part: int, cell: int, facet: int, flagged: NDArray[np.bool_]
 ) -> bool:
-    inside = True
-    for j in range(slots.local.shape[2]):
-        inside = inside and flagged[corner(slots, part, cell, facet, j)]
-    return inside
+    j, arity = 0, slots.local.shape[2]
+    while j < arity and flagged[corner(slots, part, cell, facet, j)]:
+        j += 1
+    return j == arity

@@ -89,7 +89,9 @@ class Ordering:
         -------
         Ordering
         """
-        return cls.from_new_to_old(np.arange(n, dtype=np.int32))
+        numbers = np.arange(n, dtype=np.int32)
+        numbers.flags.writeable = False
+        return cls(numbers, numbers)
 
     @property
     def size(self) -> int:

@@ -1,8 +1,10 @@
 import itertools
+import time
 
 import pytest
 
-from meshprep.kernels.parallel import WORTHWHILE, each, pieces
+from meshprep.kernels import parallel
+from meshprep.kernels.parallel import WORTHWHILE, at_once, each, pieces
 
 
 @pytest.mark.parametrize("n", [0, 1, WORTHWHILE - 1, WORTHWHILE, 3 * WORTHWHILE + 1])
@@ -21,3 +23,20 @@ def test_results_stand_in_the_order_of_the_tasks(n):
 def test_what_a_thread_raises_arrives():
     with pytest.raises(ZeroDivisionError):
         each(lambda x: 1 // x, [(1,), (0,)])
+
+
+def test_what_runs_at_once_gives_its_results_in_order():
+    assert at_once(lambda: "a", lambda: "b", lambda: "c") == ["a", "b", "c"]
+
+
+def test_what_runs_at_once_has_ended_when_an_error_arrives(monkeypatch):
+    def slow():
+        time.sleep(0.05)
+        ended.append(True)
+
+    ended = []
+    monkeypatch.setattr(parallel, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(parallel, "set_num_threads", lambda count: None)
+    with pytest.raises(ZeroDivisionError):
+        at_once(lambda: 1 // 0, slow)
+    assert ended == [True]

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.mesh.incidence import as_csr, element_graph, point_graph, stack, transpose
+from meshprep.mesh.incidence import (
+    as_csr,
+    element_graph,
+    point_graph,
+    renumber_table,
+    stack,
+    transpose,
+)
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -113,3 +120,14 @@ def test_graphs_do_not_depend_on_the_number_of_threads():
         set_num_threads(threads)
     assert (one.offset == many.offset).all()
     assert (one.index == many.index).all()
+
+
+@pytest.mark.parametrize("n", [0, 7, 70_001])
+def test_a_table_is_renumbered_on_either_side_or_both(n):
+    random = np.random.default_rng(n)
+    table = random.integers(0, 50, (n, 3)).astype(np.int32)
+    rows = random.permutation(n).astype(np.int32)
+    numbers = random.permutation(50).astype(np.int32)
+    assert (renumber_table(table, rows, None) == table[rows]).all()
+    assert (renumber_table(table, None, numbers) == numbers[table]).all()
+    assert (renumber_table(table, rows, numbers) == numbers[table[rows]]).all()

@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+# Rows whose positions are found together: little memory besides the result.
+AT_ONCE = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
@@ -46,7 +49,14 @@ class Lookup:
         if self.keys.size:
             at = np.minimum(np.searchsorted(self.keys, numbers), self.size - 1)
             return np.where(self.keys[at] == numbers, self.order[at], np.int32(-1))
-        here = np.asarray(numbers) - self.low
+        out = np.empty(numbers.shape, np.int32)
+        for start in range(0, len(numbers), AT_ONCE):
+            rows = slice(start, start + AT_ONCE)
+            out[rows] = self._places(numbers[rows])
+        return out
+
+    def _places(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+        here = numbers - self.low
         span = self.table.size or self.size
         outside = None
         if here.size and not 0 <= here.min() <= here.max() < span:

@@ -192,11 +192,12 @@ def read_elements(cursor: GmshCursor) -> RawElements:
     )
     _check(cursor, code, pos, extra, "elements")
     kind = np.repeat(blocks[:, 2], blocks[:, 3])
-    label = np.cumsum(1 + NODES[kind]) - 1 - NODES[kind]
+    # A label stands before the nodes.
+    at = np.cumsum(1 + NODES[kind]) - NODES[kind]
     cells = []
-    for t, rows, nodes in tables_by_type(cursor, kind, flat, label + 1, place):
+    for t, rows, nodes in tables_by_type(cursor, kind, flat, at, place):
         runs = blocks[(blocks[:, 2] == t) & (blocks[:, 3] > 0)][:, [1, 3]]
-        cells.append(RawCells(t, nodes, flat[label[rows]], runs, _NONE, _NONE, _NONE, _NONE))
+        cells.append(RawCells(t, nodes, flat[at[rows] - 1], runs, _NONE, _NONE, _NONE, _NONE))
     cursor.pos = int(pos)
     return RawElements(tuple(cells))
 
