@@ -143,7 +143,7 @@ class Search:
         """Anneal one level, the first of those that are left to do; ``block`` is changed."""
         last = len(todo) == 1
         total, begin = self._budget.sweeps(todo, 0.0), 0
-        parts = min(total, round(phase.groupings * max(1.0, self.effort**0.5)))
+        parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
         parts = 1 + total // LONG if self.small else parts
         written = self.geometry.written if last and self.colour else None
         for part in range(parts):
