@@ -62,9 +62,9 @@ class Options:
         Options of the partitioner, by name.
     effort, time_limit, colour_weight, staged_bytes : optional
         Options that partitioners share; where given they go before ``partition_options``. How long
-        to search (``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default as text), the
-        seconds to use instead, the price of one more thread colour in loads, and the most bytes
-        that a block may stage.
+        to search (``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default as text),
+        the seconds to use instead, the price of one more thread colour in loads, and the most
+        bytes that a block may stage.
     block_size : int or None
         The largest number of elements in a block; a loop's own wins. None takes the target's: 256
         for the GPU, 2,048 for the CPU.

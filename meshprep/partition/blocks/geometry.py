@@ -11,7 +11,6 @@ from meshprep_runtime.maps import read_only
 
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
-from .pivots import pivot_coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +33,12 @@ class Geometry:
         table: NDArray[np.int32],
         weight: NDArray[np.int32],
         written: NDArray[np.bool_],
-        coordinates: NDArray[np.float64] | None,
+        coordinates: NDArray[np.float64],
+        *,
+        known: bool = True,
     ) -> Geometry:
         """With the positions of the points, from their elements."""
-        known = coordinates is not None
-        if coordinates is None:
-            coordinates = pivot_coordinates(table, weight.size)
-        else:
-            coordinates = _in_use(coordinates)
+        coordinates = _in_use(coordinates)
         position = point_positions(read_only(table), weight.size, read_only(coordinates))
         return cls(table, weight, written, coordinates, position, known)
 

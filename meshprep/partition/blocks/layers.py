@@ -22,6 +22,8 @@ AXES = 3
 OPPOSITE = 0.5
 # By what share blocks may be more than needed before layers are cut into runs.
 SPARE = 0.08
+# The share of a grid's neighbours that are one step along an axis away.
+REGULAR = 0.98
 
 
 def layered_blocks(
@@ -33,7 +35,9 @@ def layered_blocks(
     along one; of the directions that is taken which loads least. A block may hold several pieces
     that do not touch. O(n * arity) for each direction.
     """
-    across = opposite_neighbours(geometry.table, graph.offset, graph.index, geometry.weight.size)
+    across, _, _ = opposite_neighbours(
+        geometry.table, graph.offset, graph.index, geometry.weight.size
+    )
     both = (across[:, ::2] >= 0) & (across[:, 1::2] >= 0)
     if both.any(axis=1).mean() < OPPOSITE:
         return
@@ -44,6 +48,29 @@ def layered_blocks(
             along = np.array([(a != axis) == (length == 2) for a in range(AXES)])
             found.append(_cut_layers(geometry, across, along, cap))
         yield min(found, key=lambda cut: geometry.loads(*cut))
+
+
+def grid_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[np.float64] | None:
+    """Places of the elements of a grid in steps along its lines, (n, 3); None where it is no grid.
+
+    Components stand beside each other. O(n * arity).
+    """
+    across, steps, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    side = np.flatnonzero(across.ravel() >= 0)
+    if side.size < REGULAR * graph.index.size or not side.size:
+        return None
+    one, axis, sign = side // (2 * AXES), side % (2 * AXES) // 2, 1 - 2 * (side % 2)
+    step = steps[across.ravel()[side]] - steps[one]
+    straight = (step[np.arange(side.size), axis] == sign) & (np.abs(step).sum(axis=1) == 1)
+    if straight.mean() < REGULAR:
+        return None
+    low = np.full(component.max() + 1, steps.shape[0], np.int64)
+    high = -low
+    np.minimum.at(low, component, steps[:, 0])
+    np.maximum.at(high, component, steps[:, 0])
+    place = steps.astype(np.float64)
+    place[:, 0] += (np.cumsum(high - low + 2) - high)[component]
+    return place
 
 
 def _cut_layers(
@@ -81,13 +108,16 @@ def opposite_neighbours(
     offset: NDArray[np.int64],
     neighbours: NDArray[np.int32],
     n_points: int,
-) -> NDArray[np.int32]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
     Axes are carried from element to element: where two elements are beside each other along one
-    axis, those beside both along another show which of the axes are the same. O(n * arity).
+    axis, those beside both along another show which of the axes are the same. So are steps along
+    them, which the second array counts, (n, 3), from the first element of each component; the third
+    has the components, (n,). O(n * arity).
     """
     n = table.shape[0]
+    steps, component, count = np.zeros((n, AXES), np.int32), np.zeros(n, np.int32), 0
     across = np.full((n, 2 * AXES), -1, np.int32)
     seen, queue, mark = (
         np.zeros(n, np.bool_),
@@ -98,6 +128,8 @@ def opposite_neighbours(
         if seen[start]:
             continue
         seen[start], queue[0], ahead, end = True, start, 0, 1
+        component[start] = count
+        count += 1
         _first_axes(table, offset, neighbours, start, across, mark)
         while ahead < end:
             i = queue[ahead]
@@ -107,8 +139,12 @@ def opposite_neighbours(
                 if j >= 0 and not seen[j]:
                     seen[j], queue[end] = True, j
                     end += 1
+                    component[j] = component[i]
+                    for a in range(AXES):
+                        steps[j, a] = steps[i, a]
+                    steps[j, s >> 1] += 1 - 2 * (s & 1)
                     _carry_axes(table, offset, neighbours, i, s, across, mark)
-    return across
+    return across, steps, component
 
 
 @helper

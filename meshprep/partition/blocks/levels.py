@@ -18,10 +18,13 @@ from ...kernels import helper, kernel
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
+from .pivots import pivot_coordinates
 
 # The largest clusters are so much smaller than blocks, each level's so much smaller than the next
 # one's; clusters of fewer elements are not worth a level.
 BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
+# Clusters whose graph distances stand in for places, and how often these are smoothed.
+STAND_INS, SMOOTHING = (4, 12), 4
 # How often labels are propagated.
 ROUNDS = 2
 # Clusters grow inside runs of so many members, each on any thread.
@@ -77,6 +80,33 @@ def element_level(table: NDArray[np.int32], graph: Csr, coordinates: NDArray[np.
     return Level(
         point_offset, points, graph.offset, graph.index, neighbours, ones[:n], place, each_element
     )
+
+
+def stand_in_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[np.float64]:
+    """Places for elements that have none: graph distances between clusters, smoothed.
+
+    Parameters as of :func:`element_level`. Returns (n, 3) float64. Linear.
+    """
+    level = element_level(table, graph, np.zeros((table.shape[0], 1)))
+    cluster = np.arange(table.shape[0], dtype=np.int32)
+    for most in STAND_INS:
+        level, label = coarsen(level, n_points, most)
+        cluster = label[cluster]
+    width = np.diff(level.point_offset)
+    rows = np.full((width.size, max(1, int(width.max(initial=0)))), -1, np.int32)
+    rows[np.arange(rows.shape[1]) < width[:, None]] = level.points
+    place = pivot_coordinates(rows, n_points)[cluster]
+    if not graph.index.size:
+        return place
+    lone = np.diff(graph.offset) == 0
+    first = np.minimum(graph.offset[:-1], graph.index.size - 1)
+    for _ in range(SMOOTHING):
+        mean = (
+            np.add.reduceat(place[graph.index], first)
+            / np.maximum(1, np.diff(graph.offset))[:, None]
+        )
+        place = np.where(lone[:, None], place, (place + mean) / 2)
+    return place
 
 
 def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, NDArray[np.int32]]:

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
 from ...kernels import clock
 from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
@@ -33,7 +35,8 @@ from ..repair import enforce_cap
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
-from .layers import layered_blocks
+from .layers import grid_places, layered_blocks
+from .levels import stand_in_places
 from .reconnect import reconnect_groups
 from .search import FOREVER, GRID, OTHER, Search
 from .start import Start, choose_start
@@ -97,14 +100,15 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     cap, n_blocks = problem.block_size, block_count(problem.n, problem.block_size)
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // cap, problem.n)
-    geometry = _geometry(problem)
+    table = read_only(distinct_rows(problem.table))
+    graph = facet_graph(table, problem.n_points)
+    geometry = _geometry(problem, table, graph)
     limit = int(options["staged_bytes"])
     if limit:
         cap = room_for_bytes(geometry, cap, limit)
         n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(problem)
-    graph = facet_graph(geometry.table, problem.n_points)
     start = choose_start(geometry, graph, cap) if geometry.known else Start()
     search = Search(
         geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
@@ -182,9 +186,11 @@ def improved(
 
     ``graph`` has the neighbours of each element; no block is over the cap. Linear.
     """
-    places = problem.coordinates
+    places, table = problem.coordinates, read_only(distinct_rows(problem.table))
     known = problem if places is not None else replace(problem, coordinates=_numbers(block))
-    search = Search(_geometry(known), graph, n_blocks, problem.block_size, problem.seed, 1.0)
+    search = Search(
+        _geometry(known, table, graph), graph, n_blocks, problem.block_size, problem.seed, 1.0
+    )
     found = search.improve(block, OTHER)
     return min(block, _within_cap(search, found), key=search.cost)
 
@@ -194,11 +200,16 @@ def _numbers(block: NDArray[np.int32]) -> NDArray[np.float64]:
     return block[:, None].astype(np.float64)
 
 
-def _geometry(problem: BlockProblem) -> Geometry:
-    table = distinct_rows(problem.table)
+def _geometry(problem: BlockProblem, table: NDArray[np.int32], graph: Csr) -> Geometry:
     weight, written = problem.point_bytes, problem.written
     if weight is None:
         weight = np.ones(problem.n_points, dtype=np.int32)
     if written is None:
         written = np.ones(problem.n_points, dtype=np.bool_)
-    return Geometry.of(table, weight, written, problem.coordinates)
+    places, known = problem.coordinates, problem.coordinates is not None
+    if places is None:
+        places = grid_places(table, graph, problem.n_points)
+        known = places is not None
+    if places is None:
+        places = stand_in_places(table, graph, problem.n_points)
+    return Geometry.of(table, weight, written, places, known=known)

@@ -9,8 +9,10 @@ from numba import get_num_threads, set_num_threads
 from meshprep.kernels.compiled import from_python
 from meshprep.partition.blocks.bisection import bisect, point_positions, select
 from meshprep.partition.blocks.geometry import Geometry, rotated
+from meshprep.partition.blocks.levels import stand_in_places
 from meshprep.partition.blocks.pivots import pivot_coordinates
 from meshprep.partition.connectivity import distinct_rows
+from meshprep.partition.neighbourhood import facet_graph
 
 # Python cannot call helpers as they are.
 select = from_python(select)
@@ -20,7 +22,11 @@ ROUND = settings(deadline=None, max_examples=60)
 
 def geometry_of(table, n_points, where):
     weight, written = np.ones(n_points, dtype=np.int32), np.ones(n_points, dtype=bool)
-    return Geometry.of(distinct_rows(table), weight, written, where)
+    rows = distinct_rows(table)
+    if where is None:
+        where = stand_in_places(rows, facet_graph(rows, n_points), n_points)
+        return Geometry.of(rows, weight, written, where, known=False)
+    return Geometry.of(rows, weight, written, where)
 
 
 def loads_of(table, part):

@@ -7,7 +7,7 @@ from meshprep.colour import colour_threads
 from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.geometry import Geometry
-from meshprep.partition.blocks.layers import layered_blocks, opposite_neighbours
+from meshprep.partition.blocks.layers import grid_places, layered_blocks, opposite_neighbours
 from meshprep.partition.blocks.point_degrees import colour_bounds
 from meshprep.partition.neighbourhood import facet_graph
 
@@ -58,7 +58,9 @@ def test_layers_have_few_elements_at_a_point_and_keep_the_cap(make, cap, colours
 def test_opposite_neighbours_share_no_point_and_name_each_other():
     table, n_points, _ = hexes(9)
     graph = facet_graph(table, n_points)
-    across = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    across, steps, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    assert component.max() == 0
+    assert sorted(map(tuple, steps - steps.min(axis=0))) == [(*p,) for p in np.ndindex(9, 9, 9)]
     points = [set(row.tolist()) for row in table]
     assert (across >= 0).sum() == graph.index.size
     for i, row in enumerate(across):
@@ -89,3 +91,23 @@ def test_the_price_of_colours_leads_from_bricks_to_plates_to_sticks(price, colou
     rows = np.ascontiguousarray(table[blocks.new_to_old])
     assert colour_threads(rows, n_points, blocks.block_offset).count.max() == colours
     assert table.size / blocks.notes["loads"] > least
+
+
+def test_grids_without_coordinates_are_cut_as_those_with(check_blocks):
+    table, n_points, where = hexes(24)
+    twice = np.concatenate([table, table + n_points]).astype(np.int32)
+    graph = facet_graph(twice, 2 * n_points)
+    place = grid_places(twice, graph, 2 * n_points)
+    assert len(np.unique(place, axis=0)) == len(twice)
+    free, known = (
+        partition(BlockProblem(table, n_points, 256, coordinates=given), "blocks")
+        for given in (None, where)
+    )
+    check_blocks(free, len(table), 256)
+    assert free.notes["loads"] < 1.01 * known.notes["loads"]
+
+
+def test_triangles_are_no_grid():
+    mesh = generate("delaunay2d", cells=500)
+    table = mesh.map("cells->nodes").table
+    assert grid_places(table, facet_graph(table, mesh.size("nodes")), mesh.size("nodes")) is None
