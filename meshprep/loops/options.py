@@ -62,8 +62,9 @@ class Options:
         Options of the partitioner, by name.
     effort, time_limit, colour_weight, staged_bytes : optional
         Options that partitioners share; where given they go before ``partition_options``. How long
-        to search (``"fast"``, ``"default"``, ``"strong"``), in seconds at most, the price of one
-        more thread colour in loads, and the most bytes that a block may stage.
+        to search (``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default as text), the
+        seconds to use instead, the price of one more thread colour in loads, and the most bytes
+        that a block may stage.
     block_size : int or None
         The largest number of elements in a block; a loop's own wins. None takes the target's: 256
         for the GPU, 2,048 for the CPU.
@@ -126,7 +127,7 @@ class Options:
     effort: str | None = _option(
         None,
         "--effort",
-        "How long to search: fast, default, strong.",
+        "How long to search: fast, default, strong, or times the default.",
         CUTTING,
         in_loops=True,
         of_partitioner=True,
@@ -134,7 +135,7 @@ class Options:
     time_limit: float | None = _option(
         None,
         "--time-limit",
-        "Seconds for the blocks; keeps the best so far.",
+        "Seconds for the blocks, which are used: instead of --effort.",
         CUTTING,
         of_partitioner=True,
     )

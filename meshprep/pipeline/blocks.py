@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,10 @@ def cut(
     loop = spec.loop
     movable = numbering.movable(loop.over)
     name = options.partitioner if movable and (loop.maps or options.partition) else "contiguous"
-    listed = _lists(numbering, spec, options, progress)
+    runs = partial(_partition, numbering, loop, name, options, progress, movable)
+    listed = _lists(numbering, spec, options, progress, runs)
     if listed is None:
-        blocks, elements = _partition(numbering, loop, name, options, progress, movable), None
+        blocks, elements = runs(), None
         numbering.move(loop.over, blocks.new_to_old)
     else:
         name, (blocks, elements) = options.partitioner, listed
@@ -99,12 +101,16 @@ def _names_partitioner(numbering: Numbering, spec: LoopSpec, options: Options) -
 
 
 def _lists(
-    numbering: Numbering, spec: LoopSpec, options: Options, progress: Callable[[float], None]
+    numbering: Numbering,
+    spec: LoopSpec,
+    options: Options,
+    progress: Callable[[float], None],
+    runs: Callable[[], Blocks],
 ) -> tuple[Blocks, NDArray[np.int32] | None] | None:
     """Blocks of a set that has its order, and the elements of each; None for runs of that order.
 
     Sets of a mesh that keeps its order are cut in a temporary one. Parts of the set that may still
-    move are moved. Where nobody names the partitioner, blocks that share hardly more than runs
+    move are moved. Where nobody names the partitioner, blocks that load hardly less than ``runs``
     are not worth their lists.
     """
     if not wants_lists(numbering, spec, options):
@@ -113,10 +119,9 @@ def _lists(
     source = numbering.to_cut_in(over)
     leaves = numbering.leaves(over)
     blocks = _partition(source, loop, options.partitioner, options, progress, leaves)
-    if not _names_partitioner(numbering, spec, options):
-        runs = _partition(numbering, loop, "contiguous", options, progress, ())
-        if _loads(numbering, loop, runs) < LEAST_GAIN * _loads(source, loop, blocks):
-            return None
+    named = _names_partitioner(numbering, spec, options)
+    if not named and _loads(numbering, loop, runs()) < LEAST_GAIN * _loads(source, loop, blocks):
+        return None
     element = source.present_ordering(over).new_to_old[blocks.new_to_old]
     numbering.move(over, blocks.new_to_old)
     element = numbering.present_ordering(over).old_to_new[element]

@@ -54,8 +54,9 @@ class Numbering:
 
     def to_cut_in(self, name: str) -> Numbering:
         """The numbering in which a set is to be cut: this one, or the temporary one."""
-        frozen = self._temporary is not None and self.is_frozen(name)
-        return self._temporary if frozen and self._temporary is not None else self
+        if self._temporary is None or not self.is_frozen(name):
+            return self
+        return self._temporary
 
     def leaves(self, name: str) -> tuple[str, ...]:
         """The parts of a union set; the set itself where it has none."""

@@ -100,6 +100,16 @@ def test_a_mesh_that_keeps_its_order_gets_the_blocks_of_a_reordered_one(kind, si
     assert np.isin(np.flatnonzero(falls) + 1, variant.block_offset).all()
 
 
+def test_own_blocks_of_a_mesh_that_keeps_its_order_are_those_of_the_target():
+    mesh = shuffled("delaunay2d", cells=2000)
+    loops, made = [request("sum", "cells->nodes")], []
+    for options in (Options(own_blocks=True), Options(partition="blocks")):
+        plan = prepare(mesh, loops, options, keep_order=True).plan
+        made.append(plan["sum"].variant())
+    assert np.array_equal(made[0].elements, made[1].elements)
+    assert np.array_equal(made[0].block_offset, made[1].block_offset)
+
+
 def test_nobody_asks_and_blocks_are_runs():
     """A plan without a list, as before lists were."""
     mesh = shuffled("delaunay2d", cells=600)

@@ -39,10 +39,10 @@ from .search import FOREVER, GRID, OTHER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
-EFFORTS: Mapping[str, float] = {"fast": 0.25, "default": 1.0, "strong": 14.0}
+EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 14.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
-FEW = 300
+FEW = 200
 
 OPTIONS: Mapping[str, Option] = {
     "effort": Option(
@@ -54,7 +54,7 @@ OPTIONS: Mapping[str, Option] = {
         names=EFFORTS,
     ),
     "time_limit": Option(
-        float, FOREVER, "seconds after which the best so far is taken", low=0.0, high=FOREVER
+        float, FOREVER, "seconds to use, whatever the effort", low=0.0, high=FOREVER
     ),
     "colour_weight": Option(
         float, 0.0, "price of one more thread colour in a block, in points", low=0.0, high=1e6

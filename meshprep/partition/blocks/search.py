@@ -59,7 +59,7 @@ CLUSTERS = (
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already.
-GRID = Phase(30, 3, 0.9, (0.45, 0.0), 0.3, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
+GRID = Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
 
 
 @dataclass(eq=False)
@@ -143,7 +143,7 @@ class Search:
         """Anneal one level, the first of those that are left to do; ``block`` is changed."""
         last = len(todo) == 1
         total, begin = self._budget.sweeps(todo, 0.0), 0
-        parts = min(total, round(phase.groupings * max(1.0, self.effort**0.5)))
+        parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
         parts = 1 + total // LONG if self.small else parts
         written = self.geometry.written if last and self.colour else None
         for part in range(parts):
