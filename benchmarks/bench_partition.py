@@ -27,6 +27,8 @@ from meshprep.partition.blocks.components import fragmented_blocks
 
 # A run shorter than this is repeated.
 SHORT = 5.0
+# Past so many elements the strong effort, which takes minutes, has a row with all threads only.
+LARGE = 1_000_000
 
 Row = dict[str, Any]
 
@@ -67,7 +69,8 @@ def _rows(case: Case) -> Iterator[Row]:
     for peer in peers(case, start):
         yield _row(case, problem, peer)
     for effort in ("fast", "default", "strong"):
-        for threads in THREADS:
+        long = effort == "strong" and problem.n > LARGE
+        for threads in THREADS[-1:] if long else THREADS:
             cut = cut_by(problem, "blocks", {"effort": effort}, threads)
             yield _row(case, problem, Peer(f"blocks {effort}", threads, cut))
     free = BlockProblem(problem.table, problem.n_points, problem.block_size)
