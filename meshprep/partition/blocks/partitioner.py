@@ -76,14 +76,15 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     problem : BlockProblem
         Without coordinates, graph distances stand in for them.
     options : mapping
-        Every name of :data:`OPTIONS`. With a time limit that is reached, the result depends on
-        the machine; otherwise only on the seed.
+        Every name of :data:`OPTIONS`. With a time limit, the result depends on the machine;
+        otherwise only on the seed.
 
     Returns
     -------
     Blocks
         Numbered along the bisection tree, so that neighbouring numbers are neighbouring blocks;
-        at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` asks for more.
+        at most 1 % over ceil(n/S), or one if that is less, unless ``staged_bytes`` or
+        ``colour_weight`` asks for more.
         ``notes``: weighted loads before and after the moves, the start chosen, how many blocks
         are fragmented, and what each cap cost.
 
