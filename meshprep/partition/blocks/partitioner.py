@@ -46,6 +46,8 @@ EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 14.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 200
+# From this effort on a grid is searched at the default effort, too.
+LONG_SEARCH = 4.0
 
 OPTIONS: Mapping[str, Option] = {
     "effort": Option(
@@ -115,18 +117,22 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
         begin + options["time_limit"], problem.progress,
     )  # fmt: skip
-    found = _candidates(search, start)
-    search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
+    found = list(_candidates(search, start))
+    search, block = found[0]
+    if len(found) > 1:
+        search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
     n_blocks = search.n_blocks
     if limit:
         block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
+    if limit or len(found) > 1:
+        search.fragmented = int(_fragmented(search, block, n_blocks).sum())
     notes = {
         "loads_at_start": search.loads_at_start,
         "loads": geometry.loads(block, n_blocks),
         "rotation": start.rotation,
         "grid": start.grid,
         "sweeps": search.sweeps,
-        "scattered": int(_fragmented(search, block, n_blocks).sum()),
+        "scattered": search.fragmented,
     }
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
 
@@ -141,6 +147,10 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[
     if start.grid or search.small:
         cut = search.geometry.cut(start.rotation, search.n_blocks)
         yield search, _mended(search, search.improve(cut, GRID) if start.grid else cut)
+        # a long search at the same temperature can dissolve blocks that follow the lines
+        if start.grid and search.effort >= LONG_SEARCH:
+            short = replace(search, effort=1.0)
+            yield short, _mended(short, short.improve(cut, GRID))
         search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
@@ -152,9 +162,10 @@ def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
     """The blocks within the cap and connected; changed in place."""
     g = search.geometry
     _within_cap(search, block)
-    for k in range(REUNIONS):
+    for k in range(REUNIONS + 1):
         fragmented = _fragmented(search, block, search.n_blocks)
-        if int(fragmented.sum()) * FEW <= search.n_blocks:
+        search.fragmented = int(fragmented.sum())
+        if k == REUNIONS or search.fragmented * FEW <= search.n_blocks:
             break
         reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
     return block

@@ -21,6 +21,8 @@ from .point_degrees import colour_bounds
 # phase; smaller ones fit a cache. Their number is even, for machines with few cores.
 GROUP_ELEMENTS = 120_000
 LONE_GROUP = 40_000
+# Clusters of a block that tell where it is and how wide its elements are.
+SAMPLED = 24
 # Sweeps over a lone group after which progress is told.
 LONG = 100
 # Sweeps at the end that only gain.
@@ -68,7 +70,8 @@ class Search:
 
     ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
-    the share that is done. ``sweeps`` counts those over single elements.
+    the share that is done. ``sweeps`` counts those over single elements, ``fragmented`` the blocks
+    in several pieces, where that is known.
     """
 
     geometry: Geometry
@@ -82,6 +85,7 @@ class Search:
     progress: Callable[[float], None] = lambda share: None
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
+    fragmented: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         g = self.geometry
@@ -179,12 +183,19 @@ class Search:
 
     def _metric(self, level: Level, block: NDArray[np.int32]) -> NDArray[np.float64]:
         """Of each block, scaled so that the mean squared radius is 1."""
-        g = self.geometry
+        g, step = self.geometry, self._sample(level)
         metric = block_metrics(
-            g.table, g.position, g.coordinates, level.example, block, self.n_blocks, g.thinnest
+            g.table, g.position, g.coordinates, level.example[::step].copy(), block[::step].copy(),
+            self.n_blocks, g.thinnest,
+        )  # fmt: skip
+        radius = squared_radius(
+            level.place[::step].copy(), level.weight[::step].copy(), block[::step].copy(), metric
         )
-        radius = squared_radius(level.place, level.weight, block, metric)
         return metric / radius if radius > 0.0 else metric
+
+    def _sample(self, level: Level) -> int:
+        """Every so manyth cluster tells where blocks are and how wide their elements."""
+        return max(1, level.weight.size // (SAMPLED * self.n_blocks))
 
     def groups(self, block: NDArray[np.int32], number: int) -> NDArray[np.int32]:
         """Groups of neighbouring blocks of elements, one where there are few."""
@@ -195,7 +206,11 @@ class Search:
         if self.small:
             return np.zeros(self.n_blocks, np.int32)
         n_groups = 2 * -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
-        where = middles(level.place, level.weight, block, self.n_blocks)
+        step = self._sample(level)
+        where = middles(
+            level.place[::step].copy(), level.weight[::step].copy(), block[::step].copy(),
+            self.n_blocks,
+        )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         no_points = np.empty((self.n_blocks, 0), dtype=np.int32)
         nowhere = np.empty((0, 3), dtype=np.float64)
