@@ -96,6 +96,6 @@ def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Without the axes along which everything is at one place, such as z of a plane mesh."""
     if not coordinates.size:
         return coordinates
-    wide = coordinates.min(axis=0) < coordinates.max(axis=0)
+    wide = np.array([bool((axis != axis[0]).any()) for axis in coordinates.T])
     wide[0] |= not wide.any()
     return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])

@@ -38,7 +38,7 @@ from .geometry import Geometry, block_count
 from .layers import grid_places, layered_blocks
 from .levels import stand_in_places
 from .reconnect import reconnect_groups
-from .search import FOREVER, GRID, OTHER, Search
+from .search import FOREVER, GRIDS, OTHER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -146,11 +146,12 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[
         yield search, _mended(search, search.multilevel(start.rotation))
     if start.grid or search.small:
         cut = search.geometry.cut(start.rotation, search.n_blocks)
-        yield search, _mended(search, search.improve(cut, GRID) if start.grid else cut)
+        phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
+        yield search, _mended(search, search.improve(cut, phase) if start.grid else cut)
         # a long search at the same temperature can dissolve blocks that follow the lines
         if start.grid and search.effort >= LONG_SEARCH:
             short = replace(search, effort=1.0)
-            yield short, _mended(short, short.improve(cut, GRID))
+            yield short, _mended(short, short.improve(cut, phase))
         search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):

@@ -60,8 +60,11 @@ CLUSTERS = (
 )
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
-# From blocks that follow the lines of a grid already.
-GRID = Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0))
+# From blocks that follow the lines of a grid already, of a plane or of space.
+GRIDS = (
+    Phase(14, 2, 0.9, (0.2, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+    Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+)
 
 
 @dataclass(eq=False)
@@ -126,7 +129,8 @@ class Search:
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
         self._anneal(self._elements, phase, found, [(self._elements, phase)])
-        return found if self.cost(found) <= self.cost(block) else block
+        first = self.cost(block) if self.colour else self.loads_at_start
+        return found if self.cost(found) <= first else block
 
     def cost(self, block: NDArray[np.int32]) -> float:
         """The weighted loads, and the price of the colours."""
