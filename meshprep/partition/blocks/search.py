@@ -25,6 +25,8 @@ LONE_GROUP = 40_000
 SAMPLED = 24
 # Sweeps over a lone group after which progress is told.
 LONG = 100
+# Groupings of a level, at least, where there is a time limit.
+HURRIED = 4
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
 # Temperatures are in points, or in so many of those that an element loads where these are more.
@@ -62,7 +64,7 @@ CLUSTERS = (
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already, of a plane or of space.
 GRIDS = (
-    Phase(14, 2, 0.9, (0.2, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+    Phase(9, 1, 0.9, (0.2, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
     Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
 )
 
@@ -153,6 +155,8 @@ class Search:
         total, begin = self._budget.sweeps(todo, 0.0), 0
         parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
         parts = 1 + total // LONG if self.small else parts
+        # what fits into the time is found out on the way
+        parts = min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
         written = self.geometry.written if last and self.colour else None
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
