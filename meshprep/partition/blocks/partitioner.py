@@ -175,7 +175,7 @@ def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
 def _within_cap(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
     g = search.geometry
     if np.bincount(block).max() > search.cap:
-        enforce_cap(np.array(g.table), g.weight, block, search.n_blocks, search.cap)
+        enforce_cap(np.array(g.table), np.array(g.weight), block, search.n_blocks, search.cap)
     return block
 
 
