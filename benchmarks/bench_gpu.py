@@ -29,8 +29,8 @@ from gpu_cases import CASES, EXAMPLES, ORDERS, Case, expected, input_maps, mesh_
 from gpu_cases import values_of as values_of_plan
 
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, Program, program, refusal
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.cubins import compiled
 from meshprep_runtime.cuda.device import current, import_cupy, use
 from meshprep_runtime.cuda.protocols import Device

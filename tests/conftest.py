@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from meshprep_runtime import MissingPackageError
-from meshprep_runtime.check_gpu import checked
 from meshprep_runtime.cuda import cubins
+from meshprep_runtime.cuda.check import checked
 from meshprep_runtime.kernel.cache import root
 
 IN_CI = "MESHPREP_REQUIRE_C"
 RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
 # The rooms with code that compiles.
-PARTS = ("cpu", "cuda", "kernel", "check_gpu")
+PARTS = ("cpu", "cuda", "kernel")
 
 
 def _link_kernels(place):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import device, gpu
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -14,8 +14,8 @@ from meshprep.io.generate import generate
 from meshprep.pipeline import workflow
 from meshprep.report.meshes import bare
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import DeviceFunction, program
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 
 FREE = kernels.FREE_STREAM

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.plan.metrics import Metrics
 

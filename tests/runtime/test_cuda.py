@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep_runtime import MeshprepError, ParLoop
-from meshprep_runtime.check_gpu.checked import run_checked
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
+from meshprep_runtime.cuda.check.checked import run_checked
 
 WAYS = [
     (name, commit)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
 
-from meshprep_runtime.check_gpu.checked import CheckError, run_checked
 from meshprep_runtime.cuda import program
+from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.kernel.colouring import colour_elements
 
 

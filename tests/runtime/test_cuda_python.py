@@ -10,9 +10,9 @@ import pytest
 from cuda_loops import LAYOUT, arrays, body, expected, laid_out, random_plan
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, MissingPackageError, ParLoop
-from meshprep_runtime.check_gpu.checked import run_checked
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import DeviceFunction, element, nvrtc, program
+from meshprep_runtime.cuda.check.checked import run_checked
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.nvrtc import compile_program
 

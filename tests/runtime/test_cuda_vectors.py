@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
-from meshprep_runtime.check_gpu.checked import CheckError, run_checked
 from meshprep_runtime.cuda import STRATEGIES, program
+from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 
 ROWS = Loop(
     "rows",

@@ -17,9 +17,9 @@ from cuda_loops import (
 )
 
 from meshprep_runtime import MeshprepError, ParLoop
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.arrays import DeviceBinder
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.launcher import Launcher
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")

@@ -17,8 +17,8 @@ from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import current, use
 
 pytestmark = pytest.mark.gpu

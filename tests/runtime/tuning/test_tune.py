@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
-from meshprep_runtime.check_gpu.emulated import EmulatedDevice
 from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned

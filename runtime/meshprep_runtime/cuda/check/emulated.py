@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..cuda.programs import Program
-from ..cuda.protocols import Call
-from ..cuda.shape import C_TYPES
-from ..errors import MeshprepError
+from ...errors import MeshprepError
+from ..programs import Program
+from ..protocols import Call
+from ..shape import C_TYPES
 from .checked import launch_checked
 
 ALIGNED = 256

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Binder
-from ..cuda.parameters import Parameter
-from ..cuda.programs import Launch, Program
-from ..cuda.reductions import join
-from ..errors import MeshprepError, MissingPackageError
+from ...bind import Binder
+from ...errors import MeshprepError, MissingPackageError
+from ..parameters import Parameter
+from ..programs import Launch, Program
+from ..reductions import join
 
 COMPILER = "g++"
 FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
