@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from numba import get_num_threads, set_num_threads
+from numpy.typing import NDArray
 
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
@@ -22,6 +24,13 @@ def pieces(n: int, least: int = WORTHWHILE) -> list[tuple[int, int]]:
     """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``."""
     count = get_num_threads() if n >= least else 1
     return [(i * n // count, (i + 1) * n // count) for i in range(count)]
+
+
+def rows_in_pieces(offset: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The offset of rows in as many pieces as there are cores; in one where little is in them."""
+    rows = offset.size - 1
+    cuts = pieces(rows, 1 if offset[-1] >= WORTHWHILE else rows + 1)
+    return [offset[begin : end + 1] for begin, end in cuts]
 
 
 def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:

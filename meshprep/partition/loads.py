@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import kernel
+from ..kernels.parallel import each, rows_in_pieces
 from .blocks_of import sort_by
 
 
@@ -45,22 +46,39 @@ def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int
     return count
 
 
-@kernel
 def weighted_loads_of(
     table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
 ) -> int:
-    """The weight of the distinct points of every block, for elements in any order.
+    """The weight of the distinct points of all blocks, as of :func:`staged_bytes`."""
+    return int(staged_bytes(table, weight, block, n_blocks).sum())
 
-    ``table`` may have -1 for no point. O(n * arity + n_points + n_blocks).
+
+def staged_bytes(
+    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
+) -> NDArray[np.int64]:
+    """The weight of the distinct points of each block, for elements in any order.
+
+    ``table`` may have -1 for no point. Returns (n_blocks,). O(n * arity + n_points + n_blocks).
     """
     offset, member = sort_by(block, n_blocks)
+    shares = [(table, weight, member, piece) for piece in rows_in_pieces(offset)]
+    return np.concatenate(each(_staged_bytes, shares))
+
+
+@kernel
+def _staged_bytes(
+    table: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    member: NDArray[np.int32],
+    offset: NDArray[np.int64],
+) -> NDArray[np.int64]:
     seen = np.full(weight.size, -1, np.int32)
-    total = 0
-    for b in range(n_blocks):
+    total = np.zeros(offset.size - 1, np.int64)
+    for b in range(offset.size - 1):
         for k in range(offset[b], offset[b + 1]):
             for j in range(table.shape[1]):
                 t = table[member[k], j]
                 if t >= 0 and seen[t] != b:
                     seen[t] = b
-                    total += weight[t]
+                    total[b] += weight[t]
     return total

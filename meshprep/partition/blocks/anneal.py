@@ -23,9 +23,9 @@ from .point_degrees import DegreeCounts, colours_changed, count_move
 LEAST_GAIN = 0.5
 # What it gains to move from the fullest block to an empty one.
 EVEN_GAIN = 0.3
-# How many sweeps a cluster rests that has no neighbour in another block, or whose best move costs
-# more than ``HOPELESS`` times the temperature.
-REST = 2
+# A move of a neighbour wakes a cluster. Otherwise it rests for so many sweeps when its best move
+# costs more than ``HOPELESS`` times the temperature, and when all its neighbours are at home.
+REST, INSIDE = 6, 255
 HOPELESS = 3.0
 THRESHOLDS = 4096
 # Blocks around a cluster that are looked at.
@@ -99,7 +99,7 @@ def sweep_over(
             continue
         found, inner = _beside(state, found_there, i)
         if found == 0:
-            rest[i] = REST
+            rest[i] = INSIDE
             continue
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
@@ -135,6 +135,8 @@ def sweep_over(
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
+            for s in range(state.offset[i], state.offset[i + 1]):
+                rest[state.neighbours[s]] = 0
             moved += 1
         elif score < -HOPELESS * sweep.temperature - LEAST_GAIN:
             rest[i] = REST

@@ -1,4 +1,4 @@
-"""The second cap: how many bytes of points a block may stage, so that it fits shared memory."""
+"""Both caps: how many elements a block may have, and how many bytes of points it may stage."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...kernels import kernel
-from ..blocks_of import sort_by
+from ...mesh.incidence import Csr
 from ..connectivity import connect
+from ..loads import staged_bytes
+from ..repair import enforce_cap
 from ..shift import gather, new_members
 from .geometry import Geometry, block_count
+from .reconnect import extract
 
 # The share of blocks that may have to be split because they stage too much, before all are
 # made smaller; by how much smaller each time; and how much moves usually save.
@@ -19,6 +22,44 @@ MAY_SPLIT = 0.01
 SMALLER = 0.95
 MOVES_SAVE = 0.97
 SAMPLE = 400_000
+# Blocks within so many steps of one over the cap take what it has too much.
+NEAR = 2
+
+
+def within_cap(
+    geometry: Geometry, graph: Csr, block: NDArray[np.int32], n_blocks: int, cap: int
+) -> NDArray[np.int32]:
+    """Bring every block within the cap; ``block`` is changed in place and returned.
+
+    ``graph`` has the neighbours of each element. Linear in the blocks near those over the cap.
+    """
+    size = np.bincount(block, minlength=n_blocks)
+    near, ring = size > cap, size > cap
+    if not ring.any():
+        return block
+    for _ in range(NEAR):
+        ring = _beside(graph, block, ring) & ~near
+        near |= ring
+    if cap * near.sum() < size[near].sum():
+        near[:] = True
+    inside = np.flatnonzero(near[block]).astype(np.int32)
+    rows, points = extract(geometry.table, inside, np.full(geometry.weight.size, -1, np.int32))
+    owned = np.flatnonzero(near).astype(np.int32)
+    number = np.cumsum(near, dtype=np.int32) - np.int32(1)
+    found = number[block[inside]]
+    enforce_cap(rows, geometry.weight[points], found, owned.size, cap)
+    block[inside] = owned[found]
+    return block
+
+
+def _beside(graph: Csr, block: NDArray[np.int32], some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The blocks that have neighbours of the elements of some, and these."""
+    starts = np.flatnonzero(some[block])
+    begin, count = graph.offset[starts], graph.offset[starts + 1] - graph.offset[starts]
+    steps = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    beside = some.copy()
+    beside[block[graph.index[np.repeat(begin, count) + steps]]] = True
+    return beside
 
 
 def room_for_bytes(geometry: Geometry, cap: int, limit: int) -> int:
@@ -55,24 +96,6 @@ def split_for_bytes(
             return block, n_blocks
         block = block.copy()
         n_blocks = _halve(geometry.table, geometry.weight, block, n_blocks, staged > limit)
-
-
-@kernel
-def staged_bytes(
-    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
-) -> NDArray[np.int64]:
-    """The weight of the distinct points of each block, (n_blocks,). O(n * arity)."""
-    offset, member = sort_by(block, n_blocks)
-    seen = np.full(weight.size, -1, np.int32)
-    total = np.zeros(n_blocks, np.int64)
-    for b in range(n_blocks):
-        for k in range(offset[b], offset[b + 1]):
-            for j in range(table.shape[1]):
-                t = table[member[k], j]
-                if t >= 0 and seen[t] != b:
-                    seen[t] = b
-                    total[b] += weight[t]
-    return total
 
 
 @kernel

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ...kernels import helper, kernel
 from ...kernels.arrays import numbers
+from ...kernels.parallel import each, rows_in_pieces
 from ..blocks_of import sort_by
 
 
@@ -38,13 +39,13 @@ def fragmented_blocks(
     return int((_count_components(table, n_points, new_to_old, block_offset) > 1).sum())
 
 
-@kernel
 def count_components(
     table: NDArray[np.int32], n_points: int, block: NDArray[np.int32], n_blocks: int
 ) -> NDArray[np.int64]:
     """Number of components of every block, 0 for an empty one, for elements in any order."""
     offset, member = sort_by(block, n_blocks)
-    return _count_components(table, n_points, member, offset)
+    shares = [(table, n_points, member, piece) for piece in rows_in_pieces(offset)]
+    return np.concatenate(each(_count_components, shares))
 
 
 @kernel

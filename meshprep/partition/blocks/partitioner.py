@@ -31,8 +31,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from ..repair import enforce_cap
-from .caps import room_for_bytes, split_for_bytes
+from .caps import room_for_bytes, split_for_bytes, within_cap
 from .components import count_components
 from .geometry import Geometry, block_count
 from .layers import grid_places, layered_blocks
@@ -111,7 +110,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         cap = room_for_bytes(geometry, cap, limit)
         n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
-        return _single(problem)
+        return _single(table, problem.n_points)
     start = choose_start(geometry, graph, cap) if geometry.known else Start()
     search = Search(
         geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
@@ -173,10 +172,7 @@ def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _within_cap(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
-    g = search.geometry
-    if np.bincount(block).max() > search.cap:
-        enforce_cap(np.array(g.table), np.array(g.weight), block, search.n_blocks, search.cap)
-    return block
+    return within_cap(search.geometry, search.graph, block, search.n_blocks, search.cap)
 
 
 def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
@@ -184,11 +180,10 @@ def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDAr
     return count_components(g.table, g.weight.size, block, n_blocks) > 1
 
 
-def _single(problem: BlockProblem) -> Blocks:
+def _single(table: NDArray[np.int32], n_points: int) -> Blocks:
     """All elements fit one block."""
-    table = distinct_rows(problem.table)
-    block = np.zeros(problem.n, np.int32)
-    components = count_components(table, problem.n_points, block, 1)
+    block = np.zeros(table.shape[0], np.int32)
+    components = count_components(table, n_points, block, 1)
     return blocks_of(block, 1, {"scattered": int((components > 1).sum())})
 
 

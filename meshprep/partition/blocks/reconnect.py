@@ -45,7 +45,7 @@ def reconnect_groups(
             inside, owned = group.clusters, group.blocks
             if not fragmented[owned].any():
                 continue
-            rows, points = _extract(table, inside, number)
+            rows, points = extract(table, inside, number)
             found = group.rank_of_block[block[inside]]
             if reconnect(rows, weight[points], found, owned.size, cap):
                 block[inside] = owned[found]
@@ -84,7 +84,7 @@ def reconnect(
 
 
 @kernel
-def _extract(
+def extract(
     table: NDArray[np.int32],
     inside: NDArray[np.int32],
     number: NDArray[np.int32],

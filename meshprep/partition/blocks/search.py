@@ -54,7 +54,7 @@ class Phase:
 
 
 # Single elements, then ever larger clusters; the smallest of these twice where there are many.
-ELEMENTS = Phase(30, 3, 0.9, (0.55, 0.05), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
+ELEMENTS = Phase(30, 2, 0.9, (0.55, 0.05), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
 CLUSTERS = (
     Phase(38, 2, 1.0, (3.0, 1.0), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
     Phase(34, 2, 1.0, (2.3, 0.6), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
@@ -130,9 +130,10 @@ class Search:
         """Blocks annealed from those given, element by element; no worse than these."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
-        self._anneal(self._elements, phase, found, [(self._elements, phase)])
-        first = self.cost(block) if self.colour else self.loads_at_start
-        return found if self.cost(found) <= first else block
+        gained = self._anneal(self._elements, phase, found, [(self._elements, phase)])
+        if self.colour:
+            return found if self.cost(found) <= self.cost(block) else block
+        return found if gained >= 0 else block
 
     def cost(self, block: NDArray[np.int32]) -> float:
         """The weighted loads, and the price of the colours."""
@@ -149,31 +150,35 @@ class Search:
         phase: Phase,
         block: NDArray[np.int32],
         todo: list[tuple[Level, Phase]],
-    ) -> None:
-        """Anneal one level, the first of those that are left to do; ``block`` is changed."""
-        last = len(todo) == 1
+    ) -> int:
+        """Anneal one level, the first of those that are left to do; ``block`` is changed.
+
+        Returns by how much the weighted loads fell.
+        """
+        last, gained = len(todo) == 1, 0
         total, begin = self._budget.sweeps(todo, 0.0), 0
         parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
         parts = 1 + total // LONG if self.small else parts
         # what fits into the time is found out on the way
         parts = min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
         written = self.geometry.written if last and self.colour else None
+        metric = self._metric(level, block) if phase.pull[0] else np.zeros((self.n_blocks, 6))
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
             cold = COLD_SWEEPS if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
             groups = self._groups(level, block, number)
-            metric = self._metric(level, block) if phase.pull[0] else np.zeros((self.n_blocks, 6))
             schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
             seed = (self.seed + 1_000_003 * number) % 2**31
             points = Points(self.geometry.weight, written)
-            anneal_groups(level, points, metric, block, groups, schedule, seed)
+            gained += anneal_groups(level, points, metric, block, groups, schedule, seed)
             self._budget.spend(level, end - begin)
             begin = end
             if self.until < FOREVER and part < parts - 1:
                 total = begin + self._budget.sweeps(todo, begin / total)
         if last:
             self.sweeps += total
+        return gained
 
     def _schedule(self, phase: Phase, total: int) -> AnnealingSchedule:
         """The whole schedule of a level."""

@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.caps import room_for_bytes, split_for_bytes, staged_bytes
+from meshprep.partition.blocks.caps import room_for_bytes, split_for_bytes
 from meshprep.partition.blocks.geometry import Geometry
 from meshprep.partition.connectivity import distinct_rows
+from meshprep.partition.loads import staged_bytes
 from meshprep_runtime.errors import MeshprepError
 
 
