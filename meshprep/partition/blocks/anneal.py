@@ -24,8 +24,9 @@ LEAST_GAIN = 0.5
 # What it gains to move from the fullest block to an empty one.
 EVEN_GAIN = 0.3
 # A move of a neighbour wakes a cluster. Otherwise it rests for so many sweeps when its best move
-# costs more than ``HOPELESS`` times the temperature, and when all its neighbours are at home.
-REST, INSIDE = 6, 255
+# costs more than ``HOPELESS`` times the temperature (fewer with colours, whose price changes with
+# more than the neighbours), and when all its neighbours are at home.
+REST, REST_WITH_COLOURS, INSIDE = 6, 2, 255
 HOPELESS = 3.0
 THRESHOLDS = 4096
 # Blocks around a cluster that are looked at.
@@ -139,7 +140,7 @@ def sweep_over(
                 rest[state.neighbours[s]] = 0
             moved += 1
         elif score < -HOPELESS * sweep.temperature - LEAST_GAIN:
-            rest[i] = REST
+            rest[i] = REST if degrees is None else REST_WITH_COLOURS
     return random, moved
 
 

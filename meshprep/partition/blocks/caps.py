@@ -28,15 +28,16 @@ NEAR = 2
 
 def within_cap(
     geometry: Geometry, graph: Csr, block: NDArray[np.int32], n_blocks: int, cap: int
-) -> NDArray[np.int32]:
-    """Bring every block within the cap; ``block`` is changed in place and returned.
+) -> bool:
+    """Bring every block within the cap; ``block`` is changed in place.
 
-    ``graph`` has the neighbours of each element. Linear in the blocks near those over the cap.
+    ``graph`` has the neighbours of each element. Returns whether any was over it. Linear in the
+    blocks near those.
     """
     size = np.bincount(block, minlength=n_blocks)
     near, ring = size > cap, size > cap
     if not ring.any():
-        return block
+        return False
     for _ in range(NEAR):
         ring = _beside(graph, block, ring) & ~near
         near |= ring
@@ -49,7 +50,7 @@ def within_cap(
     found = number[block[inside]]
     enforce_cap(rows, geometry.weight[points], found, owned.size, cap)
     block[inside] = owned[found]
-    return block
+    return True
 
 
 def _beside(graph: Csr, block: NDArray[np.int32], some: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -31,7 +31,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
-from .caps import room_for_bytes, split_for_bytes, within_cap
+from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
 from .layers import grid_places, layered_blocks
@@ -155,13 +155,13 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
-            yield layered, _within_cap(layered, layered.improve(block, OTHER))
+            yield layered, layered.improve(block, OTHER)
 
 
 def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
     """The blocks within the cap and connected; changed in place."""
     g = search.geometry
-    _within_cap(search, block)
+    search.within_cap(block)
     for k in range(REUNIONS + 1):
         fragmented = _fragmented(search, block, search.n_blocks)
         search.fragmented = int(fragmented.sum())
@@ -169,10 +169,6 @@ def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
             break
         reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
     return block
-
-
-def _within_cap(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
-    return within_cap(search.geometry, search.graph, block, search.n_blocks, search.cap)
 
 
 def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
@@ -199,8 +195,7 @@ def improved(
     search = Search(
         _geometry(known, table, graph), graph, n_blocks, problem.block_size, problem.seed, 1.0
     )
-    found = search.improve(block, OTHER)
-    return min(block, _within_cap(search, found), key=search.cost)
+    return search.improve(block, OTHER)
 
 
 def _numbers(block: NDArray[np.int32]) -> NDArray[np.float64]:

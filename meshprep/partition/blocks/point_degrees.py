@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import helper, inlined, kernel
-from ..blocks_of import sort_by
+from ...kernels import helper, inlined
 from .counts import BEGIN, COUNT_BITS, MOST, USED, Counts
 
 # Points of higher degree than this count as this: they have a high degree in any block.
@@ -101,25 +100,3 @@ def _count(state: Counts, point: int, block: int) -> int:
         if state.slots[s] >> COUNT_BITS == block:
             return state.slots[s] & MOST
     return 0
-
-
-@kernel
-def colour_bounds(
-    table: NDArray[np.int32], written: NDArray[np.bool_], block: NDArray[np.int32], n_blocks: int
-) -> NDArray[np.int32]:
-    """The largest number of a block's elements on one written point, (n_blocks,). O(n * arity)."""
-    offset, member = sort_by(block, n_blocks)
-    last = np.full(written.size, -1, np.int32)
-    count = np.zeros(written.size, np.int32)
-    most = np.zeros(n_blocks, np.int32)
-    for b in range(n_blocks):
-        for k in range(offset[b], offset[b + 1]):
-            for j in range(table.shape[1]):
-                t = table[member[k], j]
-                if t < 0 or not written[t]:
-                    continue
-                if last[t] != b:
-                    last[t], count[t] = b, 0
-                count[t] += 1
-                most[b] = max(most[b], count[t])
-    return most

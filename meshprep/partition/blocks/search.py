@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ...colour.thread_colours import colour_threads
 from ...kernels import clock, kernel
 from ...mesh.incidence import Csr
+from ..blocks_of import sort_by
 from .bisection import bisect
+from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Points, anneal_groups, unit_of
 from .levels import Level, cluster_sizes, coarsen, element_level
-from .point_degrees import colour_bounds
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
 # phase; smaller ones fit a cache. Their number is even, for machines with few cores.
@@ -127,22 +129,36 @@ class Search:
         return block
 
     def improve(self, block: NDArray[np.int32], phase: Phase) -> NDArray[np.int32]:
-        """Blocks annealed from those given, element by element; no worse than these."""
+        """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
         gained = self._anneal(self._elements, phase, found, [(self._elements, phase)])
-        if self.colour:
-            return found if self.cost(found) <= self.cost(block) else block
-        return found if gained >= 0 else block
+        moved = self.within_cap(found)
+        if moved or self.colour:
+            return found if self.cost(found) <= self.cost(block) else block.copy()
+        return found if gained >= 0 else block.copy()
+
+    def within_cap(self, block: NDArray[np.int32]) -> bool:
+        """Bring every block within the cap; whether any was over it."""
+        return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
     def cost(self, block: NDArray[np.int32]) -> float:
         """The weighted loads, and the price of the colours."""
         g = self.geometry
         cost = float(g.loads(block, self.n_blocks))
         if self.colour:
-            bounds = colour_bounds(g.table, g.written, block, self.n_blocks)
-            cost += self.colour * unit_of(g.weight) * float(bounds.sum())
+            cost += self.colour * unit_of(g.weight) * self._colours(block)
         return cost
+
+    def _colours(self, block: NDArray[np.int32]) -> int:
+        """The thread colours of all blocks."""
+        g = self.geometry
+        offset, member = sort_by(block, self.n_blocks)
+        # what is not written becomes a point of the element alone
+        own = g.weight.size + np.arange(block.size, dtype=np.int32)[:, None]
+        written = np.where((g.table >= 0) & g.written[g.table], g.table, own)
+        colours = colour_threads(written[member], g.weight.size + block.size, offset)
+        return int(colours.count.sum())
 
     def _anneal(
         self,

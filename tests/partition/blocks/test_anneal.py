@@ -28,7 +28,7 @@ from meshprep.partition.blocks.groups import (
     anneal_groups,
 )
 from meshprep.partition.blocks.levels import coarsen, element_level
-from meshprep.partition.blocks.point_degrees import colour_bounds, count_degrees, count_move
+from meshprep.partition.blocks.point_degrees import count_degrees, count_move
 from meshprep.partition.blocks_of import sort_by
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import weighted_loads_of
@@ -174,17 +174,6 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
         assert next(lists) == next(lists)
     assert (degrees.degree_count[:, 1:] == fresh_degrees.degree_count[:, 1:]).all()
     assert (degrees.most == fresh_degrees.most).all()
-
-
-@ROUND
-@given(data=st.data())
-def test_bounds_of_colours_are_the_most_elements_on_a_point(data, tables):
-    table, n_points = data.draw(tables())
-    n_blocks = data.draw(st.integers(1, 5))
-    block = np.arange(len(table), dtype=np.int32) % n_blocks
-    written = np.array(data.draw(st.lists(st.booleans(), min_size=n_points, max_size=n_points)))
-    found = colour_bounds(distinct_rows(table), written, block, n_blocks)
-    assert (found == slow_bounds(table, written, block, n_blocks)).all()
 
 
 def slow_bounds(table, written, block, n_blocks):

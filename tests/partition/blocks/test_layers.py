@@ -8,7 +8,6 @@ from meshprep.io.generate import generate
 from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.geometry import Geometry
 from meshprep.partition.blocks.layers import grid_places, layered_blocks, opposite_neighbours
-from meshprep.partition.blocks.point_degrees import colour_bounds
 from meshprep.partition.neighbourhood import facet_graph
 
 
@@ -51,8 +50,8 @@ def test_layers_have_few_elements_at_a_point_and_keep_the_cap(make, cap, colours
         assert sizes.max() <= cap
         assert sizes.min() >= 1
         assert n_blocks <= 1.08 * len(table) / cap + 8
-        bounds = colour_bounds(table, np.ones(n_points, dtype=bool), block, n_blocks)
-        assert bounds.max() == most
+        at_a_point = np.bincount((block[:, None] * n_points + table).ravel())
+        assert at_a_point.max() == most
 
 
 def test_opposite_neighbours_share_no_point_and_name_each_other():
@@ -89,7 +88,10 @@ def test_the_price_of_colours_leads_from_bricks_to_plates_to_sticks(price, colou
     problem = BlockProblem(table, n_points, 256, coordinates=where)
     blocks = partition(problem, "blocks", {"colour_weight": price})
     rows = np.ascontiguousarray(table[blocks.new_to_old])
-    assert colour_threads(rows, n_points, blocks.block_offset).count.max() == colours
+    counts = colour_threads(rows, n_points, blocks.block_offset).count
+    # a block with one colour more costs less than what its moves gain
+    assert np.median(counts) == colours
+    assert counts.mean() < colours + 0.1
     assert table.size / blocks.notes["loads"] > least
 
 
