@@ -21,6 +21,11 @@ RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
 PARTS = ("cpu", "cuda", "kernel")
 
 
+def pytest_collection_modifyitems(items):
+    """Slow tests come first, so that no worker waits for another's last one."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def _link_kernels(place):
     usual = root()
     if usual is not None:
