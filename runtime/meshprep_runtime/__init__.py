@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .maps import SetMap
     from .ordering import Ordering
     from .plan import LoopPlan, Plan, Staging, Variant
+    from .program.program import Program
 
 __version__ = "0.1.0"
 
@@ -22,6 +23,7 @@ _HOME = {
     **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
     **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
     **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
+    **{"Program": "program.program"},
 }
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "ParLoop",
     "Plan",
     "PlanError",
+    "Program",
     "SetMap",
     "Staging",
     "Variant",
