@@ -8,27 +8,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import MeshprepError, MissingPackageError, PlanError
+    from .errors import DistributedError, MeshprepError, MissingPackageError, PlanError
     from .loop import ParLoop
     from .loops import Access, Arg, Loop
     from .maps import SetMap
     from .ordering import Ordering
     from .plan import LoopPlan, Plan, Staging, Variant
+    from .program.distributed import DistributedPlan
+    from .program.loopback import run_ranks
     from .program.program import Program
 
 __version__ = "0.1.0"
 
 _HOME = {
-    **dict.fromkeys(("MeshprepError", "MissingPackageError", "PlanError"), "errors"),
+    **dict.fromkeys(
+        ("DistributedError", "MeshprepError", "MissingPackageError", "PlanError"), "errors"
+    ),
     **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
     **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
     **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
-    **{"Program": "program.program"},
+    **{
+        "DistributedPlan": "program.distributed",
+        "Program": "program.program",
+        "run_ranks": "program.loopback",
+    },
 }
 
 __all__ = [
     "Access",
     "Arg",
+    "DistributedError",
+    "DistributedPlan",
     "Loop",
     "LoopPlan",
     "MeshprepError",
@@ -41,6 +51,7 @@ __all__ = [
     "SetMap",
     "Staging",
     "Variant",
+    "run_ranks",
 ]
 
 

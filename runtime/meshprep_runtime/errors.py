@@ -17,6 +17,15 @@ class PlanError(MeshprepError):
     """A plan that is damaged, of an unknown version, or made for another mesh."""
 
 
+class DistributedError(MeshprepError):
+    """Something that several ranks do together has failed.
+
+    ``on_all_ranks`` is True where all of them raise it, with the same message.
+    """
+
+    on_all_ranks = False
+
+
 class MissingPackageError(MeshprepError):
     """An optional package is needed; the message names the command that installs it."""
 

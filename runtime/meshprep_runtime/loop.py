@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .bind import AOS, Binder, Layout, slots
+from .bind import AOS, Binder, Layout, Slot, slots
 from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, HostCall, refusal
 from .cuda.detect import on_device
 from .cuda.function import DeviceFunction
@@ -185,6 +185,11 @@ class ParLoop:
             _check_strategy(plan, self._wanted, chosen is not None)
         soa = tuple(s.name for s in self._slots if s.soa)
         return Chooser(plan, self._wanted, chosen, soa, kernel.__name__, variant is not None)
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What its arrays must be."""
+        return self._slots
 
     @property
     def strategy(self) -> str:

@@ -14,6 +14,8 @@ from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
 from .dat import ProgramDat, make_dat
+from .distributed import DistributedPlan
+from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
 from .useful import useful_bytes
 
@@ -38,10 +40,11 @@ class Program:
 
     Parameters
     ----------
-    plan : Plan
+    plan : Plan or DistributedPlan
+        On ranks, dats are made and loops called on all of them, in the same order.
     """
 
-    def __init__(self, plan: PlanContent) -> None:
+    def __init__(self, plan: PlanContent | DistributedPlan) -> None:
         self.plan = plan
         self._runners: dict[str, Runner] = {}
 
@@ -63,7 +66,8 @@ class Program:
             Components an element.
         dtype : str
         values : (n, dim), (dim, n) or (n,) array, optional
-            In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros.
+            In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros. On ranks
+            see :meth:`DistributedPlan.dat`.
         layout : str
             ``"aos"``, or ``"soa"`` for ``(dim, n)``.
 
@@ -76,6 +80,8 @@ class Program:
         MeshprepError
             For an unknown set, layout or dtype, and for values of another shape or dtype.
         """
+        if isinstance(self.plan, DistributedPlan):
+            return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
         n = self._size(set_name)
         return make_dat(set_name, (n, n), dim, dtype, values, layout)
 
@@ -99,22 +105,29 @@ class Program:
         plan = self.plan[name]
         if plan.loop.name in self._runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
-        runner = WholeLoop(ParLoop(kernel, plan, **options), plan)
+        loop = ParLoop(kernel, plan, **options)
+        runner: Runner = WholeLoop(loop, plan)
+        if isinstance(self.plan, DistributedPlan):
+            whole = self.plan.part
+            runner = PartLoop(loop, whole.loops[plan.loop.name], whole, self.plan.messages)
         self._runners[plan.loop.name] = runner
         return ProgramLoop(plan, runner)
 
     def timings(self) -> Timings:
-        """What every loop took since the program was made, or since ``reset``.
+        """What every loop took since the program was made, on every rank.
 
         Returns
         -------
         Timings
             ``print`` shows a table; ``to_json()`` has all of it. Waits for loops that a GPU still
-            runs.
+            runs. On ranks all must ask for it.
         """
         for runner in self._runners.values():
             runner.settle()
-        return Timings({name: (runner.times,) for name, runner in self._runners.items()})
+        own = {name: runner.times for name, runner in self._runners.items()}
+        distributed = isinstance(self.plan, DistributedPlan)
+        ranks = self.plan.comm.allgather(own) if distributed else [own]
+        return Timings({name: tuple(rank[name] for rank in ranks) for name in own})
 
     def _size(self, set_name: str) -> int:
         if set_name not in self.plan.sizes:
