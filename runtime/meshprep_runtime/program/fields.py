@@ -145,7 +145,7 @@ def _put(path: Path, place: Dataset, first: int, values: NDArray[Any]) -> None:
     try:
         with path.open("r+b") as file:
             file.seek(place.offset + first * values.shape[1] * values.dtype.itemsize)
-            file.write(memoryview(values).cast("B"))
+            file.write(values.data)
     except OSError as error:
         raise MeshprepError(f"cannot write fields: {error.strerror}") from error
 

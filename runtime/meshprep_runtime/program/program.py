@@ -125,8 +125,9 @@ class Program:
         for runner in self._runners.values():
             runner.settle()
         own = {name: runner.times for name, runner in self._runners.items()}
-        distributed = isinstance(self.plan, DistributedPlan)
-        ranks = self.plan.comm.allgather(own) if distributed else [own]
+        ranks = [own]
+        if isinstance(self.plan, DistributedPlan):
+            ranks = self.plan.comm.allgather(own)
         return Timings({name: tuple(rank[name] for rank in ranks) for name in own})
 
     def _size(self, set_name: str) -> int:

@@ -42,7 +42,7 @@ def together(comm: Any, work: Callable[[], T]) -> T:
         first = told_by_rank[failed[0]]
         everywhere = len(set(told_by_rank)) == 1
         message = first if everywhere else f"rank {failed[0]} of {comm.size}: {first}"
-        error = DistributedError(message)
-        error.on_all_ranks = True
-        raise error from cause
+        refused = DistributedError(message)
+        refused.on_all_ranks = True
+        raise refused from cause
     return found
