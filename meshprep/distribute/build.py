@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +117,7 @@ class PartBuilder:
     def _loop(
         self,
         loop: Loop,
-        own: Mapping[str, object],
+        own: Mapping[str, Any],
         sets: Mapping[str, SetPart],
         maps: Mapping[str, SetMap],
         part: int,
@@ -125,7 +127,8 @@ class PartBuilder:
         n = over.executed if loop.conflict_columns and increments == "exec" else over.owned
         ends = self.ordered.blocks[part].get(loop.name)
         if ends is None:
-            ends = np.concatenate([[0], _ends(0, over.core, size), _ends(over.core, over.owned, size)])
+            runs = _ends(0, over.core, size), _ends(over.core, over.owned, size)
+            ends = np.concatenate([np.zeros(1, np.int64), *runs])
         offset = np.concatenate([ends, _ends(over.owned, n, size)])
         tables = {
             name: SetMap(name, loop.over, maps[name].to_set, maps[name].table[:n])
@@ -181,7 +184,7 @@ def _class_colours(
     first = np.searchsorted(offset, [0, *classes, table.shape[0]])
     first[-1] = offset.size - 1
     orders, ends, counts = [], [np.zeros(1, np.int64)], []
-    for low, high in zip(first[:-1], first[1:], strict=True):
+    for low, high in pairwise(first):
         begin, end = int(offset[low]), int(offset[high])
         found = colour_blocks(table[begin:end], n_points, offset[low : high + 1] - begin)
         orders.append(found.order + np.int32(low))

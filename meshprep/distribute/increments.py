@@ -40,9 +40,7 @@ class IncrementCost:
     reverse_bytes: int
 
 
-def increment_cost(
-    subject: SplitSubject, owners: Owners, loop: Loop, way: str
-) -> IncrementCost:
+def increment_cost(subject: SplitSubject, owners: Owners, loop: Loop, way: str) -> IncrementCost:
     """Count both ways and choose one.
 
     What another value than a sum is written to can only be executed.

@@ -112,15 +112,12 @@ def _owned_mesh(
         table = _owned_rows(m.table, rows, place[m.to_set], low, high)
         maps.append(SetMap(m.name, m.from_set, m.to_set, table))
     dats = [
-        Dat(CENTROID, name, where[runs[name].of(part)])
-        for name, where in subject.centroids.items()
+        Dat(CENTROID, name, where[runs[name].of(part)]) for name, where in subject.centroids.items()
     ]
     return Mesh(sets, maps, dats)
 
 
-def _leaves(
-    subject: SplitSubject, run: OwnedRuns, name: str, part: int
-) -> list[ElementSet]:
+def _leaves(subject: SplitSubject, run: OwnedRuns, name: str, part: int) -> list[ElementSet]:
     """Core and boundary of a part, each in the segments of a union."""
     segments = subject.segments.get(name, (subject.sizes[name],))
     bound, leaves = np.cumsum([0, *segments]), []

@@ -98,7 +98,8 @@ def split(
     """
     weights = how.shares(parts)
     leading = owners_of_leading_set(CutProblem(subject, weights, options.seed), how.cut)
-    return split_by_owners(subject, inherit(subject, leading, weights), parts, how, options, progress)
+    owners = inherit(subject, leading, weights)
+    return split_by_owners(subject, owners, parts, how, options, progress)
 
 
 def split_by_owners(
