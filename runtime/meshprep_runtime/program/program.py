@@ -111,10 +111,10 @@ class Program:
             whole = self.plan.part
             runner = PartLoop(loop, whole.loops[plan.loop.name], whole, self.plan.messages)
         self._runners[plan.loop.name] = runner
-        return ProgramLoop(plan, runner)
+        return ProgramLoop(loop, plan, runner)
 
     def timings(self) -> Timings:
-        """What every loop took since the program was made, on every rank.
+        """What every loop took since the program was made, or since ``reset``, on every rank.
 
         Returns
         -------
@@ -130,6 +130,12 @@ class Program:
             ranks = self.plan.comm.allgather(own)
         return Timings({name: tuple(rank[name] for rank in ranks) for name in own})
 
+    def reset(self) -> None:
+        """Forget what the loops took so far, as after a first call that compiles."""
+        for runner in self._runners.values():
+            runner.settle()
+            runner.times.reset()
+
     def _size(self, set_name: str) -> int:
         if set_name not in self.plan.sizes:
             raise MeshprepError(
@@ -141,7 +147,8 @@ class Program:
 class ProgramLoop:
     """A loop of a program, to be called with dats, arrays and globals by the loop's names."""
 
-    def __init__(self, plan: LoopPlan, runner: Runner) -> None:
+    def __init__(self, par_loop: ParLoop, plan: LoopPlan, runner: Runner) -> None:
+        self.par_loop = par_loop
         self.loop = plan.loop
         self._runner = runner
         self._sets = {
@@ -152,7 +159,8 @@ class ProgramLoop:
 
     @property
     def times(self) -> LoopTimes:
-        """What its calls took on this rank, so far."""
+        """What its calls took on this rank, so far; on a GPU, waits for them."""
+        self._runner.settle()
         return self._runner.times
 
     def __call__(self, **given: Any) -> None:
