@@ -43,6 +43,6 @@ def together(comm: Any, work: Callable[[], T]) -> T:
         everywhere = len(set(told_by_rank)) == 1
         message = first if everywhere else f"rank {failed[0]} of {comm.size}: {first}"
         refused = DistributedError(message)
-        refused.on_all_ranks = True
+        refused.ranks = comm.size
         raise refused from cause
     return found
