@@ -97,7 +97,7 @@ class DistributedPlan:
         return self.part.loops[name].plan
 
     def set_part(self, name: str) -> SetPart:
-        """This rank's elements of a set.
+        """The elements of a set that this rank has.
 
         Parameters
         ----------

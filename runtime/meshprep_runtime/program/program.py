@@ -199,6 +199,7 @@ class WholeLoop:
         self._marks: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, given: Mapping[str, Any]) -> None:
+        """See :class:`Runner`."""
         arrays = arrays_of(given)
         self.times.calls += 1
         if any(on_device(value) for value in arrays.values()):
@@ -219,6 +220,7 @@ class WholeLoop:
             self.settle()
 
     def settle(self) -> None:
+        """See :class:`Runner`."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()
 
