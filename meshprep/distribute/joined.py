@@ -31,7 +31,7 @@ def joined_subject(path: Path) -> SplitSubject:
     table = parts_table(path, kept(path)[0])
     words = table.description
     sizes = {name: int(size) for name, size in words["sets"].items()}
-    parts = [_Kept(read_part(path, table, p)) for p in range(table.parts)]
+    parts = [_PartRows(read_part(path, table, p)) for p in range(table.parts)]
     original = {s: np.concatenate([p.original[s] for p in parts]) for s in sizes}
     maps = {}
     for name, (start, to, arity) in words["maps"].items():
@@ -46,7 +46,7 @@ def joined_subject(path: Path) -> SplitSubject:
     return SplitSubject(sizes, maps, specs, source_hash=source)
 
 
-class _Kept:
+class _PartRows:
     """What is kept of a part: the numbers of its elements, and its rows in global numbers."""
 
     def __init__(self, part: PartPlan) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, check_choice
 
 from ..loops.options import Options
 from .build import PartBuilder
 from .copies import all_copies
 from .cuts import CutProblem, owners_of_leading_set
 from .halos import executed_copies, owned_runs
-from .increments import IncrementCost, increment_cost
+from .increments import WAYS, IncrementCost, increment_cost
 from .inherit import Owners, inherit
 from .order import order_parts
 from .subject import SplitSubject
@@ -39,6 +39,9 @@ class SplitOptions:
     cut: str = "metis"
     weights: tuple[float, ...] = ()
     increments: str = "exec"
+
+    def __post_init__(self) -> None:
+        check_choice("increments", self.increments, WAYS)
 
     def shares(self, parts: int) -> NDArray[np.float64]:
         """The share of each part; raises MeshprepError for weights that do not fit."""
