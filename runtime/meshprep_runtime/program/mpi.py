@@ -42,15 +42,17 @@ def operation(comm: Any, access: Access) -> Any:
 def end_all_on_errors(comm: Any) -> None:
     """Let an exception that nothing catches on one rank end the job: the others would wait.
 
-    What all ranks of the job raise together ends each as usual.
+    What all ranks of the job raise together ends each, and the first alone says it.
     """
     if isinstance(comm, LoopbackComm) or getattr(sys.excepthook, "ends_all_ranks", False):
         return
     before, every = sys.excepthook, world()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        before(kind, error, trace)
-        if not isinstance(error, DistributedError) or error.ranks < every.size:
+        alone = not isinstance(error, DistributedError) or error.ranks < every.size
+        if alone or every.rank == 0:
+            before(kind, error, trace)
+        if alone:
             sys.stderr.flush()
             every.Abort(3)
 

@@ -72,7 +72,9 @@ class PartLoop:
         if self._back:
             unique = list({id(dat): dat for dat in added}.values())
             self._finish(self._start([(dat, (EXEC, HALO)) for dat in unique], back=True))
+        now = time.perf_counter()
         self._reductions.finish(call.arrays)
+        self.times.wait += time.perf_counter() - now
         self.times.calls += 1
         self.times.other += time.perf_counter() - begin - (self.times.seconds - spent)
 
@@ -84,7 +86,10 @@ class PartLoop:
         if not wanted:
             now = time.perf_counter()
             call.run(ranges.owned, reduced)
-            self.times.core += time.perf_counter() - now
+            taken, own = time.perf_counter() - now, self._set
+            share = own.core / own.owned if own.owned else 1.0
+            self.times.core += share * taken
+            self.times.boundary += (1 - share) * taken
             return
         transfer = self._start(wanted)
         now = time.perf_counter()

@@ -1,5 +1,6 @@
 """Airfoil on ranks of one process, from a file of parts: results, counts, order, faults."""
 
+import sys
 import threading
 import time
 
@@ -15,7 +16,14 @@ from meshprep.io import read
 from meshprep.loops import read_requests
 from meshprep.loops.options import Options
 from meshprep.pipeline import workflow
-from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, Program, run_ranks
+from meshprep_runtime import (
+    DistributedError,
+    DistributedPlan,
+    MeshprepError,
+    MissingPackageError,
+    Program,
+    run_ranks,
+)
 from meshprep_runtime.cpu.executor import HostCall
 from meshprep_runtime.plan.parts import parts_table
 from meshprep_runtime.program import classes
@@ -316,3 +324,20 @@ def test_a_loop_on_a_gpu_is_refused(parts, device):
             loop(q=q, qold=qold)
 
     run_ranks(1, main)
+
+
+def test_without_mpi4py(parts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(MissingPackageError, match=r"needs mpi4py and an MPI .*: pip install"):
+        DistributedPlan.load(parts("exec"))
+
+
+def test_a_strategy_that_does_not_run_by_classes(parts, mesh):
+    def main(comm):
+        plan = DistributedPlan.load(parts("exec"), comm)
+        Airfoil.on_ranks(plan, mesh, "two-step").loops["save_soln"](
+            q=plan.dat("cells", 4), qold=plan.dat("cells", 4)
+        )
+
+    with pytest.raises(MeshprepError, match="strategy 'two-step' cannot run a part of a mesh"):
+        run_ranks(2, main)
