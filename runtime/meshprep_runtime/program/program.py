@@ -13,7 +13,7 @@ from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
-from .dat import ProgramDat, make_dat
+from .dat import ProgramDat, arrays_of, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
@@ -27,6 +27,7 @@ class Runner(Protocol):
     """Runs a loop of a program, on one rank or as one of several."""
 
     times: LoopTimes
+    par_loop: ParLoop
 
     def __call__(self, given: Mapping[str, Any]) -> None:
         """Run it with dats and arrays, and add up what it took."""
@@ -105,13 +106,18 @@ class Program:
         plan = self.plan[name]
         if plan.loop.name in self._runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
-        loop = ParLoop(kernel, plan, **options)
-        runner: Runner = WholeLoop(loop, plan)
+
+        def make(of: LoopPlan) -> ParLoop:
+            return ParLoop(kernel, of, **options)
+
+        runner: PartLoop | WholeLoop
         if isinstance(self.plan, DistributedPlan):
             whole = self.plan.part
-            runner = PartLoop(loop, whole.loops[plan.loop.name], whole, self.plan.messages)
+            runner = PartLoop(make, whole.loops[plan.loop.name], whole, self.plan.messages)
+        else:
+            runner = WholeLoop(make(plan), plan)
         self._runners[plan.loop.name] = runner
-        return ProgramLoop(loop, plan, runner)
+        return ProgramLoop(plan, runner)
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -147,8 +153,8 @@ class Program:
 class ProgramLoop:
     """A loop of a program, to be called with dats, arrays and globals by the loop's names."""
 
-    def __init__(self, par_loop: ParLoop, plan: LoopPlan, runner: Runner) -> None:
-        self.par_loop = par_loop
+    def __init__(self, plan: LoopPlan, runner: Runner) -> None:
+        self.par_loop = runner.par_loop
         self.loop = plan.loop
         self._runner = runner
         self._sets = {
@@ -195,7 +201,7 @@ class WholeLoop:
         bytes_a_call = useful_bytes(plan.loop, plan.maps, plan.sizes)
         elements = {"core": plan.sizes[plan.loop.over]}
         self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
-        self._loop = loop
+        self.par_loop = loop
         self._marks: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, given: Mapping[str, Any]) -> None:
@@ -206,7 +212,7 @@ class WholeLoop:
             self._on_device(arrays)
             return
         begin = time.perf_counter()
-        self._loop(**arrays)
+        self.par_loop(**arrays)
         self.times.core += time.perf_counter() - begin
 
     def _on_device(self, arrays: Mapping[str, Any]) -> None:
@@ -214,7 +220,7 @@ class WholeLoop:
 
         device = current()
         start = device.mark()
-        self._loop(**arrays)
+        self.par_loop(**arrays)
         self._marks.append((device, start, device.mark()))
         if len(self._marks) >= MOST_MARKS:
             self.settle()
@@ -223,11 +229,6 @@ class WholeLoop:
         """See :class:`Runner`."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()
-
-
-def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays behind the dats of a call."""
-    return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
 
 
 def written(loop: Loop) -> list[str]:

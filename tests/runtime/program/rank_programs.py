@@ -46,14 +46,14 @@ def layout_of(name):
     return "soa" if name in SOA else "aos"
 
 
-def make_loops(program, names, strategy):
+def make_loops(program, names, strategy, soa=SOA):
     return {
         n: program.loop(
             KERNELS[n],
             n,
             # one loop is enough: parallel code takes long to compile
-            strategy=strategy if n == "flux" else "sequential",
-            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in SOA},
+            strategy=strategy if n == "flux" or strategy == "auto" else "sequential",
+            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in soa},
         )
         for n in set(names)
     }
@@ -94,31 +94,38 @@ def poison(plan, dat):
         stale[own.executed :] = False
     for m in dat.fresh & set(plan.part.partial):
         stale[plan.part.partial[m].receive.rows] = False
+    array = dat.array.get() if dat.on_device else dat.array
     if dat.axis:
-        dat.array[:, stale] = POISON
+        array[:, stale] = POISON
     else:
-        dat.array[stale] = POISON
+        array[stale] = POISON
+    if dat.on_device:
+        dat.array.set(array)
 
 
-def on_ranks(world, values, names, strategy, slow, seed=0):
+def on_ranks(world, values, names, strategy, slow, seed=0, device=None):
     parts = [world.part(p, slow.variant) for p in range(world.parts)]
-    main = partial(run_part, parts, values, names, strategy)
+    main = partial(run_part, parts, values, names, strategy, device=device)
     found = run_ranks(world.parts, main, seed=seed)
     fetched, timings = found[0][0], found[0][2]
     return {n: v.tolist() for n, v in fetched.items()}, [f[1] for f in found], timings
 
 
-def run_part(parts, values, names, strategy, comm):
-    """A program on one rank; what it fetches, reduces and counts."""
+def run_part(parts, values, names, strategy, comm, device=None):
+    """A program on one rank; what it fetches, reduces and counts. With a device, dats lie there."""
     plan = DistributedPlan(parts[comm.rank], comm)
+    soa = SOA if device is None else ()
     program = Program(plan)
     dats = {}
     for name, v in values.items():
         of = SETS.get(name, "cells")
         own = v[plan.numbers(of)]
-        own = np.ascontiguousarray(own.T) if layout_of(name) == "soa" else own
-        dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout_of(name))
-    loops = make_loops(program, names, strategy)
+        own = np.ascontiguousarray(own.T) if name in soa else own
+        layout = "soa" if name in soa else "aos"
+        dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout)
+        if device is not None:
+            dats[name].array = device.array(dats[name].array)
+    loops = make_loops(program, names, strategy, soa)
     reduced = []
     for name in names:
         reduced.append(call(loops, dats, name, 7))

@@ -314,14 +314,28 @@ def test_fields_by_the_numbers_of_the_mesh(parts, folder):
             assert "dataset 'ids' has shape" in misfit
 
 
-def test_a_loop_on_a_gpu_is_refused(parts, device):
+def test_what_a_gpu_cannot_take_on_ranks(parts, folder, device):
     def main(comm):
         plan = DistributedPlan.load(parts("exec"), comm)
-        q, qold = plan.dat("cells", 4), plan.dat("cells", 4)
-        q.array = device.array(q.array)
-        loop = Program(plan).loop(kernels.save_soln, "save_soln")
-        with pytest.raises(MeshprepError, match="'q' lies on a GPU, but parts of a mesh run on"):
-            loop(q=q, qold=qold)
+        rows = plan.set_part("cells").size
+        q = plan.dat("cells", 4, values=device.array(np.zeros((4, rows))), layout="soa")
+        loop = Program(plan).loop(kernels.save_soln, "save_soln", layout="soa")
+        with pytest.raises(MeshprepError, match="dat 'q' is soa and direct, which parts"):
+            loop(q=q, qold=q)
+        aos = {n: plan.dat("cells", d) for n, d in (("qold", 4), ("q", 4), ("res", 4), ("adt", 1))}
+        for dat in aos.values():
+            dat.array = device.array(dat.array)
+        loop = Program(plan).loop(kernels.update, "update")
+        with pytest.raises(MeshprepError, match="global 'rms' lies on a GPU, which parts"):
+            loop(**aos, rms=device.array(np.zeros(1)))
+        q.array.set(np.arange(4.0 * rows).reshape(4, rows))
+        path = folder / "device.h5"
+        plan.write_fields(path, {"q": q}, overwrite=True)
+        again = plan.dat("cells", 4)
+        plan.read_fields(path, {"q": again})
+        q.array.set(np.zeros((4, rows)))
+        plan.read_fields(path, {"q": q})
+        np.testing.assert_array_equal(q.array.get().T, again.array)
 
     run_ranks(1, main)
 

@@ -11,14 +11,14 @@ from slow_parts import World
 from meshprep_runtime.program import classes
 
 
-def compare(seed, cells, parts, names, slow, strategy="sequential", **options):
+def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
     rng = np.random.default_rng(seed)
     sizes, tables = random_mesh(rng, cells)
     values = start_values(rng, sizes)
     owner = {s: rng.integers(0, parts, n) for s, n in sizes.items()}
     world = World(sizes, tables, list(LOOPS.values()), owner, parts, **options)
     expected, sums = on_one_rank(sizes, tables, values, names)
-    ours, reduced, _ = on_ranks(world, values, names, strategy, slow, seed)
+    ours, reduced, _ = on_ranks(world, values, names, strategy, slow, seed, device)
     assert ours == expected
     assert all(one == sums for one in reduced)
 
@@ -46,6 +46,14 @@ def test_more_ranks_than_elements(slow):
 
 def test_64_ranks(slow):
     compare(64, 100, 64, ["flux", "update", "areas", "spread", "flux", "mark"], slow)
+
+
+@pytest.mark.parametrize("increments", ["exec", "reverse"])
+def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
+    """Packed, added and put in place by loops on the device; partial lists, too."""
+    names = ["flux", "update", "flux", "mark", "spread", "flux"]
+    options = {"increments": {"flux": increments}, "partial": ("bedges->cells",)}
+    compare(3, 9, 3, names, slow, "auto", device, **options)
 
 
 @settings(
