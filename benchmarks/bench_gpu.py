@@ -29,7 +29,7 @@ from gpu_cases import CASES, EXAMPLES, ORDERS, Case, expected, input_maps, mesh_
 from gpu_cases import values_of as values_of_plan
 
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
-from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, Program, program, refusal
+from meshprep_runtime.cuda import STRATEGIES, CudaProgram, DeviceFunction, program, refusal
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.cubins import compiled
 from meshprep_runtime.cuda.device import current, import_cupy, use
@@ -62,7 +62,7 @@ class Way:
         options |= {"variant": self.variant, "commit": self.commit, "graph": self.graph}
         return ParLoop(self.function(case), plan, **options)
 
-    def program(self, case: Case, plan: LoopPlan) -> Program:
+    def program(self, case: Case, plan: LoopPlan) -> CudaProgram:
         """What the loop runs."""
         return program(
             self.function(case),

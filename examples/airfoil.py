@@ -3,6 +3,8 @@
     python examples/airfoil.py --cells 720000 --iterations 1000
     python examples/airfoil.py --device gpu
     python examples/airfoil.py new_grid.dat
+    meshprep split airfoil.msh --parts 4 --loops examples/kernels/airfoil.toml
+    mpiexec -n 4 python examples/airfoil.py airfoil.msh --parts airfoil.parts.h5
 
 The mesh is generated, or a file: OP2's text grid or HDF5 mesh of Airfoil, or quads with groups of
 boundary edges of which 1 is the wall. The flow starts as the free stream. Prints the root mean
@@ -13,11 +15,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 
 from kernels import airfoil as kernels
@@ -25,13 +27,21 @@ from meshprep.io import read
 from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
-from meshprep.pipeline.steps import Options, Prepared, prepare
-from meshprep_runtime import MeshprepError, ParLoop
+from meshprep.pipeline.steps import Options, Prepared, plan_request_maps, prepare
+from meshprep_runtime import DistributedPlan, MeshprepError, Program
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.device import current
 from meshprep_runtime.cuda.protocols import Device
 
 KERNELS = Path(__file__).parent / "kernels"
+DATS = {
+    "x": ("nodes", 2, "f8"),
+    "q": ("cells", 4, "f8"),
+    "qold": ("cells", 4, "f8"),
+    "adt": ("cells", 1, "f8"),
+    "res": ("cells", 4, "f8"),
+    "bound": ("boundary_edges", 1, "i8"),
+}
 LOOPS = ("save_soln", "adt_calc", "res_calc", "bres_calc", "update")
 
 
@@ -48,37 +58,49 @@ class Airfoil:
         device: Device | None = None,
         graph: bool = False,
     ) -> None:
-        plan = prepared.plan
-        n = plan.sizes["cells"]
-        self.n = n
-        dats = {
-            "x": coordinates(prepared),
-            "q": np.tile(kernels.FREE_STREAM, (n, 1)),
-            "qold": np.zeros((n, 4)),
-            "adt": np.zeros(n),
-            "res": np.zeros((n, 4)),
-            "bound": bound(prepared),
-        }
         put = np.asarray if device is None else device.array
-        self.dats: dict[str, Any] = {name: put(values) for name, values in dats.items()}
+        n = prepared.plan.sizes["cells"]
+        values = start(n, coordinates(prepared), bound(prepared))
+        self._set_up(
+            Program(prepared.plan), {name: put(v) for name, v in values.items()}, strategy, graph
+        )
+
+    @classmethod
+    def on_ranks(cls, plan: DistributedPlan, mesh: Mesh, strategy: str = "auto") -> Airfoil:
+        """This rank's part of the flow; ``mesh`` is what was split."""
+        full, _ = plan_request_maps(mesh, read_requests(KERNELS / "airfoil.toml"))
+        x = rounded(mesh)[plan.numbers("nodes")]
+        groups = group_of_boundary_edges(full)[plan.numbers("boundary_edges")]
+        flow = cls.__new__(cls)
+        values = start(plan.set_part("cells").owned, x, groups)
+        flow._set_up(Program(plan), values, strategy, False)
+        return flow
+
+    def _set_up(self, program: Program, values: dict[str, Any], strategy: str, graph: bool) -> None:
+        self.program = program
+        self.n = program.plan.sizes["cells"]
+        dats = {
+            name: program.dat(on, dim, dtype, values=values[name])
+            for name, (on, dim, dtype) in DATS.items()
+        }
+        self.dats: dict[str, Any] = {name: dat.array for name, dat in dats.items()}
         # The program looks at it after every stage, so it stays on the host.
         self.dats["rms"] = np.zeros(1)
         text = (KERNELS / "airfoil.cu").read_text(encoding="utf-8")
         self.loops = {
-            name: ParLoop(
+            name: program.loop(
                 getattr(kernels, name),
-                plan[name],
+                name,
                 strategy=strategy,
                 cuda=DeviceFunction(name, text),
                 graph=graph,
             )
             for name in LOOPS
         }
-        self._device = device
-        self._marks: list[tuple[str, Any, Any]] = []
-        self.seconds = dict.fromkeys(LOOPS, 0.0)
+        given = {**dats, "rms": self.dats["rms"]}
         self._given = {
-            name: {a.name: self.dats[a.name] for a in plan[name].loop.args} for name in LOOPS
+            name: {a.name: given[a.name] for a in loop.loop.args}
+            for name, loop in self.loops.items()
         }
 
     def steps(self, iterations: int) -> Iterator[float]:
@@ -89,38 +111,57 @@ class Airfoil:
                 self.dats["rms"][0] = 0.0
                 for name in LOOPS[1:]:
                     self._run(name)
-            self._add_up()
             yield float(np.sqrt(self.dats["rms"][0] / self.n))
 
     def _run(self, name: str) -> None:
-        if self._device is not None:
-            start = self._device.mark()
-            self.loops[name](**self._given[name])
-            self._marks.append((name, start, self._device.mark()))
-            return
-        begin = time.perf_counter()
         self.loops[name](**self._given[name])
-        self.seconds[name] += time.perf_counter() - begin
 
-    def _add_up(self) -> None:
-        """What the device's clock says of the loops since the last time."""
-        for name, start, end in self._marks:
-            self.seconds[name] += self._device.seconds(start, end)
-        self._marks.clear()
+    def reset(self) -> None:
+        """Count seconds from here on."""
+        self.program.reset()
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What each loop took on this rank; waits for a GPU."""
+        return {name: loop.times.seconds for name, loop in self.loops.items()}
+
+
+def start(cells: int, x: np.ndarray, groups: np.ndarray) -> dict[str, np.ndarray]:
+    """The dats of a flow at rest with the free stream."""
+    return {
+        "x": x,
+        "q": np.tile(kernels.FREE_STREAM, (cells, 1)),
+        "qold": np.zeros((cells, 4)),
+        "adt": np.zeros(cells),
+        "res": np.zeros((cells, 4)),
+        "bound": groups,
+    }
 
 
 def coordinates(prepared: Prepared) -> np.ndarray:
     """Node coordinates to six decimals, as OP2's mesh file has them: its sums depend on it."""
-    return np.round(prepared.mesh.coordinates[:, :2], 6)
+    return rounded(prepared.mesh)
+
+
+def rounded(mesh: Mesh) -> np.ndarray:
+    """The coordinates of a mesh, as its file in OP2's format has them."""
+    return np.round(mesh.coordinates[:, :2], 6)
 
 
 def bound(prepared: Prepared) -> np.ndarray:
     """The group of each boundary edge, where these are derived and where they are in the file."""
     derived = prepared.plan.tags.get("boundary_edges", {})
-    tag = prepared.mesh.tag("physical", "boundary_edges")
-    if tag is None and "physical" not in derived:
+    if "physical" in derived:
+        return derived["physical"]
+    return group_of_boundary_edges(prepared.mesh)
+
+
+def group_of_boundary_edges(mesh: Mesh) -> np.ndarray:
+    """The group of each boundary edge of a mesh that has them."""
+    tag = mesh.tag("physical", "boundary_edges")
+    if tag is None:
         raise MeshprepError("the mesh has no groups of boundary edges: group 1 is to be the wall")
-    return derived["physical"] if tag is None else tag.first_ids()
+    return tag.first_ids()
 
 
 def read_airfoil(path: Path, sets: list[str] | None = None) -> Mesh:
@@ -164,6 +205,9 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", help="what the file does not say, as for meshprep")
     parser.add_argument("--cells", type=int, default=720_000)
     parser.add_argument("--iterations", type=int, default=1000)
+    parser.add_argument("--every", type=int, default=100, help="iterations between two lines")
+    parser.add_argument("--parts", type=Path, help="the mesh in parts: run under mpiexec")
+    parser.add_argument("--threads", type=int, default=1, help="of each rank, with --parts")
     parser.add_argument("--strategy", default="auto")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU")
@@ -173,15 +217,23 @@ def main() -> None:
     try:
         device = current() if gpu else None
         mesh = read_airfoil(given.mesh, given.sets) if given.mesh else None
-        prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
-        flow = Airfoil(prepared, given.strategy, device)
+        if given.parts:
+            numba.set_num_threads(given.threads)
+            plan = DistributedPlan.load(given.parts)
+            mesh = mesh or generate("airfoil", cells=given.cells)
+            flow = Airfoil.on_ranks(plan, mesh, given.strategy)
+        else:
+            prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
+            flow = Airfoil(prepared, given.strategy, device)
     except MeshprepError as error:
         sys.exit(f"error: {error}")
+    first = not given.parts or plan.comm.rank == 0
     for i, rms in enumerate(flow.steps(given.iterations), start=1):
-        if i % 100 == 0:
+        if first and i % given.every == 0:
             print(f"{i:6} {rms:.5e}", flush=True)
-    for name, seconds in flow.seconds.items():
-        print(f"{name:<10} {seconds:8.3f} s")
+    timings = flow.program.timings()
+    if first:
+        print(timings)
 
 
 if __name__ == "__main__":

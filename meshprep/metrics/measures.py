@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.loops import Access, Loop
+from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.metrics import (
@@ -21,6 +21,7 @@ from meshprep_runtime.plan.metrics import (
     UnitCount,
     VariantMetrics,
 )
+from meshprep_runtime.program.useful import useful_bytes
 
 from ..colour.thread_colours import thread_bound
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
@@ -84,40 +85,6 @@ def variant_metrics(
         soa=_transfers(loop, maps, variant, split=True),
         traffic={name: SectorCounts(t.read, t.written) for name, t in moved.items()},
     )
-
-
-def useful_bytes(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> int:
-    """Bytes that no call can do without: sum(w_d S_d), w = 2 for data read and written [S19].
-
-    Of a dat reached through maps the points that the loop reaches count: a loop over a boundary
-    leaves the others alone. O(n x arity).
-    """
-    found: dict[tuple[str, str], tuple[int, bool, bool]] = {}
-    through: dict[tuple[str, str], frozenset[str | None]] = {}
-    for arg in loop.args:
-        if arg.is_global:
-            continue
-        key = (arg.name, loop.over if arg.map is None else maps[arg.map].to_set)
-        nbytes, read, written = found.get(key, (0, False, False))
-        read |= arg.access is not Access.WRITE
-        written |= arg.access is not Access.READ
-        found[key] = (max(nbytes, arg.nbytes), read, written)
-        through[key] = through.get(key, frozenset()) | {arg.map}
-    ways = {(of, names) for (_, of), names in through.items()}
-    reached = {way: _reached(way[1], maps, sizes[way[0]]) for way in ways}
-    return sum(
-        reached[key[1], through[key]] * size * (r + w) for key, (size, r, w) in found.items()
-    )
-
-
-def _reached(names: Iterable[str | None], maps: Mapping[str, SetMap], n_points: int) -> int:
-    """How many points some maps reach; all of them where one is reached without a map."""
-    if None in names:
-        return n_points
-    seen = np.zeros(n_points, bool)
-    for name in names:
-        seen[maps[str(name)].table] = True
-    return int(np.count_nonzero(seen))
 
 
 def _reuse_by_set(loop: Loop, maps: Mapping[str, SetMap], variant: Variant) -> dict[str, SetReuse]:

@@ -8,25 +8,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import MeshprepError, MissingPackageError, PlanError
+    from .errors import DistributedError, MeshprepError, MissingPackageError, PlanError
     from .loop import ParLoop
     from .loops import Access, Arg, Loop
     from .maps import SetMap
     from .ordering import Ordering
     from .plan import LoopPlan, Plan, Staging, Variant
+    from .program.dat import ProgramDat
+    from .program.distributed import DistributedPlan
+    from .program.loopback import run_ranks
+    from .program.program import Program
 
 __version__ = "0.1.0"
 
 _HOME = {
-    **dict.fromkeys(("MeshprepError", "MissingPackageError", "PlanError"), "errors"),
+    **dict.fromkeys(
+        ("DistributedError", "MeshprepError", "MissingPackageError", "PlanError"), "errors"
+    ),
     **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
     **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
     **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
+    **{
+        "DistributedPlan": "program.distributed",
+        "Program": "program.program",
+        "ProgramDat": "program.dat",
+        "run_ranks": "program.loopback",
+    },
 }
 
 __all__ = [
     "Access",
     "Arg",
+    "DistributedError",
+    "DistributedPlan",
     "Loop",
     "LoopPlan",
     "MeshprepError",
@@ -35,9 +49,12 @@ __all__ = [
     "ParLoop",
     "Plan",
     "PlanError",
+    "Program",
+    "ProgramDat",
     "SetMap",
     "Staging",
     "Variant",
+    "run_ranks",
 ]
 
 

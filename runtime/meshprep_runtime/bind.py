@@ -167,7 +167,7 @@ def _slot(loop_plan: LoopPlan, arg: Arg, soa: bool) -> Slot:
     if arg.is_global:
         return Slot(arg.name, arg.access, dtype, (arg.dim,), None)
     rows = loop_plan.loop.over if arg.map is None else loop_plan.maps[arg.map].to_set
-    n = loop_plan.sizes[rows]
+    n = loop_plan.rows_of(rows)
     # One component has one layout.
     soa = soa and arg.dim > 1
     return Slot(arg.name, arg.access, dtype, (arg.dim, n) if soa else (n, arg.dim), rows, soa)

@@ -17,6 +17,15 @@ class PlanError(MeshprepError):
     """A plan that is damaged, of an unknown version, or made for another mesh."""
 
 
+class DistributedError(MeshprepError):
+    """Something that several ranks do together has failed.
+
+    ``ranks`` is how many raise it together, with the same message; 0 where one rank does alone.
+    """
+
+    ranks = 0
+
+
 class MissingPackageError(MeshprepError):
     """An optional package is needed; the message names the command that installs it."""
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .bind import AOS, Binder, Layout, slots
-from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, refusal
+from .bind import AOS, Binder, Layout, Slot, slots
+from .cpu import NEED_BLOCKS, STRATEGIES, CpuOptions, Executor, HostCall, refusal
 from .cuda.detect import on_device
 from .cuda.function import DeviceFunction
 from .cuda.strategies import COMMITS
@@ -187,6 +187,11 @@ class ParLoop:
         return Chooser(plan, self._wanted, chosen, soa, kernel.__name__, variant is not None)
 
     @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What its arrays must be."""
+        return self._slots
+
+    @property
     def strategy(self) -> str:
         """The strategy that a call runs; with ``"auto"`` it follows the number of threads.
 
@@ -216,9 +221,26 @@ class ParLoop:
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
                 return
+        self._on_cpu().run(self._way(), self._binder(arrays))
+
+    def on_host(self, arrays: Mapping[str, Any]) -> HostCall:
+        """The loop on arrays of the host, checked, to be run in parts.
+
+        Parameters
+        ----------
+        arrays : mapping of name to NumPy array
+            As of a call.
+
+        Returns
+        -------
+        HostCall
+        """
+        return HostCall(self._on_cpu(), self._way(), self._binder(arrays))
+
+    def _on_cpu(self) -> Executor:
         if self._executor is None or self._wanted not in (AUTO, *STRATEGIES):
             raise self._not_on_cpu()
-        self._executor.run(self._way(), self._binder(arrays))
+        return self._executor
 
     def _not_on_cpu(self) -> MeshprepError:
         what = f"strategy '{self._wanted}' is for a GPU"

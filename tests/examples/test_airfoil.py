@@ -197,8 +197,8 @@ def test_whole_on_a_device(device, lists, listed):
     for rms, expected in zip(ours.steps(3), theirs.steps(3), strict=True):
         assert rms == pytest.approx(expected, rel=1e-11)
     assert all(seconds > 0 for seconds in ours.seconds.values())
-    assert ours.loops["res_calc"].on_gpu.strategy == "hierarchical"
-    assert ours.loops["adt_calc"].on_gpu.strategy == "global-atomics"
+    assert ours.loops["res_calc"].par_loop.on_gpu.strategy == "hierarchical"
+    assert ours.loops["adt_calc"].par_loop.on_gpu.strategy == "global-atomics"
 
 
 @pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_75", marks=pytest.mark.slow)])

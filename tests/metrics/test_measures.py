@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.loops.reach import indirect_dats, maps_by_place
-from meshprep.metrics.measures import measure, useful_bytes, variant_metrics
+from meshprep.metrics.measures import measure, variant_metrics
 from meshprep.pipeline.variants import baseline, build_variant
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
@@ -23,6 +23,7 @@ from meshprep_runtime.plan.metrics import (
     VariantMetrics,
 )
 from meshprep_runtime.plan.records import from_json, to_json
+from meshprep_runtime.program.useful import useful_bytes
 
 EDGES = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]))
 ENDS = SetMap("edges->nodes", "edges", "nodes", np.array([[0, 9], [1, 8], [2, 7], [3, 6], [4, 5]]))

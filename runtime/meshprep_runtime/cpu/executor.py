@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row, rows_of
 from ..plan import LoopPlan, Variant
 from .elements import ElementCode, can_chunk
-from .schedule import SCHEDULES, Schedule
+from .schedule import SCHEDULES, Ranges, Schedule
 from .source import parallel, sequential
 from .two_step import PointSums, temporaries
 
@@ -73,47 +73,62 @@ class Executor:
         self.loop = plan.loop
         self.slots = slots
         self.options = options
-        self._ready: dict[StrategyAndVariant, Callable[[Sequence[NDArray[Any]]], None]] = {}
+        self._ready: dict[StrategyAndVariant, Callable[..., None]] = {}
+        self._schedules: dict[StrategyAndVariant, Schedule] = {}
 
-    def run(self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]) -> None:
-        """Run the loop on arrays that a Binder has checked."""
+    def run(
+        self,
+        way: StrategyAndVariant,
+        arrays: Sequence[NDArray[Any]],
+        ranges: Ranges | None = None,
+    ) -> None:
+        """Run the loop, or some ranges of its schedule, on arrays that a Binder has checked."""
         ready = self._ready.get(way)
         if ready is None:
-            ready = self._ready[way] = self._prepare(*way, arrays)
-        ready(arrays)
+            ready = self._ready[way] = self._prepare(way, arrays)
+        ready(arrays, ranges)
+
+    def schedule(self, way: StrategyAndVariant) -> Schedule:
+        """In which order a strategy runs the elements."""
+        if way not in self._schedules:
+            import_numba()
+            strategy, variant = way
+            self._schedules[way] = SCHEDULES[strategy](self.plan, variant)
+        return self._schedules[way]
 
     def _prepare(
-        self, strategy: str, variant: Variant | None, arrays: Sequence[NDArray[Any]]
+        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]]
     ) -> Callable[..., None]:
-        import_numba()
-        schedule = SCHEDULES[strategy](self.plan, variant)
+        schedule = self.schedule(way)
         rows = rows_of(self.loop, self.slots)
         tables = [self.plan.maps[name].table for name in self.loop.maps]
         order = np.zeros(0, np.int32) if schedule.order is None else schedule.order
         if schedule.maps_permuted:
             tables = [table[order] for table in tables]
-        fixed: list[NDArray[Any]] = [
-            schedule.range_offset,
-            schedule.phase_offset,
-            schedule.range_order,
-        ]
-        fixed += [order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
+        whole = schedule.ranges
+        fixed = [order, *(np.ascontiguousarray(t).view(np.uint32) for t in tables)]
         sums: list[PointSums] = []
         names = [f"m{i}" for i in range(len(tables))]
-        if strategy == "two-step":
+        if way[0] == "two-step":
             rows, sums = temporaries(self.plan, self.slots, rows)
             names += [name for s in sums for name in s.names]
             fixed += [part for s in sums for part in s.parts]
         names += [f"s{i}" for i in range(len(self.slots))]
         text = self._text(schedule, rows, names)
-        call = self._compiled(text, schedule.parallel, (*fixed, *arrays))
+        call = self._compiled(text, schedule.parallel, (*whole, *fixed, *arrays))
         if not schedule.parallel:
-            return lambda given: call(1, *fixed, *given)
-        steps = [(call, tuple(fixed), None)] + [
+            return lambda given, ranges: call(1, *(ranges or whole), *fixed, *given)
+        then = [
             (self._compiled(s.text, True, (*s.arrays, arrays[s.slot])), s.arrays, s.slot)
             for s in sums
         ]
-        return lambda given: self._launch(steps, given)
+        steps = [(call, (*whole, *fixed), None), *then]
+
+        def run(given: Sequence[NDArray[Any]], ranges: Ranges | None) -> None:
+            some = steps if ranges is None else [(call, (*ranges, *fixed), None), *then]
+            self._launch(some, given)
+
+        return run
 
     def _text(self, schedule: Schedule, rows: tuple[Row, ...], names: Sequence[str]) -> str:
         permuted = schedule.order is not None
@@ -155,6 +170,22 @@ class Executor:
                 del _kept[next(iter(_kept))]
             _kept[key] = call
         return call
+
+
+@dataclass(frozen=True, eq=False)
+class HostCall:
+    """A loop with the arrays of one call, checked, to be run range by range."""
+
+    executor: Executor
+    way: StrategyAndVariant
+    arrays: Sequence[NDArray[Any]]
+
+    def run(self, ranges: Ranges, instead: Mapping[int, NDArray[Any]] | None = None) -> None:
+        """Run some ranges of the schedule; ``instead`` has other arrays for some slots."""
+        arrays = list(self.arrays)
+        for i, other in (instead or {}).items():
+            arrays[i] = other
+        self.executor.run(self.way, arrays, ranges)
 
 
 def choose_strategy(variant: Variant | None) -> str:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ..loops import Access, Loop
 from ..plan import LoopPlan, Variant
 
+# The first three arrays of a schedule: all that tells one part of it from another.
+Ranges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 # Elements that one thread takes at a time where no blocks say how many.
 PIECE = 4096
 
@@ -47,12 +49,26 @@ class Schedule:
     fetches: bool = False
     parallel: bool = True
 
+    @property
+    def ranges(self) -> Ranges:
+        """Everything."""
+        return self.range_offset, self.phase_offset, self.range_order
+
+    def between(self, first: int, last: int) -> Ranges:
+        """The ranges at places ``first`` to ``last - 1`` of ``range_order``, in their phases."""
+        phases = np.clip(self.phase_offset, first, last) - first
+        return self.range_offset, phases, self.range_order[first:last]
+
 
 def sequential(plan: LoopPlan, variant: Variant | None) -> Schedule:
     """One range, one thread: the reference."""
-    ends = np.array([0, plan.sizes[plan.loop.over]], np.int64)
+    return Schedule(*elements(0, plan.sizes[plan.loop.over]), parallel=False)
+
+
+def elements(start: int, stop: int) -> Ranges:
+    """One range."""
     one = np.array([0, 1], np.int64)
-    return Schedule(ends, one, np.zeros(1, np.int32), parallel=False)
+    return np.array([start, stop], np.int64), one, np.zeros(1, np.int32)
 
 
 def hierarchical(plan: LoopPlan, variant: Variant | None) -> Schedule:

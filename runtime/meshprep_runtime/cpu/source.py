@@ -47,14 +47,14 @@ def run(threads, range_offset, phase_offset, range_order, order, {params}):
 COUNTERS = {"TAKEN": 0, "DONE": 16, "FAILED": 32, "WHERE": 33}
 
 # Every range reduces into a row of its own; the rows are combined in the order of the ranges, so
-# that the result does not depend on the threads.
+# that the result does not depend on the threads. Rows of ranges that are not run now add nothing.
 PREPARE = """\
-    part_{name} = np.empty((range_order.size, {name}.size), {name}.dtype)
+    part_{name} = np.empty((range_offset.size - 1, {name}.size), {name}.dtype)
     part_{name}[:] = {start}
 """
 
 COMBINE = """\
-    for b in range(range_order.size):
+    for b in range(range_offset.size - 1):
         for k in range({name}.size):
             {name}[k] = {combined}
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .element import PythonKernel
     from .executor import DeviceExecutor, DeviceOptions
     from .function import DeviceFunction
-    from .programs import Launch, Program, program
+    from .programs import CudaProgram, Launch, program
     from .strategies import COMMITS, STRATEGIES, refusal
 
 
@@ -21,11 +21,11 @@ __all__ = [
     "COMMITS",
     "STRATEGIES",
     "Choice",
+    "CudaProgram",
     "DeviceExecutor",
     "DeviceFunction",
     "DeviceOptions",
     "Launch",
-    "Program",
     "PythonKernel",
     "choose",
     "on_device",
@@ -40,7 +40,7 @@ _HOME = {
     "DeviceFunction": ".function",
     "DeviceOptions": ".executor",
     "Launch": ".programs",
-    "Program": ".programs",
+    "CudaProgram": ".programs",
     "PythonKernel": ".element",
     "STRATEGIES": ".strategies",
     "choose": "..tuning.choose_gpu",

@@ -13,7 +13,7 @@ from ..kernel.cache import folder as loops_folder
 from ..kernel.cache import write_whole
 from . import nvrtc
 from .nvrtc import Compiled, compile_program
-from .programs import Program
+from .programs import CudaProgram
 
 MOST_KEPT = 2000
 # What turns text and kernels into machine code, by its name on the package index.
@@ -29,7 +29,7 @@ PACKAGES = (
 )
 
 
-def compiled(program: Program, arch: str) -> Compiled:
+def compiled(program: CudaProgram, arch: str) -> Compiled:
     """What :func:`nvrtc.compile_program` gives, from disk where it is known.
 
     Raises
@@ -54,7 +54,7 @@ def compiled(program: Program, arch: str) -> Compiled:
     return found
 
 
-def _place(program: Program, arch: str) -> Path | None:
+def _place(program: CudaProgram, arch: str) -> Path | None:
     above = loops_folder()
     kernel = getattr(program, "kernel", None)
     content = None if kernel is None else stable(reach(kernel.function))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 from .cubins import compiled
-from .programs import Program
+from .programs import CudaProgram
 from .protocols import Call
 
 # What a block may have without asking for more.
@@ -34,7 +34,7 @@ class CupyDevice:
             runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, number)
         )
 
-    def load(self, program: Program) -> CupyKernel:
+    def load(self, program: CudaProgram) -> CupyKernel:
         driver = self._cupy.cuda.driver
         cubin = compiled(program, self.arch).cubin
         try:
@@ -148,7 +148,7 @@ class CupyMemory:
 class CupyKernel:
     """A function of a loaded module."""
 
-    def __init__(self, driver: Any, function: Any, program: Program) -> None:
+    def __init__(self, driver: Any, function: Any, program: CudaProgram) -> None:
         self._launch = driver.launchKernel
         self._driver = driver
         # Keeps its module loaded.

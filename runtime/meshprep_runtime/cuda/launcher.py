@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError
 from .arrays import BoundArray
 from .parameters import Parameter
-from .programs import Launch, Program
+from .programs import CudaProgram, Launch
 from .protocols import Call, Device, Kernel, Memory
 from .reductions import JOIN_NAME, JOIN_THREADS, join_text
 from .shape import C_TYPES
@@ -28,7 +28,7 @@ class Launcher:
 
     Parameters
     ----------
-    program : Program
+    program : CudaProgram
     device : Device
     graph : bool
         Record the launches of a set of arrays once, and replay them as one graph.
@@ -44,7 +44,7 @@ class Launcher:
     several streams or threads run one after the other: sums of blocks have one place.
     """
 
-    def __init__(self, program: Program, device: Device, graph: bool = False) -> None:
+    def __init__(self, program: CudaProgram, device: Device, graph: bool = False) -> None:
         _check_shared(program, device)
         self.device = device
         self.name = program.loop.name
@@ -145,7 +145,7 @@ class Launcher:
             )
 
 
-def _step(program: Program, device: Device) -> _Step:
+def _step(program: CudaProgram, device: Device) -> _Step:
     own = {name: device.upload(a) for name, a in program.arrays.items()}
     return _Step(device.load(program), own, program.parameters, program.launches)
 
@@ -189,11 +189,11 @@ class _Bound:
             self._device.run(self._calls)
 
 
-def join_program(program: Program, i: int) -> Program:
+def join_program(program: CudaProgram, i: int) -> CudaProgram:
     """The kernel that brings the blocks' values of a reduced global into it, as a program."""
     slot = program.slots[i]
     c_type = C_TYPES[slot.dtype.str[1:]]
-    return Program(
+    return CudaProgram(
         loop=program.loop,
         name=JOIN_NAME,
         text=join_text(slot, i, c_type),
@@ -212,7 +212,7 @@ def join_program(program: Program, i: int) -> Program:
     )
 
 
-def _check_shared(program: Program, device: Device) -> None:
+def _check_shared(program: CudaProgram, device: Device) -> None:
     if program.shared_bytes > device.most_shared:
         raise MeshprepError(
             f"loop '{program.loop.name}': its largest block takes {program.shared_bytes} bytes of "

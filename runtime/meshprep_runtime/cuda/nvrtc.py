@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
-from .programs import Program
+from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
 VERBOSE = "--ptxas-options=-v"
@@ -39,7 +39,7 @@ class Compiled:
     spilled: int
 
 
-def compile_program(program: Program, arch: str = "sm_90") -> Compiled:
+def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:
     """Compile a program for an architecture such as ``"sm_75"``, ``"sm_80"``, ``"sm_90"``.
 
     Raises
@@ -63,7 +63,7 @@ def compile_program(program: Program, arch: str = "sm_90") -> Compiled:
     return roomy if roomy.spilled < made.spilled else made
 
 
-def _compile(program: Program, arch: str, *options: str) -> Compiled:
+def _compile(program: CudaProgram, arch: str, *options: str) -> Compiled:
     if program.kernel is None:
         options = (f"--gpu-architecture={arch}", VERBOSE, *options)
         cubin, log = _translate(program, "CUBIN", *options)
@@ -77,7 +77,7 @@ def _compile(program: Program, arch: str, *options: str) -> Compiled:
     return Compiled(cubin, _sum(r"Used (\d+) registers", log), _sum(r"(\d+) bytes spill", log))
 
 
-def _translate(program: Program, what: str, *options: str) -> tuple[bytes, str]:
+def _translate(program: CudaProgram, what: str, *options: str) -> tuple[bytes, str]:
     """What NVRTC makes of the text, and its log."""
     nvrtc = _nvrtc()
     handle = _value(nvrtc.nvrtcCreateProgram(program.cuda.encode(), b"loop.cu", 0, [], []))

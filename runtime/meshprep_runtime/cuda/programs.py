@@ -38,7 +38,7 @@ class Launch:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class CudaProgram:
     """A kernel and how it is to be launched.
 
     Parameters
@@ -69,7 +69,7 @@ class Program:
         For each slot, the bytes that its array's address has to be a multiple of.
     scratch : mapping of parameter name to (dtype, number of values)
         Arrays that the caller provides, with nothing in particular in them.
-    then : tuple of Program
+    then : tuple of CudaProgram
         What is launched after: on the same dats and scratch, with arrays of its own.
     fastmath : bool
         How it is to be compiled, see :func:`programs`.
@@ -89,7 +89,7 @@ class Program:
     kernel: PythonKernel | None = None
     alignment: tuple[int, ...] = ()
     scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
-    then: tuple[Program, ...] = ()
+    then: tuple[CudaProgram, ...] = ()
     fastmath: bool = False
 
     @property
@@ -134,7 +134,7 @@ def program(
     variant: str | None = None,
     commit: str = "colours",
     **code: Unpack[ProgramArguments],
-) -> Program:
+) -> CudaProgram:
     """Write the CUDA C of a loop.
 
     Parameters
@@ -162,7 +162,7 @@ def program(
         Threads of a block, for strategies without blocks; else as many as the plan's blocks need.
     vectors : bool
         Move up to 16 bytes of an AoS row at once, where its size is a multiple of them; arrays
-        must then begin at multiples of :attr:`Program.alignment`.
+        must then begin at multiples of :attr:`CudaProgram.alignment`.
     fastmath : bool
         Let the compilers reorder sums, assume that no value is inf or nan, take tiny ``f4`` for
         zero, and approximate quotients, roots and functions of ``f4``.
@@ -201,7 +201,7 @@ def program(
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
     listed = parameters(shape, arrays)
-    first = Program(
+    first = CudaProgram(
         loop=plan.loop,
         name=text.NAME,
         text=f"{element.text}\n\n{text.text(shape, listed)}",
@@ -222,7 +222,7 @@ def program(
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
 
 
-def _sums(first: Program, shape: LoopShape, i: int) -> Program:
+def _sums(first: CudaProgram, shape: LoopShape, i: int) -> CudaProgram:
     """The second step for one slot."""
     arrays = second_step.sum_arrays(shape, i)
     listed = second_step.sum_parameters(shape, i, arrays)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from .programs import Program
+from .programs import CudaProgram
 
 Call = Callable[[Any], None]
 
@@ -40,7 +40,7 @@ class Device(Protocol):
     arch: str
     most_shared: int
 
-    def load(self, program: Program) -> Kernel:
+    def load(self, program: CudaProgram) -> Kernel:
         """Compile and load; raises MeshprepError where the device cannot take it."""
 
     def upload(self, values: NDArray[Any]) -> Memory:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from ...bind import Binder
 from ...errors import MeshprepError, MissingPackageError
 from ..parameters import Parameter
-from ..programs import Launch, Program
+from ..programs import CudaProgram, Launch
 from ..reductions import join
 
 COMPILER = "g++"
@@ -43,12 +43,12 @@ class CheckError(MeshprepError):
         self.check = message.partition(":")[0]
 
 
-def run_checked(program: Program, /, **arrays: Any) -> None:
+def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
     """Run a program on NumPy arrays, in place, launch by launch.
 
     Parameters
     ----------
-    program : Program
+    program : CudaProgram
     **arrays
         As in a call of a ParLoop.
 
@@ -85,7 +85,7 @@ def _anything(dtype: np.dtype, size: int) -> NDArray[Any]:
     return np.full(size * dtype.itemsize, 0xA5, np.uint8).view(dtype)
 
 
-def _check_alignment(program: Program, dats: Mapping[str, NDArray[Any]]) -> None:
+def _check_alignment(program: CudaProgram, dats: Mapping[str, NDArray[Any]]) -> None:
     for i, wanted in enumerate(program.alignment):
         array = dats[f"s{i}"]
         if array.size and array.ctypes.data % wanted:
@@ -95,7 +95,7 @@ def _check_alignment(program: Program, dats: Mapping[str, NDArray[Any]]) -> None
             )
 
 
-def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArray[Any]]) -> str:
+def _launch(call: Any, program: CudaProgram, launch: Launch, given: dict[str, NDArray[Any]]) -> str:
     arrays = [given[p.name] for p in program.parameters if p.access != "size"]
     numbers = {**program.sizes, "first": launch.first, "last": launch.last}
     numbers |= {"parts": program.parts, "part": launch.part}
@@ -105,7 +105,7 @@ def _launch(call: Any, program: Program, launch: Launch, given: dict[str, NDArra
 
 
 def launch_checked(
-    program: Program, blocks: int, arrays: Sequence[tuple[int, int]], numbers: Sequence[int]
+    program: CudaProgram, blocks: int, arrays: Sequence[tuple[int, int]], numbers: Sequence[int]
 ) -> None:
     """One launch by addresses, as a device has them.
 
@@ -118,7 +118,7 @@ def launch_checked(
 
 def _call(
     call: Any,
-    program: Program,
+    program: CudaProgram,
     blocks: int,
     arrays: Sequence[tuple[int, int]],
     numbers: Sequence[int],
@@ -135,7 +135,7 @@ def _call(
     return text.decode(errors="replace")
 
 
-def _source(program: Program) -> str:
+def _source(program: CudaProgram) -> str:
     """The text between the checking header and a function that ctypes can call."""
     labels = {f"s{i}": slot.name for i, slot in enumerate(program.slots)}
     arrays = [p for p in program.parameters if p.access != "size"]
@@ -164,7 +164,7 @@ def _source(program: Program) -> str:
     )
 
 
-def _given(program: Program) -> list[str]:
+def _given(program: CudaProgram) -> list[str]:
     if program.kernel is None:
         return []
     name = program.kernel.name

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import MeshprepError
-from ..programs import Program
+from ..programs import CudaProgram
 from ..protocols import Call
 from ..shape import C_TYPES
 from .checked import launch_checked
@@ -54,7 +54,7 @@ class EmulatedDevice:
         """A copy of some values in the memory of the device."""
         return Array(self, np.asarray(values))
 
-    def load(self, program: Program) -> EmulatedKernel:
+    def load(self, program: CudaProgram) -> EmulatedKernel:
         if program.shared_bytes > self.most_shared:
             raise MeshprepError(f"a block cannot have {program.shared_bytes} bytes")
         self.loaded.append(program.name)
@@ -228,7 +228,7 @@ class Array:
 class EmulatedKernel:
     """The code of a program, for g++."""
 
-    def __init__(self, device: EmulatedDevice, program: Program) -> None:
+    def __init__(self, device: EmulatedDevice, program: CudaProgram) -> None:
         self._device = device
         self._program = program
 

@@ -1,0 +1,1 @@
+"""Programs: dats that know their state, loops that are counted and timed."""

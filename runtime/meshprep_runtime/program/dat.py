@@ -1,0 +1,145 @@
+"""The values of a set that a program works on, and what it knows about them [G12 section 2]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import AOS, DTYPES, SOA
+from ..cuda.detect import on_device
+from ..errors import MeshprepError, check_choice
+
+# The lists of copies on a rank; partial lists go by the name of their map.
+EXEC, HALO = "exec", "halo"
+
+
+class ProgramDat:
+    """Values of the elements of one set, made by ``Program.dat``.
+
+    Parameters
+    ----------
+    set_name : str
+    array : (rows, dim), (dim, rows) or (rows,) array
+        Of NumPy, or of a GPU. On one of several ranks the rows of other ranks' elements follow
+        those that this rank owns.
+    dim : int
+    layout : str
+        ``"aos"`` or ``"soa"``, where the array is ``(dim, rows)``.
+    owned : int
+        Rows that this rank owns.
+
+    Attributes
+    ----------
+    fresh : set of str
+        Which lists of copies hold what their owners have: ``"exec"``, ``"halo"``, and the names of
+        maps for what those alone reach.
+    """
+
+    def __init__(self, set_name: str, array: Any, dim: int, layout: str, owned: int) -> None:
+        self.set = set_name
+        self.array = array
+        self.dim = dim
+        self.layout = layout
+        self.owned = owned
+        self.fresh: set[str] = set()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of one value."""
+        found: np.dtype[Any] = np.dtype(self.array.dtype)
+        return found
+
+    @property
+    def axis(self) -> int:
+        """The axis of the array that runs over the elements."""
+        return int(self.layout == SOA and self.dim > 1)
+
+    @property
+    def on_device(self) -> bool:
+        """True where the array lies on a GPU."""
+        return on_device(self.array)
+
+    def values(self, write: bool = False) -> Any:
+        """The rows that this rank owns.
+
+        Parameters
+        ----------
+        write : bool
+            True where the caller will change them: copies on other ranks count as stale from now
+            on, so all ranks must say it. Without, an array of the host refuses changes.
+
+        Returns
+        -------
+        array
+            A view; the array itself on a GPU where all of it is owned.
+        """
+        if write:
+            self.touch()
+        if not isinstance(self.array, np.ndarray) and self.array.shape[self.axis] == self.owned:
+            return self.array
+        view = self.array[(slice(None),) * self.axis + (slice(self.owned),)]
+        if isinstance(view, np.ndarray) and not write:
+            view.flags.writeable = False
+        return view
+
+    def touch(self) -> None:
+        """Say that the array was changed outside of loops: its copies are stale."""
+        self.fresh.clear()
+
+    def __repr__(self) -> str:
+        return f"dat on '{self.set}', {self.dim} x {self.dtype}, {self.layout}"
+
+
+def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays behind the dats of a call."""
+    return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
+
+
+def make_dat(
+    set_name: str,
+    size: tuple[int, int],
+    dim: int = 1,
+    dtype: str = "f8",
+    values: Any = None,
+    layout: str = AOS,
+) -> ProgramDat:
+    """A dat with ``size = (rows, owned)``: of zeros, or of values.
+
+    Values of all rows are kept, not copied, and count as fresh; values of the owned rows are
+    copied.
+
+    Raises
+    ------
+    MeshprepError
+        For an unknown layout or dtype, and values of another shape or dtype.
+    """
+    where = f"a dat on '{set_name}'"
+    check_choice(f"{where}: layout", layout, (AOS, SOA))
+    check_choice(f"{where}: dtype", np.dtype(dtype).str[1:], DTYPES)
+    rows, owned = size
+    soa = layout == SOA and dim > 1
+    wanted: list[tuple[int, ...]] = [(dim, n) if soa else (n, dim) for n in (rows, owned)]
+    wanted += [] if dim > 1 else [(rows,), (owned,)]
+    if values is None:
+        values = np.zeros(wanted[0], dtype)
+    if tuple(values.shape) not in wanted or np.dtype(values.dtype) != np.dtype(dtype):
+        raise MeshprepError(
+            f"{where} has values of shape {tuple(values.shape)} and dtype {values.dtype}, must be "
+            f"{' or '.join(map(str, dict.fromkeys(wanted)))} of {np.dtype(dtype)}"
+        )
+    complete = values.shape[int(soa)] == rows
+    if not complete and on_device(values):
+        raise MeshprepError(f"{where}: an array of a GPU must have all its {rows} rows")
+    array = values if complete else _with_copies(values, rows, int(soa))
+    made = ProgramDat(set_name, array, dim, layout, owned)
+    made.fresh = {EXEC, HALO} if complete else set()
+    return made
+
+
+def _with_copies(values: NDArray[Any], rows: int, axis: int) -> NDArray[Any]:
+    more = [(0, 0)] * values.ndim
+    more[axis] = (0, rows - values.shape[axis])
+    return np.pad(values, more)

@@ -1,0 +1,185 @@
+"""A loop on one rank's part of the mesh: copies on demand, and what needs none meanwhile.
+
+Elements whose targets are all owned run while messages are under way [R14 7.1.1]. A loop that
+writes through a map also executes the elements of other ranks that write what this rank owns, or
+else sends what its elements have added to copies back to their owners.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..bind import check_names
+from ..cpu.executor import HostCall, StrategyAndVariant
+from ..cuda.detect import on_device
+from ..errors import MeshprepError
+from ..loop import ParLoop
+from ..loops import Access, Loop
+from ..plan.model import LoopPlan
+from ..plan.parts import LoopPart, PartPlan
+from .class_runs import ClassRuns, HostRuns, device_runs
+from .classes import ClassRanges, class_ranges
+from .dat import EXEC, HALO, ProgramDat
+from .device_part import DevicePart
+from .exchange import Exchange, Transfer, Wanted
+from .reductions import Reductions
+from .timings import LoopTimes
+from .useful import useful_bytes
+
+READING = (Access.READ, Access.RW)
+
+
+class PartLoop:
+    """Runs a loop as one of several ranks; see :class:`program.Runner`."""
+
+    def __init__(
+        self,
+        make: Callable[[LoopPlan], ParLoop],
+        part: LoopPart,
+        whole: PartPlan,
+        exchange: Exchange,
+    ) -> None:
+        plan = part.plan
+        self._make = make
+        self.par_loop = loop = make(plan)
+        self._on_device: DevicePart | None = None
+        self._part = part
+        self._set = whole.sets[plan.loop.over]
+        self._exchange = exchange
+        writes_far = any(arg.conflicts for arg in plan.loop.args)
+        self._again = writes_far and part.increments == "exec"
+        self._back = writes_far and part.increments == "reverse"
+        self._wants = wanted_lists(plan.loop, self._again, whole)
+        self._reductions = Reductions(exchange.comm, loop.slots)
+        self._ranges: dict[StrategyAndVariant, ClassRanges] = {}
+        run = plan.sizes[plan.loop.over]
+        self.times = LoopTimes(
+            useful_bytes=useful_bytes(plan.loop, plan.maps, plan.sizes),
+            elements={
+                "core": self._set.core,
+                "boundary": self._set.owned - self._set.core,
+                "exec": run - self._set.owned,
+            },
+        )
+
+    def __call__(self, given: Mapping[str, Any]) -> None:
+        begin = time.perf_counter()
+        spent = self.times.seconds
+        call = self._runs(
+            {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
+        )
+        added = [given[a.name] for a in self._part.plan.loop.args if a.conflicts]
+        if self._back:
+            self._clear_copies(added)
+        self._reductions.begin(call.arrays)
+        self._run_owned(call, self._wanted(given))
+        self._reductions.start()
+        if self._again:
+            now = time.perf_counter()
+            call.run("exec", self._reductions.ignored)
+            self.times.exec += time.perf_counter() - now
+        if self._back:
+            unique = list({id(dat): dat for dat in added}.values())
+            self._finish(self._start([(dat, (EXEC, HALO)) for dat in unique], back=True))
+        now = time.perf_counter()
+        self._reductions.finish(call.arrays)
+        self.times.wait += time.perf_counter() - now
+        self.times.calls += 1
+        self.times.other += time.perf_counter() - begin - (self.times.seconds - spent)
+
+    def settle(self) -> None:
+        """Nothing is owed."""
+
+    def _run_owned(self, call: ClassRuns, wanted: Sequence[Wanted]) -> None:
+        reduced = self._reductions.partial
+        if not wanted:
+            now = time.perf_counter()
+            call.run("owned", reduced)
+            taken, own = time.perf_counter() - now, self._set
+            share = own.core / own.owned if own.owned else 1.0
+            self.times.core += share * taken
+            self.times.boundary += (1 - share) * taken
+            return
+        transfer = self._start(wanted)
+        now = time.perf_counter()
+        call.core(reduced, transfer.test)
+        self.times.core += time.perf_counter() - now
+        self._finish(transfer)
+        now = time.perf_counter()
+        call.run("boundary", reduced)
+        self.times.boundary += time.perf_counter() - now
+        for dat, lists in wanted:
+            dat.fresh |= set(lists)
+        self.times.dats_exchanged += len(wanted)
+
+    def _start(self, wanted: Sequence[Wanted], back: bool = False) -> Transfer:
+        transfer = self._exchange.start(wanted, back)
+        self.times.messages += len(transfer.pattern.sends)
+        self.times.sent_bytes += transfer.pattern.sent_bytes
+        return transfer
+
+    def _finish(self, transfer: Transfer) -> None:
+        now = time.perf_counter()
+        transfer.finish()
+        self.times.wait += time.perf_counter() - now
+
+    def _wanted(self, given: Mapping[str, Any]) -> list[Wanted]:
+        """The dats of this call with copies that are stale; each dat once."""
+        found: dict[int, Wanted] = {}
+        for name, lists in self._wants.items():
+            dat = given[name]
+            if isinstance(dat, ProgramDat) and not {EXEC, HALO} <= dat.fresh:
+                stale = tuple(one for one in lists if one not in dat.fresh)
+                if stale:
+                    _, before = found.get(id(dat), (dat, ()))
+                    found[id(dat)] = dat, (*before, *(s for s in stale if s not in before))
+        return list(found.values())
+
+    def _runs(self, arrays: Mapping[str, Any]) -> ClassRuns:
+        if not any(on_device(value) for value in arrays.values()):
+            call = self.par_loop.on_host(arrays)
+            return HostRuns(call, self._ranges_of(call))
+        if self._on_device is None:
+            self._on_device = DevicePart(self._make, self._part, self._set)
+        loop, slots = self._part.plan.loop, self.par_loop.slots
+        check_names(loop, slots, arrays)
+        return device_runs(self._on_device, loop, slots, arrays)
+
+    def _ranges_of(self, call: HostCall) -> ClassRanges:
+        if call.way not in self._ranges:
+            schedule = call.executor.schedule(call.way)
+            self._ranges[call.way] = class_ranges(call.way, schedule, self._part, self._set)
+        return self._ranges[call.way]
+
+    def _clear_copies(self, dats: Sequence[Any]) -> None:
+        for dat in dats:
+            if not isinstance(dat, ProgramDat):
+                raise self._refused("sends increments back, so what it adds to must be dats")
+            self._exchange.clear_copies(dat)
+
+    def _refused(self, what: str) -> MeshprepError:
+        return MeshprepError(f"loop '{self._part.plan.loop.name}' {what}")
+
+
+def wanted_lists(loop: Loop, again: bool, whole: PartPlan) -> dict[str, tuple[str, ...]]:
+    """Which copies of each dat a loop reads.
+
+    ``again``: elements of other ranks run, too, and read their direct data.
+    """
+    maps: dict[str, list[str | None]] = {}
+    for arg in loop.args:
+        if not arg.is_global and arg.access in READING:
+            maps.setdefault(arg.name, []).append(arg.map)
+    return {name: lists for name, used in maps.items() if (lists := _lists(used, again, whole))}
+
+
+def _lists(used: Sequence[str | None], again: bool, whole: PartPlan) -> tuple[str, ...]:
+    through = {name for name in used if name is not None}
+    direct_again = again and None in used
+    if not through:
+        return (EXEC,) if direct_again else ()
+    if len(through) == 1 and not direct_again and through <= set(whole.partial):
+        return tuple(through)
+    return EXEC, HALO

@@ -1,0 +1,236 @@
+"""A solver's program: its dats and loops, and what each call does and takes [G12 section 2]."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ..bind import AOS
+from ..cuda.detect import on_device
+from ..cuda.function import DeviceFunction
+from ..errors import MeshprepError
+from ..loop import ParLoop
+from ..loops import Access, Loop
+from ..plan.model import LoopPlan, PlanContent
+from .dat import ProgramDat, arrays_of, make_dat
+from .distributed import DistributedPlan
+from .part_loop import PartLoop
+from .timings import LoopTimes, Timings
+from .useful import useful_bytes
+
+# Loops on a GPU whose times are not asked for yet.
+MOST_MARKS = 512
+
+
+class Runner(Protocol):
+    """Runs a loop of a program, on one rank or as one of several."""
+
+    times: LoopTimes
+    par_loop: ParLoop
+
+    def __call__(self, given: Mapping[str, Any]) -> None:
+        """Run it with dats and arrays, and add up what it took."""
+
+    def settle(self) -> None:
+        """Add up what a GPU still owes."""
+
+
+class Program:
+    """A plan with the dats and loops of a solver; every call of its loops passes through it.
+
+    Parameters
+    ----------
+    plan : Plan or DistributedPlan
+        On ranks, dats are made and loops called on all of them, in the same order.
+    """
+
+    def __init__(self, plan: PlanContent | DistributedPlan) -> None:
+        self.plan = plan
+        self._runners: dict[str, Runner] = {}
+
+    def dat(
+        self,
+        set_name: str,
+        dim: int = 1,
+        dtype: str = "f8",
+        *,
+        values: Any = None,
+        layout: str = AOS,
+    ) -> ProgramDat:
+        """Values of the elements of a set.
+
+        Parameters
+        ----------
+        set_name : str
+        dim : int
+            Components an element.
+        dtype : str
+        values : (n, dim), (dim, n) or (n,) array, optional
+            In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros. On ranks
+            see :meth:`DistributedPlan.dat`.
+        layout : str
+            ``"aos"``, or ``"soa"`` for ``(dim, n)``.
+
+        Returns
+        -------
+        ProgramDat
+
+        Raises
+        ------
+        MeshprepError
+            For an unknown set, layout or dtype, and for values of another shape or dtype.
+        """
+        if isinstance(self.plan, DistributedPlan):
+            return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
+        n = self._size(set_name)
+        return make_dat(set_name, (n, n), dim, dtype, values, layout)
+
+    def loop(
+        self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
+    ) -> ProgramLoop:
+        """A loop of the plan with its kernel.
+
+        Parameters
+        ----------
+        kernel : function or DeviceFunction
+        name : str
+            Of the loop in the plan.
+        **options
+            As of :class:`ParLoop`.
+
+        Returns
+        -------
+        ProgramLoop
+        """
+        plan = self.plan[name]
+        if plan.loop.name in self._runners:
+            raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
+
+        def make(of: LoopPlan) -> ParLoop:
+            return ParLoop(kernel, of, **options)
+
+        runner: PartLoop | WholeLoop
+        if isinstance(self.plan, DistributedPlan):
+            whole = self.plan.part
+            runner = PartLoop(make, whole.loops[plan.loop.name], whole, self.plan.messages)
+        else:
+            runner = WholeLoop(make(plan), plan)
+        self._runners[plan.loop.name] = runner
+        return ProgramLoop(plan, runner)
+
+    def timings(self) -> Timings:
+        """What every loop took since the program was made, or since ``reset``, on every rank.
+
+        Returns
+        -------
+        Timings
+            ``print`` shows a table; ``to_json()`` has all of it. Waits for loops that a GPU still
+            runs. On ranks all must ask for it.
+        """
+        for runner in self._runners.values():
+            runner.settle()
+        own = {name: runner.times for name, runner in self._runners.items()}
+        ranks = [own]
+        if isinstance(self.plan, DistributedPlan):
+            ranks = self.plan.comm.allgather(own)
+        return Timings({name: tuple(rank[name] for rank in ranks) for name in own})
+
+    def reset(self) -> None:
+        """Forget what the loops took so far, as after a first call that compiles."""
+        for runner in self._runners.values():
+            runner.settle()
+            runner.times.reset()
+
+    def _size(self, set_name: str) -> int:
+        if set_name not in self.plan.sizes:
+            raise MeshprepError(
+                f"the plan has no set '{set_name}': it has {', '.join(self.plan.sizes)}"
+            )
+        return self.plan.sizes[set_name]
+
+
+class ProgramLoop:
+    """A loop of a program, to be called with dats, arrays and globals by the loop's names."""
+
+    def __init__(self, plan: LoopPlan, runner: Runner) -> None:
+        self.par_loop = runner.par_loop
+        self.loop = plan.loop
+        self._runner = runner
+        self._sets = {
+            a.name: plan.loop.over if a.map is None else plan.maps[a.map].to_set
+            for a in plan.loop.args
+            if not a.is_global
+        }
+
+    @property
+    def times(self) -> LoopTimes:
+        """What its calls took on this rank, so far; on a GPU, waits for them."""
+        self._runner.settle()
+        return self._runner.times
+
+    def __call__(self, **given: Any) -> None:
+        """Run the loop.
+
+        Parameters
+        ----------
+        **given : ProgramDat, or what a ParLoop takes
+            Only dats know whether copies on other ranks are stale.
+
+        Raises
+        ------
+        MeshprepError
+            When something does not fit; the message names the argument.
+        """
+        for name, value in given.items():
+            if isinstance(value, ProgramDat) and value.set != self._sets.get(name, value.set):
+                raise MeshprepError(
+                    f"loop '{self.loop.name}': argument '{name}' is a dat on '{value.set}', must "
+                    f"be one on '{self._sets[name]}'"
+                )
+        self._runner(given)
+        for name in written(self.loop):
+            if isinstance(given[name], ProgramDat):
+                given[name].touch()
+
+
+class WholeLoop:
+    """A loop over all of its set: on one rank, or on a GPU."""
+
+    def __init__(self, loop: ParLoop, plan: LoopPlan) -> None:
+        bytes_a_call = useful_bytes(plan.loop, plan.maps, plan.sizes)
+        elements = {"core": plan.sizes[plan.loop.over]}
+        self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
+        self.par_loop = loop
+        self._marks: list[tuple[Any, Any, Any]] = []
+
+    def __call__(self, given: Mapping[str, Any]) -> None:
+        """See :class:`Runner`."""
+        arrays = arrays_of(given)
+        self.times.calls += 1
+        if any(on_device(value) for value in arrays.values()):
+            self._on_device(arrays)
+            return
+        begin = time.perf_counter()
+        self.par_loop(**arrays)
+        self.times.core += time.perf_counter() - begin
+
+    def _on_device(self, arrays: Mapping[str, Any]) -> None:
+        from ..cuda.device import current
+
+        device = current()
+        start = device.mark()
+        self.par_loop(**arrays)
+        self._marks.append((device, start, device.mark()))
+        if len(self._marks) >= MOST_MARKS:
+            self.settle()
+
+    def settle(self) -> None:
+        """See :class:`Runner`."""
+        self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
+        self._marks.clear()
+
+
+def written(loop: Loop) -> list[str]:
+    """Names of the dats that a loop changes."""
+    return [a.name for a in loop.args if not a.is_global and a.access is not Access.READ]

@@ -1,0 +1,137 @@
+"""A program on one rank: the same results as bare loops, counted and timed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Program
+from meshprep_runtime.program.timings import COLUMNS, LoopTimes, Timings
+
+ARGS = (
+    Arg("q", Access.READ, 1, "f8", "edges->cells", (0, 1)),
+    Arg("res", Access.INC, 1, "f8", "edges->cells", (0, 1)),
+    Arg("total", Access.INC, 1, "f8", is_global=True),
+)
+
+
+def flux(q1, q2, res1, res2, total):
+    f = q1[0] - q2[0]
+    res1[0] -= f
+    res2[0] += f
+    total[0] += f * f
+
+
+@pytest.fixture
+def plan(slow):
+    grid = slow.quads(5, 4)
+    return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", ARGS)], (8,))
+
+
+def test_a_program_runs_what_bare_loops_run(plan):
+    program = Program(plan)
+    values = np.random.default_rng(0).random((20, 1))
+    q, res, total = program.dat("cells", values=values), program.dat("cells"), np.zeros(1)
+    loop = program.loop(flux, "flux")
+    for _ in range(3):
+        loop(q=q, res=res, total=total)
+    theirs, expected = np.zeros((20, 1)), np.zeros(1)
+    for _ in range(3):
+        ParLoop(flux, plan["flux"])(q=values, res=theirs, total=expected)
+    np.testing.assert_array_equal(res.values(), theirs)
+    assert total == expected
+    loop(q=values, res=theirs, total=expected)
+    assert loop.times.calls == 4
+
+
+def test_what_is_counted(plan):
+    program = Program(plan)
+    loop = program.loop(flux, "flux", strategy="sequential")
+    for _ in range(3):
+        loop(q=program.dat("cells"), res=program.dat("cells"), total=np.zeros(1))
+    (times,) = program.timings().loops["flux"]
+    # 20 cells: q is read, res is read and written
+    assert (times.calls, times.useful_bytes) == (3, 20 * 8 * 3)
+    assert times.seconds == times.core > 0
+    assert times.elements == {"core": 31}
+
+
+def test_the_table_and_the_json():
+    ranks = (
+        LoopTimes(2, 1.0, 0.5, 0.25, 0.25, useful_bytes=500_000_000, messages=3, sent_bytes=10**6),
+        LoopTimes(2, 3.0, wait=1.0, useful_bytes=500_000_000, messages=3, sent_bytes=10**6),
+    )
+    timings = Timings({"flux": ranks, "update": (LoopTimes(), LoopTimes())})
+    first, second = timings.rows()
+    assert first == ("flux", "2", "3.000", "100%", "0.625", "2.000", "0.50", "6", "2.000")
+    assert second == ("update", "0", "0.000", "0%", "0.000", "0.000", "-", "0", "0.000")
+    lines = str(timings).splitlines()
+    assert lines[0].split("  ")[0].strip() == COLUMNS[0]
+    assert len(lines) == 3
+    told = json.loads(json.dumps(timings.to_json()))["loops"]["flux"]
+    assert told["0"]["boundary"] == 0.5
+    assert told["1"]["wait"] == 1.0
+
+
+def test_a_dat_says_who_may_change_it(plan):
+    program = Program(plan)
+    q = program.dat("cells", 4, "i4")
+    with pytest.raises(ValueError, match="read-only"):
+        q.values()[0] = 1
+    assert q.fresh == {"exec", "halo"}
+    q.values(write=True)[3] = 7
+    assert q.fresh == set()
+    assert q.array[3].tolist() == [7] * 4
+    soa = program.dat("cells", 2, values=np.ones((2, 20)), layout="soa")
+    assert soa.values().shape == (2, 20)
+
+
+def test_loops_make_what_they_write_stale(plan):
+    program = Program(plan)
+    q, res = program.dat("cells"), program.dat("cells")
+    program.loop(flux, "flux")(q=q, res=res, total=np.zeros(1))
+    assert q.fresh == {"exec", "halo"}
+    assert res.fresh == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"set_name": "sides"}, "the plan has no set 'sides': it has edges, cells, nodes"),
+        ({"layout": "rows"}, "layout 'rows' is unknown: use aos, soa"),
+        ({"dtype": "c8"}, "dtype 'c8' is unknown"),
+        ({"values": np.zeros((3, 1))}, r"has values of shape \(3, 1\) and dtype float64, must be"),
+        ({"values": np.zeros((20, 1), "f4")}, "dtype float32, must be .* of float64"),
+    ],
+)
+def test_dats_that_do_not_fit(plan, asked, said):
+    with pytest.raises(MeshprepError, match=said):
+        Program(plan).dat(**{"set_name": "cells", **asked})
+
+
+def test_calls_that_do_not_fit(plan):
+    program = Program(plan)
+    loop = program.loop(flux, "flux")
+    nodes, cells, total = program.dat("nodes"), program.dat("cells"), np.zeros(1)
+    said = "loop 'flux': argument 'q' is a dat on 'nodes', must be one on 'cells'"
+    with pytest.raises(MeshprepError, match=said):
+        loop(q=nodes, res=cells, total=total)
+    with pytest.raises(MeshprepError, match="argument 'res' is missing"):
+        loop(q=cells, total=total)
+    with pytest.raises(MeshprepError, match="has loop 'flux' already"):
+        program.loop(flux, "flux")
+
+
+def test_on_a_gpu(plan, device, needs_gxx):
+    program = Program(plan)
+    values = np.random.default_rng(0).random((20, 1))
+    q, res = (program.dat("cells", values=device.array(v)) for v in (values, np.zeros((20, 1))))
+    expected = np.zeros((20, 1))
+    loop = program.loop(flux, "flux")
+    for _ in range(2):
+        loop(q=q, res=res, total=np.zeros(1))
+        ParLoop(flux, plan["flux"])(q=values, res=expected, total=np.zeros(1))
+    np.testing.assert_allclose(res.values().get(), expected, atol=1e-14)
+    (times,) = program.timings().loops["flux"]
+    assert times.calls == 2
+    assert times.core > 0

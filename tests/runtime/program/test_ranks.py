@@ -1,0 +1,74 @@
+"""Loops on ranks of one process: whole numbers bit-equal to one rank, whatever the owners."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from integer_loops import LOOPS, REVERSIBLE
+from rank_programs import KERNELS, PROGRAM, on_one_rank, on_ranks, random_mesh, start_values
+from slow_parts import World
+
+from meshprep_runtime.program import classes
+
+
+def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
+    rng = np.random.default_rng(seed)
+    sizes, tables = random_mesh(rng, cells)
+    values = start_values(rng, sizes)
+    owner = {s: rng.integers(0, parts, n) for s, n in sizes.items()}
+    world = World(sizes, tables, list(LOOPS.values()), owner, parts, **options)
+    expected, sums = on_one_rank(sizes, tables, values, names)
+    ours, reduced, _ = on_ranks(world, values, names, strategy, slow, seed, device)
+    assert ours == expected
+    assert all(one == sums for one in reduced)
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces(monkeypatch):
+    monkeypatch.setattr(classes, "LEAST_ELEMENTS", 2)
+    monkeypatch.setattr(classes, "LEAST_BLOCKS", 1)
+
+
+@pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
+@pytest.mark.parametrize("parts", [1, 2, 3, 9])
+def test_all_loops(slow, parts, strategy):
+    compare(parts, 20, parts, PROGRAM, slow, strategy)
+    compare(
+        parts, 20, parts, PROGRAM, slow, strategy, increments=dict.fromkeys(REVERSIBLE, "reverse")
+    )
+    compare(parts, 20, parts, PROGRAM, slow, strategy, partial=("bedges->cells", "edges->nodes"))
+
+
+def test_more_ranks_than_elements(slow):
+    compare(0, 5, 9, PROGRAM, slow)
+    compare(1, 7, 9, PROGRAM, slow, increments={"flux": "reverse"})
+
+
+def test_64_ranks(slow):
+    compare(64, 100, 64, ["flux", "update", "areas", "spread", "flux", "mark"], slow)
+
+
+@pytest.mark.parametrize("increments", ["exec", "reverse"])
+def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
+    """Packed, added and put in place by loops on the device; partial lists, too."""
+    names = ["flux", "update", "flux", "mark", "spread", "flux"]
+    options = {"increments": {"flux": increments}, "partial": ("bedges->cells",)}
+    compare(3, 9, 3, names, slow, "auto", device, **options)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(3, 14),
+    st.integers(1, 6),
+    st.lists(st.sampled_from(list(KERNELS)), min_size=1, max_size=8),
+    st.sets(st.sampled_from(REVERSIBLE)),
+    st.sets(st.sampled_from(["edges->cells", "edges->nodes", "bedges->cells", "cells->nodes"])),
+    st.sampled_from(["sequential", "hierarchical"]),
+)
+def test_any_program(slow, seed, cells, parts, names, back, partial, strategy):
+    increments = dict.fromkeys(back, "reverse")
+    options = {"increments": increments, "partial": tuple(partial)}
+    compare(seed, cells, parts, names, slow, strategy, **options)
