@@ -35,13 +35,14 @@ MAX_CANDIDATES = 64
 class Sweep(NamedTuple):
     """What holds in one sweep.
 
-    ``cap`` elements cost nothing, up to ``limit`` each costs ``over``; ``temperature``, and prices
+    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap; ``even`` is what
+    a move from the fullest block to an empty one gains by its weight. ``temperature``, and prices
     of a cut facet, of the squared radius of a block (``pull``), of one more thread colour in a
     block, all in typical points; ``per_unit`` is one by the weight of such a point.
     """
 
-    cap: int
-    limit: int
+    excess: float
+    even: float
     over: float
     temperature: float
     facet: float
@@ -104,17 +105,18 @@ def sweep_over(
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
         target, gain, score = -1, 0, -np.inf
-        over = sweep.over * min(weight, max(0, state.size[source] - sweep.cap))
+        source_cap = state.cap[source]
+        over = sweep.over * min(weight, max(0, state.size[source] - source_cap))
         for c in range(found):
             b = found_there.block[c]
             found_there.place[b] = -1
-            after = state.size[b] + weight
-            if after > sweep.limit:
+            after, cap = state.size[b] + weight, state.cap[b]
+            if after > _limit(cap, sweep):
                 continue
             value = found_there.points[c] - lost
             new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + over
-            new += EVEN_GAIN / sweep.cap * weight * (state.size[source] - after)
-            new -= sweep.over * min(weight, max(0, after - sweep.cap))
+            new += sweep.even / cap * weight * (state.size[source] * (cap / source_cap) - after)
+            new -= sweep.over * min(weight, max(0, after - cap))
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is not None:
@@ -128,7 +130,7 @@ def sweep_over(
         random ^= random << np.uint64(17)
         draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
         clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
-        full = state.size[source] > sweep.limit
+        full = state.size[source] > _limit(source_cap, sweep)
         if full or clear or score + sweep.temperature * draw > LEAST_GAIN:
             if degrees is not None:
                 count_move(degrees, state, i, target)
@@ -139,6 +141,12 @@ def sweep_over(
         elif score < -HOPELESS * sweep.temperature - LEAST_GAIN:
             rest[i] = REST
     return random, moved
+
+
+@inlined
+def _limit(cap: int, sweep: Sweep) -> int:
+    """The most elements that a block may have in a sweep."""
+    return cap + int(sweep.excess * cap)
 
 
 @inlined
