@@ -15,7 +15,7 @@ from common import report
 from gpu_cases import CASES, Case, mesh_of, values_of
 
 from meshprep import Options, prepare
-from meshprep.tuning import tune_plan
+from meshprep.pipeline.tuning import tune_plan
 from meshprep_runtime import ParLoop
 
 

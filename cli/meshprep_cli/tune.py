@@ -20,7 +20,7 @@ from meshprep_runtime.errors import MeshprepError
 from . import console, options
 
 if TYPE_CHECKING:
-    from meshprep.tuning import Tuning
+    from meshprep.pipeline.tuning import Tuning
     from meshprep_runtime.plan.tuned import Trial
 
 SHOWN = 12
@@ -85,7 +85,7 @@ def run(
     quiet: options.Quiet = False,
 ) -> None:
     """Find the fastest strategy, block size and layout of a loop; writes it into the plan."""
-    from meshprep.tuning import loop_of, tune_plan
+    from meshprep.pipeline.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
     from meshprep_runtime.plan.records import to_json
 

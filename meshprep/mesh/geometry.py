@@ -14,6 +14,8 @@ from .model import Mesh
 
 # Sets whose coordinates a mesh holds.
 _PLACED = ("nodes", "vertices")
+# The dat of a set whose elements' centroids are known without their corners.
+CENTROID = "meshprep:centroid"
 
 
 def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
@@ -23,6 +25,9 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
     ``SET->nodes``, or through their map to cells or vertices; unions put their parts one after the
     other.
     """
+    known = mesh.dat(CENTROID, name)
+    if known is not None:
+        return known.values
     if name in _PLACED:
         own = mesh.dat("coordinates", name)
         return None if own is None else own.values
@@ -40,8 +45,8 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
     through = next((m for m in mesh.maps.values() if m.from_set == name), None)
     if through is None or through.to_set == name or through.to_set not in mesh.sets:
         return None
-    known = through.to_set in (*_PLACED, "cells")
-    inner = centroids(mesh, through.to_set) if known else None
+    placed = through.to_set in (*_PLACED, "cells")
+    inner = centroids(mesh, through.to_set) if placed else None
     return None if inner is None else _mean(inner, through.table)
 
 

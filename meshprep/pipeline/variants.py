@@ -206,12 +206,7 @@ def build_variant(
     table, n_points = written_table(loop, maps, sizes)
     threads = thread_colours or colour_threads(table, n_points, block_offset)
     blocks = colour_blocks(table, n_points, block_offset)
-    staging: dict[str, Staging] = {}
-    local: dict[str, NDArray[np.uint16]] = {}
-    for to_set, names in maps_by_set(loop, maps).items():
-        tables = [maps[name].table for name in names]
-        staging[to_set], found = build_staging(tables, sizes[to_set], block_offset)
-        local |= dict(zip(names, found, strict=True))
+    staging, local = stage_maps(loop, maps, sizes, block_offset)
     return Variant(
         name=f"s{block_size}",
         block_size=block_size,
@@ -226,6 +221,22 @@ def build_variant(
         staging=staging,
         local=local,
     )
+
+
+def stage_maps(
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    block_offset: NDArray[np.int64],
+) -> tuple[dict[str, Staging], dict[str, NDArray[np.uint16]]]:
+    """The staging lists of every to-set of a loop, and its local maps."""
+    staging: dict[str, Staging] = {}
+    local: dict[str, NDArray[np.uint16]] = {}
+    for to_set, names in maps_by_set(loop, maps).items():
+        tables = [maps[name].table for name in names]
+        staging[to_set], found = build_staging(tables, sizes[to_set], block_offset)
+        local |= dict(zip(names, found, strict=True))
+    return staging, local
 
 
 def baseline(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from meshprep.tuning import Tuning
+from meshprep.pipeline.tuning import Tuning
 from meshprep_cli.tune import _show
 from meshprep_runtime import Plan
 from meshprep_runtime.plan.tuned import Machine, Trial, Tuned

@@ -32,20 +32,27 @@ def write_tree(tree: Tree, path: Path) -> None:
     full disk.
     """
     buffer = BytesIO()
-    with h5py.File(_create(buffer)) as file:
-        made: dict[str, Any] = {"/": file["/"]}
-        for name, attributes in sorted(tree.groups.items()):
-            group = made[name] if name in made else _make_group(made, name)
-            for key, value in attributes.items():
-                group.attrs.create(key, _stored(value))
-        for name, content in tree.datasets.items():
-            parent, _, leaf = name.rpartition("/")
-            data = _stored(content) if isinstance(content, str) else content
-            made[parent or "/"].create_dataset(leaf, data=data, track_times=False)
+    with h5py.File(create(buffer)) as file:
+        fill(file, tree)
     path.write_bytes(buffer.getbuffer())
 
 
-def _create(buffer: BytesIO) -> Any:
+def fill(file: Any, tree: Tree) -> dict[str, Any]:
+    """Write a tree into a new file; the groups by path."""
+    made: dict[str, Any] = {"/": file["/"]}
+    for name, attributes in sorted(tree.groups.items()):
+        group = made[name] if name in made else _make_group(made, name)
+        for key, value in attributes.items():
+            group.attrs.create(key, _stored(value))
+    for name, content in tree.datasets.items():
+        parent, _, leaf = name.rpartition("/")
+        data = _stored(content) if isinstance(content, str) else content
+        made[parent or "/"].create_dataset(leaf, data=data, track_times=False)
+    return made
+
+
+def create(buffer: Any) -> Any:
+    """A new file in something that reads and writes as files do."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     access.set_libver_bounds(h5py.h5f.LIBVER_V18, h5py.h5f.LIBVER_V18)

@@ -16,6 +16,7 @@ from ..errors import PlanError
 
 SIZE = 512
 FORMAT = "meshprep-plan"
+PARTS_FORMAT, PARTS_VERSION = "meshprep-parts", 1
 _CHUNK = 1 << 22
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -50,14 +51,67 @@ def check_seal(path: Path, versions: Sequence[int]) -> int:
     return version
 
 
+def seal_parts(path: Path, begin: int, end: int) -> None:
+    """Seal a file of parts: every byte but those from ``begin`` to ``end``, the parts' slices.
+
+    Digests of the slices are among what is sealed.
+    """
+    with open(path, "r+b") as file:
+        text = _parts_text(_digest(file, begin, end), begin, end)
+        file.seek(0)
+        file.write(text)
+
+
+def check_parts_seal(path: Path) -> tuple[int, int]:
+    """Where the slices of a file of parts begin and end; PlanError unless all else is unchanged.
+
+    O(bytes before and behind the slices).
+    """
+    with open(path, "rb") as file:
+        start = file.read(SIZE)
+        found = re.match(
+            rf"{PARTS_FORMAT} (\d{{1,6}})\nsha256 \w{{64}}\nslices (\d{{1,18}}) (\d{{1,18}})\n".encode(),
+            start,
+        )
+        if found is None:
+            raise PlanError(_what_is_it(start).replace(".plan.h5", ".parts.h5"))
+        version, begin, end = (int(number) for number in found.groups())
+        if version != PARTS_VERSION:
+            raise PlanError(
+                f"parts format version {version}, but this meshprep reads version "
+                f"{PARTS_VERSION}: install the meshprep that wrote it, or split anew"
+            )
+        size = file.seek(0, 2)
+        if not SIZE <= begin <= end <= size:
+            raise PlanError(f"cut short: it has {size} bytes: split the mesh anew")
+        if start != _parts_text(_digest(file, begin, end), begin, end):
+            raise PlanError("damaged: its tables do not match their checksum: split the mesh anew")
+    return begin, end
+
+
+def is_parts(path: Path) -> bool:
+    """True for a file that begins as one of parts does; raises OSError where it cannot be read."""
+    with open(path, "rb") as file:
+        return file.read(len(PARTS_FORMAT)) == PARTS_FORMAT.encode()
+
+
+def _parts_text(digest: str, begin: int, end: int) -> bytes:
+    text = f"{PARTS_FORMAT} {PARTS_VERSION}\nsha256 {digest}\nslices {begin} {end}\n"
+    return text.encode().ljust(SIZE, b"\0")
+
+
 def _text(version: int, digest: str) -> bytes:
     return f"{FORMAT} {version}\nsha256 {digest}\n".encode().ljust(SIZE, b"\0")
 
 
-def _digest(file: BinaryIO) -> str:
-    """SHA-256, in hex, of everything behind the seal."""
+def _digest(file: BinaryIO, begin: int = SIZE, end: int = SIZE) -> str:
+    """SHA-256, in hex, of everything behind the seal but ``begin`` to ``end``."""
     file.seek(SIZE)
-    found = hashlib.sha256()
+    found, left = hashlib.sha256(), begin - SIZE
+    while left > 0 and (piece := file.read(min(left, _CHUNK))):
+        found.update(piece)
+        left -= len(piece)
+    file.seek(end)
     while piece := file.read(_CHUNK):
         found.update(piece)
     return found.hexdigest()
@@ -68,4 +122,6 @@ def _what_is_it(start: bytes) -> str:
         return "is empty: give a .plan.h5 file that meshprep wrote"
     if start.startswith(_HDF5):
         return "an HDF5 file, but no plan: give a .plan.h5 file that meshprep wrote"
+    if start.startswith(PARTS_FORMAT.encode()):
+        return "a mesh in parts, or a damaged one: give a .plan.h5 file that meshprep wrote"
     return "no plan, or damaged: give a .plan.h5 file that meshprep wrote"

@@ -39,7 +39,7 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
     -----
     The same plan always gives the same bytes. O(bytes): hashing runs at 1 to 2 GB/s.
     """
-    hdf5 = _hdf5()
+    hdf5 = hdf5_module()
     check_plan(plan)
     tree = to_tree(plan)
     with new_file(path, overwrite=overwrite) as temporary:
@@ -63,9 +63,9 @@ def load(path: str | Path) -> PlanContent:
     -----
     Memory stays within the size of the file and a few arrays of one index an element. O(bytes).
     """
-    hdf5 = _hdf5()
+    hdf5 = hdf5_module()
     place = Path(path)
-    size = _size_of_file(place)
+    size = size_of_file(place)
     try:
         version = check_seal(place, VERSIONS)
         with hdf5.opened(place) as file:
@@ -90,7 +90,8 @@ def _version(plan: PlanContent) -> int:
     return VERSIONS[any(v.elements is not None for v in variants)]
 
 
-def _hdf5() -> ModuleType:
+def hdf5_module() -> ModuleType:
+    """The module that knows HDF5; raises MissingPackageError where h5py is not installed."""
     try:
         from . import hdf5
     except ModuleNotFoundError as error:
@@ -98,7 +99,7 @@ def _hdf5() -> ModuleType:
     return hdf5
 
 
-def _size_of_file(path: Path) -> int:
+def size_of_file(path: Path) -> int:
     """Bytes of a readable regular file; a pipe is never opened."""
     try:
         status = os.stat(path)

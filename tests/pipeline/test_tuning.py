@@ -13,7 +13,7 @@ from meshprep.metrics.ranking import LAUNCH_SECONDS, rank
 from meshprep.metrics.traffic import traffic
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
-from meshprep.tuning import loop_of, tune_plan
+from meshprep.pipeline.tuning import loop_of, tune_plan
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 

@@ -19,9 +19,9 @@ from meshprep_runtime.tuning.lookup import with_entry
 from meshprep_runtime.tuning.machines import Backend, this_cpu, this_gpu
 from meshprep_runtime.tuning.tune import SearchArguments, TuningSearch, synthetic, tune
 
-from .metrics.occupancy import DEVICES
-from .metrics.ranking import rank
-from .pipeline.variants import with_loop, with_sizes
+from ..metrics.occupancy import DEVICES
+from ..metrics.ranking import rank
+from .variants import with_loop, with_sizes
 
 # Block sizes to try, by target.
 SIZES = {

@@ -1,0 +1,153 @@
+"""Owners of the leading set: METIS on the dual graph, coordinate bisection, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pymetis
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError, check_choice
+
+from ..mesh.incidence import point_graph
+from .subject import SplitSubject
+
+# Thousandths by which METIS may overfill a part.
+UFACTOR = 30
+
+
+@dataclass(frozen=True, eq=False)
+class CutProblem:
+    """A set to cut into parts of about these shares.
+
+    ``weights`` (parts,) add up to 1.
+    """
+
+    subject: SplitSubject
+    weights: NDArray[np.float64]
+    seed: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return int(self.weights.size)
+
+    @property
+    def size(self) -> int:
+        """Number of elements of the leading set."""
+        return self.subject.sizes[self.subject.leading_set]
+
+
+def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
+    """The part of every element of the leading set.
+
+    Parameters
+    ----------
+    problem : CutProblem
+    cut : str
+        A name in :data:`CUTS`, or ``file:`` and the path of a .npy file with the part of each
+        element in the order of the mesh.
+
+    Returns
+    -------
+    (n,) int32
+        Parts may be empty, and there may be more of them than elements.
+
+    Raises
+    ------
+    MeshprepError
+        For an unknown name, a file that does not fit, and coordinates that are missing.
+    """
+    kind, colon, path = cut.partition(":")
+    if kind == "file" and colon:
+        return _from_file(problem, Path(path))
+    check_choice("cut", cut, (*CUTS, "file:PARTS.npy"))
+    if problem.parts == 1:
+        return np.zeros(problem.size, np.int32)
+    if problem.parts >= problem.size:
+        return np.arange(problem.size, dtype=np.int32)
+    return CUTS[cut](problem)
+
+
+def runs(n: int, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Consecutive elements, as many for each part as its weight says."""
+    ends = np.rint(np.cumsum(weights) * n).astype(np.int64)
+    ends[-1:] = n
+    return np.searchsorted(ends, np.arange(n), side="right").astype(np.int32)
+
+
+def _metis(problem: CutProblem) -> NDArray[np.int32]:
+    """METIS k-way on the points of the leading map; elements that share a facet, for faces->cells.
+
+    O(map entries), and 8 bytes a pair of neighbours twice.
+    """
+    leading = problem.subject.leading_map
+    graph = None if leading is None else point_graph(leading.table, problem.size)
+    if graph is None or not graph.index.size:
+        return runs(problem.size, problem.weights)
+    wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
+    even = bool((problem.weights == problem.weights[0]).all())
+    _, part = pymetis.part_graph(
+        problem.parts,
+        wide,
+        tpwgts=None if even else problem.weights.tolist(),
+        recursive=False,
+        options=pymetis.Options(ufactor=UFACTOR, seed=problem.seed),
+    )
+    return np.asarray(part, dtype=np.int32)
+
+
+def _rcb(problem: CutProblem) -> NDArray[np.int32]:
+    """Recursive coordinate bisection [G10 section 6]; each half has its weight to an element.
+
+    O(n log n log parts).
+    """
+    name = problem.subject.leading_set
+    where = problem.subject.centroids.get(name)
+    if where is None:
+        raise MeshprepError(f"cut 'rcb' needs coordinates, and '{name}' has none: use metis")
+    if not np.isfinite(where).all():
+        raise MeshprepError(f"cut 'rcb' needs finite coordinates of '{name}': use metis")
+    owner = np.empty(problem.size, np.int32)
+    waiting = [(np.arange(problem.size), 0, problem.parts)]
+    while waiting:
+        elements, first, last = waiting.pop()
+        if last - first == 1:
+            owner[elements] = first
+            continue
+        middle = (first + last) // 2
+        share = problem.weights[first:middle].sum() / problem.weights[first:last].sum()
+        at = where[elements]
+        axis = int(np.argmax(np.ptp(at, axis=0))) if elements.size and at.shape[1] else 0
+        sort = np.argsort(at[:, axis], kind="stable") if at.shape[1] else np.arange(elements.size)
+        low = round(float(share) * elements.size)
+        waiting.append((np.sort(elements[sort[:low]]), first, middle))
+        waiting.append((np.sort(elements[sort[low:]]), middle, last))
+    return owner
+
+
+def _from_file(problem: CutProblem, path: Path) -> NDArray[np.int32]:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no .npy file of numbers"
+        raise MeshprepError(f"cannot read parts {path}: {reason}") from None
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
+        raise MeshprepError(f"{path}: parts must be whole numbers, one for each element")
+    if found.shape != (problem.size,):
+        raise MeshprepError(
+            f"{path} has shape {found.shape}, but '{problem.subject.leading_set}' has "
+            f"{problem.size} elements: give one part for each"
+        )
+    if found.size and not 0 <= int(found.min()) <= int(found.max()) < problem.parts:
+        at = int(np.argmax((found < 0) | (found >= problem.parts)))
+        raise MeshprepError(
+            f"{path}: element {at} is in part {found[at]}, outside 0..{problem.parts - 1}"
+        )
+    return found.astype(np.int32)
+
+
+CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {"metis": _metis, "rcb": _rcb}

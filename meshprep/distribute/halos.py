@@ -1,0 +1,182 @@
+"""What each part has of every set: owned elements in classes, and copies of foreign ones.
+
+Everything is made of one pass over the tables and of what the passes find at borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+
+from ..kernels import kernel
+from .inherit import Owners
+from .subject import SplitSubject
+
+
+@dataclass(frozen=True, eq=False)
+class OwnedRuns:
+    """The elements of one set, part after part, and in each part core before boundary.
+
+    Parameters
+    ----------
+    elements : (n,) int32
+        Numbers of the input.
+    offset : (parts + 1,) int64
+        Part ``p`` owns ``elements[offset[p]:offset[p + 1]]``.
+    core : (parts,) int64
+        Core elements of each part, which come first.
+    """
+
+    elements: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    core: NDArray[np.int64]
+
+    def of(self, part: int) -> NDArray[np.int32]:
+        """The elements that a part owns."""
+        return self.elements[self.offset[part] : self.offset[part + 1]]
+
+    @property
+    def number(self) -> NDArray[np.int32]:
+        """The place of every element in this order: its number in the split mesh."""
+        place = np.empty_like(self.elements)
+        place[self.elements] = np.arange(place.size, dtype=place.dtype)
+        return place
+
+
+@dataclass(frozen=True, eq=False)
+class PartRows:
+    """Elements for each part: part ``p`` has ``elements[offset[p]:offset[p + 1]]``, ascending."""
+
+    offset: NDArray[np.int64]
+    elements: NDArray[np.int32]
+
+    def of(self, part: int) -> NDArray[np.int32]:
+        """The elements of a part."""
+        return self.elements[self.offset[part] : self.offset[part + 1]]
+
+
+def owned_runs(
+    subject: SplitSubject, owners: Owners, parts: int
+) -> dict[str, OwnedRuns]:
+    """Every set in its classes, elements in the order of the input in each.
+
+    An element is boundary where any map takes it to an element of another part. O(map entries).
+    """
+    boundary = {name: np.zeros(n, np.bool_) for name, n in subject.sizes.items()}
+    for m in subject.maps.values():
+        _mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
+    found = {}
+    for name, owner in owners.items():
+        elements, count = _sorted_by_class(owner, boundary[name], parts)
+        offset = np.concatenate([[0], np.cumsum(count.sum(axis=1))])
+        found[name] = OwnedRuns(elements, offset, count[:, 0])
+    return found
+
+
+def executed_copies(
+    subject: SplitSubject,
+    owners: Owners,
+    written: Mapping[str, Sequence[int]],
+    parts: int,
+) -> dict[str, PartRows]:
+    """The foreign elements that each part executes, as they write what it owns.
+
+    Parameters
+    ----------
+    written : mapping of map name to columns
+        Those that loops write through whose increments are not sent back.
+    """
+    pairs: dict[str, list[NDArray[np.int64]]] = {name: [] for name in subject.sizes}
+    for name, columns in written.items():
+        m = subject.maps[name]
+        table = m.table[:, list(columns)]
+        part, element = _foreign_pairs(table, owners[m.from_set], owners[m.to_set])
+        pairs[m.from_set].append(part * np.int64(subject.sizes[m.from_set]) + element)
+    return {
+        name: _rows(np.unique(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
+        for name, keys in pairs.items()
+    }
+
+
+def _rows(keys: NDArray[np.int64], size: int, parts: int) -> PartRows:
+    part, element = np.divmod(keys, max(size, 1))
+    return PartRows(offsets(part, parts), element.astype(np.int32))
+
+
+def offsets(part: NDArray[np.integer], parts: int) -> NDArray[np.int64]:
+    """Where each part's entries begin, in entries that are sorted by part."""
+    return np.searchsorted(part, np.arange(parts + 1)).astype(np.int64)
+
+
+_NOTHING = np.empty(0, np.int64)
+
+
+@kernel
+def _mark_foreign(
+    table: NDArray[np.int32],
+    owner: NDArray[np.int32],
+    owner_of_point: NDArray[np.int32],
+    boundary: NDArray[np.bool_],
+) -> None:
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            if owner_of_point[table[i, j]] != owner[i]:
+                boundary[i] = True
+
+
+@kernel
+def _sorted_by_class(
+    owner: NDArray[np.int32], boundary: NDArray[np.bool_], parts: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Elements by part, core first, then boundary; and how many there are of each."""
+    count = np.zeros((parts, 2), np.int64)
+    for i in range(owner.size):
+        count[owner[i], int(boundary[i])] += 1
+    fill, total = np.empty((parts, 2), np.int64), 0
+    for p in range(parts):
+        for c in range(2):
+            fill[p, c] = total
+            total += count[p, c]
+    elements = np.empty(owner.size, np.int32)
+    for i in range(owner.size):
+        c = int(boundary[i])
+        elements[fill[owner[i], c]] = i
+        fill[owner[i], c] += 1
+    return elements, count
+
+
+def _foreign_pairs(
+    table: NDArray[np.int32], owner: NDArray[np.int32], owner_of_point: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The owner of each point that is not its element's, and that element; with repeats."""
+    arrays = read_only(np.ascontiguousarray(table)), owner, owner_of_point
+    nothing = np.empty(0, np.int64)
+    count = _fill_foreign(*arrays, nothing, nothing)
+    part, element = np.empty(count, np.int64), np.empty(count, np.int64)
+    _fill_foreign(*arrays, part, element)
+    return part, element
+
+
+@kernel
+def _fill_foreign(
+    table: NDArray[np.int32],
+    owner: NDArray[np.int32],
+    owner_of_point: NDArray[np.int32],
+    part: NDArray[np.int64],
+    element: NDArray[np.int64],
+) -> int:
+    """Without room, only counts."""
+    count = 0
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            p = owner_of_point[table[i, j]]
+            if p != owner[i]:
+                if part.size > 0:
+                    part[count], element[count] = p, i
+                count += 1
+    return count

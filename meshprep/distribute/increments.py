@@ -1,0 +1,150 @@
+"""Increments across parts: executed twice, or sent back; chosen by counted bytes and work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Access, Arg, Loop
+from meshprep_runtime.maps import SetMap
+
+from .inherit import Owners
+from .subject import SplitSubject
+
+WAYS = ("exec", "reverse", "auto")
+
+
+@dataclass(frozen=True)
+class IncrementCost:
+    """What one call of a loop costs beside its owned elements, all parts together.
+
+    Parameters
+    ----------
+    increments : str
+        What is done: ``"exec"`` or ``"reverse"``.
+    elements : int
+        Foreign elements that ``exec`` executes.
+    exec_bytes : int
+        Bytes that ``exec`` receives and that the foreign elements touch, all dats out of date.
+    reverse_bytes : int
+        Bytes that ``reverse`` receives, and sends back, and adds up.
+    """
+
+    increments: str
+    elements: int
+    exec_bytes: int
+    reverse_bytes: int
+
+
+def increment_cost(
+    subject: SplitSubject, owners: Owners, loop: Loop, way: str
+) -> IncrementCost:
+    """Count both ways and choose one.
+
+    What another value than a sum is written to can only be executed.
+
+    Raises
+    ------
+    MeshprepError
+        Where ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
+    """
+    only_exec = [a.name for a in loop.args if a.conflicts and a.access is not Access.INC]
+    if way == "reverse" and only_exec:
+        raise MeshprepError(
+            f"loop '{loop.name}' writes '{only_exec[0]}' through a map otherwise than by "
+            "increments, which cannot be sent back: use exec or auto"
+        )
+    border = _Border.of(subject, owners, loop)
+    elements, exec_bytes = border.executed()
+    reverse_bytes = border.sent_back()
+    found = way
+    if way == "auto" or not loop.conflict_columns:
+        found = "exec" if only_exec or exec_bytes <= reverse_bytes else "reverse"
+    return IncrementCost(found, elements, exec_bytes, reverse_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Border:
+    """The elements of a loop that reach another part, and who owns what they reach."""
+
+    loop: Loop
+    rows: NDArray[np.int64]
+    owner: NDArray[np.int32]
+    maps: dict[str, SetMap]
+    reached: dict[str, NDArray[np.int32]]
+
+    @classmethod
+    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop) -> _Border:
+        own = owners[loop.over]
+        maps = {name: subject.maps[name] for name in loop.maps}
+        crosses = np.zeros(own.size, np.bool_)
+        for m in maps.values():
+            crosses |= (owners[m.to_set][m.table] != own[:, None]).any(axis=1)
+        rows = np.flatnonzero(crosses)
+        reached = {name: owners[m.to_set][m.table[rows]] for name, m in maps.items()}
+        return cls(loop, rows, own[rows], maps, reached)
+
+    def executed(self) -> tuple[int, int]:
+        part, row = self._executing()
+        work = sum(_touched(a) * max(1, len(a.index)) for a in self.loop.args if not a.is_global)
+        direct = sum(a.nbytes for a in self.loop.args if _read(a) and a.map is None)
+        reads = self._read_bytes(
+            np.concatenate([self.owner, part]), np.concatenate([np.arange(self.rows.size), row])
+        )
+        return part.size, part.size * (work + direct) + reads
+
+    def sent_back(self) -> int:
+        reads = self._read_bytes(self.owner, np.arange(self.rows.size))
+        written = (a for a in self.loop.args if a.conflicts)
+        # sent, and added to what is there
+        back = self._copied_bytes(self.owner, np.arange(self.rows.size), written)
+        return reads + 2 * back
+
+    def _executing(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Each part that executes a foreign row, and the row, once."""
+        keys = [np.empty(0, np.int64)]
+        for name, columns in self.loop.conflict_columns.items():
+            for column in columns:
+                part = self.reached[name][:, column]
+                row = np.flatnonzero(part != self.owner)
+                keys.append(part[row] * np.int64(self.rows.size) + row)
+        part, row = np.divmod(np.unique(np.concatenate(keys)), max(1, self.rows.size))
+        return part, row
+
+    def _read_bytes(self, part: NDArray[np.integer], row: NDArray[np.int64]) -> int:
+        return self._copied_bytes(part, row, (a for a in self.loop.args if _read(a)))
+
+    def _copied_bytes(
+        self, part: NDArray[np.integer], row: NDArray[np.int64], args: Iterable[Arg]
+    ) -> int:
+        """Bytes of the distinct foreign points that these rows reach in these arguments."""
+        total = 0
+        dats: dict[tuple[str, str], dict[str, set[int]]] = {}
+        size: dict[tuple[str, str], int] = {}
+        for a in args:
+            if a.map is not None:
+                key = (a.name, self.maps[a.map].to_set)
+                dats.setdefault(key, {}).setdefault(a.map, set()).update(a.index)
+                size[key] = max(size.get(key, 0), a.nbytes)
+        for key, columns in dats.items():
+            found = [np.empty(0, np.int64)]
+            for name, index in columns.items():
+                for column in sorted(index):
+                    points = self.maps[name].table[self.rows[row], column].astype(np.int64)
+                    foreign = self.reached[name][row, column] != part
+                    found.append((part.astype(np.int64) << 32 | points)[foreign])
+            total += int(np.unique(np.concatenate(found)).size) * size[key]
+        return total
+
+
+def _read(arg: Arg) -> bool:
+    return not arg.is_global and arg.access in (Access.READ, Access.RW)
+
+
+def _touched(arg: Arg) -> int:
+    """Bytes that an element moves for an argument: once where it reads or writes, else twice."""
+    return arg.nbytes * (1 if arg.access in (Access.READ, Access.WRITE) else 2)

@@ -1,0 +1,106 @@
+"""Owners of every set from those of the leading one [R14 7.1]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import SetMap, read_only
+
+from ..kernels import kernel
+from ..kernels.arrays import sort
+from ..mesh.incidence import transpose
+from .cuts import runs
+from .subject import SplitSubject
+
+Owners = dict[str, NDArray[np.int32]]
+
+
+def inherit(
+    subject: SplitSubject, leading: NDArray[np.int32], weights: NDArray[np.float64]
+) -> Owners:
+    """The part of every element of every set.
+
+    An element goes to the part that owns most of what it reaches, the first in its row where there
+    are several; a point that elements reach to the part that owns most of these, the lowest where
+    there are several. Cheapest maps go first. Sets that no map ties to the leading one, and points
+    that nothing reaches, are cut into runs.
+
+    O(map entries).
+    """
+    owners: Owners = {subject.leading_set: read_only(leading)}
+    while len(owners) < len(subject.sizes):
+        name, found = next(_candidates(subject, owners), (None, None))
+        if name is None or found is None:
+            name = next(s for s in subject.sizes if s not in owners)
+            found = runs(subject.sizes[name], weights)
+        owners[name] = read_only(found)
+    return {name: owners[name] for name in subject.sizes}
+
+
+def _candidates(
+    subject: SplitSubject, owners: Owners
+) -> Iterator[tuple[str, NDArray[np.int32]]]:
+    """What can be inherited next, the cheapest first."""
+    yield from _by_unions(subject, owners)
+    down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
+    for m in sorted(down, key=lambda m: m.arity > 1):
+        yield m.from_set, _most_in_rows(m.table, owners[m.to_set])
+    for m in subject.maps.values():
+        if m.from_set in owners and m.to_set not in owners:
+            yield m.to_set, _most_around(subject, m, owners[m.from_set])
+
+
+def _by_unions(
+    subject: SplitSubject, owners: Owners
+) -> Iterator[tuple[str, NDArray[np.int32]]]:
+    for union, parts in subject.unions.items():
+        bound = np.cumsum([0, *subject.segments[union]])
+        for i, part in enumerate(parts):
+            if union in owners and part in subject.sizes and part not in owners:
+                yield part, owners[union][bound[i] : bound[i + 1]]
+        if union not in owners and all(part in owners for part in parts):
+            yield union, np.concatenate([owners[part] for part in parts])
+
+
+def _most_around(
+    subject: SplitSubject, m: SetMap, owner: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    around = transpose(m.table, subject.sizes[m.to_set])
+    found = _most_in_csr(around.offset, owner[around.index])
+    alone = np.flatnonzero(found < 0)
+    n_parts = int(owner.max(initial=0)) + 1
+    found[alone] = runs(alone.size, np.full(n_parts, 1 / n_parts))
+    return found
+
+
+@kernel
+def _most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The most frequent owner of each row's points, the first of equals."""
+    n, arity = table.shape
+    out = np.empty(n, np.int32)
+    for i in range(n):
+        most = 0
+        for j in range(arity):
+            mine, count = owner[table[i, j]], 0
+            for k in range(arity):
+                count += owner[table[i, k]] == mine
+            if count > most:
+                most, out[i] = count, mine
+    return out
+
+
+@kernel
+def _most_in_csr(offset: NDArray[np.int64], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The most frequent owner in each row, the lowest of equals; -1 for empty rows. Sorts rows."""
+    out = np.full(offset.size - 1, -1, np.int32)
+    for i in range(offset.size - 1):
+        sort(owner, offset[i], offset[i + 1])
+        most, count = 0, 0
+        for k in range(offset[i], offset[i + 1]):
+            count = count + 1 if k > offset[i] and owner[k] == owner[k - 1] else 1
+            if count > most:
+                most, out[i] = count, owner[k]
+    return out

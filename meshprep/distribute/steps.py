@@ -1,0 +1,130 @@
+"""From a mesh and its loops to parts: the steps in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..loops.options import Options
+from .build import PartBuilder
+from .copies import all_copies
+from .cuts import CutProblem, owners_of_leading_set
+from .halos import executed_copies, owned_runs
+from .increments import IncrementCost, increment_cost
+from .inherit import Owners, inherit
+from .order import order_parts
+from .subject import SplitSubject
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How a mesh is split.
+
+    Parameters
+    ----------
+    cut : str
+        Who owns the leading set: ``metis``, ``rcb``, or ``file:PARTS.npy``.
+    weights : tuple of float
+        What each part shall own relative to the others; empty for equal parts.
+    increments : str
+        ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
+        increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
+    """
+
+    cut: str = "metis"
+    weights: tuple[float, ...] = ()
+    increments: str = "exec"
+
+    def shares(self, parts: int) -> NDArray[np.float64]:
+        """The share of each part; raises MeshprepError for weights that do not fit."""
+        if not self.weights:
+            return np.full(parts, 1 / parts)
+        found = np.asarray(self.weights, np.float64)
+        if found.size != parts:
+            raise MeshprepError(f"there are {found.size} weights for {parts} parts: give as many")
+        if not np.isfinite(found).all() or found.min() < 0 or found.sum() <= 0:
+            raise MeshprepError("weights must be numbers from 0, and not all 0")
+        return found / found.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class SplitResult:
+    """A mesh that is split: builds its parts one after another.
+
+    Parameters
+    ----------
+    builder : PartBuilder
+    costs : mapping of loop name to IncrementCost
+        Of the loops that write through a map.
+    """
+
+    builder: PartBuilder
+    costs: Mapping[str, IncrementCost]
+
+
+def split(
+    subject: SplitSubject,
+    parts: int,
+    how: SplitOptions,
+    options: Options,
+    progress: Callable[[float], None] = lambda share: None,
+) -> SplitResult:
+    """Find owners, halos and orders for a number of parts.
+
+    Parameters
+    ----------
+    subject : SplitSubject
+    parts : int
+        From 1; there may be more than elements.
+    how : SplitOptions
+    options : Options
+        Of the orders and blocks inside the parts.
+    progress : callable
+        Is told the share that is done.
+
+    Returns
+    -------
+    SplitResult
+
+    Raises
+    ------
+    MeshprepError
+        For weights, cuts and files of parts that do not fit.
+    """
+    weights = how.shares(parts)
+    leading = owners_of_leading_set(CutProblem(subject, weights, options.seed), how.cut)
+    return split_by_owners(subject, inherit(subject, leading, weights), parts, how, options, progress)
+
+
+def split_by_owners(
+    subject: SplitSubject,
+    owners: Owners,
+    parts: int,
+    how: SplitOptions,
+    options: Options,
+    progress: Callable[[float], None] = lambda share: None,
+) -> SplitResult:
+    """:func:`split` where the owner of every element is known."""
+    loops = [spec.loop for spec in subject.specs]
+    costs = {
+        loop.name: increment_cost(subject, owners, loop, how.increments)
+        for loop in loops
+        if loop.conflict_columns
+    }
+    increments = {loop.name: "exec" for loop in loops}
+    increments |= {name: cost.increments for name, cost in costs.items()}
+    written: dict[str, set[int]] = {}
+    for loop in loops:
+        if increments[loop.name] == "exec":
+            for name, columns in loop.conflict_columns.items():
+                written.setdefault(name, set()).update(columns)
+    columns_of = {name: sorted(columns) for name, columns in written.items()}
+    executed = executed_copies(subject, owners, columns_of, parts)
+    ordered = order_parts(subject, owned_runs(subject, owners, parts), options, progress)
+    copies = all_copies(subject, ordered.runs, executed)
+    return SplitResult(PartBuilder(subject, ordered, copies, options, increments), costs)

@@ -1,0 +1,126 @@
+"""What is split: the sets and maps that loops use, in the numbering of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan.model import PlanContent
+
+from ..loops import LoopSpec
+from ..mesh import Mesh
+from ..mesh.geometry import centroids
+
+
+@dataclass(frozen=True, eq=False)
+class SplitSubject:
+    """Sets, maps and loops to split.
+
+    Parameters
+    ----------
+    sizes : mapping of set name to int
+        The sets that a loop runs over or reaches, and those of boundary facets.
+    maps : mapping of map name to SetMap
+        Between these sets.
+    specs : tuple of LoopSpec
+        The first one with maps leads.
+    segments : mapping of set name to tuple of int
+        Sizes of the sets that a union puts one after the other; blocks do not mix them.
+    unions : mapping of set name to tuple of str
+        The sets of each union among ``sizes``; other parts of it are named, too.
+    centroids : mapping of set name to (n, d) float64
+        Of the sets that have any.
+    original : mapping of set name to (n,) integers
+        The number of each element in the mesh that was read, where that is another one.
+    source_hash : str
+    """
+
+    sizes: Mapping[str, int]
+    maps: Mapping[str, SetMap]
+    specs: tuple[LoopSpec, ...]
+    segments: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    centroids: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
+    source_hash: str = ""
+
+    @property
+    def leading_map(self) -> SetMap | None:
+        """The leading map of the first loop that has one."""
+        names = (spec.loop.leading_map for spec in self.specs)
+        return next((self.maps[name] for name in names if name is not None), None)
+
+    @property
+    def leading_set(self) -> str:
+        """The set that is cut; the others inherit: what the leading map reaches."""
+        leading = self.leading_map
+        return self.specs[0].loop.over if leading is None else leading.to_set
+
+
+def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitSubject:
+    """What these loops use of a mesh.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        As it was read.
+    full : Mesh
+        The same with every map that the loops need.
+    specs : sequence of LoopSpec
+    """
+    names = dict.fromkeys(m for spec in specs for m in spec.loop.maps)
+    names |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
+    maps = {name: full.map(name) for name in names}
+    sets = _sets(maps.values(), specs)
+    places = {name: centroids(full, name) for name in sets}
+    unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
+    subject = SplitSubject(
+        sizes={name: full.size(name) for name in sets},
+        maps=maps,
+        specs=tuple(specs),
+        segments={u: tuple(full.size(p) for p in parts) for u, parts in unions.items()},
+        unions=unions,
+        centroids={name: where for name, where in places.items() if where is not None},
+        source_hash=mesh.content_hash(),
+    )
+    _refuse_own_maps(subject)
+    return subject
+
+
+def subject_of_plan(plan: PlanContent) -> SplitSubject:
+    """The loops of a plan, in its numbering; it holds no coordinates."""
+    specs = tuple(
+        LoopSpec(p.loop, {"block_size": p.variant().block_size} if p.variants else {})
+        for p in plan.loops.values()
+    )
+    sets = _sets(plan.maps.values(), specs)
+    subject = SplitSubject(
+        sizes={name: plan.sizes[name] for name in sets},
+        maps=plan.maps,
+        specs=specs,
+        original={name: plan.ordering[name].new_to_old for name in sets},
+        source_hash=plan.source_hash,
+    )
+    _refuse_own_maps(subject)
+    return subject
+
+
+def _sets(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
+    found = dict.fromkeys(spec.loop.over for spec in specs)
+    for m in maps:
+        found |= dict.fromkeys((m.from_set, m.to_set))
+    return list(found)
+
+
+def _refuse_own_maps(subject: SplitSubject) -> None:
+    for m in subject.maps.values():
+        if m.from_set == m.to_set:
+            raise MeshprepError(
+                f"map '{m.name}' goes from a set into the same set, which split cannot take yet: "
+                f"describe it as a map from the pairs, such as pairs->{m.to_set}"
+            )

@@ -1,0 +1,113 @@
+"""The slices of parts in a file: where each lies, and reading one without HDF5."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import PlanError
+
+
+@dataclass(frozen=True)
+class SlicedDataset:
+    """A dataset that holds the arrays of all parts, one after the other.
+
+    Parameters
+    ----------
+    name : str
+        Its place under ``/parts/K``.
+    dtype : str
+    row : tuple of int
+        The shape of one row.
+    address : int
+        Its first byte in the file.
+    """
+
+    name: str
+    dtype: str
+    row: tuple[int, ...]
+    address: int = 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row."""
+        return prod(self.row) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class PartsTable:
+    """All that a process needs to read a part, without HDF5; it can be sent to others.
+
+    Parameters
+    ----------
+    parts : int
+    description : mapping
+        What all parts have in common: sets, maps, loops, figures.
+    datasets : sequence of SlicedDataset
+    offset : (n_datasets, parts + 1) int64
+        Rows of each part.
+    digest : (parts, 32) uint8
+        SHA-256 of the slices of each part, in the order of the datasets.
+    """
+
+    parts: int
+    description: Mapping[str, Any]
+    datasets: Sequence[SlicedDataset]
+    offset: NDArray[np.int64]
+    digest: NDArray[np.uint8]
+
+    def extent(self, index: int, part: int) -> tuple[int, int]:
+        """Address and bytes of the slice of a part in a dataset."""
+        one = self.datasets[index]
+        low, high = (int(n) for n in self.offset[index, part : part + 2])
+        return one.address + low * one.row_bytes, (high - low) * one.row_bytes
+
+    def part_bytes(self, part: int) -> int:
+        """Bytes of a part."""
+        return sum(self.extent(i, part)[1] for i in range(len(self.datasets)))
+
+    def raw(self, file: int, part: int) -> list[NDArray[np.uint8]]:
+        """The bytes of every slice of a part, from an open file; PlanError where it is damaged."""
+        found, digest = [], hashlib.sha256()
+        for i in range(len(self.datasets)):
+            address, size = self.extent(i, part)
+            data = _read_all(file, address, size)
+            digest.update(data)
+            found.append(np.frombuffer(data, np.uint8))
+        if digest.digest() != self.digest[part].tobytes():
+            raise PlanError(
+                f"damaged: part {part} of {self.parts} does not match its checksum: "
+                "split the mesh anew"
+            )
+        return found
+
+    def arrays(self, path: Path, part: int) -> dict[str, NDArray[Any]]:
+        """The arrays of a part by name. O(its bytes); nothing else of the file is read."""
+        file = os.open(path, os.O_RDONLY)
+        try:
+            raw = self.raw(file, part)
+        finally:
+            os.close(file)
+        return {
+            one.name: data.view(one.dtype).reshape(-1, *one.row)
+            for one, data in zip(self.datasets, raw, strict=True)
+        }
+
+
+def _read_all(file: int, address: int, size: int) -> bytes:
+    pieces = []
+    while size > 0:
+        piece = os.pread(file, min(size, 1 << 30), address)
+        if not piece:
+            raise PlanError("cut short: split the mesh anew")
+        pieces.append(piece)
+        address, size = address + len(piece), size - len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -1,0 +1,161 @@
+"""Files of parts: which there are, and reading one part of them."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import MeshprepError, PlanError
+from .. import store
+from ..seal import check_parts_seal
+from .arrays import part_of
+from .model import PartPlan
+from .slices import PartsTable, SlicedDataset
+from .structure import check_part
+
+TABLES = ("description", "datasets", "offset", "digest")
+
+
+def kept(path: str | Path) -> list[int]:
+    """The numbers of parts into which a file has a mesh split, ascending.
+
+    Raises
+    ------
+    PlanError
+        When the file is missing, no file of parts, or damaged in its tables.
+    """
+    with _Opened(path) as opened:
+        return opened.kept()
+
+
+def about(path: str | Path) -> dict[str, Any]:
+    """What a file says of itself: who made it, from which mesh, and the number of its bytes."""
+    with _Opened(path) as opened:
+        return {**json.loads(opened.text("/about")), "bytes": opened.size}
+
+
+def parts_table(path: str | Path, parts: int) -> PartsTable:
+    """Where the slices of each part lie; for one process, which may send it to others.
+
+    Parameters
+    ----------
+    path : path
+    parts : int
+        One of :func:`kept`.
+
+    Raises
+    ------
+    PlanError
+        As :func:`kept`, and where the file is not split into so many; the message lists those
+        there are, and the command that adds one.
+
+    Notes
+    -----
+    O(bytes of the tables): 8 for each part and dataset, and 32 for each part.
+    """
+    with _Opened(path) as opened:
+        return opened.table(parts)
+
+
+def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
+    """One part, read by plain reads of its slices and checked against its digest.
+
+    Raises
+    ------
+    PlanError
+        Where the part does not exist, is damaged, or its arrays do not fit each other.
+    """
+    if not 0 <= part < table.parts:
+        raise PlanError(f"{path}: there is no part {part}: choose 0..{table.parts - 1}")
+    try:
+        found = part_of(table.description, table.arrays(Path(path), part), part, table.parts)
+        check_part(found)
+    except MeshprepError as error:
+        raise PlanError(f"{path}: {error}") from error
+    except OSError as error:
+        raise PlanError(f"cannot read parts {path}: {error.strerror}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise PlanError(f"{path}: damaged: part {part} ({error}): split the mesh anew") from error
+    return found
+
+
+def load_part(path: str | Path, parts: int, part: int) -> PartPlan:
+    """:func:`read_part` of :func:`parts_table`: what one process does that is alone.
+
+    Parameters
+    ----------
+    path : path
+        Usually ``MESH.parts.h5``.
+    parts, part : int
+        Which part of how many.
+
+    Returns
+    -------
+    PartPlan
+
+    Raises
+    ------
+    PlanError
+        See :func:`parts_table` and :func:`read_part`.
+    """
+    return read_part(path, parts_table(path, parts), part)
+
+
+class _Opened:
+    """A file of parts whose tables are proved unchanged."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __enter__(self) -> _Opened:
+        hdf5: Any = store.hdf5_module()
+        self.size = store.size_of_file(self.path)
+        try:
+            self.begin, self.end = check_parts_seal(self.path)
+            self._file = hdf5.opened(self.path)
+            self.file = self._file.__enter__()
+        except MeshprepError as error:
+            raise PlanError(f"{self.path}: {error}") from error
+        except OSError as error:
+            raise PlanError(f"{self.path}: damaged, or no file of parts: split anew") from error
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._file.__exit__(*ended)
+
+    def kept(self) -> list[int]:
+        return sorted(int(name) for name in self.file["parts"])
+
+    def text(self, path: str) -> str:
+        return bytes(self.file[path][()]).decode()
+
+    def table(self, parts: int) -> PartsTable:
+        known = self.kept()
+        if parts not in known:
+            raise PlanError(
+                f"{self.path} is split into {' and '.join(map(str, known))} parts, not {parts}: "
+                f"add that by 'meshprep split {self.path} --parts {parts}'"
+            )
+        at = f"/parts/{parts}"
+        datasets = tuple(
+            self._dataset(at, name) for name in json.loads(self.text(f"{at}/datasets"))
+        )
+        return PartsTable(
+            parts,
+            json.loads(self.text(f"{at}/description")),
+            datasets,
+            np.asarray(self.file[f"{at}/offset"]),
+            np.asarray(self.file[f"{at}/digest"]),
+        )
+
+    def _dataset(self, at: str, name: str) -> SlicedDataset:
+        found = self.file[f"{at}/{name}"]
+        size = prod(found.shape) * found.dtype.itemsize
+        address = int(found.id.get_offset()) if size else self.begin
+        if not self.begin <= address <= address + size <= self.end:
+            raise PlanError(f"{self.path}: {at}/{name} lies outside of the slices: split anew")
+        return SlicedDataset(name, found.dtype.str, tuple(found.shape[1:]), address)

@@ -1,0 +1,186 @@
+"""Writing files of parts: every part once, with the memory of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..seal import seal_parts
+from ..tree import Tree
+from .arrays import arrays_of, describe_parts
+from .model import PartPlan
+from .slices import PartsTable, SlicedDataset
+from .store import kept, parts_table
+from .structure import check_part
+
+
+class PartsSource(Protocol):
+    """A split whose parts can be copied into a file; ``table`` has addresses of its own."""
+
+    table: PartsTable
+
+    def slices(self, part: int) -> Sequence[NDArray[Any]]:
+        """The arrays of a part in the order of the datasets, of any shape."""
+
+
+class KeptParts:
+    """A split that a file has already."""
+
+    def __init__(self, path: Path, parts: int) -> None:
+        self.table = parts_table(path, parts)
+        self._path = path
+
+    def slices(self, part: int) -> Sequence[NDArray[Any]]:
+        """See :class:`PartsSource`; PlanError where the part is damaged."""
+        file = os.open(self._path, os.O_RDONLY)
+        try:
+            return self.table.raw(file, part)
+        finally:
+            os.close(file)
+
+
+def kept_parts(path: Path) -> list[KeptParts]:
+    """Every split of a file."""
+    return [KeptParts(path, parts) for parts in kept(path)]
+
+
+@dataclass
+class _Spilled:
+    """One array of a part in the file that waits."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    address: int
+
+
+class SpilledParts:
+    """Parts that are built one after another and wait in a file for their final places."""
+
+    def __init__(self, file: BinaryIO, parts: int) -> None:
+        self._file, self._parts = file, parts
+        self._arrays: list[dict[str, _Spilled]] = []
+        self._description: dict[str, Any] = {}
+
+    def add(self, part: PartPlan) -> None:
+        """Add the next part; PlanError where its arrays do not fit each other."""
+        check_part(part)
+        self._description = self._description or describe_parts(part)
+        found = {}
+        for name, array in sorted(arrays_of(part).items()):
+            found[name] = _Spilled(array.dtype, array.shape, self._file.tell())
+            self._file.write(np.ascontiguousarray(array).data)
+        self._arrays.append(found)
+
+    def finish(self, figures: Mapping[str, Any]) -> None:
+        """Say what the parts have in common, when all of them are there."""
+        names = sorted(self._arrays[0])
+        datasets, offset = [], np.zeros((len(names), self._parts + 1), np.int64)
+        for i, name in enumerate(names):
+            column = [arrays[name] for arrays in self._arrays]
+            dtype = np.result_type(*{one.dtype for one in column})
+            datasets.append(SlicedDataset(name, dtype.str, column[0].shape[1:]))
+            offset[i, 1:] = np.cumsum([one.shape[0] for one in column])
+        digest = np.zeros((self._parts, 32), np.uint8)
+        description = {**self._description, "figures": figures}
+        self.table = PartsTable(self._parts, description, tuple(datasets), offset, digest)
+        for part in range(self._parts):
+            whole = hashlib.sha256()
+            for data in self.slices(part):
+                whole.update(np.ascontiguousarray(data).data)
+            digest[part] = np.frombuffer(whole.digest(), np.uint8)
+
+    def slices(self, part: int) -> Sequence[NDArray[Any]]:
+        """See :class:`PartsSource`."""
+        return [self._read(self._arrays[part][one.name], one) for one in self.table.datasets]
+
+    def _read(self, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[Any]:
+        found = np.empty(spilled.shape, spilled.dtype)
+        self._file.seek(spilled.address)
+        self._file.readinto(found.reshape(-1).view(np.uint8))  # type: ignore[attr-defined]
+        return found.astype(dataset.dtype, copy=False)
+
+
+def write_parts(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> None:
+    """Write a file of parts, each split a group ``/parts/K``.
+
+    Parameters
+    ----------
+    path : Path
+        Of a new file.
+    about : mapping
+        JSON values, the same for every split.
+    sources : sequence of PartsSource
+        One for each number of parts.
+
+    Raises
+    ------
+    OSError
+        When the disk refuses.
+
+    Notes
+    -----
+    HDF5 makes the tables in memory, and never sees a slice. The same splits give the same bytes.
+    O(bytes).
+    """
+    from .layout import lay_out
+
+    tree = Tree()
+    tree.datasets["/about"] = json.dumps(about)
+    tree.group("/parts")
+    for position, source in enumerate(sources):
+        at, table = f"/parts/{source.table.parts}", source.table
+        tree.group(at, position=position)
+        tree.datasets[f"{at}/description"] = json.dumps(table.description)
+        tree.datasets[f"{at}/datasets"] = json.dumps([one.name for one in table.datasets])
+        tree.datasets[f"{at}/offset"], tree.datasets[f"{at}/digest"] = table.offset, table.digest
+        for one in table.datasets:
+            _group_of(tree, f"{at}/{one.name}")
+    laid_out = lay_out(tree, [source.table for source in sources])
+    with open(path, "r+b" if path.exists() else "w+b") as file:
+        file.truncate(laid_out.size)
+        for address, piece in laid_out.pieces.items():
+            file.seek(address)
+            file.write(piece)
+        for source, addresses in zip(sources, laid_out.addresses, strict=True):
+            _copy(source, addresses, file)
+    seal_parts(path, laid_out.begin, laid_out.end)
+
+
+def _group_of(tree: Tree, path: str) -> None:
+    folder = path.rpartition("/")[0]
+    if folder not in tree.groups:
+        _group_of(tree, folder)
+        tree.group(folder)
+
+
+def _copy(source: PartsSource, addresses: Sequence[int], file: BinaryIO) -> None:
+    table = source.table
+    placed = replace(
+        table,
+        datasets=tuple(
+            replace(one, address=at) for one, at in zip(table.datasets, addresses, strict=True)
+        ),
+    )
+    for part in range(table.parts):
+        for i, data in enumerate(source.slices(part)):
+            file.seek(placed.extent(i, part)[0])
+            file.write(np.ascontiguousarray(data).data)
+
+
+@contextmanager
+def spill_file(path: Path) -> Iterator[BinaryIO]:
+    """A file for parts that wait, removed afterwards."""
+    try:
+        with open(path, "w+b") as file:
+            yield file
+    finally:
+        path.unlink(missing_ok=True)
