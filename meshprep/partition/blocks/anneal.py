@@ -23,6 +23,9 @@ from .point_degrees import DegreeCounts, colours_changed, count_move
 LEAST_GAIN = 0.5
 # What it gains to move from the fullest block to an empty one.
 EVEN_GAIN = 0.3
+# What an element costs that a block lacks, by the price of one over the cap. A small block would
+# dissolve at the price of one: its border costs more than it has inside.
+LACK = 4
 # How many sweeps a cluster rests that has no neighbour in another block, or whose best move costs
 # more than ``HOPELESS`` times the temperature.
 REST = 2
@@ -35,10 +38,11 @@ MAX_CANDIDATES = 64
 class Sweep(NamedTuple):
     """What holds in one sweep.
 
-    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap; ``even`` is what
-    a move from the fullest block to an empty one gains by its weight. ``temperature``, and prices
-    of a cut facet, of the squared radius of a block (``pull``), of one more thread colour in a
-    block, all in typical points; ``per_unit`` is one by the weight of such a point.
+    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
+    lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
+    gains by its weight. ``temperature``, and prices of a cut facet, of the squared radius of a
+    block (``pull``), of one more thread colour in a block, all in typical points; ``per_unit`` is
+    one by the weight of such a point.
     """
 
     excess: float
@@ -105,8 +109,10 @@ def sweep_over(
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
         target, gain, score = -1, 0, -np.inf
-        source_cap = state.cap[source]
-        over = sweep.over * min(weight, max(0, state.size[source] - source_cap))
+        source_cap, stays = state.cap[source], state.size[source] - weight
+        over = min(weight, max(0, state.size[source] - source_cap))
+        over -= LACK * min(weight, max(0, state.least[source] - stays))
+        price = sweep.over * over
         for c in range(found):
             b = found_there.block[c]
             found_there.place[b] = -1
@@ -114,16 +120,18 @@ def sweep_over(
             if after > _limit(cap, sweep):
                 continue
             value = found_there.points[c] - lost
-            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + over
+            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + price
             new += sweep.even / cap * weight * (state.size[source] * (cap / source_cap) - after)
-            new -= sweep.over * min(weight, max(0, after - cap))
+            over = min(weight, max(0, after - cap))
+            over -= LACK * min(weight, max(0, state.least[b] - state.size[b]))
+            new -= sweep.over * over
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is not None:
                 new -= sweep.colour * colours_changed(degrees, state, i, b)
             if new > score:
                 target, gain, score = b, value, new
-        if target < 0 or state.size[source] == weight:
+        if target < 0 or stays == 0:
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)

@@ -38,14 +38,15 @@ class AnnealingSchedule(NamedTuple):
 
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
     ``over`` from the share ``holds`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
-    the most that each block may have, and ``excess`` the share by which it may be over that.
-    Prices as of :class:`anneal.Sweep`.
+    the most that each block may have, ``excess`` the share by which it may be over that, and
+    ``least`` (n_blocks,) what it should have. Prices as of :class:`anneal.Sweep`.
     """
 
     begin: int
     end: int
     total: int
     cap: NDArray[np.int64]
+    least: NDArray[np.int64]
     settled: float
     holds: float
     temperature: tuple[float, float]
@@ -148,7 +149,8 @@ def anneal_groups(
         number, gained = np.full(points.weight.size, -1, np.int32), 0
         for group in map(grouping.group, groups):
             own_metric = metric[group.blocks]
-            own = schedule._replace(cap=schedule.cap[group.blocks])
+            cap, least = schedule.cap[group.blocks], schedule.least[group.blocks]
+            own = schedule._replace(cap=cap, least=least)
             gained += _anneal(
                 level, points, group, own_metric, block, own, number, seed + group.number
             )
@@ -182,7 +184,7 @@ def _anneal(
     seed: int,
 ) -> int:
     """Anneal one group; returns by how much the weighted loads fell."""
-    state, kept = _extract(level, points, group, block, number, schedule.cap)
+    state, kept = _extract(level, points, group, block, number, schedule.cap, schedule.least)
     count_blocks(state)
     first = loads_of(state)
     drawn = group.clusters.size if schedule.pull[0] > 0.0 else 0
@@ -249,6 +251,7 @@ def _extract(
     block: NDArray[np.int32],
     number: NDArray[np.int32],
     cap: NDArray[np.int64],
+    least: NDArray[np.int64],
 ) -> tuple[Counts, NDArray[np.int32]]:
     """The clusters of a group with points, neighbours and blocks numbered in it; the points.
 
@@ -293,6 +296,7 @@ def _extract(
         np.empty(clusters.size, np.int32),
         np.zeros(group.blocks.size, np.int64),
         cap,
+        least,
         record,
         np.empty(slots, np.int32),
     )

@@ -101,7 +101,7 @@ class Search:
     def _levels(self) -> tuple[list[Level], list[NDArray[np.int32]]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
         levels, labels, one = [self._elements], [], self._sizes.mean_weight
-        for size in cluster_sizes(int(self._sizes.cap.min() / one)):
+        for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
             levels.append(level)
             labels.append(label)
@@ -198,9 +198,10 @@ class Search:
         one = self._sizes.mean_weight
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
-            0, total, total, self._sizes.cap, phase.settled, HOLDS, (heat * first, heat * final),
-            phase.excess, phase.pull, phase.facet, (phase.over[0] * over, phase.over[1] * over),
-            EVEN_GAIN / one, float(self.colour), 1.0 / unit,
+            0, total, total, self._sizes.cap, self._sizes.least, phase.settled, HOLDS,
+            (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
+            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
+            1.0 / unit,
         )  # fmt: skip
 
     def _metric(self, level: Level, block: NDArray[np.int32]) -> NDArray[np.float64]:

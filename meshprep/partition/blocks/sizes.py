@@ -18,18 +18,22 @@ class Sizes:
         At least 1; below 2^31 together.
     cap : (n_blocks,) int64
         The most that a block may have, at least the largest weight.
+    least : (n_blocks,) int64
+        What a block should have.
     share : (n_blocks,) int64
         Sizes in proportion, at least 1; below 2^31 together.
     """
 
     weight: NDArray[np.int32]
     cap: NDArray[np.int64]
+    least: NDArray[np.int64]
     share: NDArray[np.int64]
 
     @classmethod
     def equal(cls, n: int, n_blocks: int, cap: int) -> Sizes:
         """Blocks of at most ``cap`` elements that count the same."""
-        return cls(np.ones(n, np.int32), np.full(n_blocks, cap), np.ones(n_blocks, np.int64))
+        cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
+        return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
 
     @property
     def mean_weight(self) -> float:

@@ -86,8 +86,8 @@ def drawn(data, tables):
 def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
-        0, end, total, cap, 0.9, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3, float(colour),
-        0.5,
+        0, end, total, cap, 0 * cap, 0.9, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3,
+        float(colour), 0.5,
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
 @kernel
 def _moved(level, points, group, block, number, written, clusters, targets, cap):
     caps = np.full(group.blocks.size, cap)
-    state, kept = _extract(level, points, group, block, number, caps)
+    state, kept = _extract(level, points, group, block, number, caps, 0 * caps)
     own = np.empty(kept.size, np.bool_)
     for k in range(kept.size):
         own[k] = written[kept[k]]
@@ -143,6 +143,7 @@ def _moved(level, points, group, block, number, written, clusters, targets, cap)
         state.block,
         np.zeros_like(state.size),
         state.cap,
+        state.least,
         state.record.copy(),
         np.zeros_like(state.slots),
     )
