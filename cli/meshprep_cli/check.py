@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from meshprep_runtime.errors import MeshprepError
+
 from . import console, options
 
 
@@ -17,23 +19,42 @@ def run(
         Path | None,
         typer.Option("--mesh", help="The mesh it was made from, or the reordered one."),
     ] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option("--parts", help="Of a file of parts: prove only this number of parts."),
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Prove that a plan is right: offsets, permutations, caps, staging, colours, hashes."""
+    """Prove that a plan or a file of parts is right: offsets, caps, staging, colours, halos."""
+    from meshprep.distribute.check import check_parts
+    from meshprep.distribute.job import kind_of
     from meshprep.pipeline import workflow
     from meshprep.pipeline.warm_up import read_tasks
 
     meshes = [mesh] if mesh is not None and plan.is_file() else []
     with console.compiled_ahead(read_tasks(meshes, source.input_format), quiet) as report:
-        result = workflow.check(
-            plan,
-            mesh,
-            input_format=source.input_format,
-            dimension=source.dimension,
-            declared=source.declared(),
-            progress=report,
-        )
+        if kind_of(plan) == "parts":
+            result = check_parts(
+                plan,
+                parts,
+                mesh,
+                input_format=source.input_format,
+                dimension=source.dimension,
+                declared=source.declared(),
+                progress=report,
+            )
+        elif parts is not None:
+            raise MeshprepError(f"{plan} is no file of parts: leave --parts out")
+        else:
+            result = workflow.check(
+                plan,
+                mesh,
+                input_format=source.input_format,
+                dimension=source.dimension,
+                declared=source.declared(),
+                progress=report,
+            )
     if as_json:
         console.show_json(result.to_dict())
     else:

@@ -1,4 +1,4 @@
-"""``meshprep info``: what a mesh or a plan holds."""
+"""``meshprep info``: what a mesh, a plan or a file of parts holds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from . import console, options
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="Mesh or plan.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="Mesh, plan or file of parts.", show_default=False)],
     source: options.InputOptions,
     full: Annotated[
         bool, typer.Option("--full", help="List every group, also the many that have no name.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show the sets, maps, tags and data of a mesh, or the loops of a plan."""
+    """Show sets, maps, tags and data of a mesh, the loops of a plan, or the parts of a split."""
     from meshprep.report import describe
 
     with console.waiting(f"reading {file.name}"):

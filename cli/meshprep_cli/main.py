@@ -23,6 +23,7 @@ from . import (
     reorder,
     report,
     restore,
+    split,
     sweep,
     tune,
     warm_up,
@@ -48,6 +49,7 @@ app = typer.Typer(
 for command in (
     reorder,
     plan,
+    split,
     loops,
     check,
     report,

@@ -189,6 +189,11 @@ def default_plan(mesh: Path) -> Path:
     return mesh.with_name(f"{_stem(mesh)}.plan.h5")
 
 
+def default_parts(source: Path) -> Path:
+    """``wing.msh`` and ``wing.plan.h5`` -> ``wing.parts.h5``, beside it."""
+    return source.with_name(f"{_stem(source).removesuffix('.plan')}.parts.h5")
+
+
 def default_output(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing-reordered.msh``, beside it."""
     return mesh.with_name(f"{_stem(mesh)}-reordered{mesh.suffix}")

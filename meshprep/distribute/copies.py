@@ -115,9 +115,7 @@ def _reached(
     return found, entries
 
 
-def _beyond(
-    found: Sequence[NDArray[np.int32]], own: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _beyond(found: Sequence[NDArray[np.int32]], own: NDArray[np.int32]) -> NDArray[np.int32]:
     """The points of several lists that another list does not have, ascending."""
     if not found:
         return np.empty(0, np.int32)

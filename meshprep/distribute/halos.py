@@ -60,9 +60,7 @@ class PartRows:
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
 
-def owned_runs(
-    subject: SplitSubject, owners: Owners, parts: int
-) -> dict[str, OwnedRuns]:
+def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, OwnedRuns]:
     """Every set in its classes, elements in the order of the input in each.
 
     An element is boundary where any map takes it to an element of another part. O(map entries).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,7 @@ class IncrementCost:
     reverse_bytes: int
 
 
-def increment_cost(
-    subject: SplitSubject, owners: Owners, loop: Loop, way: str
-) -> IncrementCost:
+def increment_cost(subject: SplitSubject, owners: Owners, loop: Loop, way: str) -> IncrementCost:
     """Count both ways and choose one.
 
     What another value than a sum is written to can only be executed.
@@ -104,7 +103,7 @@ class _Border:
         back = self._copied_bytes(self.owner, np.arange(self.rows.size), written)
         return reads + 2 * back
 
-    def _executing(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _executing(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Each part that executes a foreign row, and the row, once."""
         keys = [np.empty(0, np.int64)]
         for name, columns in self.loop.conflict_columns.items():

@@ -40,9 +40,7 @@ def inherit(
     return {name: owners[name] for name in subject.sizes}
 
 
-def _candidates(
-    subject: SplitSubject, owners: Owners
-) -> Iterator[tuple[str, NDArray[np.int32]]]:
+def _candidates(subject: SplitSubject, owners: Owners) -> Iterator[tuple[str, NDArray[np.int32]]]:
     """What can be inherited next, the cheapest first."""
     yield from _by_unions(subject, owners)
     down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
@@ -53,9 +51,7 @@ def _candidates(
             yield m.to_set, _most_around(subject, m, owners[m.from_set])
 
 
-def _by_unions(
-    subject: SplitSubject, owners: Owners
-) -> Iterator[tuple[str, NDArray[np.int32]]]:
+def _by_unions(subject: SplitSubject, owners: Owners) -> Iterator[tuple[str, NDArray[np.int32]]]:
     for union, parts in subject.unions.items():
         bound = np.cumsum([0, *subject.segments[union]])
         for i, part in enumerate(parts):
@@ -65,9 +61,7 @@ def _by_unions(
             yield union, np.concatenate([owners[part] for part in parts])
 
 
-def _most_around(
-    subject: SplitSubject, m: SetMap, owner: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _most_around(subject: SplitSubject, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
     around = transpose(m.table, subject.sizes[m.to_set])
     found = _most_in_csr(around.offset, owner[around.index])
     alone = np.flatnonzero(found < 0)

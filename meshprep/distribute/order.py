@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from ..pipeline.numbering import Numbering
 from ..pipeline.order import order_for_locality
 from ..reorder import FOLLOW, propagate
 from .halos import OwnedRuns
+from .ranks import ALONE, Ranks, agreed, in_turn, own_parts
 from .subject import SplitSubject
 
 BlockEnds = dict[str, NDArray[np.int64]]
@@ -45,23 +47,28 @@ def order_parts(
     runs: Mapping[str, OwnedRuns],
     options: Options,
     progress: Callable[[float], None] = lambda share: None,
+    ranks: Ranks = ALONE,
 ) -> OrderedParts:
-    """Order every part's owned elements by the steps of the serial pipeline, part after part.
+    """Order every part's owned elements by the steps of the serial pipeline.
 
     Core and boundary of each set stand one after the other, as the cell types of a mixed mesh do,
-    and so no block has elements of both. O(size of the mesh), and the memory of one part.
+    and so no block has elements of both. O(size of the mesh), and the memory of a part for each
+    thread. Ranks share the parts, and all have the result.
     """
     if options.own_blocks or any(spec.options.get("own_blocks") for spec in subject.specs):
         raise MeshprepError("blocks of parts are runs of their order: leave own_blocks out")
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
     parts = next(iter(runs.values())).offset.size - 1
-    blocks = []
-    for part in range(parts):
-        progress(part / parts)
+
+    def ordered(part: int) -> tuple[int, dict[str, NDArray[np.int32]], BlockEnds]:
         local = _owned_mesh(subject, runs, place, part)
-        order, found = _ordered(subject, local, options)
-        blocks.append(found)
+        return part, *_ordered(subject, local, options)
+
+    mine = own_parts(ranks, parts)
+    found = agreed(ranks, lambda: list(in_turn(ordered, mine, progress)))
+    blocks: list[BlockEnds] = [{}] * parts
+    for part, order, blocks[part] in chain.from_iterable(ranks.allgather(found)):
         for name, new_to_old in order.items():
             low, high = runs[name].offset[part : part + 2]
             elements[name][low:high] = runs[name].of(part)[new_to_old]
@@ -112,15 +119,12 @@ def _owned_mesh(
         table = _owned_rows(m.table, rows, place[m.to_set], low, high)
         maps.append(SetMap(m.name, m.from_set, m.to_set, table))
     dats = [
-        Dat(CENTROID, name, where[runs[name].of(part)])
-        for name, where in subject.centroids.items()
+        Dat(CENTROID, name, where[runs[name].of(part)]) for name, where in subject.centroids.items()
     ]
     return Mesh(sets, maps, dats)
 
 
-def _leaves(
-    subject: SplitSubject, run: OwnedRuns, name: str, part: int
-) -> list[ElementSet]:
+def _leaves(subject: SplitSubject, run: OwnedRuns, name: str, part: int) -> list[ElementSet]:
     """Core and boundary of a part, each in the segments of a union."""
     segments = subject.segments.get(name, (subject.sizes[name],))
     bound, leaves = np.cumsum([0, *segments]), []

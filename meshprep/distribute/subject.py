@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan.model import PlanContent
 
 from ..loops import LoopSpec
@@ -48,6 +48,12 @@ class SplitSubject:
     centroids: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
+
+    def shared(self) -> SplitSubject:
+        """The same with tables that are read-only, as they are no more when they were sent."""
+        maps = {m.name: replace(m, table=m.table) for m in self.maps.values()}
+        places = {name: read_only(where) for name, where in self.centroids.items()}
+        return replace(self, maps=maps, centroids=places)
 
     @property
     def leading_map(self) -> SetMap | None:

@@ -17,8 +17,9 @@ TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
 PARTITIONERS = ("blocks", "contiguous", "metis", "structured", "kahypar")
 
-CUTTING = ("reorder", "plan")
-EVERY = ("reorder", "plan", "sweep")
+ORDERING = ("reorder", "split")
+CUTTING = ("reorder", "plan", "split")
+EVERY = ("reorder", "plan", "sweep", "split")
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,14 @@ class Options:
         "gps",
         "--method",
         f"Locality order: {', '.join(METHODS[1:])}; auto: the best of all.",
-        ("reorder",),
+        ORDERING,
         choices=METHODS,
     )
     order_time: float = _option(
         10.0,
         "--order-time",
         "Seconds after which --method auto begins no further one.",
-        ("reorder",),
+        ORDERING,
         least=0,
     )
     partition: str | None = _option(
@@ -170,18 +171,21 @@ class Options:
         choices=tuple(TARGETS),
     )
     sort_by_colour: bool = _option(
-        False, "--sort-by-colour", "Sort each block's elements by thread colour.", CUTTING
+        False,
+        "--sort-by-colour",
+        "Sort each block's elements by thread colour.",
+        ("reorder", "plan"),
     )
     own_blocks: bool = _option(
         False,
         "--own-blocks",
         "Where a set has its order: blocks that list their elements, if they share more than runs.",
-        EVERY,
+        ("reorder", "plan", "sweep"),
         in_loops=True,
     )
     seed: int = _option(0, "--seed", "Seed of whatever is random.", EVERY)
     proof: bool = _option(
-        True, "--no-proof", "Do not prove the plan before it is saved.", (*EVERY, "tune")
+        True, "--no-proof", "Do not prove plans and parts before they are saved.", (*EVERY, "tune")
     )
 
     def __post_init__(self) -> None:

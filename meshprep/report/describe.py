@@ -15,6 +15,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
+from .parts import describe_parts
 from .table import Table, figure
 
 # Groups without names that are listed one by one.
@@ -57,11 +58,13 @@ def describe(
     dimension: int | None = None,
     declared: Mapping[str, str] | None = None,
 ) -> Description:
-    """Read a mesh or a plan (``*.plan.h5``) and say what is in it."""
+    """Read a mesh, a plan (``*.plan.h5``) or parts (``*.parts.h5``) and say what is in it."""
     if path.name.lower().endswith(".plan.h5") and input_format is None:
         plan = Plan.load(path)
         check_printable(plan, str(path))
         return Description({"file": str(path)} | _plan(plan))
+    if path.name.lower().endswith(".parts.h5") and input_format is None:
+        return Description({"file": str(path)} | describe_parts(path))
     from .. import io
 
     mesh = io.read(path, format=input_format, dimension=dimension, sets=declared or None)

@@ -12,8 +12,8 @@ from meshprep.metrics.occupancy import DEVICES
 from meshprep.metrics.ranking import LAUNCH_SECONDS, rank
 from meshprep.metrics.traffic import traffic
 from meshprep.pipeline.steps import Options, prepare
-from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
 from meshprep.pipeline.tuning import loop_of, tune_plan
+from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 

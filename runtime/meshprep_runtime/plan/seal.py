@@ -69,10 +69,8 @@ def check_parts_seal(path: Path) -> tuple[int, int]:
     """
     with open(path, "rb") as file:
         start = file.read(SIZE)
-        found = re.match(
-            rf"{PARTS_FORMAT} (\d{{1,6}})\nsha256 \w{{64}}\nslices (\d{{1,18}}) (\d{{1,18}})\n".encode(),
-            start,
-        )
+        lines = rf"{PARTS_FORMAT} (\d{{1,6}})\nsha256 \w{{64}}\nslices (\d{{1,18}}) (\d{{1,18}})\n"
+        found = re.match(lines.encode(), start)
         if found is None:
             raise PlanError(_what_is_it(start).replace(".plan.h5", ".parts.h5"))
         version, begin, end = (int(number) for number in found.groups())

@@ -92,8 +92,7 @@ def part_of(description: Mapping[str, Any], arrays: Arrays, part: int, parts: in
         for name, (start, to, _) in description["maps"].items()
     }
     loops = {
-        name: _loop(arrays, name, words, sets, maps)
-        for name, words in description["loops"].items()
+        name: _loop(arrays, name, words, sets, maps) for name, words in description["loops"].items()
     }
     partial = {
         name: MapPart(
@@ -138,9 +137,7 @@ def _set(arrays: Arrays, at: str) -> SetPart:
     )
 
 
-def _read_messages(
-    arrays: Arrays, at: str, rows: NDArray[np.int32] | None = None
-) -> Messages:
+def _read_messages(arrays: Arrays, at: str, rows: NDArray[np.int32] | None = None) -> Messages:
     parts, offset = _get(arrays, f"{at}/parts", "<i4"), _get(arrays, f"{at}/offset", "<i8")
     return Messages(parts, offset, _get(arrays, f"{at}/rows", "<i4") if rows is None else rows)
 

@@ -47,8 +47,10 @@ def lay_out(tree: Tree, tables: Sequence[PartsTable]) -> LaidOut:
     with h5py.File(create(buffer)) as file:
         made = fill(file, tree)
         waiting = [
-            [_declared(made, f"/parts/{table.parts}/{one.name}", table, i)
-             for i, one in enumerate(table.datasets)]
+            [
+                _declared(made, f"/parts/{table.parts}/{one.name}", table, i)
+                for i, one in enumerate(table.datasets)
+            ]
             for table in tables
         ]
         file.flush()

@@ -1,0 +1,116 @@
+"""``meshprep split``: a mesh cut into parts, one for each rank of a distributed run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from meshprep.loops.options import Options
+from meshprep_runtime.errors import MeshprepError
+
+from . import console, options
+
+if TYPE_CHECKING:
+    from meshprep.distribute.job import SplitJob
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """Into what a mesh is split, and how."""
+
+    parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
+    cut: Annotated[
+        str,
+        typer.Option("--cut", help="Who owns what: metis, rcb, or file:PARTS.npy."),
+    ] = "metis"
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", help="Share of each part relative to the others: 1,1,3.7."),
+    ] = None
+    increments: Annotated[
+        str,
+        typer.Option(
+            "--increments",
+            help="exec: elements at borders are executed by both parts; reverse: increments are "
+            "sent back; auto: what moves fewer bytes, loop by loop.",
+        ),
+    ] = "exec"
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write; default: MESH.parts.h5."),
+    ] = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of parts."""
+        return tuple(_read(int, "--parts", self.parts))
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The weights; empty for equal parts."""
+        return () if self.weights is None else tuple(_read(float, "--weights", self.weights))
+
+
+def run(
+    source: Annotated[
+        Path, typer.Argument(help="Mesh, plan, or file of parts to add to.", show_default=False)
+    ],
+    splitting: Splitting,
+    loops: options.LoopChoice,
+    chosen: Options,
+    read: options.InputOptions,
+    how: options.RunOptions,
+    shown: options.Shown,
+) -> None:
+    """Split a mesh into parts for distributed runs; writes one file with all of them."""
+    from meshprep.distribute import job as jobs
+    from meshprep.distribute.steps import SplitOptions
+
+    adding = jobs.kind_of(source) == "parts"
+    job = jobs.SplitJob(
+        source=source,
+        output=splitting.output or (source if adding else options.default_parts(source)),
+        parts=splitting.numbers,
+        requests=loops.requests,
+        how=SplitOptions(splitting.cut, splitting.shares, splitting.increments),
+        options=chosen,
+        input_format=read.input_format,
+        dimension=read.dimension,
+        overwrite=how.force,
+        declared=read.declared(loops.loops),
+    )
+    if how.dry_run:
+        _describe(job, adding, shown)
+        return
+    options.set_threads(how.threads)
+    watch = console.Stopwatch()
+    with console.progress(shown.quiet) as report:
+        done = jobs.run(job, report)
+    for text in done.notes:
+        console.note(text, shown.quiet)
+    if shown.as_json:
+        console.show_json(done.to_dict())
+        return
+    from meshprep.report.parts import halo_tables
+
+    console.show_tables(halo_tables(list(done.figures.values()), full=shown.full))
+    console.show(f"wrote {done.written} in {watch}")
+
+
+def _describe(job: SplitJob, adding: bool, shown: options.Shown) -> None:
+    parts = " and ".join(map(str, job.parts))
+    verb = "add to" if adding else "write"
+    text = [f"would split {job.source} into {parts} parts by {job.how.cut}"]
+    text.append(f"would {verb} {job.output}")
+    values = {"text": text, "parts": list(job.parts), "outputs": [str(job.output)]}
+    console.show_json(values) if shown.as_json else console.show("\n".join(text))
+
+
+def _read(kind: type, flag: str, text: str) -> list:
+    try:
+        return [kind(one) for one in text.split(",")]
+    except ValueError:
+        raise MeshprepError(f"{flag} '{text}' must be numbers with commas between them") from None

@@ -1,0 +1,78 @@
+"""The proof of a file of parts, and its comparison with a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from meshprep_runtime.errors import PlanError, Progress
+from meshprep_runtime.plan.parts import kept, parts_table, read_part
+from meshprep_runtime.plan.parts.proof import PartsProof, proved
+from meshprep_runtime.plan.parts.store import about
+
+from .. import io
+from ..mesh import Mesh
+from ..pipeline.workflow import CheckResult
+from ..topology import derive
+
+
+def check_parts(
+    path: Path,
+    parts: int | None = None,
+    mesh: Path | None = None,
+    *,
+    input_format: str | None = None,
+    dimension: int | None = None,
+    declared: Mapping[str, str] | None = None,
+    progress: Progress = lambda done, total, name: None,
+) -> CheckResult:
+    """Prove every split of a file, or one; with a mesh, also that the maps are those of the mesh.
+
+    Parameters
+    ----------
+    path : Path
+    parts : int, optional
+        Only this split.
+    mesh : Path, optional
+        The mesh that was split.
+
+    Raises
+    ------
+    PlanError
+        When the file or a part is damaged, or belongs to another mesh.
+    """
+    wanted = kept(path) if parts is None else [parts]
+    given = None
+    if mesh is not None:
+        progress(0, 1 + len(wanted), "reading the mesh")
+        sets = declared or None
+        given = io.read(mesh, format=input_format, dimension=dimension, sets=sets)
+        if given.content_hash() != about(path)["source_hash"]:
+            raise PlanError(f"{path}: made for another mesh than {mesh}: give the mesh it is of")
+    findings = []
+    for i, count in enumerate(wanted):
+        progress(1 + i, 1 + len(wanted), f"proving {count} parts")
+        table = parts_table(path, count)
+        found = (read_part(path, table, p) for p in range(count))
+        proof = proved(found, table.description["sets"], count)
+        findings += proof.findings
+        if given is not None and not proof.findings:
+            findings += _unlike(proof, given, count)
+    number = " and ".join(map(str, wanted))
+    if findings:
+        return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
+    against = "" if mesh is None else f" and fits {mesh}"
+    return CheckResult([], f"{path}: right{against} ({number} parts)")
+
+
+def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:
+    """Maps of the parts that are not those of the mesh."""
+    full, findings = derive(mesh, proof.maps), []
+    for name, table in proof.maps.items():
+        m = full.map(name)
+        place, number = proof.original[m.from_set], proof.original[m.to_set]
+        if not np.array_equal(table[place], number[m.table]):
+            findings.append(f"{parts} parts: map '{name}' is not that of the mesh")
+    return findings

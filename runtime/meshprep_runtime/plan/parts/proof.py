@@ -1,0 +1,201 @@
+"""The proof of a mesh in parts, by gathers and counting; it shares nothing with what makes parts.
+
+Parts are looked at one after another. What must fit between parts is kept in arrays of the size of
+the mesh, in global numbers, and compared at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...loops import Access
+from ..proof import prove
+from .model import LoopPart, Messages, PartPlan, SetPart
+
+Numbers = NDArray[np.int64]
+
+
+class PartsProof:
+    """Takes every part in ascending order; ``findings`` and ``finish`` say what is wrong.
+
+    Parts must have passed :func:`~.structure.check_part`, so that indices are safe.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], parts: int) -> None:
+        self.findings: list[str] = []
+        self._sizes, self._parts = dict(sizes), parts
+        self._start = {name: np.zeros(parts + 1, np.int64) for name in sizes}
+        self.original = {name: np.full(n, -1, np.int64) for name, n in sizes.items()}
+        self.maps: dict[str, Numbers] = {}
+        self._ends: dict[str, tuple[str, str]] = {}
+        self._copied_rows: dict[str, list[tuple[Numbers, Numbers]]] = {}
+        self._executed: dict[str, list[Numbers]] = {name: [] for name in sizes}
+        self._written: dict[str, set[int]] = {}
+        self._sent: dict[str, list[_Stream]] = {}
+        self._received: dict[str, list[_Stream]] = {}
+
+    def add(self, part: PartPlan) -> None:
+        """Prove what can be seen in one part, and keep what others must fit. O(its size)."""
+        number = {name: self._set(name, one, part) for name, one in part.sets.items()}
+        for m in part.maps.values():
+            self._map(m.name, number, part)
+        for name, partial in part.partial.items():
+            to_set = part.maps[name].to_set
+            self._messages(f"partial {name}", partial.send, partial.receive, part, number[to_set])
+            self._reached(name, partial.receive, part)
+        for name, loop in part.loops.items():
+            self._loop(name, loop, part)
+
+    def finish(self) -> list[str]:
+        """All findings, when every part was added; empty where all is right."""
+        for name, n in self._sizes.items():
+            if self._start[name][-1] != n:
+                self._wrong(f"set '{name}': parts own {self._start[name][-1]} of {n} elements")
+            elif np.bincount(self.original[name] + 1, minlength=n + 1)[0]:
+                self._wrong(f"set '{name}': original numbers are no permutation")
+        if not self.findings:
+            for name in self.maps:
+                self._rows_agree(name)
+                self._all_executed(name)
+            for what in self._sent:
+                self._sent_is_received(what)
+        return self.findings
+
+    def _wrong(self, text: str) -> None:
+        self.findings.append(f"{self._parts} parts: {text}")
+
+    def _set(self, name: str, one: SetPart, part: PartPlan) -> Numbers:
+        """Check a set of a part; the global number of its local elements."""
+        where, n, start = f"part {part.part}, set '{name}'", self._sizes[name], self._start[name]
+        if one.owned_start != start[part.part]:
+            self._wrong(f"{where}: owns from {one.owned_start}, must be {start[part.part]}")
+        end = min(one.owned_start + one.owned, n)
+        start[part.part + 1 :] = one.owned_start + one.owned
+        copies = one.copies
+        if copies.size and (copies.min() < 0 or copies.max() >= n):
+            self._wrong(f"{where}: a copy of an element outside 0..{n - 1}")
+        if ((copies >= one.owned_start) & (copies < end)).any():
+            self._wrong(f"{where}: copies an element that it owns")
+        runs = copies[: one.exec], copies[one.exec :]
+        if any((np.diff(run) <= 0).any() for run in runs) or np.intersect1d(*runs).size:
+            self._wrong(f"{where}: copies do not ascend, or stand twice")
+        inside = (one.original >= 0) & (one.original < n)
+        if not inside.all() or (self.original[name][one.original[inside]] >= 0).any():
+            self._wrong(f"{where}: original numbers stand twice, or outside 0..{n - 1}")
+        else:
+            self.original[name][one.original] = one.owned_start + np.arange(one.owned)
+        self._executed[name].append(runs[0])
+        number = np.concatenate([one.owned_start + np.arange(one.owned), copies])
+        for kind in ("exec", "halo"):
+            send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
+            self._messages(f"{kind} rows of '{name}'", send, receive, part, number)
+        return number
+
+    def _map(self, name: str, number: Mapping[str, Numbers], part: PartPlan) -> None:
+        m = part.maps[name]
+        rows, points = part.sets[m.from_set], part.sets[m.to_set]
+        if (m.table[: rows.core] >= points.owned).any():
+            self._wrong(f"part {part.part}, map '{name}': a core element reaches a copy")
+        shape = (self._sizes[m.from_set], m.arity)
+        joined = self.maps.setdefault(name, np.full(shape, -1, np.int64))
+        self._ends[name] = (m.from_set, m.to_set)
+        reached = number[m.to_set][m.table]
+        joined[rows.owned_start : rows.owned_start + rows.owned] = reached[: rows.owned]
+        copied = (rows.copies[: rows.exec], reached[rows.owned :])
+        self._copied_rows.setdefault(name, []).append(copied)
+
+    def _messages(
+        self, what: str, send: Messages, receive: Messages, part: PartPlan, number: Numbers
+    ) -> None:
+        for kept, messages in ((self._sent, send), (self._received, receive)):
+            other = np.repeat(messages.parts, np.diff(messages.offset)).astype(np.int64)
+            here = np.full(other.size, part.part, np.int64)
+            kept.setdefault(what, []).append((here, other, number[messages.rows]))
+
+    def _reached(self, name: str, receive: Messages, part: PartPlan) -> None:
+        m = part.maps[name]
+        rows, points = part.sets[m.from_set], part.sets[m.to_set]
+        beyond = m.table[rows.core : rows.executed]
+        if np.setdiff1d(beyond[beyond >= points.owned], receive.rows).size:
+            self._wrong(f"part {part.part}: the partial exchange of '{name}' leaves a copy out")
+
+    def _loop(self, name: str, loop: LoopPart, part: PartPlan) -> None:
+        where, words = f"part {part.part}, ", loop.plan.loop
+        over = part.sets[words.over]
+        if loop.increments == "exec":
+            for label, columns in words.conflict_columns.items():
+                self._written.setdefault(label, set()).update(columns)
+        elif any(a.conflicts and a.access is not Access.INC for a in words.args):
+            self._wrong(f"{where}loop '{name}': sends back what is no increment")
+        for label, variant in loop.plan.variants.items():
+            for finding in prove(loop.plan, variant):
+                self._wrong(where + finding)
+            colours, ends = loop.colours[label], (over.core, over.owned)
+            first, last = variant.block_offset[:-1], variant.block_offset[1:]
+            run, run_of_end = np.searchsorted(ends, np.stack([first, last - 1]), side="right")
+            colour = variant.colour_of_block()
+            wanted = np.searchsorted((colours.core, colours.owned), colour, side="right")
+            if (run != run_of_end).any():
+                self._wrong(f"{where}loop '{name}': a block crosses from one class to another")
+            elif (run != wanted).any():
+                self._wrong(f"{where}loop '{name}': a block has a colour of another class")
+
+    def _owner(self, name: str, elements: Numbers) -> Numbers:
+        return np.searchsorted(self._start[name], elements, side="right") - 1
+
+    def _rows_agree(self, name: str) -> None:
+        for part, (elements, rows) in enumerate(self._copied_rows[name]):
+            if (self.maps[name][elements] != rows).any():
+                self._wrong(f"part {part}, map '{name}': a copied row differs from its owner's")
+
+    def _all_executed(self, name: str) -> None:
+        """Who writes a point is owned or executed where the point is owned."""
+        from_set, to_set = self._ends[name]
+        n, table = max(1, self._sizes[from_set]), self.maps[name]
+        own = self._owner(from_set, np.arange(table.shape[0]))
+        pairs = [
+            np.repeat(np.arange(self._parts), [one.size for one in self._executed[from_set]])
+            * np.int64(n)
+            + np.concatenate(self._executed[from_set])
+        ]
+        known = np.unique(pairs[0])
+        for column in sorted(self._written.get(name, ())):
+            part = self._owner(to_set, table[:, column])
+            writer = np.flatnonzero(part != own)
+            missing = np.setdiff1d(part[writer] * np.int64(n) + writer, known)
+            if missing.size:
+                p, e = divmod(int(missing[0]), n)
+                self._wrong(
+                    f"part {p}: element {e} of '{from_set}' writes what it owns by '{name}', "
+                    f"and is not executed there ({missing.size} missing)"
+                )
+                return
+
+    def _sent_is_received(self, what: str) -> None:
+        """What one part sends another is what that receives, element by element."""
+        sender, to, sent = _joined(self._sent[what])
+        receiver, source, received = _joined(self._received[what])
+        order = np.lexsort((np.arange(source.size), receiver, source))
+        ends = np.array_equal(sender, source[order]) and np.array_equal(to, receiver[order])
+        if not ends or not np.array_equal(sent, received[order]):
+            self._wrong(f"{what}: what parts send is not what others receive")
+
+
+_Stream = tuple[Numbers, Numbers, Numbers]
+
+
+def _joined(streams: list[_Stream]) -> _Stream:
+    here, other, number = (np.concatenate(column) for column in zip(*streams, strict=True))
+    return here, other, number
+
+
+def proved(parts: Iterator[PartPlan], sizes: Mapping[str, int], count: int) -> PartsProof:
+    """The proof of all parts, one after another; ``finish`` is called."""
+    proof = PartsProof(sizes, count)
+    for part in parts:
+        proof.add(part)
+    proof.finish()
+    return proof

@@ -1,0 +1,260 @@
+"""Parts against an independent builder: owners at random, every kind of set, empty parts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slow_parts import most, slow_part, slow_partial
+
+from meshprep.distribute.copies import PARTIAL
+from meshprep.distribute.inherit import inherit
+from meshprep.distribute.steps import SplitOptions, split, split_by_owners
+from meshprep.distribute.subject import SplitSubject, subject_of_mesh
+from meshprep.io.generate import generate
+from meshprep.loops import LoopSpec, simple_request
+from meshprep.loops.options import Options
+from meshprep.pipeline.steps import plan_request_maps
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Arg, Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan.parts.structure import check_part
+from meshprep_runtime.plan.proof import prove
+
+MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
+
+
+@st.composite
+def subjects(draw):
+    """Sets of cells, nodes, edges and boundary edges with random maps and loops."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    sizes = {name: int(rng.integers(1, 30)) for name in ("edges", "cells", "nodes", "rims")}
+    sizes["edges"] = draw(st.integers(0, 40))
+    maps = {}
+    for name, arity in MAPS.items():
+        start, _, to = name.partition("->")
+        table = rng.integers(0, sizes[to], (sizes[start], arity))
+        maps[name] = SetMap(name, start, to, table)
+    specs = []
+    for name in draw(st.lists(st.sampled_from(list(MAPS)), min_size=1, max_size=4, unique=True)):
+        access = draw(st.sampled_from(["inc", "read", "rw"]))
+        columns = tuple(range(draw(st.integers(1, MAPS[name]))))
+        args = [Arg("v", access, 1, "f8", name, columns)]
+        if name.startswith("edges"):
+            args.append(Arg("x", "read", 2, "f8", "edges->nodes", (0, 1)))
+        specs.append(LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {}))
+    return SplitSubject(sizes, maps, tuple(specs)), rng
+
+
+def written_by(subject, increments):
+    found = {}
+    for spec in subject.specs:
+        if increments[spec.loop.name] == "exec":
+            for name, columns in spec.loop.conflict_columns.items():
+                found.setdefault(name, set()).update(columns)
+    return found
+
+
+def ids(subject, owners, parts, name, numbers):
+    """Input numbers of elements by their numbers in the split mesh."""
+    order = np.concatenate([p.sets[name].original for p in parts])
+    return order[np.asarray(numbers, int)].tolist()
+
+
+@settings(deadline=None, max_examples=40)
+@given(subjects(), st.integers(1, 9), st.sampled_from(["exec", "auto"]))
+def test_random_owners_give_the_parts_of_the_slow_builder(case, n_parts, way):
+    subject, rng = case
+    owners = {s: rng.integers(0, n_parts, n).astype(np.int32) for s, n in subject.sizes.items()}
+    how = SplitOptions(increments=way)
+    made = split_by_owners(subject, owners, n_parts, how, Options(block_size=4)).builder
+    parts = [made.build(p) for p in range(n_parts)]
+    written = written_by(subject, made.increments)
+    slow = [slow_part(subject.sizes, subject.maps, written, owners, p) for p in range(n_parts)]
+    for part, expected in zip(parts, slow, strict=True):
+        check_part(part)
+        for name, one in part.sets.items():
+            runs = expected[name]
+            own, copies = one.original.tolist(), ids(subject, owners, parts, name, one.copies)
+            assert set(own[: one.core]) == runs["core"]
+            assert set(own[one.core :]) == runs["boundary"]
+            assert set(copies[: one.exec]) == runs["exec"]
+            assert set(copies[one.exec :]) == runs["halo"]
+            assert len(own) + len(copies) == sum(map(len, runs.values()))
+        check_maps(subject, owners, parts, part)
+        check_loops(part)
+    check_messages(subject, parts)
+    check_partial(subject, owners, parts, slow)
+
+
+def check_maps(subject, owners, parts, part):
+    for m in part.maps.values():
+        rows, points = (
+            [*part.sets[s].original, *ids(subject, owners, parts, s, part.sets[s].copies)]
+            for s in (m.from_set, m.to_set)
+        )
+        expected = subject.maps[m.name].table[rows[: part.sets[m.from_set].executed]]
+        assert np.array_equal(np.array(points, int)[m.table], expected)
+
+
+def check_loops(part):
+    for loop in part.loops.values():
+        over = part.sets[loop.plan.loop.over]
+        (variant,) = loop.plan.variants.values()
+        assert prove(loop.plan, variant) == []
+        repeated = bool(loop.plan.loop.conflict_columns) and loop.increments == "exec"
+        assert loop.plan.sizes[loop.plan.loop.over] == (over.executed if repeated else over.owned)
+        colours, place = loop.colours[variant.name], variant.colour_of_block()
+        for block, colour in enumerate(place):
+            first, last = variant.block_offset[block], variant.block_offset[block + 1]
+            low = next(i for i, end in enumerate((over.core, over.owned, 10**9)) if first < end)
+            assert last <= (over.core, over.owned, over.executed)[low]
+            assert low == int(colour >= colours.core) + int(colour >= colours.owned)
+
+
+def check_messages(subject, parts):
+    for name in subject.sizes:
+        for kind in ("exec", "halo"):
+            sent, received = {}, {}
+            for part in parts:
+                one = part.sets[name]
+                send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
+                number = [*range(one.owned_start, one.owned_start + one.owned), *one.copies]
+                sent |= {(part.part, q): r for q, r in entries(send, number)}
+                received |= {(q, part.part): r for q, r in entries(receive, number)}
+            assert sent == received
+
+
+def entries(messages, number):
+    bounds = zip(messages.parts, messages.offset[:-1], messages.offset[1:], strict=True)
+    for q, low, high in bounds:
+        yield int(q), [int(number[i]) for i in messages.rows[low:high]]
+
+
+def check_partial(subject, owners, parts, slow):
+    for name, m in subject.maps.items():
+        found = [slow_partial(subject.maps, name, one, owners, p) for p, one in enumerate(slow)]
+        count = sum(n for _, n in found)
+        copies = sum(p.sets[m.to_set].exec + p.sets[m.to_set].halo for p in parts)
+        assert all((name in p.partial) == (0 < count < PARTIAL * copies) for p in parts)
+        for part in parts if name in parts[0].partial else ():
+            one = part.sets[m.to_set]
+            number = [*range(one.owned_start, one.owned_start + one.owned), *one.copies]
+            wanted = ids(
+                subject,
+                owners,
+                parts,
+                m.to_set,
+                [number[i] for i in part.partial[name].receive.rows],
+            )
+            assert set(wanted) == found[part.part][0]
+            for q, sent in entries(part.partial[name].send, number):
+                other = parts[q].sets[m.to_set]
+                theirs = [*range(other.owned_start, other.owned_start + other.owned), *other.copies]
+                received = dict(entries(parts[q].partial[name].receive, theirs))
+                assert received[part.part] == sent
+
+
+@settings(deadline=None, max_examples=40)
+@given(subjects(), st.integers(1, 5))
+def test_sets_inherit_the_most_frequent_owner(case, n_parts):
+    subject, rng = case
+    leading = subject.leading_set
+    own = rng.integers(0, n_parts, subject.sizes[leading]).astype(np.int32)
+    found = inherit(subject, own, np.full(n_parts, 1 / n_parts))
+    assert np.array_equal(found[leading], own)
+    assert all(o.size == subject.sizes[s] for s, o in found.items())
+    if leading == "cells":
+        rows = found["cells"][subject.maps["edges->cells"].table].tolist()
+        assert found["edges"].tolist() == [most(row, first=True) for row in rows]
+        assert np.array_equal(found["rims"], own[subject.maps["rims->cells"].table[:, 0]])
+        reached = [[] for _ in range(subject.sizes["nodes"])]
+        for e, row in enumerate(subject.maps["edges->nodes"].table):
+            for t in row:
+                reached[t].append(int(found["edges"][e]))
+        for t, around in enumerate(reached):
+            if around:
+                assert found["nodes"][t] == most(around, first=False)
+
+
+def mesh_subject(kind, loops, **values):
+    mesh = generate(kind, seed=0, **values)
+    return subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request(one) for one in loops]))
+
+
+@pytest.mark.parametrize("n_parts", [1, 4, 7])
+@pytest.mark.parametrize("cut", ["metis", "rcb"])
+def test_parts_of_a_mesh_are_even_and_hardly_touch(cut, n_parts):
+    subject = mesh_subject("delaunay2d", ["edges->cells", "cells->nodes"], cells=3000)
+    made = split(subject, n_parts, SplitOptions(cut), Options()).builder
+    parts = [made.build(p) for p in range(n_parts)]
+    owned = [p.sets["cells"].owned for p in parts]
+    n = subject.sizes["cells"]
+    assert sum(owned) == n
+    assert max(owned) <= 1.03 * n / n_parts + 1
+    copies = sum(p.sets["cells"].exec + p.sets["cells"].halo for p in parts)
+    assert copies <= 4.5 * n_parts * (n / n_parts) ** 0.5 * (n_parts > 1)
+
+
+def test_weights_are_shares_of_the_leading_set():
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=3000)
+    for cut in ("metis", "rcb"):
+        how = SplitOptions(cut, weights=(4.0, 1.0, 1.0))
+        made = split(subject, 3, how, Options()).builder
+        share = made.ordered.runs["cells"].offset / subject.sizes["cells"]
+        assert np.allclose(share, [0, 4 / 6, 5 / 6, 1], atol=0.02)
+
+
+def test_mixed_cells_keep_to_their_type_in_each_class():
+    subject = mesh_subject("mixed2d", ["edges->cells", "quad->nodes"], nx=20, ny=20)
+    quads = subject.segments["cells"][0]
+    made = split(subject, 3, SplitOptions(), Options(block_size=32)).builder
+    types = set()
+    for part in map(made.build, range(3)):
+        check_loops(part)
+        cells, own = part.sets["cells"], part.sets["quad"]
+        triangle = cells.original >= quads
+        types.add(int(triangle.any()) + 2 * int((~triangle).any()))
+        for run in (triangle[: cells.core], triangle[cells.core :]):
+            assert (np.diff(run.astype(int)) >= 0).all()
+        assert set(own.original) == set(cells.original[~triangle])
+    assert 3 in types
+
+
+def test_more_parts_than_elements_leave_some_empty():
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=8)
+    n = subject.sizes["cells"]
+    made = split(subject, n + 3, SplitOptions(), Options()).builder
+    owned = [made.build(p).sets["cells"].owned for p in range(n + 3)]
+    assert owned == [1] * n + [0] * 3
+
+
+def test_what_cannot_be_split_is_said():
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=100)
+    for how, message in [
+        (SplitOptions("metiss"), "unknown"),
+        (SplitOptions(weights=(1.0,)), "there are 1 weights for 2 parts"),
+        (SplitOptions(weights=(1.0, -1.0)), "from 0"),
+        (SplitOptions("file:/nowhere.npy"), "cannot read parts /nowhere.npy"),
+    ]:
+        with pytest.raises(MeshprepError, match=message):
+            split(subject, 2, how, Options())
+    bare = SplitSubject(subject.sizes, subject.maps, subject.specs)
+    with pytest.raises(MeshprepError, match="'rcb' needs coordinates"):
+        split(bare, 2, SplitOptions("rcb"), Options())
+
+
+def test_parts_from_a_file(tmp_path):
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=60)
+    n = subject.sizes["cells"]
+    own, path = np.arange(n) % 3, tmp_path / "parts.npy"
+    np.save(path, own)
+    made = split(subject, 3, SplitOptions(f"file:{path}"), Options()).builder
+    for p in range(3):
+        assert sorted(made.build(p).sets["cells"].original) == np.flatnonzero(own == p).tolist()
+    np.save(path, own[1:])
+    with pytest.raises(MeshprepError, match=f"'cells' has {n} elements"):
+        split(subject, 3, SplitOptions(f"file:{path}"), Options())
+    np.save(path, own + 1)
+    with pytest.raises(MeshprepError, match=r"element 2 is in part 3, outside 0\.\.2"):
+        split(subject, 3, SplitOptions(f"file:{path}"), Options())
