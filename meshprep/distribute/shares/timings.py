@@ -97,14 +97,10 @@ def timings_of(content: Mapping[str, Any]) -> RankTimes:
     MeshprepError
         When nothing ran, or a rank owned or took nothing: it has no speed.
     """
-    loops = list(content["loops"].values())
-    ranks = range(len(loops[0])) if loops else range(0)
-    rows = [[loop[str(rank)] for rank in ranks] for loop in loops]
-    calls = np.array([[float(r["calls"]) for r in row] for row in rows]).reshape(len(rows), -1)
-    ran = calls.any(axis=1) if calls.size else np.zeros(0, bool)
-    if not ran.any():
+    loops = [[ranks[str(r)] for r in range(len(ranks))] for ranks in content["loops"].values()]
+    rows = [loop for loop in loops if any(r["calls"] for r in loop)]
+    if not rows:
         raise MeshprepError("no loop ran: time a run of some calls first")
-    rows = [rows[k] for k in np.flatnonzero(ran)]
     before, after = (_seconds(rows, names) for names in (BEFORE, AFTER))
     owned = np.array([[sum(r["elements"].get(c, 0) for c in OWNED) for r in row] for row in rows])
     share, seconds = owned.sum(axis=0) / max(1, owned.sum()), (before + after).sum(axis=0)
@@ -112,7 +108,7 @@ def timings_of(content: Mapping[str, Any]) -> RankTimes:
         at = int(np.argmin((share > 0) & (seconds > 0)))
         raise MeshprepError(f"rank {at} owned or took nothing, so that its speed is unknown")
     sends = np.array([any(r["messages"] for r in row) for row in rows])
-    once = calls[ran].min()
+    once = min(r["calls"] for row in rows for r in row if r["calls"])
     return RankTimes(before / once, after / once, sends, share)
 
 
