@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 
-from ..mesh.incidence import Csr, point_graph
+from ..mesh.incidence import Csr, point_graph, transpose
 from .owners import part_of_element
 from .subject import SplitSubject
 
 # Thousandths by which METIS may overfill a part.
 UFACTOR = 30
+# Rows of the leading map that our search looks at, for each element.
+MOST_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +83,34 @@ def runs(n: int, weights: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def _annealed(problem: CutProblem) -> NDArray[np.int32]:
-    """Fewest copies of points and facets, by annealing; nodes count where a map reaches them.
+    """The fewest copies of nodes, or rows of the leading map where no map goes to nodes.
 
-    Twelve times as slow as METIS, and 2 to 8 % less to send.
+    Six to ten times the processor time of METIS, and mostly 2 to 8 % less to send.
     """
     subject, name = problem.subject, problem.subject.leading_set
-    graph = _graph(problem)
-    if graph is None:
+    graph, leading = _graph(problem), subject.leading_map
+    if graph is None or leading is None:
         return runs(problem.size, problem.weights)
     nodes = subject.maps.get(f"{name}->nodes")
     return part_of_element(
         graph,
         problem.parts,
-        table=None if nodes is None else nodes.table,
+        table=_rows_at(leading.table, problem.size) if nodes is None else nodes.table,
         coordinates=subject.centroids.get(name),
         shares=problem.weights,
         seed=problem.seed,
     )
+
+
+def _rows_at(table: NDArray[np.int32], n: int) -> NDArray[np.int32]:
+    """The rows that reach each element, of many the first :data:`MOST_ROWS`; -1 for no more."""
+    rows = transpose(table, n)
+    count = np.minimum(np.diff(rows.offset), MOST_ROWS)
+    places = np.arange(int(count.max(initial=0)))
+    there = places < count[:, None]
+    found = np.full(there.shape, -1, np.int32)
+    found[there] = rows.index[(rows.offset[:-1, None] + places)[there]]
+    return found
 
 
 def _graph(problem: CutProblem) -> Csr | None:

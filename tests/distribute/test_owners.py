@@ -6,14 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
+from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
 from meshprep.distribute.owners import part_of_element
 from meshprep.distribute.owners.room import within_caps
 from meshprep.distribute.owners.wanted import wanted_sizes
+from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
+from meshprep.loops import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr
 from meshprep.partition.neighbourhood import facet_graph
+from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Arg, Loop
+from meshprep_runtime.maps import SetMap
 
 
 def cells_of(kind, **options):
@@ -212,3 +218,44 @@ def test_what_does_not_fit_is_refused_in_a_line(change, words):
     ) as raised:
         part_of_element(path_graph(4), given_.pop("parts"), **given_)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "loops", "most"),
+    [
+        ("delaunay3d", {"cells": 8000}, ["faces->cells", "cells->nodes"], 1.03),
+        ("delaunay2d", {"cells": 8000}, ["edges->cells"], 1.03),
+        ("delaunay3d", {"cells": 20_000}, ["cells->nodes"], 1.03),
+        ("box", {"nx": 18, "ny": 18, "nz": 18, "type": "hexahedron"}, ["cells->nodes"], 0.9),
+        ("mixed3d", {"nx": 14, "ny": 14, "nz": 14, "shuffle": True}, ["faces->cells"], 1.05),
+    ],
+)
+@pytest.mark.parametrize("parts", [5, 16])
+def test_fewer_rows_of_the_leading_map_are_cut_than_by_metis(kind, options, loops, most, parts):
+    mesh = generate(kind, seed=2, **options)
+    requests = [simple_request(one) for one in loops]
+    subject = subject_of_mesh(mesh, *plan_request_maps(mesh, requests))
+    problem = CutProblem(subject, np.full(parts, 1 / parts))
+    copies = {}
+    for cut in ("annealed", "metis"):
+        owner = owners_of_leading_set(problem, cut)
+        assert np.bincount(owner, minlength=parts).max() <= 1.035 * problem.size / parts
+        rows = np.sort(owner[subject.leading_map.table], axis=1)
+        copies[cut] = np.count_nonzero(np.diff(rows, axis=1))
+    assert copies["annealed"] <= most * copies["metis"]
+
+
+def test_shares_reach_the_search_and_a_high_degree_is_no_trouble():
+    # a hub: one node that all cells of a fan have
+    n = 600
+    fan = np.stack([np.zeros(n), np.arange(1, n + 1), np.arange(1, n + 1) % n + 1], 1)
+    loop = LoopSpec(Loop("flux", "cells", (Arg("x", "inc", 1, "f8", "cells->nodes", (0, 1, 2)),)))
+    subject = SplitSubject(
+        {"cells": n, "nodes": n + 1},
+        {"cells->nodes": SetMap("cells->nodes", "cells", "nodes", fan.astype(np.int32))},
+        (loop,),
+    )
+    owner = owners_of_leading_set(CutProblem(subject, np.array([0.25, 0.75])), "annealed")
+    assert np.bincount(owner)[0] == pytest.approx((n + 1) / 4, rel=0.1)
+    rows = owner[fan.astype(int)[:, 1:]]
+    assert np.count_nonzero(rows[:, 0] != rows[:, 1]) <= 6
