@@ -55,8 +55,6 @@ def order_parts(
     and so no block has elements of both. O(size of the mesh), and the memory of a part for each
     thread. Ranks share the parts, and all have the result.
     """
-    if options.own_blocks or any(spec.options.get("own_blocks") for spec in subject.specs):
-        raise MeshprepError("blocks of parts are runs of their order: leave own_blocks out")
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
     parts = next(iter(runs.values())).offset.size - 1
@@ -74,6 +72,14 @@ def order_parts(
             elements[name][low:high] = runs[name].of(part)[new_to_old]
     done = {name: replace(run, elements=elements[name]) for name, run in runs.items()}
     return OrderedParts(done, blocks)
+
+
+def refuse_lists(subject: SplitSubject, options: Options) -> None:
+    """Raise MeshprepError for wishes that blocks of parts cannot have."""
+    if options.own_blocks or any(spec.options.get("own_blocks") for spec in subject.specs):
+        raise MeshprepError("blocks of parts are runs of their order: leave own_blocks out")
+    if options.sort_by_colour:
+        raise MeshprepError("blocks of parts are not sorted by colour: leave sort_by_colour out")
 
 
 def _ordered(

@@ -42,11 +42,11 @@ class _Alone:
 ALONE: Ranks = _Alone()
 
 
-def agreed(ranks: Ranks, work: Callable[[], T]) -> T:
+def agreed(ranks: Ranks, work: Callable[[], T], *, named: bool = True) -> T:
     """Work on every rank, then a vote: where one fails, all raise the error of the lowest.
 
-    Nothing in ``work`` may wait for other ranks. The message names the rank, unless it is that of
-    all ranks.
+    Nothing in ``work`` may wait for other ranks. The message names the rank where ``named``, unless
+    it is that of all ranks; the error has the attribute ``agreed``.
     """
     found: Any = None
     failed: Exception | None = None
@@ -63,7 +63,10 @@ def agreed(ranks: Ranks, work: Callable[[], T]) -> T:
     if wrong:
         rank, (kind, text) = wrong[0]
         everywhere = len(wrong) == ranks.size and all(one == wrong[0][1] for _, one in wrong)
-        raise kind(text if everywhere else f"rank {rank}: {text}") from failed
+        together = kind(text if everywhere or not named else f"rank {rank}: {text}")
+        # so that a program knows that no rank waits for this one
+        together.agreed = True  # type: ignore[attr-defined]
+        raise together from failed
     return found
 
 
@@ -79,7 +82,9 @@ def _said(error: Exception) -> tuple[type[Exception], str]:
 
 def of_root(ranks: Ranks, work: Callable[[], T]) -> T:
     """What rank 0 finds, on every rank; all raise its error where it fails."""
-    return ranks.bcast(agreed(ranks, lambda: work() if ranks.rank == 0 else None))  # type: ignore[return-value]
+    found: Any = agreed(ranks, lambda: work() if ranks.rank == 0 else None, named=False)
+    shared: T = ranks.bcast(found)
+    return shared
 
 
 def own_parts(ranks: Ranks, parts: int) -> range:

@@ -17,7 +17,7 @@ from .cuts import CutProblem, owners_of_leading_set
 from .halos import executed_copies, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
 from .inherit import Owners, inherit
-from .order import order_parts
+from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root
 from .subject import SplitSubject
 
@@ -121,11 +121,15 @@ def split_by_owners(
 ) -> SplitResult:
     """:func:`split` where the owner of every element is known."""
     loops = [spec.loop for spec in subject.specs]
-    costs = {
-        loop.name: increment_cost(subject, owners, loop, how.increments)
-        for loop in loops
-        if loop.conflict_columns
-    }
+    agreed(ranks, lambda: refuse_lists(subject, options))
+    costs = agreed(
+        ranks,
+        lambda: {
+            loop.name: increment_cost(subject, owners, loop, how.increments)
+            for loop in loops
+            if loop.conflict_columns
+        },
+    )
     increments = {loop.name: "exec" for loop in loops}
     increments |= {name: cost.increments for name, cost in costs.items()}
     written: dict[str, set[int]] = {}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_parts import most, slow_part, slow_partial
+from parts_by_hand import most, slow_part, slow_partial
 
 from meshprep.distribute.copies import PARTIAL
 from meshprep.distribute.inherit import inherit
