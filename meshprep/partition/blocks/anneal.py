@@ -23,6 +23,9 @@ from .point_degrees import DegreeCounts, colours_changed, count_move
 LEAST_GAIN = 0.5
 # What it gains to move from the fullest block to an empty one.
 EVEN_GAIN = 0.3
+# What an element costs that a block lacks, by the price of one over the cap. A small block would
+# dissolve at the price of one: its border costs more than it has inside.
+LACK = 4
 # A move of a neighbour wakes a cluster. Otherwise it rests for so many sweeps when its best move
 # costs more than ``HOPELESS`` times the temperature (fewer with colours, whose price changes with
 # more than the neighbours), and when all its neighbours are at home.
@@ -36,13 +39,15 @@ MAX_CANDIDATES = 64
 class Sweep(NamedTuple):
     """What holds in one sweep.
 
-    ``cap`` elements cost nothing, up to ``limit`` each costs ``over``; ``temperature``, and prices
-    of a cut facet, of the squared radius of a block (``pull``), of one more thread colour in a
-    block, all in typical points; ``per_unit`` is one by the weight of such a point.
+    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
+    lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
+    gains by its weight. ``temperature``, and prices of a cut facet, of the squared radius of a
+    block (``pull``), of one more thread colour in a block, all in typical points; ``per_unit`` is
+    one by the weight of such a point.
     """
 
-    cap: int
-    limit: int
+    excess: float
+    even: float
     over: float
     temperature: float
     facet: float
@@ -105,31 +110,36 @@ def sweep_over(
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
         target, gain, score = -1, 0, -np.inf
-        over = sweep.over * min(weight, max(0, state.size[source] - sweep.cap))
+        source_cap, stays = state.cap[source], state.size[source] - weight
+        over = min(weight, max(0, state.size[source] - source_cap))
+        over -= LACK * min(weight, max(0, state.least[source] - stays))
+        price, fullness = sweep.over * over, state.size[source] / source_cap
         for c in range(found):
             b = found_there.block[c]
             found_there.place[b] = -1
-            after = state.size[b] + weight
-            if after > sweep.limit:
+            after, cap = state.size[b] + weight, state.cap[b]
+            if after > _limit(cap, sweep):
                 continue
             value = found_there.points[c] - lost
-            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + over
-            new += EVEN_GAIN / sweep.cap * weight * (state.size[source] - after)
-            new -= sweep.over * min(weight, max(0, after - sweep.cap))
+            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + price
+            new += sweep.even * weight * (fullness - after / cap)
+            over = min(weight, max(0, after - cap))
+            over -= LACK * min(weight, max(0, state.least[b] - state.size[b]))
+            new -= sweep.over * over
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is not None:
                 new -= sweep.colour * colours_changed(degrees, state, i, b)
             if new > score:
                 target, gain, score = b, value, new
-        if target < 0 or state.size[source] == weight:
+        if target < 0 or stays == 0:
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)
         random ^= random << np.uint64(17)
         draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
         clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
-        full = state.size[source] > sweep.limit
+        full = state.size[source] > _limit(source_cap, sweep)
         if full or clear or score + sweep.temperature * draw > LEAST_GAIN:
             if degrees is not None:
                 count_move(degrees, state, i, target)
@@ -142,6 +152,12 @@ def sweep_over(
         elif score < -HOPELESS * sweep.temperature - LEAST_GAIN:
             rest[i] = REST if degrees is None else REST_WITH_COLOURS
     return random, moved
+
+
+@inlined
+def _limit(cap: int, sweep: Sweep) -> int:
+    """The most elements that a block may have in a sweep."""
+    return cap + int(sweep.excess * cap)
 
 
 @inlined

@@ -41,6 +41,7 @@ def bisect(
     n_blocks: int,
     thinnest: float = THINNEST,
     weight: NDArray[np.int32] | None = None,
+    share: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int32]:
     """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
 
@@ -60,6 +61,8 @@ def bisect(
         Elements thinner than this, relative to their widest direction, count as this thin.
     weight : (n,) int32
         What each counts, at least 1; 1 where it is left out. Sizes then differ by a few weights.
+    share : (n_blocks,) int64
+        Sizes in proportion, at least 1, below 2^31 together; equal where they are left out.
 
     Returns
     -------
@@ -75,9 +78,11 @@ def bisect(
         directions = read_only(directions)
         order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
         weight = np.ones(part.size, np.int32) if weight is None else weight
+        share = np.ones(n_blocks, np.int64) if share is None else share
+        before = np.concatenate([[0], np.cumsum(share)])
         items = Items(
             read_only(table), read_only(position), read_only(coordinates), read_only(weight),
-            thinnest,
+            before, thinnest,
         )  # fmt: skip
 
         def cut(tree: Subtree, deepest: int) -> list[Subtree]:
@@ -110,12 +115,16 @@ def point_positions(
 
 
 class Items(NamedTuple):
-    """What is cut: points of each, where these are, where it is itself, and what it counts."""
+    """What is cut: points of each, where these are, where it is itself, and what it counts.
+
+    ``before`` (n_blocks + 1,) adds up the shares of the blocks before each.
+    """
 
     table: NDArray[np.int32]
     position: NDArray[np.float64]
     coordinates: NDArray[np.float64]
     weight: NDArray[np.int32]
+    before: NDArray[np.int64]
     thinnest: float
 
 
@@ -162,7 +171,10 @@ def _cut(
         total = 0
         for i in range(low, high):
             total += items.weight[order[i]]
-        middle = select(key, order, items.weight, low, high, (total * half + half) // parts)
+        share = items.before[first + half] - items.before[first]
+        whole = items.before[first + parts] - items.before[first]
+        wanted = (total * share + share) // whole
+        middle = select(key, order, items.weight, low, high, wanted)
         if high - low >= parts:
             middle = min(max(middle, low + half), high - parts + half)
         waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))

@@ -26,7 +26,8 @@ class Counts(NamedTuple):
 
     Clusters, points and blocks have numbers of the group. Points with one cluster are left out: no
     move changes what they cost. ``record`` (points, 3) and ``slots`` are the lists of
-    (block, count) at the points; ``size`` is the number of elements of each block.
+    (block, count) at the points; ``size`` is the number of elements of each block, ``cap`` the
+    most that it may have, and ``least`` what it should have.
     """
 
     point_offset: NDArray[np.int32]
@@ -37,6 +38,8 @@ class Counts(NamedTuple):
     weight: NDArray[np.int32]
     block: NDArray[np.int32]
     size: NDArray[np.int64]
+    cap: NDArray[np.int64]
+    least: NDArray[np.int64]
     record: NDArray[np.int32]
     slots: NDArray[np.int32]
 

@@ -37,14 +37,16 @@ class AnnealingSchedule(NamedTuple):
     """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
 
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
-    ``over`` from the share ``holds`` on; sweeps from ``total`` on only gain. ``excess`` is the
-    share that a block may be over the cap. Prices as of :class:`anneal.Sweep`.
+    ``over`` from the share ``holds`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
+    the most that each block may have, ``excess`` the share by which it may be over that, and
+    ``least`` (n_blocks,) what it should have. Prices as of :class:`anneal.Sweep`.
     """
 
     begin: int
     end: int
     total: int
-    cap: int
+    cap: NDArray[np.int64]
+    least: NDArray[np.int64]
     settled: float
     holds: float
     temperature: tuple[float, float]
@@ -52,6 +54,7 @@ class AnnealingSchedule(NamedTuple):
     pull: tuple[float, float]
     facet: float
     over: tuple[float, float]
+    even: float
     colour: float
     per_unit: float
 
@@ -146,8 +149,10 @@ def anneal_groups(
         number, gained = np.full(points.weight.size, -1, np.int32), 0
         for group in map(grouping.group, groups):
             own_metric = metric[group.blocks]
+            cap, least = schedule.cap[group.blocks], schedule.least[group.blocks]
+            own = schedule._replace(cap=cap, least=least)
             gained += _anneal(
-                level, points, group, own_metric, block, schedule, number, seed + group.number
+                level, points, group, own_metric, block, own, number, seed + group.number
             )
         return gained
 
@@ -179,7 +184,7 @@ def _anneal(
     seed: int,
 ) -> int:
     """Anneal one group; returns by how much the weighted loads fell."""
-    state, kept = _extract(level, points, group, block, number)
+    state, kept = _extract(level, points, group, block, number, schedule.cap, schedule.least)
     count_blocks(state)
     first = loads_of(state)
     drawn = group.clusters.size if schedule.pull[0] > 0.0 else 0
@@ -188,7 +193,7 @@ def _anneal(
         for a in range(3):
             place[k, a] = level.place[group.clusters[k], a]
     centroids = Centroids(place, metric, np.empty((group.blocks.size, 3), np.float64))
-    degrees = _degrees(state, points.written, kept, schedule.cap)
+    degrees = _degrees(state, points.written, kept)
     _run(state, centroids, degrees, schedule, seed)
     for k in range(group.clusters.size):
         block[group.clusters[k]] = group.blocks[state.block[k]]
@@ -222,10 +227,10 @@ def _run(
 @helper
 def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     """What holds in sweep ``k``."""
-    cap, colour = schedule.cap, schedule.colour
+    even, colour = schedule.even, schedule.colour
     if k >= schedule.total:
         return Sweep(
-            cap, cap, schedule.over[1], 0.0, schedule.facet, 0.0, colour, schedule.per_unit
+            0.0, even, schedule.over[1], 0.0, schedule.facet, 0.0, colour, schedule.per_unit
         )
     share = min(1.0, k / (schedule.settled * schedule.total))
     temperature = schedule.temperature[0] + share * (
@@ -235,8 +240,7 @@ def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     excess = schedule.excess[0] + held * (schedule.excess[1] - schedule.excess[0])
     over = schedule.over[0] + held * (schedule.over[1] - schedule.over[0])
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
-    limit = cap + int(excess * cap)
-    return Sweep(cap, limit, over, temperature, schedule.facet, pull, colour, schedule.per_unit)
+    return Sweep(excess, even, over, temperature, schedule.facet, pull, colour, schedule.per_unit)
 
 
 @helper
@@ -246,6 +250,8 @@ def _extract(
     group: Group,
     block: NDArray[np.int32],
     number: NDArray[np.int32],
+    cap: NDArray[np.int64],
+    least: NDArray[np.int64],
 ) -> tuple[Counts, NDArray[np.int32]]:
     """The clusters of a group with points, neighbours and blocks numbered in it; the points.
 
@@ -289,6 +295,8 @@ def _extract(
         np.empty(clusters.size, np.int32),
         np.empty(clusters.size, np.int32),
         np.zeros(group.blocks.size, np.int64),
+        cap,
+        least,
         record,
         np.empty(slots, np.int32),
     )
@@ -300,7 +308,7 @@ def _extract(
 
 @helper
 def _degrees(
-    state: Counts, written: NDArray[np.bool_] | None, points: NDArray[np.int32], cap: int
+    state: Counts, written: NDArray[np.bool_] | None, points: NDArray[np.int32]
 ) -> DegreeCounts | None:
     """Degrees at the points of a group; None where colours have no price."""
     if written is None:
@@ -308,7 +316,7 @@ def _degrees(
     own = np.empty(points.size, np.bool_)
     for k in range(points.size):
         own[k] = written[points[k]]
-    return count_degrees(state, own, cap)
+    return count_degrees(state, own, state.cap[0])
 
 
 @helper

@@ -58,7 +58,12 @@ def cluster_sizes(cap: int) -> list[int]:
     return sizes[::-1]
 
 
-def element_level(table: NDArray[np.int32], graph: Csr, coordinates: NDArray[np.float64]) -> Level:
+def element_level(
+    table: NDArray[np.int32],
+    graph: Csr,
+    coordinates: NDArray[np.float64],
+    weight: NDArray[np.int32] | None = None,
+) -> Level:
     """The finest level: every element is a cluster.
 
     Parameters
@@ -69,6 +74,8 @@ def element_level(table: NDArray[np.int32], graph: Csr, coordinates: NDArray[np.
         Neighbours of the elements.
     coordinates : (n, d) float64
         Three of them are used at most.
+    weight : (n,) int32
+        What each element counts; 1 where it is left out.
     """
     n = table.shape[0]
     point_offset, points = _points_of(read_only(table))
@@ -76,9 +83,9 @@ def element_level(table: NDArray[np.int32], graph: Csr, coordinates: NDArray[np.
     place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
     ones = np.ones(max(n, graph.index.size), np.int32)
     each_element = np.arange(n, dtype=np.int32)
-    neighbours = ones[: graph.index.size]
+    facets, counts = ones[: graph.index.size], ones[:n] if weight is None else weight
     return Level(
-        point_offset, points, graph.offset, graph.index, neighbours, ones[:n], place, each_element
+        point_offset, points, graph.offset, graph.index, facets, counts, place, each_element
     )
 
 

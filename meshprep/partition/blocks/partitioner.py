@@ -36,8 +36,9 @@ from .components import count_components
 from .geometry import Geometry, block_count
 from .layers import grid_places, layered_blocks
 from .levels import stand_in_places
+from .phases import GRIDS, OTHER
 from .reconnect import reconnect_groups
-from .search import FOREVER, GRIDS, OTHER, Search
+from .search import FOREVER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -209,10 +210,21 @@ def _geometry(problem: BlockProblem, table: NDArray[np.int32], graph: Csr) -> Ge
         weight = np.ones(problem.n_points, dtype=np.int32)
     if written is None:
         written = np.ones(problem.n_points, dtype=np.bool_)
-    places, known = problem.coordinates, problem.coordinates is not None
+    return geometry_of(table, weight, written, problem.coordinates, graph)
+
+
+def geometry_of(
+    table: NDArray[np.int32],
+    weight: NDArray[np.int32],
+    written: NDArray[np.bool_],
+    places: NDArray[np.float64] | None,
+    graph: Csr,
+) -> Geometry:
+    """The geometry of elements; without places, graph distances stand in for them."""
+    known, n_points = places is not None, weight.size
     if places is None:
-        places = grid_places(table, graph, problem.n_points)
+        places = grid_places(table, graph, n_points)
         known = places is not None
     if places is None:
-        places = stand_in_places(table, graph, problem.n_points)
+        places = stand_in_places(table, graph, n_points)
     return Geometry.of(table, weight, written, places, known=known)

@@ -10,19 +10,27 @@ from numpy.typing import NDArray
 
 from ...colour.thread_colours import colour_threads
 from ...kernels import clock, kernel
+from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
+from .anneal import EVEN_GAIN
 from .bisection import bisect
 from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Points, anneal_groups, unit_of
 from .levels import Level, cluster_sizes, coarsen, element_level
+from .phases import ELEMENTS, Phase, phases
+from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
 # phase; smaller ones fit a cache. Their number is even, for machines with few cores.
 GROUP_ELEMENTS = 120_000
 LONE_GROUP = 40_000
+# Blocks of a group at least: of fewer, most would be at its rim.
+GROUP_BLOCKS = 16
+# Several starts are annealed on levels of at most so many clusters, then the best alone.
+START_CLUSTERS = 3000
 # Clusters of a block that tell where it is and how wide its elements are.
 SAMPLED = 24
 # Sweeps over a lone group after which progress is told.
@@ -38,47 +46,15 @@ HOLDS = 0.9
 FOREVER = 1e9
 
 
-@dataclass(frozen=True)
-class Phase:
-    """How one level is annealed: sweeps, in how many groupings; first and last values.
-
-    As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
-    """
-
-    sweeps: int
-    groupings: int
-    settled: float
-    temperature: tuple[float, float]
-    facet: float
-    excess: tuple[float, float]
-    pull: tuple[float, float]
-    over: tuple[float, float]
-
-
-# Single elements, then ever larger clusters; the smallest of these twice where there are many.
-ELEMENTS = Phase(30, 2, 0.9, (0.55, 0.05), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
-CLUSTERS = (
-    Phase(38, 2, 1.0, (3.0, 1.0), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
-    Phase(34, 2, 1.0, (2.3, 0.6), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
-    Phase(20, 2, 1.0, (0.9, 0.4), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
-)
-# From blocks of another partitioner.
-OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
-# From blocks that follow the lines of a grid already, of a plane or of space.
-GRIDS = (
-    Phase(9, 1, 0.9, (0.2, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
-    Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
-)
-
-
 @dataclass(eq=False)
 class Search:
     """What one search needs; ``graph`` has the neighbours of each element.
 
     ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
-    the share that is done. ``sweeps`` counts those over single elements, ``fragmented`` the blocks
-    in several pieces, where that is known.
+    the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. The best of so many
+    ``starts`` is gone on with. ``sweeps`` counts those over single elements, ``fragmented`` the
+    blocks in several pieces, where that is known.
     """
 
     geometry: Geometry
@@ -90,13 +66,16 @@ class Search:
     colour: float = 0.0
     until: float = FOREVER
     progress: Callable[[float], None] = lambda share: None
+    sizes: Sizes | None = None
+    starts: int = 1
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         g = self.geometry
-        self._elements = element_level(g.table, self.graph, g.coordinates)
+        self._sizes = self.sizes or Sizes.equal(g.table.shape[0], self.n_blocks, self.cap)
+        self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
         self._budget = _Budget(self.effort, self.until, self.progress)
 
     @property
@@ -106,27 +85,60 @@ class Search:
 
     def multilevel(self, rotation: float) -> NDArray[np.int32]:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
-        g, levels, labels = self.geometry, [self._elements], []
-        for size in cluster_sizes(self.cap):
-            level, label = coarsen(levels[-1], g.weight.size, size)
+        levels, labels = self._levels()
+        d = self.geometry.coordinates.shape[1]
+        todo = phases(levels, min(3, d))
+        few = sum(level.weight.size <= START_CLUSTERS for level in levels)
+        starts = self.starts if few else 1
+        begun = [self._bisect(levels[-1], frame) for frame in _frames(d, rotation, starts)]
+        self.loads_at_start = self.geometry.loads(_refined(begun[0], labels), self.n_blocks)
+        if starts > 1:
+            descents = [(todo, labels, block, range(few), k) for k, block in enumerate(begun)]
+            begun = each(self._descend, descents)
+            level = levels[max(0, len(levels) - 1 - few)]
+            begun.sort(key=lambda block: self._cost_of_clusters(level, block))
+        rest = range(few if starts > 1 else 0, len(todo))
+        return self._descend(todo, labels, begun[0], rest, 0)
+
+    def _levels(self) -> tuple[list[Level], list[NDArray[np.int32]]]:
+        """Elements and ever larger clusters, and the cluster that each of one level is in."""
+        levels, labels, one = [self._elements], [], self._sizes.mean_weight
+        for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
+            level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
             levels.append(level)
             labels.append(label)
-        top, coordinates = levels[-1], g.coordinates[levels[-1].example]
-        frame = rotated(coordinates.shape[1], rotation)
-        block = bisect(
-            g.table[top.example], g.position, coordinates, frame, self.n_blocks, g.thinnest,
-            top.weight,
+        return levels, labels
+
+    def _bisect(self, top: Level, frame: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Blocks of the largest clusters."""
+        g = self.geometry
+        return bisect(
+            g.table[top.example], g.position, g.coordinates[top.example], frame, self.n_blocks,
+            g.thinnest, top.weight, self._sizes.share,
         )  # fmt: skip
-        fine = block
-        for label in reversed(labels):
-            fine = fine[label]
-        self.loads_at_start = g.loads(fine, self.n_blocks)
-        phases = [CLUSTERS[min(k, len(CLUSTERS) - 1)] for k in range(len(labels))] + [ELEMENTS]
-        todo = list(zip(reversed(levels), phases, strict=True))
-        for k, (level, phase) in enumerate(todo):
-            self._anneal(level, phase, block, todo[k:])
+
+    def _descend(
+        self,
+        todo: list[tuple[Level, Phase]],
+        labels: list[NDArray[np.int32]],
+        block: NDArray[np.int32],
+        steps: range,
+        start: int,
+    ) -> NDArray[np.int32]:
+        """Anneal some levels, one after another; the blocks on the level below these."""
+        for k in steps:
+            self._anneal(*todo[k], block, todo[k:], start)
             block = block[labels[-1 - k]] if k < len(labels) else block
         return block
+
+    def _cost_of_clusters(self, level: Level, block: NDArray[np.int32]) -> float:
+        """The weighted loads and the price of the cut facets, less what no move can change."""
+        rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
+        pairs = np.unique(level.points.astype(np.int64) * self.n_blocks + block[rows])
+        loads = self.geometry.weight[pairs // self.n_blocks].sum(dtype=np.int64)
+        rows = np.repeat(np.arange(block.size), np.diff(level.offset))
+        cut = level.facets[block[rows] != block[level.neighbours]].sum(dtype=np.int64) / 2
+        return float(loads + ELEMENTS.facet * unit_of(self.geometry.weight) * cut)
 
     def improve(self, block: NDArray[np.int32], phase: Phase) -> NDArray[np.int32]:
         """Blocks within the cap, annealed element by element from those given; no worse."""
@@ -166,6 +178,7 @@ class Search:
         phase: Phase,
         block: NDArray[np.int32],
         todo: list[tuple[Level, Phase]],
+        start: int = 0,
     ) -> int:
         """Anneal one level, the first of those that are left to do; ``block`` is changed.
 
@@ -185,7 +198,7 @@ class Search:
             number = 100 * len(todo) + part
             groups = self._groups(level, block, number)
             schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
-            seed = (self.seed + 1_000_003 * number) % 2**31
+            seed = (self.seed + start + 1_000_003 * number) % 2**31
             points = Points(self.geometry.weight, written)
             gained += anneal_groups(level, points, metric, block, groups, schedule, seed)
             self._budget.spend(level, end - begin)
@@ -203,11 +216,13 @@ class Search:
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         # in a long search, whole regions would fill
-        over = loaded * min(2.0, max(1.0, self.effort**0.5))
+        one = self._sizes.mean_weight
+        over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
-            0, total, total, self.cap, phase.settled, HOLDS, (heat * first, heat * final),
-            phase.excess, phase.pull, phase.facet,
-            (phase.over[0] * over, phase.over[1] * over), float(self.colour), 1.0 / unit,
+            0, total, total, self._sizes.cap, self._sizes.least, phase.settled, HOLDS,
+            (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
+            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
+            1.0 / unit,
         )  # fmt: skip
 
     def _metric(self, level: Level, block: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -232,9 +247,10 @@ class Search:
 
     def _groups(self, level: Level, block: NDArray[np.int32], number: int) -> NDArray[np.int32]:
         """Groups of neighbouring blocks, cut in directions that differ from time to time."""
-        if self.small:
+        n_pairs = -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
+        n_pairs = min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
+        if self.small or n_pairs == 0:
             return np.zeros(self.n_blocks, np.int32)
-        n_groups = 2 * -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
         step = self._sample(level)
         where = middles(
             level.place[::step].copy(), level.weight[::step].copy(), block[::step].copy(),
@@ -243,7 +259,20 @@ class Search:
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))
         no_points = np.empty((self.n_blocks, 0), dtype=np.int32)
         nowhere = np.empty((0, 3), dtype=np.float64)
-        return bisect(no_points, nowhere, where, directions, min(self.n_blocks, n_groups))
+        return bisect(no_points, nowhere, where, directions, min(self.n_blocks, 2 * n_pairs))
+
+
+def _frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
+    """A rotated frame, and others at random."""
+    drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
+    return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
+
+
+def _refined(block: NDArray[np.int32], labels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """The blocks of elements from those of the largest clusters."""
+    for label in reversed(labels):
+        block = block[label]
+    return block
 
 
 class _Budget:

@@ -1,0 +1,179 @@
+"""Cuts a set into parts of given shares with short borders, by the search that makes blocks.
+
+Parts are blocks of another size: clusters of elements grow level by level, the largest are
+bisected, and all levels are annealed with the loads counted exactly (:mod:`partition.blocks`). So
+what is kept small is what is sent: points that several parts have, and facets between parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import read_only
+
+from ...mesh.incidence import Csr
+from ...partition.blocks.bisection import bisect
+from ...partition.blocks.geometry import Geometry, rotated
+from ...partition.blocks.partitioner import geometry_of
+from ...partition.blocks.phases import GRIDS
+from ...partition.blocks.search import Search
+from ...partition.blocks.sizes import Sizes
+from ...partition.blocks.start import choose_start
+from ...partition.connectivity import distinct_rows
+from ...reorder import METHODS, LocalityProblem, gps
+from .room import within_caps
+from .wanted import wanted_sizes
+
+# A part may hold so many times its share.
+TOLERANCE = 1.03
+# Sweeps, as a multiple of those of blocks, and starts of which the best is gone on with.
+EFFORT, STARTS = 1.0, 4
+# Where the points of the elements are not known, each facet counts as one; so many an element.
+FACETS = 12
+
+
+def part_of_element(
+    graph: Csr,
+    parts: int,
+    *,
+    table: NDArray[np.int32] | None = None,
+    coordinates: NDArray[np.float64] | None = None,
+    weights: ArrayLike | None = None,
+    shares: ArrayLike | None = None,
+    tolerance: float = TOLERANCE,
+    seed: int = 0,
+) -> NDArray[np.int32]:
+    """Cut elements into parts that share as few points and facets as we can find.
+
+    Parameters
+    ----------
+    graph : Csr
+        The elements that share a facet with each; symmetric, without loops or repeats.
+    parts : int
+        From 1; there may be more parts than elements.
+    table : (n, arity) int32 or None
+        Points of the elements, whose copies are counted; -1 where a row has fewer. Facets are
+        counted alone where it is left out.
+    coordinates : (n, d) float64 or None
+        Where the elements are; graph distances stand in for them.
+    weights : (n,) numbers or None
+        The work of each element, from 0.
+    shares : (parts,) numbers or None
+        What each part is to hold relative to the others, from 0.
+    tolerance : float
+        A part may hold so many times its share, or one element more than it where that is more.
+    seed : int
+        From 0 to 2^31-1; the same seed gives the same parts.
+
+    Returns
+    -------
+    (n,) int32
+        Parts are empty where their share is 0, or where there are more parts than elements.
+
+    Raises
+    ------
+    MeshprepError
+        For shapes, weights, shares, coordinates and tolerances that do not fit.
+
+    Notes
+    -----
+    O(n (arity + log parts)), on all cores, where the sweeps over borders are left out; these grow
+    with parts^(1/3) n^(2/3) in space. The result does not depend on the number of threads.
+    """
+    n = graph.n_rows
+    _check(n, table, coordinates)
+    wanted = wanted_sizes(n, parts, weights, shares, tolerance)
+    if wanted.part.size <= 1 or wanted.part.size == n:
+        return np.resize(wanted.part, n)
+    order = _locality(graph, coordinates)
+    where = None if coordinates is None else coordinates[order]
+    near = _renumbered(graph, order)
+    points = _facets_as_points(near) if table is None else distinct_rows(table[order])
+    sizes = replace(wanted.sizes, weight=wanted.sizes.weight[order])
+    block = within_caps(near, _search(near, points, where, sizes, seed), sizes)
+    part = np.empty(n, np.int32)
+    part[order] = wanted.part[block]
+    return part
+
+
+def _search(
+    graph: Csr,
+    table: NDArray[np.int32],
+    where: NDArray[np.float64] | None,
+    sizes: Sizes,
+    seed: int,
+) -> NDArray[np.int32]:
+    """Parts of elements in a locality order; a grid keeps its lines."""
+    n_points, count = int(table.max(initial=-1)) + 1, sizes.cap.size
+    ones = np.ones(n_points, np.int32)
+    geometry = geometry_of(read_only(table), ones, ones > 0, where, graph)
+    search = Search(
+        geometry, graph, count, int(sizes.cap.max()), seed, EFFORT, sizes=sizes, starts=STARTS
+    )
+    start = choose_start(geometry, graph, max(1, graph.n_rows // count))
+    if not start.grid:
+        return search.multilevel(start.rotation)
+    cut = _bisected(geometry, start.rotation, sizes)
+    return search.improve(cut, GRIDS[geometry.coordinates.shape[1] > 2])
+
+
+def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> NDArray[np.int32]:
+    g, directions = geometry, rotated(geometry.coordinates.shape[1], rotation)
+    return bisect(
+        g.table, g.position, g.coordinates, directions, sizes.cap.size, g.thinnest, sizes.weight,
+        sizes.share,
+    )  # fmt: skip
+
+
+def _check(
+    n: int, table: NDArray[np.int32] | None, coordinates: NDArray[np.float64] | None
+) -> None:
+    if table is not None and (table.ndim != 2 or len(table) != n or table.dtype != np.int32):
+        raise MeshprepError(
+            f"points of elements have shape {table.shape} and dtype {table.dtype}, must be int32 "
+            f"of shape ({n}, arity)"
+        )
+    if coordinates is None:
+        return
+    if coordinates.ndim != 2 or len(coordinates) != n or not coordinates.shape[1]:
+        raise MeshprepError(
+            f"coordinates have shape {coordinates.shape}, must be ({n}, d) for {n} elements"
+        )
+    if not np.isfinite(coordinates).all():
+        row = int(np.argmin(np.isfinite(coordinates).all(axis=1)))
+        raise MeshprepError(f"the coordinates of element {row} are not finite")
+
+
+def _locality(graph: Csr, coordinates: NDArray[np.float64] | None) -> NDArray[np.int32]:
+    """An order in which neighbours stand near each other: clusters grow in runs of it."""
+    if coordinates is None or coordinates.shape[1] > 3:
+        return np.asarray(gps(graph), np.int32)
+    nothing = np.empty((0, 1), np.int32)
+    return METHODS["hilbert"].function(LocalityProblem(nothing, graph.n_rows, coordinates))
+
+
+def _renumbered(graph: Csr, order: NDArray[np.int32]) -> Csr:
+    """The graph of elements in another order."""
+    number = np.empty(order.size, np.int32)
+    number[order] = np.arange(order.size, dtype=np.int32)
+    degree = np.diff(graph.offset)[order]
+    offset = np.concatenate([[0], np.cumsum(degree)])
+    place = np.arange(offset[-1]) + np.repeat(graph.offset[order] - offset[:-1], degree)
+    return Csr(offset, number[graph.index[place]])
+
+
+def _facets_as_points(graph: Csr) -> NDArray[np.int32]:
+    """The facets of each element, numbered; the first :data:`FACETS` of its row."""
+    degree = np.diff(graph.offset)
+    row = np.repeat(np.arange(degree.size), degree)
+    place = np.arange(row.size) - graph.offset[row]
+    low, high = np.minimum(row, graph.index), np.maximum(row, graph.index)
+    _, facet = np.unique(low.astype(np.int64) * degree.size + high, return_inverse=True)
+    kept = place < FACETS
+    table = np.full((degree.size, min(FACETS, int(degree.max(initial=0)))), -1, np.int32)
+    table[row[kept], place[kept]] = facet[kept]
+    return table

@@ -1,0 +1,119 @@
+"""The time of a distributed run whose messages travel while interiors are computed [R14 6.3]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+
+@dataclass(frozen=True, eq=False)
+class LoopTime:
+    """Seconds of one call of a loop on every rank.
+
+    Parameters
+    ----------
+    interior : (ranks,) float64
+        Of what needs no message; all of it where the loop exchanges nothing.
+    boundary : (ranks,) float64
+        Of what is computed after the messages have come; 0 where there are none.
+    message_bytes : (messages,) float64 or None
+        Bytes of each message of the model; None where the loop exchanges nothing.
+    """
+
+    interior: NDArray[np.float64]
+    boundary: NDArray[np.float64]
+    message_bytes: NDArray[np.float64] | None = None
+
+    @property
+    def whole(self) -> NDArray[np.float64]:
+        """Seconds of computing, (ranks,)."""
+        return self.interior + self.boundary
+
+
+@dataclass(frozen=True, eq=False)
+class ExecutionModel:
+    """Loops on ranks: what each computes, who sends to whom, and where all wait for all.
+
+    Parameters
+    ----------
+    regions : tuple of tuple of LoopTime
+        The loops between full synchronisations (reductions, start and end), in their order.
+    sender, receiver : (messages,) int64
+        The ranks of each message; every loop that exchanges sends all of them.
+    latency : float
+        Seconds until the first byte of a message is there.
+    seconds_per_byte : float
+
+    Raises
+    ------
+    MeshprepError
+        When arrays do not have one value for each rank or message.
+    """
+
+    regions: tuple[tuple[LoopTime, ...], ...]
+    sender: NDArray[np.int64]
+    receiver: NDArray[np.int64]
+    latency: float = 0.0
+    seconds_per_byte: float = 0.0
+
+    def __post_init__(self) -> None:
+        ranks = {a.shape for loop in self._loops() for a in (loop.interior, loop.boundary)}
+        sizes = {
+            loop.message_bytes.shape for loop in self._loops() if loop.message_bytes is not None
+        }
+        if len(ranks) > 1 or self.sender.shape != self.receiver.shape:
+            raise MeshprepError("loops of a model must have times for the same ranks and messages")
+        if not sizes <= {self.sender.shape}:
+            raise MeshprepError("each message of a model needs its bytes in every loop that sends")
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks; 0 without loops."""
+        return next((loop.interior.size for loop in self._loops()), 0)
+
+    def seconds(self) -> float:
+        """The time of a run that hides messages behind interiors, equations (6.2) to (6.6).
+
+        (6.4) is extended: a message has come ``latency + seconds_per_byte * bytes`` after it was
+        sent. O(loops * (ranks + messages)).
+        """
+        return float(sum(self._region(loops) for loops in self.regions))
+
+    def synchronous_seconds(self) -> float:
+        """The time where every loop ends on all ranks before the next begins, equation (6.1).
+
+        The slowest message of a loop is waited for, too. At least :meth:`seconds`.
+        """
+        computing = sum(float(loop.whole.max(initial=0.0)) for loop in self._loops())
+        return computing + sum(float(self._delay(loop).max(initial=0.0)) for loop in self._loops())
+
+    def busiest_seconds(self) -> float:
+        """The computing of the rank that computes most; at most :meth:`seconds`."""
+        total = np.zeros(self.ranks)
+        for loop in self._loops():
+            total += loop.whole
+        return float(total.max(initial=0.0))
+
+    def _region(self, loops: tuple[LoopTime, ...]) -> float:
+        done = np.zeros(self.ranks)
+        for loop in loops:
+            if loop.message_bytes is None:
+                done = done + loop.whole
+                continue
+            come = np.zeros(self.ranks)
+            np.maximum.at(come, self.receiver, done[self.sender] + self._delay(loop))
+            done = np.maximum(done + loop.interior, come) + loop.boundary
+        return float(done.max(initial=0.0))
+
+    def _delay(self, loop: LoopTime) -> NDArray[np.float64]:
+        """What each message of a loop takes."""
+        if loop.message_bytes is None:
+            return np.zeros(0)
+        return self.latency + self.seconds_per_byte * loop.message_bytes
+
+    def _loops(self) -> list[LoopTime]:
+        return [loop for region in self.regions for loop in region]

@@ -1,0 +1,116 @@
+"""What a run was measured to take, as a model of runs with other shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+
+from .model import ExecutionModel, LoopTime
+
+# Seconds before and after the messages have come; those of waiting are left out.
+BEFORE, AFTER = ("core",), ("boundary", "exec", "other")
+OWNED = ("core", "boundary")
+
+
+@dataclass(frozen=True, eq=False)
+class RankTimes:
+    """Seconds of loops on ranks, by one call of the loop that is called least.
+
+    Parameters
+    ----------
+    interior, boundary : (loops, ranks) float64
+        As of :class:`model.LoopTime`.
+    exchanges : (loops,) bool
+        The loops that send messages.
+    share : (ranks,) float64
+        What each rank owned of all elements.
+    """
+
+    interior: NDArray[np.float64]
+    boundary: NDArray[np.float64]
+    exchanges: NDArray[np.bool_]
+    share: NDArray[np.float64]
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return int(self.share.size)
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Seconds that each rank would compute if it owned everything, (ranks,)."""
+        return (self.interior + self.boundary).sum(axis=0) / self.share
+
+    def model(self, share: NDArray[np.float64] | None = None) -> ExecutionModel:
+        """The same run with other shares: times grow with what a rank owns.
+
+        Every rank is taken for a neighbour of every other, and messages for immediate.
+        """
+        scale = np.ones(self.ranks) if share is None else share / self.share
+        sender, receiver = np.nonzero(~np.eye(self.ranks, dtype=bool))
+        sent = np.zeros(sender.size)
+        loops = tuple(
+            LoopTime(inside * scale, outside * scale, sent if exchanges else None)
+            for inside, outside, exchanges in zip(
+                self.interior, self.boundary, self.exchanges, strict=True
+            )
+        )
+        return ExecutionModel((loops,), sender, receiver)
+
+
+def read_timings(path: Path) -> RankTimes:
+    """The timings that a program wrote: ``json.dump(program.timings().to_json(), file)``.
+
+    Raises
+    ------
+    MeshprepError
+        When the file cannot be read, or does not hold the times of loops on ranks.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
+        raise MeshprepError(f"cannot read timings {path}: {reason}") from None
+    try:
+        return timings_of(content)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise MeshprepError(
+            f"{path} does not hold the times of loops on ranks: write program.timings().to_json()"
+        ) from None
+    except MeshprepError as error:
+        raise MeshprepError(f"timings {path}: {error}") from None
+
+
+def timings_of(content: Mapping[str, Any]) -> RankTimes:
+    """Times from JSON values: ``{"loops": {loop: {rank: {"calls": ..., "core": ..., ...}}}}``.
+
+    Raises
+    ------
+    MeshprepError
+        When nothing ran, or a rank owned or took nothing: it has no speed.
+    """
+    loops = [[ranks[str(r)] for r in range(len(ranks))] for ranks in content["loops"].values()]
+    rows = [loop for loop in loops if any(r["calls"] for r in loop)]
+    if not rows:
+        raise MeshprepError("no loop ran: time a run of some calls first")
+    before, after = (_seconds(rows, names) for names in (BEFORE, AFTER))
+    owned = np.array([[sum(r["elements"].get(c, 0) for c in OWNED) for r in row] for row in rows])
+    share, seconds = owned.sum(axis=0) / max(1, owned.sum()), (before + after).sum(axis=0)
+    if not (share > 0).all() or not (seconds > 0).all():
+        at = int(np.argmin((share > 0) & (seconds > 0)))
+        raise MeshprepError(f"rank {at} owned or took nothing, so that its speed is unknown")
+    sends = np.array([any(r["messages"] for r in row) for row in rows])
+    once = min(r["calls"] for row in rows for r in row if r["calls"])
+    return RankTimes(before / once, after / once, sends, share)
+
+
+def _seconds(rows: list[list[Mapping[str, float]]], names: tuple[str, ...]) -> NDArray[np.float64]:
+    return np.array([[sum(float(r[name]) for name in names) for r in row] for row in rows])

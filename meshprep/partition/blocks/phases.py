@@ -1,0 +1,61 @@
+"""How every level is annealed: how often, how hot, and at what prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .levels import Level
+
+
+@dataclass(frozen=True)
+class Phase:
+    """How one level is annealed: sweeps, in how many groupings; first and last values.
+
+    As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
+    """
+
+    sweeps: int
+    groupings: int
+    settled: float
+    temperature: tuple[float, float]
+    facet: float
+    excess: tuple[float, float]
+    pull: tuple[float, float]
+    over: tuple[float, float]
+
+    def hotter(self, times: float) -> Phase:
+        """The same at other temperatures."""
+        first, last = self.temperature
+        return replace(self, temperature=(times * first, times * last))
+
+
+# Single elements, then ever larger clusters; all levels above these are annealed as the largest.
+ELEMENTS = Phase(30, 2, 0.9, (0.55, 0.05), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
+CLUSTERS = (
+    Phase(38, 2, 1.0, (3.0, 1.0), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
+    Phase(34, 2, 1.0, (2.3, 0.6), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
+    Phase(20, 2, 1.0, (0.9, 0.4), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
+)
+# From blocks of another partitioner.
+OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
+# From blocks that follow the lines of a grid already, of a plane or of space.
+GRIDS = (
+    Phase(9, 1, 0.9, (0.2, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+    Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+)
+
+
+def phases(levels: Sequence[Level], d: int) -> list[tuple[Level, Phase]]:
+    """How each level is annealed, from the largest clusters to elements.
+
+    A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
+    their size: the temperature rises with it.
+    """
+    top = min(len(levels) - 1, len(CLUSTERS))
+    usual = levels[top].weight.size
+    found = [(levels[0], ELEMENTS)]
+    for k, level in enumerate(levels[1:], start=1):
+        growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
+        found.append((level, CLUSTERS[max(0, top - k)].hotter(growth)))
+    return found[::-1]

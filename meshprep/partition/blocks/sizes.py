@@ -1,0 +1,41 @@
+"""How large blocks are to be: all alike, or each after its share of the weight of the elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """What elements count, and how much each block may have.
+
+    Parameters
+    ----------
+    weight : (n,) int32
+        At least 1; below 2^31 together.
+    cap : (n_blocks,) int64
+        The most that a block may have, at least the largest weight.
+    least : (n_blocks,) int64
+        What a block should have.
+    share : (n_blocks,) int64
+        Sizes in proportion, at least 1; below 2^31 together.
+    """
+
+    weight: NDArray[np.int32]
+    cap: NDArray[np.int64]
+    least: NDArray[np.int64]
+    share: NDArray[np.int64]
+
+    @classmethod
+    def equal(cls, n: int, n_blocks: int, cap: int) -> Sizes:
+        """Blocks of at most ``cap`` elements that count the same."""
+        cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
+        return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
+
+    @property
+    def mean_weight(self) -> float:
+        """What an element counts on the mean."""
+        return float(self.weight.mean()) if self.weight.size else 1.0
