@@ -1,4 +1,4 @@
-"""The one module that imports mpi4py."""
+"""The one module of the runtime that imports mpi4py."""
 
 from __future__ import annotations
 

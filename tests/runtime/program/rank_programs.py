@@ -112,7 +112,10 @@ def on_ranks(world, values, names, strategy, slow, seed=0, device=None):
 
 
 def run_part(parts, values, names, strategy, comm, device=None):
-    """A program on one rank; what it fetches, reduces and counts. With a device, dats lie there."""
+    """A program on one rank; what it fetches, reduces and counts.
+
+    With a device, the dats of ranks 0, 2, ... lie there.
+    """
     plan = DistributedPlan(parts[comm.rank], comm)
     soa = SOA if device is None else ()
     program = Program(plan)
@@ -123,7 +126,7 @@ def run_part(parts, values, names, strategy, comm, device=None):
         own = np.ascontiguousarray(own.T) if name in soa else own
         layout = "soa" if name in soa else "aos"
         dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout)
-        if device is not None:
+        if device is not None and comm.rank % 2 == 0:
             dats[name].array = device.array(dats[name].array)
     loops = make_loops(program, names, strategy, soa)
     reduced = []

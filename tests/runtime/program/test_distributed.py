@@ -1,5 +1,6 @@
 """Airfoil on ranks of one process, from a file of parts: results, counts, order, faults."""
 
+import errno
 import sys
 import threading
 import time
@@ -26,7 +27,7 @@ from meshprep_runtime import (
 )
 from meshprep_runtime.cpu.executor import HostCall
 from meshprep_runtime.plan.parts import parts_table
-from meshprep_runtime.program import classes
+from meshprep_runtime.program import classes, fields
 from meshprep_runtime.program.exchange import Transfer
 from meshprep_runtime.program.loopback import LoopbackComm
 
@@ -355,3 +356,21 @@ def test_a_strategy_that_does_not_run_by_classes(parts, mesh):
 
     with pytest.raises(MeshprepError, match="strategy 'two-step' cannot run a part of a mesh"):
         run_ranks(2, main)
+
+
+def test_a_disk_that_is_full(parts, folder, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = folder / "full.h5"
+
+    def main(comm):
+        plan = DistributedPlan.load(parts("exec"), comm)
+        dat = plan.dat("cells", 4)
+        return refused(comm, lambda _: plan.write_fields(path, {"q": dat}))
+
+    monkeypatch.setattr(fields, "ELEMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(fields, "_put", full)
+    told = run_ranks(4, main)
+    assert set(told) == {"rank 0 of 4: OSError: [Errno 28] No space left on device"}
+    assert not path.exists()

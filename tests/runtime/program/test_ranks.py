@@ -50,7 +50,7 @@ def test_64_ranks(slow):
 
 @pytest.mark.parametrize("increments", ["exec", "reverse"])
 def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
-    """Packed, added and put in place by loops on the device; partial lists, too."""
+    """Ranks 0 and 2 have theirs on a GPU, rank 1 on the host; partial lists, too."""
     names = ["flux", "update", "flux", "mark", "spread", "flux"]
     options = {"increments": {"flux": increments}, "partial": ("bedges->cells",)}
     compare(3, 9, 3, names, slow, "auto", device, **options)
