@@ -115,3 +115,10 @@ def test_dry_run_writes_nothing(cli, mesh_file):
     code, out, _ = cli("split", mesh_file, "--parts", "2,4", "--dry-run")
     assert (code, "would split" in out) == (0, True)
     assert not mesh_file.with_name("wing.parts.h5").exists()
+
+
+def test_processes_that_do_not_know_of_each_other_are_refused(cli, mesh_file, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    code, _, err = cli("split", mesh_file, "--parts", "2", "-q")
+    assert (code, "mpiexec -n R python -m mpi4py -m meshprep_cli.main" in err) == (2, True)
+    assert not mesh_file.with_name("wing.parts.h5").exists()

@@ -166,8 +166,9 @@ def mpiexec():
     paths = [ROOT, ROOT / "runtime", ROOT / "cli"]
     environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
 
-    def launch(ranks, *words, through=("-m", "mpi4py")):
-        call = [launcher, "-n", ranks, sys.executable, *through, "-m", "meshprep_cli.main", *words]
+    def launch(ranks, *words):
+        program = "-m", "mpi4py", "-m", "meshprep_cli.main"
+        call = [launcher, "-n", ranks, sys.executable, *program, *words]
         call = [str(word) for word in call]
         return subprocess.run(
             call, env=environment, timeout=120, capture_output=True, text=True, check=False
@@ -181,12 +182,9 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
 ):
     output = tmp_path / "wing.parts.h5"
     words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
-    done = mpiexec(3, *words, "-q", "-o", output)
+    done = mpiexec(2, *words, "-q", "-o", output)
     assert (done.returncode, done.stdout.count("wrote")) == (0, 1), done.stderr
     assert output.read_bytes() == made
-    done = mpiexec(3, *words, "-q", "-o", output)
+    done = mpiexec(2, *words, "-q", "-o", output)
     assert (done.returncode, done.stderr.count("exists already")) == (2, 1)
-    done = mpiexec(2, *words, "-q", "-o", tmp_path / "x.parts.h5", through=())
-    assert done.returncode == 2
-    assert "-m mpi4py" in done.stderr
     assert list(tmp_path.iterdir()) == [output]

@@ -183,6 +183,9 @@ class LoopPlan:
         The variant that is taken where none is named.
     tuned : tuple of Tuned
         What ``meshprep tune`` found, one entry a machine and layout.
+    rows : mapping of set name to int
+        Rows of the dats of a set, where they are more than its size: on one part of a mesh, copies
+        of other parts' elements follow those that the loop runs over.
     """
 
     loop: Loop
@@ -191,6 +194,21 @@ class LoopPlan:
     variants: Mapping[str, Variant]
     default: str
     tuned: tuple[Tuned, ...] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+    def rows_of(self, name: str) -> int:
+        """Rows of the dats of one set.
+
+        Parameters
+        ----------
+        name : str
+            Of the set.
+
+        Returns
+        -------
+        int
+        """
+        return self.rows.get(name, self.sizes[name])
 
     def variant(self, name: str | None = None) -> Variant:
         """One way to cut the loop into blocks.

@@ -52,7 +52,8 @@ def check_loop(loop_plan: LoopPlan) -> None:
             raise PlanError(f"{where} uses map '{name}', which the plan does not have")
         if m.from_set != loop.over or m.size != n:
             raise PlanError(f"{where}: map '{name}' has not one row an element of '{loop.over}'")
-        _check_range(m, _size(sizes, m.to_set, f"map '{name}'"))
+        _size(sizes, m.to_set, f"map '{name}'")
+        _check_range(m, loop_plan.rows_of(m.to_set))
     for arg in loop.args:
         if arg.map is not None and max(arg.index) >= loop_plan.maps[arg.map].arity:
             raise PlanError(
@@ -81,7 +82,7 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
         staging, local = variant.staging.get(m.to_set), variant.local.get(name)
         if staging is None or local is None:
             raise PlanError(f"{where} stages nothing for map '{name}'")
-        _check_staging(f"{where}, set '{m.to_set}'", variant, staging, loop_plan.sizes[m.to_set])
+        _check_staging(f"{where}, set '{m.to_set}'", variant, staging, loop_plan.rows_of(m.to_set))
         _check_array(f"{where}, local map '{name}'", local, "u2", (m.arity, n))
         _check_local(f"{where}, local map '{name}'", variant, staging, local)
 
