@@ -25,7 +25,7 @@ class Splitting:
     cut: Annotated[
         str,
         typer.Option("--cut", help="Who owns what: annealed, metis, rcb, or file:PARTS.npy."),
-    ] = "metis"
+    ] = "annealed"
     weights: Annotated[
         str | None,
         typer.Option(
