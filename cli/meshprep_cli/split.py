@@ -24,11 +24,15 @@ class Splitting:
     parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
     cut: Annotated[
         str,
-        typer.Option("--cut", help="Who owns what: metis, rcb, or file:PARTS.npy."),
-    ] = "metis"
+        typer.Option("--cut", help="Who owns what: annealed, metis, rcb, or file:PARTS.npy."),
+    ] = "annealed"
     weights: Annotated[
         str | None,
-        typer.Option("--weights", help="Share of each part relative to the others: 1,1,3.7."),
+        typer.Option(
+            "--weights",
+            help="Share of each part relative to the others: 1,1,3.7; or auto:TIMINGS.json, from "
+            "the times of a run on as many ranks.",
+        ),
     ] = None
     increments: Annotated[
         str,
@@ -51,7 +55,14 @@ class Splitting:
     @property
     def shares(self) -> tuple[float, ...]:
         """The weights; empty for equal parts."""
-        return () if self.weights is None else tuple(_read(float, "--weights", self.weights))
+        if self.weights is None:
+            return ()
+        kind, colon, path = self.weights.partition(":")
+        if kind == "auto" and colon:
+            from meshprep.distribute.shares import weights_from
+
+            return tuple(weights_from(Path(path), self.numbers[0]).tolist())
+        return tuple(_read(float, "--weights", self.weights))
 
 
 def run(

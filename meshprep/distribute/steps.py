@@ -29,7 +29,7 @@ class SplitOptions:
     Parameters
     ----------
     cut : str
-        Who owns the leading set: ``metis``, ``rcb``, or ``file:PARTS.npy``.
+        Who owns the leading set: ``annealed``, ``metis``, ``rcb``, or ``file:PARTS.npy``.
     weights : tuple of float
         What each part shall own relative to the others; empty for equal parts.
     increments : str
@@ -37,7 +37,7 @@ class SplitOptions:
         increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
     """
 
-    cut: str = "metis"
+    cut: str = "annealed"
     weights: tuple[float, ...] = ()
     increments: str = "exec"
 

@@ -32,6 +32,8 @@ from .wanted import wanted_sizes
 TOLERANCE = 1.03
 # Sweeps, as a multiple of those of blocks, and starts of which the best is gone on with.
 EFFORT, STARTS = 1.0, 4
+# Blocks of so many elements tell whether the mesh is a grid.
+TOLD_BY = 333
 # Where the points of the elements are not known, each facet counts as one; so many an element.
 FACETS = 12
 
@@ -107,18 +109,20 @@ def _search(
     sizes: Sizes,
     seed: int,
 ) -> NDArray[np.int32]:
-    """Parts of elements in a locality order; a grid keeps its lines."""
+    """Parts of elements in a locality order; a grid of hexahedra keeps its lines.
+
+    Quads do not: in the plane, shorter borders across the lines have fewer copies.
+    """
     n_points, count = int(table.max(initial=-1)) + 1, sizes.cap.size
     ones = np.ones(n_points, np.int32)
     geometry = geometry_of(read_only(table), ones, ones > 0, where, graph)
     search = Search(
         geometry, graph, count, int(sizes.cap.max()), seed, EFFORT, sizes=sizes, starts=STARTS
     )
-    start = choose_start(geometry, graph, max(1, graph.n_rows // count))
-    if not start.grid:
-        return search.multilevel(start.rotation)
-    cut = _bisected(geometry, start.rotation, sizes)
-    return search.improve(cut, GRIDS[geometry.coordinates.shape[1] > 2])
+    start = choose_start(geometry, graph, min(TOLD_BY, max(1, graph.n_rows // count)))
+    if start.grid and geometry.coordinates.shape[1] > 2:
+        return search.improve(_bisected(geometry, start.rotation, sizes), GRIDS[1])
+    return search.multilevel(start.rotation)
 
 
 def _bisected(geometry: Geometry, rotation: float, sizes: Sizes) -> NDArray[np.int32]:
