@@ -138,7 +138,7 @@ def _read(
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
     formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
-    notes = warm_up(job_tasks(job.options, formats), progress).notes
+    notes = warm_up([*job_tasks(job.options, formats), "split"], progress).notes
     tell("reading")
     return notes, _subject(job, kind)
 
