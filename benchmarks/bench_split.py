@@ -3,8 +3,9 @@
     python benchmarks/bench_split.py [CELLS] [LARGEST]
 
 Tetrahedra, a body with holes, hexahedra, mixed cells and triangles of about ``CELLS`` cells
-(1,000,000) into 8, 64 and 512 parts by each cut: ghosts (foreign cells behind a cut face, counted once a part) over owned cells, node
-copies over nodes, the largest part over the mean, and both ghosts and copies over those of METIS
+(1,000,000) into 8, 64 and 512 parts by each cut: ghosts (foreign cells behind a cut face, counted
+once a part) over owned cells, node copies over nodes, the largest part over the mean, and both
+ghosts and copies over those of METIS
 (bar 1.05, never above 1.10). Then the whole command on 1/10 of ``LARGEST`` (10,000,000) and on
 ``LARGEST`` tetrahedra into 1,000 parts, each in a process of its own: seconds a cell (linear within
 15 %), the peak of memory (bar 250 bytes a cell and 400 MB), and another K from the file (bar 20 %).
