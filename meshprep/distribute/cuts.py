@@ -88,7 +88,7 @@ def runs(n: int, weights: NDArray[np.float64]) -> NDArray[np.int32]:
 def _annealed(problem: CutProblem) -> NDArray[np.int32]:
     """The fewest copies of nodes, or rows of the leading map where no map goes to nodes.
 
-    Six to ten times the processor time of METIS, and mostly 2 to 8 % less to send.
+    Four to five times the processor time of METIS, and mostly 2 to 8 % less to send.
     """
     subject, name = problem.subject, problem.subject.leading_set
     graph, leading = _graph(problem), subject.leading_map
