@@ -4,15 +4,20 @@ import os
 import subprocess
 import sys
 
-# Reorders meshes from files as the program does; names the kernels with several signatures.
+# Reorders and cuts meshes as the program does; names the kernels with several signatures.
 RUNS = """
 import sys
 from pathlib import Path
+import numpy as np
+from meshprep import io
+from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
+from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.kernels import KERNELS
 from meshprep.loops import simple_request
 from meshprep.loops.options import Options
+from meshprep.pipeline.steps import plan_request_maps
 from meshprep.pipeline.workflow import Job, check, run
 
 place = Path(sys.argv[1])
@@ -37,6 +42,16 @@ reorder(plane, "edges->cells", "edges->nodes", own_blocks=True, **small)
 reorder(plane, method="rcm", target="cpu", **small)
 reorder(plane, method="sloan", partition="metis", **small)
 reorder(plane, method="hilbert", partition="metis", **small)
+
+def cut(mesh, *loops):
+    read = io.read(mesh)
+    subject = subject_of_mesh(read, *plan_request_maps(read, [simple_request(t) for t in loops]))
+    problem = CutProblem(subject, np.array([0.5, 0.25, 0.125, 0.125]))
+    assert owners_of_leading_set(problem, "annealed").max() == 3
+
+cut(plane, "edges->cells", "cells->nodes")
+cut(space, "faces->cells")
+cut(space, "cells->nodes")
 used = [k for k in KERNELS if k.overloads]
 print(len(used))
 for kernel in used:

@@ -15,6 +15,9 @@ from ..loops import LoopSpec
 from ..mesh import Mesh
 from ..mesh.geometry import centroids
 
+# Options of a loop that its variants have.
+KEPT = ("block_size", "target")
+
 
 @dataclass(frozen=True, eq=False)
 class SplitSubject:
@@ -53,6 +56,13 @@ class SplitSubject:
         maps = {m.name: replace(m, table=m.table) for m in self.maps.values()}
         places = {name: read_only(where) for name, where in self.centroids.items()}
         return replace(self, maps=maps, centroids=places)
+
+    def with_block_size(self, size: int | None) -> SplitSubject:
+        """The same where all loops have blocks of one size; None: each has its own."""
+        if size is None:
+            return self
+        specs = (replace(s, options={**s.options, "block_size": size}) for s in self.specs)
+        return replace(self, specs=tuple(specs))
 
     @property
     def leading_map(self) -> SetMap | None:
@@ -98,7 +108,7 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
 def subject_of_plan(plan: PlanContent) -> SplitSubject:
     """The loops of a plan, in its numbering; it holds no coordinates."""
     specs = tuple(
-        LoopSpec(p.loop, {"block_size": p.variant().block_size} if p.variants else {})
+        LoopSpec(p.loop, {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {})
         for p in plan.loops.values()
     )
     sets = _sets(plan.maps.values(), specs)

@@ -94,7 +94,7 @@ def part_of_element(
     order = _locality(graph, coordinates)
     where = None if coordinates is None else coordinates[order]
     near = _renumbered(graph, order)
-    points = _facets_as_points(near) if table is None else distinct_rows(table[order])
+    points = _facets_as_points(near) if table is None else distinct_rows(read_only(table[order]))
     sizes = replace(wanted.sizes, weight=wanted.sizes.weight[order])
     block = within_caps(near, _search(near, points, where, sizes, seed), sizes)
     part = np.empty(n, np.int32)
