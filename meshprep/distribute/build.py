@@ -125,9 +125,10 @@ class PartBuilder:
             name: SetMap(name, loop.over, maps[name].to_set, maps[name].table[:n])
             for name in loop.maps
         }
-        sizes = {name: one.size for name, one in sets.items()} | {loop.over: n}
-        variant, colours = _variant(loop, tables, sizes, offset, (over.core, over.owned), options)
-        plan = LoopPlan(loop, sizes, tables, {variant.name: variant}, variant.name)
+        rows, classes = {name: one.size for name, one in sets.items()}, (over.core, over.owned)
+        variant, colours = _variant(loop, tables, rows, offset, classes, options)
+        sizes = rows | {loop.over: n}
+        plan = LoopPlan(loop, sizes, tables, {variant.name: variant}, variant.name, rows=rows)
         return LoopPart(plan, {variant.name: colours}, increments)
 
 
@@ -141,16 +142,17 @@ def _ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
 def _variant(
     loop: Loop,
     maps: Mapping[str, SetMap],
-    sizes: Mapping[str, int],
+    rows: Mapping[str, int],
     offset: NDArray[np.int64],
     classes: tuple[int, int],
     options: Options,
 ) -> tuple[Variant, ClassColours]:
     """The blocks of a loop, coloured class by class, and staged."""
-    table, n_points = written_table(loop, maps, sizes)
+    table, n_points = written_table(loop, maps, rows)
+    table = table[: offset[-1]]
     threads = colour_threads(table, n_points, offset)
     order, ends, colours = _class_colours(table, n_points, offset, classes)
-    staging, local = stage_maps(loop, maps, sizes, offset)
+    staging, local = stage_maps(loop, maps, rows, offset)
     variant = Variant(
         name=f"s{options.block_elements}",
         block_size=options.block_elements,

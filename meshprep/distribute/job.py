@@ -138,7 +138,7 @@ def _read(
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
     formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
-    notes = warm_up(job_tasks(job.options, formats), progress).notes
+    notes = warm_up([*job_tasks(job.options, formats), "split"], progress).notes
     tell("reading")
     return notes, _subject(job, kind)
 
@@ -250,11 +250,11 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
 
 def _subject(job: SplitJob, kind: str) -> SplitSubject:
     if kind == "parts":
-        return joined_subject(job.source)
+        return joined_subject(job.source).with_block_size(job.options.block_size)
     if kind == "plan":
         if job.requests:
             raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
-        return subject_of_plan(Plan.load(job.source))
+        return subject_of_plan(Plan.load(job.source)).with_block_size(job.options.block_size)
     declared = job.declared or None
     mesh = io.read(job.source, format=job.input_format, dimension=job.dimension, sets=declared)
     full, specs = plan_request_maps(mesh, job.requests or (default_request(mesh),))

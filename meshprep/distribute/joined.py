@@ -15,7 +15,7 @@ from meshprep_runtime.plan.parts.arrays import loops_of
 from meshprep_runtime.plan.parts.store import about
 
 from ..loops import LoopSpec
-from .subject import SplitSubject
+from .subject import KEPT, SplitSubject
 
 
 def joined_subject(path: Path) -> SplitSubject:
@@ -67,4 +67,4 @@ class _PartRows:
 
 def _options(words: Mapping[str, Any]) -> dict[str, Any]:
     variants: Sequence[Mapping[str, Any]] = list(words["variants"].values())
-    return {} if not variants else {k: variants[0][k] for k in ("block_size", "target")}
+    return {} if not variants else {name: variants[0][name] for name in KEPT}

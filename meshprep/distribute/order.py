@@ -94,6 +94,11 @@ def _ordered(
     blocks = {}
     for spec in sorted(subject.specs, key=lambda s: not s.loop.maps):
         found = cut(numbering, spec, options.for_loop(spec.options))
+        if found.elements is not None:
+            raise MeshprepError(
+                f"loop '{spec.loop.name}': another loop has ordered its set, and blocks of parts "
+                "are runs of that order: leave 'partition' out of its table"
+            )
         blocks[spec.loop.name] = found.block_offset
     follow = FOLLOW[chosen[0][1].target]
     numbering.finish(propagate(local, numbering.settled(), follow))

@@ -62,15 +62,18 @@ def test_the_same_mesh_gives_the_same_bytes(mesh_file, made, tmp_path):
 def test_a_further_number_of_parts_is_added_and_the_others_stay(mesh_file, made, tmp_path):
     copy = tmp_path / "wing.parts.h5"
     copy.write_bytes(made.read_bytes())
-    more = SplitJob(copy, copy, (2,), options=SMALL)
+    more = SplitJob(copy, copy, (2,))
     run(more)
     assert kept(copy) == [2, 3, 5]
+    assert list(load_part(copy, 2, 0).loops["edges->cells"].plan.variants) == ["s64"]
     assert check_parts(copy, mesh=mesh_file).findings == []
     before, after = arrays_of(load_part(made, 5, 4)), arrays_of(load_part(copy, 5, 4))
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[name], after[name]) for name in before)
     with pytest.raises(MeshprepError, match="is split into 2 parts already"):
         run(more)
+    run(replace(more, parts=(4,), options=Options(block_size=32)))
+    assert list(load_part(copy, 4, 0).loops["edges->cells"].plan.variants) == ["s32"]
     with pytest.raises(MeshprepError, match="has its loops: leave --loop"):
         run(replace(more, parts=(4,), requests=LOOPS))
 
