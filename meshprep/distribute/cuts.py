@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +65,9 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     if kind == "file" and colon:
         return _from_file(problem, Path(path))
     check_choice("cut", cut, (*CUTS, "file:PARTS.npy"))
+    some = np.flatnonzero(problem.weights).astype(np.int32)
+    if some.size < problem.parts:
+        return some[owners_of_leading_set(replace(problem, weights=problem.weights[some]), cut)]
     if problem.parts == 1:
         return np.zeros(problem.size, np.int32)
     if problem.parts >= problem.size:

@@ -213,6 +213,17 @@ def test_weights_are_shares_of_the_leading_set():
         assert np.allclose(share, [0, 4 / 6, 5 / 6, 1], atol=0.02)
 
 
+@pytest.mark.parametrize("cut", ["metis", "rcb"])
+@pytest.mark.parametrize("weights", [(1, 0, 2), (0, 0, 1, 1), (0, 1), (1, 0, 0)])
+def test_a_part_of_no_weight_owns_nothing(cut, weights):
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=500)
+    n, parts = subject.sizes["cells"], len(weights)
+    made = split(subject, parts, SplitOptions(cut, weights=weights), Options()).builder
+    owned = [made.build(p).sets["cells"].owned for p in range(parts)]
+    assert np.allclose(owned, n * np.array(weights) / sum(weights), atol=0.03 * n)
+    assert all(size == 0 for size, weight in zip(owned, weights, strict=True) if weight == 0)
+
+
 def test_mixed_cells_keep_to_their_type_in_each_class():
     subject = mesh_subject("mixed2d", ["edges->cells", "quad->nodes"], nx=20, ny=20)
     quads = subject.segments["cells"][0]
