@@ -51,7 +51,9 @@ class HostRuns:
             between()
 
     def run(self, which: str, reduced: Reduced) -> None:
-        self.call.run(getattr(self.ranges, which), reduced)
+        ranges = getattr(self.ranges, which)
+        if ranges is not None:
+            self.call.run(ranges, reduced)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from ..errors import MeshprepError
 from ..plan.atomic import new_file
 from .dat import ProgramDat
 from .exchange import matrix
-from .vote import together
+from .vote import from_root, together
 
 # Elements that are gathered and written at a time.
 ELEMENTS_AT_ONCE = 1 << 21
@@ -91,8 +91,7 @@ def write(comm: Any, path: Path, fields: Mapping[str, OwnedRows], overwrite: boo
 
 def read(comm: Any, path: Path, fields: Mapping[str, OwnedRows]) -> None:
     """Fill the owned rows of dats."""
-    places = together(comm, lambda: _places(path, fields) if comm.rank == ROOT else {})
-    places = comm.bcast(places, ROOT)
+    places = from_root(comm, lambda: _places(path, fields))
 
     def fill() -> None:
         for name, rows in fields.items():

@@ -21,7 +21,7 @@ from ..plan.model import LoopPlan
 from ..plan.parts import LoopPart, PartPlan
 from .class_runs import ClassRuns, HostRuns, device_runs
 from .classes import ClassRanges, class_ranges
-from .dat import EXEC, HALO, ProgramDat
+from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .device_part import DevicePart
 from .exchange import Exchange, Transfer, Wanted
 from .reductions import Reductions
@@ -67,9 +67,7 @@ class PartLoop:
     def __call__(self, given: Mapping[str, Any]) -> None:
         begin = time.perf_counter()
         spent = self.times.seconds
-        call = self._runs(
-            {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
-        )
+        call = self._runs(arrays_of(given))
         added = [given[a.name] for a in self._part.plan.loop.args if a.conflicts]
         if self._back:
             self._clear_copies(added)

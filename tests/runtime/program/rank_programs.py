@@ -103,10 +103,9 @@ def poison(plan, dat):
         dat.array.set(array)
 
 
-def on_ranks(world, values, names, strategy, slow, seed=0, device=None):
-    parts = [world.part(p, slow.variant) for p in range(world.parts)]
+def on_ranks(parts, values, names, strategy, seed=0, device=None):
     main = partial(run_part, parts, values, names, strategy, device=device)
-    found = run_ranks(world.parts, main, seed=seed)
+    found = run_ranks(len(parts), main, seed=seed)
     fetched, timings = found[0][0], found[0][2]
     return {n: v.tolist() for n, v in fetched.items()}, [f[1] for f in found], timings
 
