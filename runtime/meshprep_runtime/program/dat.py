@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,13 @@ from ..errors import MeshprepError, check_choice
 
 # The lists of copies on a rank; partial lists go by the name of their map.
 EXEC, HALO = "exec", "halo"
+
+
+class Queue(Protocol):
+    """Loops that wait."""
+
+    def flush(self) -> None:
+        """Run them."""
 
 
 class ProgramDat:
@@ -35,20 +42,30 @@ class ProgramDat:
     fresh : set of str
         Which lists of copies hold what their owners have: ``"exec"``, ``"halo"``, and the names of
         maps for what those alone reach.
+    chain : Chain or None
+        What has queued loops that use the dat: they run before anybody sees its values.
     """
 
     def __init__(self, set_name: str, array: Any, dim: int, layout: str, owned: int) -> None:
         self.set = set_name
-        self.array = array
+        self.chain: Queue | None = None
+        self.stored = array
         self.dim = dim
         self.layout = layout
         self.owned = owned
         self.fresh: set[str] = set()
 
     @property
+    def array(self) -> Any:
+        """The values of all rows; loops that are queued run first."""
+        if self.chain is not None:
+            self.chain.flush()
+        return self.stored
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Of one value."""
-        found: np.dtype[Any] = np.dtype(self.array.dtype)
+        found: np.dtype[Any] = np.dtype(self.stored.dtype)
         return found
 
     @property
@@ -81,6 +98,8 @@ class ProgramDat:
 
     def touch(self) -> None:
         """Say that the array was changed outside of loops: its copies are stale."""
+        if self.chain is not None:
+            self.chain.flush()
         self.fresh.clear()
 
     def __repr__(self) -> str:

@@ -6,13 +6,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ..bind import AOS
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bind import AOS, check_names
 from ..cuda.detect import on_device
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
+from .chains.chain import Chain
+from .chains.reduced import ReducedGlobal
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
@@ -46,6 +51,7 @@ class Program:
 
     def __init__(self, plan: PlanContent | DistributedPlan) -> None:
         self.plan = plan
+        self.active: Chain | None = None
         self._runners: dict[str, Runner] = {}
 
     def dat(
@@ -111,7 +117,37 @@ class Program:
             whole = self.plan.part
             runner = PartLoop(loop, whole.loops[plan.loop.name], whole, self.plan.messages)
         self._runners[plan.loop.name] = runner
-        return ProgramLoop(loop, plan, runner)
+        return ProgramLoop(self, loop, plan, runner)
+
+    def reduced(self, values: ArrayLike = 0.0, dim: int = 1, dtype: str = "f8") -> ReducedGlobal:
+        """A global for loops to reduce, whose value a chain need not know before it is asked for.
+
+        Parameters
+        ----------
+        values : number or (dim,) array
+            What it starts from.
+        dim : int
+        dtype : str
+
+        Returns
+        -------
+        ReducedGlobal
+        """
+        return ReducedGlobal(np.array(np.broadcast_to(np.asarray(values, dtype), (dim,))))
+
+    def chain(self, length: int = 64) -> Chain:
+        """A context in which calls of loops are queued and run later.
+
+        Parameters
+        ----------
+        length : int
+            The queue runs when so many loops are in it, at most 64.
+
+        Returns
+        -------
+        Chain
+        """
+        return Chain(self, length)
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -122,6 +158,8 @@ class Program:
             ``print`` shows a table; ``to_json()`` has all of it. Waits for loops that a GPU still
             runs. On ranks all must ask for it.
         """
+        if self.active is not None:
+            self.active.flush()
         for runner in self._runners.values():
             runner.settle()
         own = {name: runner.times for name, runner in self._runners.items()}
@@ -147,7 +185,8 @@ class Program:
 class ProgramLoop:
     """A loop of a program, to be called with dats, arrays and globals by the loop's names."""
 
-    def __init__(self, par_loop: ParLoop, plan: LoopPlan, runner: Runner) -> None:
+    def __init__(self, program: Program, par_loop: ParLoop, plan: LoopPlan, runner: Runner) -> None:
+        self._program = program
         self.par_loop = par_loop
         self.loop = plan.loop
         self._runner = runner
@@ -164,11 +203,11 @@ class ProgramLoop:
         return self._runner.times
 
     def __call__(self, **given: Any) -> None:
-        """Run the loop.
+        """Run the loop; inside a chain, queue it.
 
         Parameters
         ----------
-        **given : ProgramDat, or what a ParLoop takes
+        **given : ProgramDat, ReducedGlobal, or what a ParLoop takes
             Only dats know whether copies on other ranks are stale.
 
         Raises
@@ -176,13 +215,26 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
+        if self._program.active is not None:
+            self._program.active.record(self, given)
+            return
+        self.check(given)
+        self.run(given)
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise MeshprepError when names are not the loop's, or a dat is on another set."""
+        check_names(self.loop, self.par_loop.slots, given)
         for name, value in given.items():
             if isinstance(value, ProgramDat) and value.set != self._sets.get(name, value.set):
                 raise MeshprepError(
                     f"loop '{self.loop.name}': argument '{name}' is a dat on '{value.set}', must "
                     f"be one on '{self._sets[name]}'"
                 )
-        self._runner(given)
+
+    def run(self, given: Mapping[str, Any]) -> None:
+        """Run the loop now, with arguments that were checked."""
+        arrays = {n: v.array if isinstance(v, ReducedGlobal) else v for n, v in given.items()}
+        self._runner(arrays)
         for name in written(self.loop):
             if isinstance(given[name], ProgramDat):
                 given[name].touch()
