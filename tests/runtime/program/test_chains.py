@@ -5,33 +5,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integer_loops import DIMS, LOOPS, SETS, SOA
+from random_chains import KERNELS, random_mesh
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, Program, SetMap
-
-KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
-
-
-def random_mesh(rng, cells):
-    """Maps that reach anything: no geometry."""
-    sizes = {"cells": cells, "edges": 2 * cells, "bedges": cells // 3, "nodes": cells + 2}
-    ends = {"edges->cells": 2, "edges->nodes": 2, "bedges->cells": 1, "cells->nodes": 3}
-    ends |= {"cells->cells": 2}
-    tables = {
-        m: np.array(
-            [rng.permutation(sizes[m.split("->")[1]])[:k] for _ in range(sizes[m.split("->")[0]])],
-            np.int32,
-        ).reshape(-1, k)
-        for m, k in ends.items()
-    }
-    return sizes, tables
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, Program
 
 
 class Serial:
     """The plans of all integer loops, without blocks."""
 
-    def __init__(self, sizes, tables):
+    def __init__(self, sizes, maps):
         self.sizes = sizes
-        self.maps = {m: SetMap(m, *m.split("->"), t) for m, t in tables.items()}
+        self.maps = maps
 
     def __getitem__(self, name):
         loop = LOOPS[KERNELS[name]]
@@ -43,8 +27,8 @@ class Case:
 
     def __init__(self, cells, seed):
         rng = np.random.default_rng(seed)
-        sizes, tables = random_mesh(rng, cells)
-        self.program = Program(Serial(sizes, tables))
+        sizes, maps = random_mesh(rng, cells)
+        self.program = Program(Serial(sizes, maps))
         self.dats = {}
         for name, dim in DIMS.items():
             values = rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
