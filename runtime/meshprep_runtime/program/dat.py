@@ -44,12 +44,18 @@ class ProgramDat:
         maps for what those alone reach.
     chain : Chain or None
         What has queued loops that use the dat: they run before anybody sees its values.
+    dropped : bool
+        A chain has not stored its values, as it was told.
+    version : int
+        How often it was changed, apart from tiles.
     """
 
     def __init__(self, set_name: str, array: Any, dim: int, layout: str, owned: int) -> None:
         self.set = set_name
         self.chain: Queue | None = None
         self.stored = array
+        self.dropped = False
+        self.version = 0
         self.dim = dim
         self.layout = layout
         self.owned = owned
@@ -60,6 +66,11 @@ class ProgramDat:
         """The values of all rows; loops that are queued run first."""
         if self.chain is not None:
             self.chain.flush()
+        if self.dropped:
+            raise MeshprepError(
+                f"{self!r}: its values were dropped at the end of a chain: leave it out of "
+                "'dropped', or run a loop that writes all of it (full = true) first"
+            )
         return self.stored
 
     @property
@@ -100,6 +111,7 @@ class ProgramDat:
         """Say that the array was changed outside of loops: its copies are stale."""
         if self.chain is not None:
             self.chain.flush()
+        self.version += 1
         self.fresh.clear()
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
+from .chains.tiling import TileOptions
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
@@ -135,19 +136,49 @@ class Program:
         """
         return ReducedGlobal(np.array(np.broadcast_to(np.asarray(values, dtype), (dim,))))
 
-    def chain(self, length: int = 64) -> Chain:
+    def chain(
+        self,
+        length: int = 64,
+        *,
+        tile_size: int | None = None,
+        dropped: Iterable[ProgramDat] = (),
+        zero: Iterable[ProgramDat] = (),
+    ) -> Chain:
         """A context in which calls of loops are queued and run later.
 
         Parameters
         ----------
         length : int
             The queue runs when so many loops are in it, at most 64.
+        tile_size : int, optional
+            Run each sequence of ``length`` loops tile by tile, on one rank on the host: all loops
+            on so many elements of the last loop's set, while these are in cache. Arguments must be
+            dats and reduced globals of the program. A dat that tiles write gets another array at
+            each run: ask for ``values()`` again.
+        dropped : dats
+            That tiles write and whose values nobody wants after the chain: they are not stored.
+            The chain must write all of each (``full = true``) before it reads it.
+        zero : dats
+            That are zero before and after the chain: they are neither read nor stored, which is
+            checked.
 
         Returns
         -------
         Chain
+
+        Raises
+        ------
+        MeshprepError
+            For a bad length or tile size, and tiles on ranks.
         """
-        return Chain(self, length)
+        tiles = None
+        if tile_size is not None:
+            if tile_size < 1:
+                raise MeshprepError(f"tile_size is {tile_size}, must be at least 1")
+            if isinstance(self.plan, DistributedPlan):
+                raise MeshprepError("tiles run on one rank: leave tile_size out")
+            tiles = TileOptions(tile_size, tuple(dropped), tuple(zero))
+        return Chain(self, length, tiles)
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -234,6 +265,9 @@ class ProgramLoop:
     def run(self, given: Mapping[str, Any]) -> None:
         """Run the loop now, with arguments that were checked."""
         arrays = {n: v.array if isinstance(v, ReducedGlobal) else v for n, v in given.items()}
+        for arg in self.loop.args:
+            if arg.full and isinstance(given[arg.name], ProgramDat):
+                given[arg.name].dropped = False
         self._runner(arrays)
         for name in written(self.loop):
             if isinstance(given[name], ProgramDat):

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ..dat import ProgramDat
-from .records import Assign, Call, Record, RecordedLoop, Watched, at_once, with_constants
+from .execute import TiledRun
+from .records import Assign, Call, Record, RecordedLoop, Watched, add_place, at_once, with_constants
 from .reduced import ReducedGlobal
+from .tiling import TileOptions, check_call, tiled_run
 
 MOST_LOOPS = 64
 
@@ -21,6 +23,7 @@ class Recorder(Protocol):
     """A program, as its chains see it."""
 
     active: Chain | None
+    plan: Any
 
 
 class Chain:
@@ -35,12 +38,17 @@ class Chain:
     ----------
     program : Program
     length : int
+    tiles : TileOptions, optional
+        Cut sequences of ``length`` loops into tiles, each sequence when it is met first. Shorter
+        ones run loop by loop.
     """
 
-    def __init__(self, program: Recorder, length: int) -> None:
+    def __init__(self, program: Recorder, length: int, tiles: TileOptions | None = None) -> None:
         if not 1 <= length <= MOST_LOOPS:
             raise MeshprepError(f"a chain has 1 to {MOST_LOOPS} loops, not {length}")
         self.length = length
+        self.tiled: dict[Hashable, TiledRun] = {}
+        self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []
         self._waiting = 0
@@ -93,7 +101,17 @@ class Chain:
         records, self._queue, self._waiting = self._queue, [], 0
         for value in watched(records):
             value.chain = None
-        self.run(records)
+        calls = [r for r in records if isinstance(r, Call)]
+        if self._tiles is not None and len(calls) == self.length:
+            self._run_tiles(records, calls, self._tiles)
+        else:
+            self.run(records)
+
+    def _run_tiles(self, records: list[Record], calls: list[Call], tiles: TileOptions) -> None:
+        key = tuple(record.key() for record in records)
+        if key not in self.tiled:
+            self.tiled[key] = tiled_run(calls, self._program.plan.sizes, tiles)
+        self.tiled[key](records)
 
     def run(self, records: list[Record]) -> None:
         """Run records one after the other."""
@@ -118,6 +136,8 @@ class Chain:
             arrays = {n: v.stored if isinstance(v, Watched) else v for n, v in call.given.items()}
             if all(isinstance(v, np.ndarray) for v in arrays.values()):
                 call.loop.par_loop.on_host(arrays)
+            if self._tiles is not None:
+                check_call(call)
             # Kept, so that no other object gets the identity of one of the key.
             self._checked[key] = call
 
@@ -131,14 +151,3 @@ def watched(records: list[Record]) -> list[ProgramDat | ReducedGlobal]:
         else:
             found += [v for v in record.given.values() if isinstance(v, Watched)]
     return found
-
-
-def add_place(error: Exception, records: list[Record], n: int) -> None:
-    """Note in an exception which call raised it."""
-    record = records[n]
-    if isinstance(record, Call):
-        calls = [r for r in records if isinstance(r, Call)]
-        error.add_note(
-            f"in loop '{record.loop.loop.name}', number {calls.index(record) + 1} of "
-            f"{len(calls)} of a chain; the loops after it have not run"
-        )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
-from .numbers import ChainNumbers, chain_arrays, map_arrays
-from .tiles import Kept, LocalMap, LocalSet, Selection, TilePlan
+from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
+from .tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 
 SHORT = 2**16
 
@@ -54,7 +55,7 @@ def overlapped(
         for s in chain.sizes
     ]
     elements, runs, copies, count = inspect(
-        arrays, map_arrays(chain, arrays), own_offset, own, np.array(end, np.uint64)
+        arrays, _map_arrays(chain, arrays), own_offset, own, np.array(end, np.uint64)
     )
     sets, run_bits, copy_bits = {}, {}, {}
     for i, name in enumerate(chain.sizes):
@@ -91,18 +92,18 @@ def _own(
     return element[order].astype(np.int32), np.concatenate([[0], np.cumsum(count)])
 
 
-def _select(of_set: LocalSet, bits: NDArray[np.uint64], bit: int) -> Selection:
+def _select(of_set: LocalSet, bits: NDArray[np.uint64], bit: int) -> LocalSelection:
     chosen = (bits >> np.uint64(bit)) & np.uint64(1) != 0
     before = np.concatenate([[0], np.cumsum(chosen)])
     count = np.diff(before[of_set.offset])
     # A prefix in every tile: as many at the front as there are at all.
     if np.array_equal(before[of_set.offset[:-1] + count] - before[of_set.offset[:-1]], count):
-        return Selection(count)
+        return LocalSelection(count)
     at = np.flatnonzero(chosen)
-    return Selection(count, (at - np.repeat(of_set.offset[:-1], count)).astype(np.int32))
+    return LocalSelection(count, (at - np.repeat(of_set.offset[:-1], count)).astype(np.int32))
 
 
-def _check_dropped(kept: Kept, copied: Mapping[str, Selection]) -> None:
+def _check_dropped(kept: Kept, copied: Mapping[str, LocalSelection]) -> None:
     for name in sorted(kept.dropped):
         if name in copied and copied[name].count.any():
             raise MeshprepError(
@@ -112,7 +113,7 @@ def _check_dropped(kept: Kept, copied: Mapping[str, Selection]) -> None:
 
 
 def _local_map(
-    chain: ChainNumbers, name: str, sets: Mapping[str, LocalSet], runs: tuple[Selection, ...]
+    chain: ChainNumbers, name: str, sets: Mapping[str, LocalSet], runs: tuple[LocalSelection, ...]
 ) -> LocalMap:
     from .compiled import local_table
 
@@ -128,9 +129,34 @@ def _local_map(
     return LocalMap(offset, table.astype(np.uint16) if of_to.largest <= SHORT else table)
 
 
-def _end(run: Selection) -> NDArray[np.int64]:
+def _end(run: LocalSelection) -> NDArray[np.int64]:
     """One past the last local number of each tile."""
     if run.items is None:
         return run.count
     last = np.concatenate([run.items, [0]])[run.offset[1:] - 1] + 1
     return np.where(run.count > 0, last, 0)
+
+
+def _map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
+    """The maps in numbers. O(n x arity)."""
+    from .compiled import transpose
+
+    set_number = {s: i for i, s in enumerate(chain.sizes)}
+    maps = list(chain.maps.values())
+    flat = [m.table.reshape(-1) for m in maps]
+    up = [transpose(t, chain.sizes[m.to_set]) for t, m in zip(flat, maps, strict=True)]
+    starts = [0, *np.cumsum([offset.size for offset, _ in up])]
+    table_start = [0, *np.cumsum([t.size for t in flat])]
+    none: list[NDArray[Any]] = [np.zeros(0, np.int32)]
+    return MapArrays(
+        np.array([m.arity for m in maps], np.int64),
+        np.array([arrays.set_start[set_number[m.from_set]] for m in maps], np.int64),
+        np.array([set_number[m.to_set] for m in maps], np.int64),
+        np.array(table_start, np.int64),
+        np.concatenate([*none, *flat]).astype(np.int32),
+        np.array(starts, np.int64),
+        np.concatenate(
+            [np.zeros(0, np.int64), *(o + s for (o, _), s in zip(up, table_start, strict=False))]
+        ),
+        np.concatenate([*none, *(places for _, places in up)]),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,29 +150,4 @@ def chain_arrays(chain: ChainNumbers) -> ChainArrays:
         np.array(first, np.int64),
         *(where[:, 0].copy(), where[:, 1].copy()),
         *(bits[:, 0].copy(), bits[:, 1].copy(), bits[:, 2].copy()),
-    )
-
-
-def map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
-    """The maps in numbers. O(n x arity)."""
-    from .compiled import transpose
-
-    set_number = {s: i for i, s in enumerate(chain.sizes)}
-    maps = list(chain.maps.values())
-    flat = [m.table.reshape(-1) for m in maps]
-    up = [transpose(t, chain.sizes[m.to_set]) for t, m in zip(flat, maps, strict=True)]
-    starts = [0, *np.cumsum([offset.size for offset, _ in up])]
-    table_start = [0, *np.cumsum([t.size for t in flat])]
-    none: list[NDArray[Any]] = [np.zeros(0, np.int32)]
-    return MapArrays(
-        np.array([m.arity for m in maps], np.int64),
-        np.array([arrays.set_start[set_number[m.from_set]] for m in maps], np.int64),
-        np.array([set_number[m.to_set] for m in maps], np.int64),
-        np.array(table_start, np.int64),
-        np.concatenate([*none, *flat]).astype(np.int32),
-        np.array(starts, np.int64),
-        np.concatenate(
-            [np.zeros(0, np.int64), *(o + s for (o, _), s in zip(up, table_start, strict=False))]
-        ),
-        np.concatenate([*none, *(places for _, places in up)]),
     )

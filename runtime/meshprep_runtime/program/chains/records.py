@@ -86,6 +86,17 @@ def at_once(given: Mapping[str, Any], loop: Loop) -> bool:
     return any(not isinstance(v, Watched) for n, v in given.items() if n not in constants)
 
 
+def add_place(error: Exception, records: Sequence[Record], n: int) -> None:
+    """Note in an exception which call raised it."""
+    record = records[n]
+    if isinstance(record, Call):
+        calls = [r for r in records if isinstance(r, Call)]
+        error.add_note(
+            f"in loop '{record.loop.loop.name}', number {calls.index(record) + 1} of "
+            f"{len(calls)} of a chain; the loops after it have not run"
+        )
+
+
 def common_names(calls: Sequence[Call]) -> tuple[tuple[Loop, ...], dict[str, ProgramDat]]:
     """The loops of a chain with one name for each dat, and the dats by these names.
 

@@ -53,7 +53,7 @@ class LocalMap:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class LocalSelection:
     """Some local elements of each tile.
 
     Parameters
@@ -109,9 +109,9 @@ class TilePlan:
         With one name for each dat.
     sets : mapping of set name to LocalSet
     maps : mapping of map name to LocalMap
-    runs : tuple of Selection
+    runs : tuple of LocalSelection
         Elements that each loop runs.
-    copies : mapping of dat name to Selection
+    copies : mapping of dat name to LocalSelection
         Elements whose values before the chain a tile reads.
     kept : Kept
     """
@@ -119,8 +119,8 @@ class TilePlan:
     loops: tuple[Loop, ...]
     sets: Mapping[str, LocalSet]
     maps: Mapping[str, LocalMap]
-    runs: tuple[Selection, ...]
-    copies: Mapping[str, Selection]
+    runs: tuple[LocalSelection, ...]
+    copies: Mapping[str, LocalSelection]
     kept: Kept
 
     @property
