@@ -37,6 +37,8 @@ class TiledRun:
     tiles : TilePlan
     dats : mapping of name to ProgramDat
         By the names of ``chain``.
+    seconds : float
+        That the inspector took.
     """
 
     def __init__(
@@ -45,8 +47,10 @@ class TiledRun:
         chain: ChainNumbers,
         tiles: TilePlan,
         dats: Mapping[str, ProgramDat],
+        seconds: float = 0.0,
     ) -> None:
         self.tiles = tiles
+        self.seconds = seconds
         self._dats = dict(dats)
         self._codes = {code.dat: code for code in dat_codes(chain, tiles, dats)}
         self._table, self._columns = schedule_table(tiles)

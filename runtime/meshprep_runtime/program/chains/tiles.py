@@ -98,6 +98,11 @@ class Kept:
     dropped: frozenset[str] = field(default_factory=frozenset)
     zero: frozenset[str] = field(default_factory=frozenset)
 
+    @property
+    def all(self) -> frozenset[str]:
+        """Both: dats that are written and not stored."""
+        return self.dropped | self.zero
+
 
 @dataclass(frozen=True, eq=False)
 class TilePlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -45,6 +46,7 @@ def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOpti
         For arrays that cannot change places: two dats in one memory; for a dat to be dropped or
         zero that the chain does not write, or reads first.
     """
+    begin = time.perf_counter()
     loops, dats = common_names(calls)
     executors = [executor_of(call) for call in calls]
     maps = {name: m for one in executors for name, m in one.plan.maps.items()}
@@ -56,7 +58,8 @@ def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOpti
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     part = tile_owners(chain, executors[-1].plan, options.size)
-    return TiledRun(calls, chain, overlapped(chain, part, kept), dats)
+    tiles = overlapped(chain, part, kept)
+    return TiledRun(calls, chain, tiles, dats, time.perf_counter() - begin)
 
 
 def check_call(call: Call) -> None:
