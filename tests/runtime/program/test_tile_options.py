@@ -82,7 +82,7 @@ def test_dropped_and_zero_dats_change_nothing_else(flow, eager):
     chain = flow.tiled(dropped=[flow.old], zero=[flow.res])
     flow.run(chain)
     (run,) = chain.tiled.values()
-    assert run.tiles.n_tiles == 7
+    assert run.tiles.n_tiles == 6
     assert set(run.tiles.copies) == {"q"}
     assert flow.result(flow.res) == eager.result(eager.res)
     with pytest.raises(MeshprepError, match="its values were dropped at the end of a chain"):

@@ -113,11 +113,11 @@ def test_redundancy_of_a_grid():
     sizes, maps = grid_mesh(32)
     chain = number(two_updates()[:3], sizes, maps)
     last = LoopPlan(two_updates()[2], sizes, {}, {}, "")
-    whole = overlapped(chain, tile_owners(chain, last, 32 * 32))
+    whole = overlapped(chain, tile_owners(chain, [last], 32 * 32))
     assert whole.n_tiles == 1
     assert whole.redundancy(sizes) == 1.0
     # 8 rows of cells: 8 x 31 edges inside rows, 32 between two rows, also to the next strips
-    strips = overlapped(chain, tile_owners(chain, last, 32 * 8))
+    strips = overlapped(chain, tile_owners(chain, [last], 32 * 8))
     assert strips.n_tiles == 4
     assert strips.runs[1].count.tolist() == [504, 536, 536, 504]
     assert 1.0 < strips.redundancy(sizes) < 1.25
@@ -126,7 +126,7 @@ def test_redundancy_of_a_grid():
 def test_what_is_dropped_must_be_written_before_it_is_read():
     sizes, maps = grid_mesh(4)
     chain = number(two_updates(), sizes, maps)
-    part = tile_owners(chain, LoopPlan(two_updates()[2], sizes, {}, {}, ""), 4)
+    part = tile_owners(chain, [LoopPlan(two_updates()[2], sizes, {}, {}, "")], 4)
     kept = overlapped(chain, part, Kept(frozenset({"a"})))
     assert kept.redundancy(sizes) <= overlapped(chain, part).redundancy(sizes)
     with pytest.raises(MeshprepError, match="dat 'res' cannot be dropped at the end of the chain"):
@@ -139,6 +139,21 @@ def test_tiles_join_blocks_that_meet_most():
     assert join(block, meetings, 2).tolist() == [0, 1, 1, 0]
     assert join(block, meetings, 1).tolist() == [0, 1, 2, 3]
     assert join(block, {}, 4).tolist() == [0, 1, 2, 3]
+
+
+def test_tiles_start_from_blocks_of_the_loop_that_writes_through_maps(slow):
+    grid = slow.quads(6, 5)
+    gather = Loop("gather", "edges", (Arg("r", Access.INC, 1, "f8", "edges->cells", (0, 1)),))
+    take = Loop("take", "cells", (Arg("r", Access.RW),))
+    plan = slow.plan(grid.sizes, grid.tables, [gather, take], (7,))
+    chain = number([gather, take], grid.sizes, plan.maps)
+    part = tile_owners(chain, [plan["gather"], plan["take"]], 5)
+    # a cell belongs to the tile of the last edge that reaches it; tiles of 49 edges by 8, not 7
+    assert set(part) == {"cells"}
+    last = np.zeros(30, int)
+    for e, cells in enumerate(plan.maps["edges->cells"].table):
+        last[cells] = e
+    assert part["cells"].tolist() == (last // 7).tolist()
 
 
 def test_blocks_are_cut_to_the_size_of_a_tile(slow):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,36 +15,46 @@ from .numbers import ChainNumbers
 
 
 def tile_owners(
-    chain: ChainNumbers, last: LoopPlan, tile_size: int
+    chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
 ) -> dict[str, NDArray[np.int32]]:
     """The tile of every element of the sets that need owners.
+
+    Blocks of the largest loop that writes through maps are joined, or cut where they are too large:
+    they are compact. Those of loops without maps are runs of a numbering, whatever their shape.
 
     Parameters
     ----------
     chain : ChainNumbers
-    last : LoopPlan
-        The plan of the last loop, whose blocks are joined, or cut where they are too large.
+    plans : sequence of LoopPlan
+        Those of the chain's loops.
     tile_size : int
-        Elements of the last loop's set in a tile, at most.
+        Elements of the last loop's set in a tile, about.
 
     Returns
     -------
     dict of set name to (n,) int32
     """
-    over = last.loop.over
-    block = blocks_of(last, tile_size)
-    joined = join(block, _meetings(chain, over, block), tile_size)
-    part = {over: joined[block]}
+    last = plans[-1]
+    compact = [p for p in plans if p.variants and p.loop.conflict_columns]
+    seed = max(compact, key=_elements, default=last)
+    size = max(tile_size * _elements(seed) // max(_elements(last), 1), 1)
+    block = blocks_of(seed, size)
+    joined = join(block, _meetings(chain, seed.loop.over, block), size)
+    part = {seed.loop.over: joined[block]}
     inherit(chain, part)
     return {s: part[s] for s in chain.owned_sets()}
 
 
-def blocks_of(last: LoopPlan, tile_size: int) -> NDArray[np.int32]:
+def _elements(plan: LoopPlan) -> int:
+    return plan.sizes[plan.loop.over]
+
+
+def blocks_of(plan: LoopPlan, tile_size: int) -> NDArray[np.int32]:
     """The block of each element, cut to ``tile_size``; runs of the numbering without blocks."""
-    n = last.sizes[last.loop.over]
-    if not last.variants:
+    n = _elements(plan)
+    if not plan.variants:
         return (np.arange(n) // tile_size).astype(np.int32)
-    variant = min(last.variants.values(), key=lambda v: abs(v.block_size - tile_size))
+    variant = min(plan.variants.values(), key=lambda v: abs(v.block_size - tile_size))
     block = variant.block_of_element()
     if variant.block_size <= tile_size:
         return block

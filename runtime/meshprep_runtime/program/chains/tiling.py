@@ -27,7 +27,7 @@ class TileOptions:
     Parameters
     ----------
     size : int
-        Elements of the last loop's set in a tile, at most.
+        Elements of the last loop's set in a tile, about.
     dropped, zero : tuple of ProgramDat
         See :class:`Kept`.
     """
@@ -57,7 +57,7 @@ def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOpti
     )
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
-    part = tile_owners(chain, executors[-1].plan, options.size)
+    part = tile_owners(chain, [one.plan for one in executors], options.size)
     tiles = overlapped(chain, part, kept)
     return TiledRun(calls, chain, tiles, dats, time.perf_counter() - begin)
 
