@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
 from .chains.tiling import TileOptions
+from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
@@ -48,10 +50,32 @@ class Program:
     ----------
     plan : Plan or DistributedPlan
         On ranks, dats are made and loops called on all of them, in the same order.
+    checkpoint : str or Path, optional
+        Save the state in this file now and then; go on from it where it exists. On one rank, on the
+        host, without tiles. Until the program is where it was, loops do nothing but hand out the
+        globals that they gave, so what the program does may depend on globals, not on dats.
+    every : float
+        Seconds from one checkpoint to the next.
+
+    Raises
+    ------
+    MeshprepError
+        For a checkpoint of another mesh, a damaged one, and checkpoints on ranks.
     """
 
-    def __init__(self, plan: PlanContent | DistributedPlan) -> None:
+    def __init__(
+        self,
+        plan: PlanContent | DistributedPlan,
+        *,
+        checkpoint: str | Path | None = None,
+        every: float = 600.0,
+    ) -> None:
         self.plan = plan
+        self.checkpoints: Checkpoints | None = None
+        if checkpoint is not None:
+            if isinstance(plan, DistributedPlan):
+                raise MeshprepError("checkpoints work on one rank: leave checkpoint out")
+            self.checkpoints = Checkpoints(Path(checkpoint), every, plan.mesh_hash)
         self.active: Chain | None = None
         self._runners: dict[str, Runner] = {}
 
@@ -90,7 +114,24 @@ class Program:
         if isinstance(self.plan, DistributedPlan):
             return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
         n = self._size(set_name)
-        return make_dat(set_name, (n, n), dim, dtype, values, layout)
+        made = make_dat(set_name, (n, n), dim, dtype, values, layout)
+        if self.checkpoints is not None:
+            self.checkpoints.dats.append(made)
+        return made
+
+    def checkpoint_here(self) -> None:
+        """Begin a checkpoint before the next loop: where few dats are read before written.
+
+        Raises
+        ------
+        MeshprepError
+            For a program without a file for checkpoints.
+        """
+        if self.checkpoints is None:
+            raise MeshprepError("the program has no file for checkpoints: Program(checkpoint=...)")
+        if self.active is not None:
+            self.active.flush()
+        self.checkpoints.here()
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
@@ -177,6 +218,8 @@ class Program:
                 raise MeshprepError(f"tile_size is {tile_size}, must be at least 1")
             if isinstance(self.plan, DistributedPlan):
                 raise MeshprepError("tiles run on one rank: leave tile_size out")
+            if self.checkpoints is not None:
+                raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
             tiles = TileOptions(tile_size, tuple(dropped), tuple(zero))
         return Chain(self, length, tiles)
 
@@ -264,6 +307,9 @@ class ProgramLoop:
 
     def run(self, given: Mapping[str, Any]) -> None:
         """Run the loop now, with arguments that were checked."""
+        checkpoints = self._program.checkpoints
+        if checkpoints is not None and checkpoints.before(self.loop, self.par_loop.kernel, given):
+            return
         arrays = {n: v.array if isinstance(v, ReducedGlobal) else v for n, v in given.items()}
         for arg in self.loop.args:
             if arg.full and isinstance(given[arg.name], ProgramDat):
@@ -272,6 +318,8 @@ class ProgramLoop:
         for name in written(self.loop):
             if isinstance(given[name], ProgramDat):
                 given[name].touch()
+        if checkpoints is not None:
+            checkpoints.after(self.loop, given)
 
 
 class WholeLoop:
