@@ -28,10 +28,11 @@ from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap, Tag
 from meshprep.pipeline.steps import Options, Prepared, plan_request_maps, prepare
-from meshprep_runtime import DistributedPlan, MeshprepError, Program
+from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, Program
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.device import current
 from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.program.mpi import world
 
 KERNELS = Path(__file__).parent / "kernels"
 DATS = {
@@ -228,7 +229,9 @@ def main() -> None:
             prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
             flow = Airfoil(prepared, given.strategy, device)
     except MeshprepError as error:
-        sys.exit(f"error: {error}")
+        # What all ranks raise is told by one.
+        several = isinstance(error, DistributedError) and error.ranks
+        sys.exit(1 if several and world().rank else f"error: {error}")
     first = not given.parts or plan.comm.rank == 0
     for i, rms in enumerate(flow.steps(given.iterations), start=1):
         if first and i % given.every == 0:

@@ -23,6 +23,7 @@ MODULES = {
     "cpu": {"numba", "llvmlite"},
     "check": {"numba", "numba_cuda", "cuda"},
     "gpu": {"cupy"},
+    "mpi": {"mpi4py"},
 }
 
 

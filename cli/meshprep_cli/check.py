@@ -35,9 +35,14 @@ def run(
     meshes = [mesh] if mesh is not None and plan.is_file() else []
     with console.compiled_ahead(read_tasks(meshes, source.input_format), quiet) as report:
         if kind_of(plan) == "parts":
-            read = {"input_format": source.input_format, "dimension": source.dimension}
             result = check_parts(
-                plan, parts, mesh, declared=source.declared(), progress=report, **read
+                plan,
+                parts,
+                mesh,
+                input_format=source.input_format,
+                dimension=source.dimension,
+                declared=source.declared(),
+                progress=report,
             )
         elif parts is not None:
             raise MeshprepError(f"{plan} is no file of parts: leave --parts out")

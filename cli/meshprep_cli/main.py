@@ -19,6 +19,7 @@ from . import (
     generate,
     info,
     loops,
+    mpi,
     plan,
     reorder,
     report,
@@ -93,8 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"]
+    code = 0
     try:
-        with stoppable(), own_stdout():
+        with mpi.one_voice(), stoppable(), own_stdout():
             code = app(args=args, standalone_mode=False)
             sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.

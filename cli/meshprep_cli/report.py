@@ -37,18 +37,24 @@ class Pictures:
 
 
 def run(
-    plans: Annotated[list[Path], typer.Argument(help="Plan files.", show_default=False)],
+    plans: Annotated[
+        list[Path], typer.Argument(help="Plan files, or files of parts.", show_default=False)
+    ],
     pictures: Pictures,
     prediction: options.Prediction,
     shown: options.ComparisonShown,
 ) -> None:
-    """Compare plans: reuse factor, loads, colours and the rest, and whether they helped."""
+    """Compare plans: reuse factor, loads, colours; or splits: neighbours, halos, messages."""
+    from meshprep.distribute.job import kind_of
     from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
 
     assumptions = prediction.assumptions
     wanted = pictures
+    if any(kind_of(path) == "parts" for path in plans):
+        _show_parts(plans, pictures, shown)
+        return
     if wanted.loop is not None and not (wanted.png or wanted.vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
     meshes = tuple(wanted.mesh or ())
@@ -64,3 +70,22 @@ def run(
     console.show_comparison(comparison, shown)
     if written:
         console.note(f"wrote {' and '.join(map(str, written))} in {watch}", shown.quiet)
+
+
+def _show_parts(paths: list[Path], pictures: Pictures, shown: options.ComparisonShown) -> None:
+    """The halo tables of files of parts."""
+    from meshprep.distribute.job import kind_of
+    from meshprep.report.parts import halo_csv, halo_tables, kept_splits
+
+    other = next((path for path in paths if kind_of(path) != "parts"), None)
+    if other is not None:
+        raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
+    if pictures != Pictures():
+        raise MeshprepError("pictures and pages are of plans: name a plan, or leave them out")
+    splits = [split for path in paths for split in kept_splits(path)]
+    if shown.as_json:
+        console.show_json({"splits": splits})
+    elif shown.as_csv:
+        console.show(halo_csv(splits))
+    else:
+        console.show_tables(halo_tables(splits, full=shown.full))

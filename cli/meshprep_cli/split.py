@@ -11,7 +11,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options
+from . import console, mpi, options
 
 if TYPE_CHECKING:
     from meshprep.distribute.job import SplitJob
@@ -86,9 +86,9 @@ def run(
         _describe(job, adding, shown)
         return
     options.set_threads(how.threads)
-    watch = console.Stopwatch()
-    with console.progress(shown.quiet) as report:
-        done = jobs.run(job, report)
+    watch, together = console.Stopwatch(), mpi.ranks()
+    with console.progress(shown.quiet) as report, mpi.nobody_waits(together):
+        done = jobs.run(job, report, together)
     for text in done.notes:
         console.note(text, shown.quiet)
     if shown.as_json:

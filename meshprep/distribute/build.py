@@ -17,7 +17,7 @@ from meshprep_runtime.plan.parts import ClassColours, LoopPart, MapPart, PartPla
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
-from ..kernels import kernel
+from ..kernels import helper, kernel
 from ..loops.options import Options
 from ..loops.reach import written_table
 from ..pipeline.variants import stage_maps
@@ -28,7 +28,7 @@ from .subject import SplitSubject
 
 @dataclass(frozen=True, eq=False)
 class PartBuilder:
-    """Builds parts one after another, with the memory of one.
+    """Builds parts, each on its own; several threads may do so at once.
 
     Parameters
     ----------
@@ -45,12 +45,10 @@ class PartBuilder:
     options: Options
     increments: Mapping[str, str]
     _number: dict[str, NDArray[np.int32]] = field(default_factory=dict, init=False)
-    _local: dict[str, NDArray[np.int32]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         for name, run in self.ordered.runs.items():
             self._number[name] = run.number
-            self._local[name] = np.full(run.elements.size, -1, np.int32)
 
     @property
     def parts(self) -> int:
@@ -60,15 +58,12 @@ class PartBuilder:
     def build(self, part: int) -> PartPlan:
         """One part. O(its size)."""
         sets = {name: self._set(name, part) for name in self.subject.sizes}
-        for name, one in sets.items():
-            number = np.arange(one.owned, one.size, dtype=np.int32)
-            self._local[name][one.copies] = number
         maps = {name: self._map(m, sets, part) for name, m in self.subject.maps.items()}
         loops = {
             spec.loop.name: self._loop(spec.loop, spec.options, sets, maps, part)
             for spec in self.subject.specs
         }
-        partial = {name: self._partial(name, part) for name in self.copies.partial}
+        partial = {name: self._partial(name, sets, part) for name in self.copies.partial}
         return PartPlan(part, self.parts, self.subject.sizes, sets, maps, loops, partial)
 
     def _set(self, name: str, part: int) -> SetPart:
@@ -100,19 +95,15 @@ class PartBuilder:
         executed = run.elements[self.copies.executed[m.from_set].rows.of(part)]
         rows = np.concatenate([run.of(part), executed])
         to = sets[m.to_set]
-        number, local = self._number[m.to_set], self._local[m.to_set]
-        end = to.owned_start + to.owned
-        return SetMap(
-            m.name,
-            m.from_set,
-            m.to_set,
-            _local_rows(m.table, rows, number, local, to.owned_start, end),
-        )
+        bounds = to.owned_start, to.owned, to.exec
+        table = _local_rows(m.table, rows, self._number[m.to_set], to.copies, *bounds)
+        return SetMap(m.name, m.from_set, m.to_set, table)
 
-    def _partial(self, name: str, part: int) -> MapPart:
-        copies = self.copies.partial[name]
-        rows = self._local[self.subject.maps[name].to_set][copies.rows.of(part)]
-        return MapPart(copies.send(part), copies.receive(part, rows))
+    def _partial(self, name: str, sets: Mapping[str, SetPart], part: int) -> MapPart:
+        copies, to = self.copies.partial[name], sets[self.subject.maps[name].to_set]
+        order = np.argsort(to.copies)
+        at = order[np.searchsorted(to.copies[order], copies.rows.of(part))]
+        return MapPart(copies.send(part), copies.receive(part, (at + to.owned).astype(np.int32)))
 
     def _loop(
         self,
@@ -134,9 +125,10 @@ class PartBuilder:
             name: SetMap(name, loop.over, maps[name].to_set, maps[name].table[:n])
             for name in loop.maps
         }
-        sizes = {name: one.size for name, one in sets.items()} | {loop.over: n}
-        variant, colours = _variant(loop, tables, sizes, offset, (over.core, over.owned), options)
-        plan = LoopPlan(loop, sizes, tables, {variant.name: variant}, variant.name)
+        rows, classes = {name: one.size for name, one in sets.items()}, (over.core, over.owned)
+        variant, colours = _variant(loop, tables, rows, offset, classes, options)
+        sizes = rows | {loop.over: n}
+        plan = LoopPlan(loop, sizes, tables, {variant.name: variant}, variant.name, rows=rows)
         return LoopPart(plan, {variant.name: colours}, increments)
 
 
@@ -150,16 +142,17 @@ def _ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
 def _variant(
     loop: Loop,
     maps: Mapping[str, SetMap],
-    sizes: Mapping[str, int],
+    rows: Mapping[str, int],
     offset: NDArray[np.int64],
     classes: tuple[int, int],
     options: Options,
 ) -> tuple[Variant, ClassColours]:
     """The blocks of a loop, coloured class by class, and staged."""
-    table, n_points = written_table(loop, maps, sizes)
+    table, n_points = written_table(loop, maps, rows)
+    table = table[: offset[-1]]
     threads = colour_threads(table, n_points, offset)
     order, ends, colours = _class_colours(table, n_points, offset, classes)
-    staging, local = stage_maps(loop, maps, sizes, offset)
+    staging, local = stage_maps(loop, maps, rows, offset)
     variant = Variant(
         name=f"s{options.block_elements}",
         block_size=options.block_elements,
@@ -199,14 +192,33 @@ def _local_rows(
     table: NDArray[np.int32],
     rows: NDArray[np.int32],
     number: NDArray[np.int32],
-    local: NDArray[np.int32],
-    low: int,
-    high: int,
+    copies: NDArray[np.int64],
+    start: int,
+    owned: int,
+    executed: int,
 ) -> NDArray[np.int32]:
-    """Rows in local numbers: owned points by their place, copies by ``local``."""
+    """Rows in local numbers: owned points by their place, copies by a search in both their runs."""
     out = np.empty((rows.size, table.shape[1]), np.int32)
     for i in range(rows.size):
         for j in range(table.shape[1]):
             at = number[table[rows[i], j]]
-            out[i, j] = at - low if low <= at < high else local[at]
+            if start <= at < start + owned:
+                out[i, j] = at - start
+                continue
+            found = _first_not_below(copies, 0, executed, at)
+            if found == executed or copies[found] != at:
+                found = _first_not_below(copies, executed, copies.size, at)
+            out[i, j] = owned + found
     return out
+
+
+@helper
+def _first_not_below(values: NDArray[np.int64], begin: int, end: int, value: int) -> int:
+    """Where ``value`` stands, or would stand, in ``values[begin:end]``, which ascend."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if values[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin

@@ -90,7 +90,7 @@ def all_copies(
     for m in subject.maps.values():
         found, entries = reached[m.name]
         most = copies[m.to_set].rows.elements.size + halo[m.to_set].rows.elements.size
-        if 0 < entries < PARTIAL * most:
+        if entries < PARTIAL * most:
             partial[m.name] = _copies(found, runs[m.to_set].offset)
     return AllCopies(copies, halo, partial)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ class _Border:
         back = self._copied_bytes(self.owner, np.arange(self.rows.size), written)
         return reads + 2 * back
 
-    def _executing(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _executing(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Each part that executes a foreign row, and the row, once."""
         keys = [np.empty(0, np.int64)]
         for name, columns in self.loop.conflict_columns.items():

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
-from meshprep_runtime.plan.parts.proof import PartsProof
+from meshprep_runtime.plan.parts import kept, parts_table, read_part
+from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.write import (
+    KeptParts,
     PartsSource,
     SpilledParts,
-    kept_parts,
+    begin_file,
+    copy_slices,
     spill_file,
-    write_parts,
 )
-from meshprep_runtime.plan.seal import FORMAT, is_parts
+from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
 
 from .. import io
 from ..io.outputs import check_targets
@@ -30,6 +34,7 @@ from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
 from .figures import part_figures, split_figures
 from .joined import joined_subject
+from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 from .steps import SplitOptions, split
 from .subject import SplitSubject, subject_of_mesh, subject_of_plan
 
@@ -79,37 +84,94 @@ class SplitJobResult:
         }
 
 
-def run(job: SplitJob, progress: Progress = lambda done, total, name: None) -> SplitJobResult:
+def run(
+    job: SplitJob,
+    progress: Progress = lambda done, total, name: None,
+    ranks: Ranks = ALONE,
+) -> SplitJobResult:
     """Read, split, write: the file appears whole or not at all.
+
+    Parameters
+    ----------
+    job : SplitJob
+    progress : callable
+        ``progress(done, total, name)`` is called as steps begin, on rank 0.
+    ranks : Ranks
+        A communicator of mpi4py: its ranks build the parts together. The file does not depend on
+        their number. Rank 0 reads the mesh, and every rank holds its sets and maps.
 
     Raises
     ------
     MeshprepError
-        On bad input, unknown names, outputs that exist, and numbers of parts that are there.
+        On bad input, unknown names, outputs that exist, and numbers of parts that are there; on
+        every rank the same.
     """
-    kind = kind_of(job.source)
-    adding = kind == "parts"
-    _refuse(job, adding)
-    formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
-    warmed = warm_up(job_tasks(job.options, formats), progress)
-    total = 2 + 2 * len(job.parts)
-    progress(0, total, "reading")
-    subject = _subject(job, kind)
-    sources: list[PartsSource] = list(kept_parts(job.source)) if adding else []
-    _refuse_kept(job, sources)
-    figures = {}
-    new = together([job.output], overwrite=job.overwrite or adding)
-    with new as (staged,), ExitStack() as open_files:
+    if ranks.rank:
+        progress = lambda done, total, name: None  # noqa: E731
+    total = 3 + 2 * len(job.parts)
+    notes, subject = of_root(ranks, lambda: _read(job, lambda n: progress(0, total, n), progress))
+    subject = subject.shared()
+    with ExitStack() as files:
+        staged = of_root(ranks, lambda: files.enter_context(_new(job))[0])
+        sources = agreed(ranks, lambda: _kept_sources(job, ranks))
+        figures = {}
         for i, parts in enumerate(job.parts):
-            waiting = open_files.enter_context(spill_file(staged.with_name(f"{parts}.waiting")))
+            spill = agreed(ranks, partial(_spill, files, staged, parts, ranks))
             tell = _Told(progress, 1 + 2 * i, total, parts)
-            made = _split(subject, parts, job, SpilledParts(waiting, parts), tell)
-            figures[parts] = made.table.description["figures"]
-            sources.append(made)
-        progress(total - 1, total, f"writing {job.output.name}")
+            _split(subject, job, spill, tell, ranks)
+            figures[parts] = spill.table.description["figures"]
+            sources.append(spill)
+        progress(total - 2, total, f"writing {job.output.name}")
         sources.sort(key=lambda one: one.table.parts)
-        write_parts(staged, {"source_hash": subject.source_hash}, sources)
-    return SplitJobResult(job.output, figures, warmed.notes)
+        _write(staged, subject, sources, ranks)
+        if job.options.proof:
+            progress(total - 1, total, "proof")
+            agreed(ranks, lambda: _prove(staged, job, ranks))
+        agreed(ranks, files.pop_all().close)
+    return SplitJobResult(job.output, figures, notes)
+
+
+def _read(
+    job: SplitJob, tell: Callable[[str], None], progress: Progress
+) -> tuple[list[str], SplitSubject]:
+    """Refuse what can be refused before reading; compile ahead; read."""
+    kind = kind_of(job.source)
+    _refuse(job, kind == "parts")
+    formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
+    notes = warm_up([*job_tasks(job.options, formats), "split"], progress).notes
+    tell("reading")
+    return notes, _subject(job, kind)
+
+
+def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
+    adding = kind_of(job.source) == "parts"
+    return together([job.output], overwrite=job.overwrite or adding)
+
+
+def _spill(files: ExitStack, staged: Path, parts: int, ranks: Ranks) -> SpilledParts:
+    path = staged.with_name(f"{parts}-{ranks.rank}.waiting")
+    return SpilledParts(files.enter_context(spill_file(path)), parts)
+
+
+def _write(
+    staged: Path, subject: SplitSubject, sources: Sequence[PartsSource], ranks: Ranks
+) -> None:
+    """Rank 0 lays the file out, every rank writes its parts, rank 0 seals it."""
+    about = {"source_hash": subject.source_hash}
+    laid_out = of_root(ranks, lambda: begin_file(staged, about, sources))
+    agreed(ranks, lambda: copy_slices(staged, laid_out, sources))
+    of_root(ranks, lambda: seal_parts(staged, laid_out.begin, laid_out.end))
+
+
+def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
+    """Prove the new splits from what was written, each by one rank."""
+    for i, parts in enumerate(job.parts):
+        if i % ranks.size == ranks.rank:
+            table = parts_table(staged, parts)
+            found = (read_part(staged, table, p) for p in range(parts))
+            wrong = proved(found, table.description["sets"], parts).findings
+            if wrong:
+                raise ProofError(f"the parts are wrong: {'; '.join(wrong[:3])}")
 
 
 def kind_of(path: Path) -> str:
@@ -141,26 +203,26 @@ class _Told:
 
 
 def _split(
-    subject: SplitSubject, parts: int, job: SplitJob, spill: SpilledParts, tell: _Told
-) -> SpilledParts:
-    """One number of parts, each built, proved and put aside."""
+    subject: SplitSubject, job: SplitJob, spill: SpilledParts, tell: _Told, ranks: Ranks
+) -> None:
+    """One number of parts, each built and put aside."""
     tell.ordering(0)
-    made = split(subject, parts, job.how, job.options, tell.ordering)
-    proof, found = PartsProof(subject.sizes, parts), []
-    for part in range(parts):
-        tell.building(part / parts)
-        one = made.builder.build(part)
-        found.append(part_figures(one))
-        spill.add(one)
-        if job.options.proof:
-            proof.add(one)
-    if job.options.proof and proof.finish():
-        raise ProofError(f"the parts are wrong: {'; '.join(proof.findings[:3])}")
+    made = split(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
+
+    def build() -> list[tuple[int, Any]]:
+        found = []
+        mine = own_parts(ranks, tell.parts)
+        for one in in_turn(made.builder.build, mine, tell.building):
+            found.append((one.part, part_figures(one)))
+            spill.add(one)
+        return found
+
+    every = chain.from_iterable(ranks.allgather(agreed(ranks, build)))
+    figures = split_figures([one for _, one in sorted(every, key=lambda pair: pair[0])])
     costs = {name: asdict(cost) for name, cost in made.costs.items()}
     how = {"cut": job.how.cut, "weights": list(job.how.weights)}
     options = job.options.effective()
-    spill.finish({**split_figures(found), "increments": costs, **how, "options": options})
-    return spill
+    spill.finish({**figures, "increments": costs, **how, "options": options}, ranks.allgather)
 
 
 def _refuse(job: SplitJob, adding: bool) -> None:
@@ -171,24 +233,28 @@ def _refuse(job: SplitJob, adding: bool) -> None:
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
 
 
-def _refuse_kept(job: SplitJob, sources: list[PartsSource]) -> None:
-    for one in list(sources):
-        if one.table.parts in job.parts:
-            if not job.overwrite:
-                raise MeshprepError(
-                    f"{job.source} is split into {one.table.parts} parts already: "
-                    "name another number, or allow overwriting it by --force"
-                )
-            sources.remove(one)
+def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
+    """What the file of parts, where the source is one, holds already."""
+    if kind_of(job.source) != "parts":
+        return []
+    there = kept(job.source)
+    again = next((parts for parts in there if parts in job.parts), None)
+    if again is not None and not job.overwrite:
+        raise MeshprepError(
+            f"{job.source} is split into {again} parts already: "
+            "name another number, or allow overwriting it by --force"
+        )
+    left = [parts for parts in there if parts not in job.parts]
+    return [KeptParts(job.source, parts, own_parts(ranks, parts)) for parts in left]
 
 
 def _subject(job: SplitJob, kind: str) -> SplitSubject:
     if kind == "parts":
-        return joined_subject(job.source)
+        return joined_subject(job.source).with_block_size(job.options.block_size)
     if kind == "plan":
         if job.requests:
             raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
-        return subject_of_plan(Plan.load(job.source))
+        return subject_of_plan(Plan.load(job.source)).with_block_size(job.options.block_size)
     declared = job.declared or None
     mesh = io.read(job.source, format=job.input_format, dimension=job.dimension, sets=declared)
     full, specs = plan_request_maps(mesh, job.requests or (default_request(mesh),))

@@ -15,7 +15,7 @@ from meshprep_runtime.plan.parts.arrays import loops_of
 from meshprep_runtime.plan.parts.store import about
 
 from ..loops import LoopSpec
-from .subject import SplitSubject
+from .subject import KEPT, SplitSubject
 
 
 def joined_subject(path: Path) -> SplitSubject:
@@ -31,7 +31,7 @@ def joined_subject(path: Path) -> SplitSubject:
     table = parts_table(path, kept(path)[0])
     words = table.description
     sizes = {name: int(size) for name, size in words["sets"].items()}
-    parts = [_Kept(read_part(path, table, p)) for p in range(table.parts)]
+    parts = [_PartRows(read_part(path, table, p)) for p in range(table.parts)]
     original = {s: np.concatenate([p.original[s] for p in parts]) for s in sizes}
     maps = {}
     for name, (start, to, arity) in words["maps"].items():
@@ -46,7 +46,7 @@ def joined_subject(path: Path) -> SplitSubject:
     return SplitSubject(sizes, maps, specs, source_hash=source)
 
 
-class _Kept:
+class _PartRows:
     """What is kept of a part: the numbers of its elements, and its rows in global numbers."""
 
     def __init__(self, part: PartPlan) -> None:
@@ -67,4 +67,4 @@ class _Kept:
 
 def _options(words: Mapping[str, Any]) -> dict[str, Any]:
     variants: Sequence[Mapping[str, Any]] = list(words["variants"].values())
-    return {} if not variants else {k: variants[0][k] for k in ("block_size", "target")}
+    return {} if not variants else {name: variants[0][name] for name in KEPT}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from ..pipeline.numbering import Numbering
 from ..pipeline.order import order_for_locality
 from ..reorder import FOLLOW, propagate
 from .halos import OwnedRuns
+from .ranks import ALONE, Ranks, agreed, in_turn, own_parts
 from .subject import SplitSubject
 
 BlockEnds = dict[str, NDArray[np.int64]]
@@ -45,28 +47,39 @@ def order_parts(
     runs: Mapping[str, OwnedRuns],
     options: Options,
     progress: Callable[[float], None] = lambda share: None,
+    ranks: Ranks = ALONE,
 ) -> OrderedParts:
-    """Order every part's owned elements by the steps of the serial pipeline, part after part.
+    """Order every part's owned elements by the steps of the serial pipeline.
 
     Core and boundary of each set stand one after the other, as the cell types of a mixed mesh do,
-    and so no block has elements of both. O(size of the mesh), and the memory of one part.
+    and so no block has elements of both. O(size of the mesh), and the memory of a part for each
+    thread. Ranks share the parts, and all have the result.
     """
-    if options.own_blocks or any(spec.options.get("own_blocks") for spec in subject.specs):
-        raise MeshprepError("blocks of parts are runs of their order: leave own_blocks out")
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
     parts = next(iter(runs.values())).offset.size - 1
-    blocks = []
-    for part in range(parts):
-        progress(part / parts)
+
+    def ordered(part: int) -> tuple[int, dict[str, NDArray[np.int32]], BlockEnds]:
         local = _owned_mesh(subject, runs, place, part)
-        order, found = _ordered(subject, local, options)
-        blocks.append(found)
+        return part, *_ordered(subject, local, options)
+
+    mine = own_parts(ranks, parts)
+    found = agreed(ranks, lambda: list(in_turn(ordered, mine, progress)))
+    blocks: list[BlockEnds] = [{}] * parts
+    for part, order, blocks[part] in chain.from_iterable(ranks.allgather(found)):
         for name, new_to_old in order.items():
             low, high = runs[name].offset[part : part + 2]
             elements[name][low:high] = runs[name].of(part)[new_to_old]
     done = {name: replace(run, elements=elements[name]) for name, run in runs.items()}
     return OrderedParts(done, blocks)
+
+
+def refuse_lists(subject: SplitSubject, options: Options) -> None:
+    """Raise MeshprepError for wishes that blocks of parts cannot have."""
+    if options.own_blocks or any(spec.options.get("own_blocks") for spec in subject.specs):
+        raise MeshprepError("blocks of parts are runs of their order: leave own_blocks out")
+    if options.sort_by_colour:
+        raise MeshprepError("blocks of parts are not sorted by colour: leave sort_by_colour out")
 
 
 def _ordered(
@@ -81,6 +94,11 @@ def _ordered(
     blocks = {}
     for spec in sorted(subject.specs, key=lambda s: not s.loop.maps):
         found = cut(numbering, spec, options.for_loop(spec.options))
+        if found.elements is not None:
+            raise MeshprepError(
+                f"loop '{spec.loop.name}': another loop has ordered its set, and blocks of parts "
+                "are runs of that order: leave 'partition' out of its table"
+            )
         blocks[spec.loop.name] = found.block_offset
     follow = FOLLOW[chosen[0][1].target]
     numbering.finish(propagate(local, numbering.settled(), follow))

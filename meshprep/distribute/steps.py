@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, check_choice
 
 from ..loops.options import Options
 from .build import PartBuilder
 from .copies import all_copies
 from .cuts import CutProblem, owners_of_leading_set
 from .halos import executed_copies, owned_runs
-from .increments import IncrementCost, increment_cost
+from .increments import WAYS, IncrementCost, increment_cost
 from .inherit import Owners, inherit
-from .order import order_parts
+from .order import order_parts, refuse_lists
+from .ranks import ALONE, Ranks, agreed, of_root
 from .subject import SplitSubject
 
 
@@ -39,6 +40,9 @@ class SplitOptions:
     cut: str = "metis"
     weights: tuple[float, ...] = ()
     increments: str = "exec"
+
+    def __post_init__(self) -> None:
+        check_choice("increments", self.increments, WAYS)
 
     def shares(self, parts: int) -> NDArray[np.float64]:
         """The share of each part; raises MeshprepError for weights that do not fit."""
@@ -73,6 +77,7 @@ def split(
     how: SplitOptions,
     options: Options,
     progress: Callable[[float], None] = lambda share: None,
+    ranks: Ranks = ALONE,
 ) -> SplitResult:
     """Find owners, halos and orders for a number of parts.
 
@@ -86,6 +91,8 @@ def split(
         Of the orders and blocks inside the parts.
     progress : callable
         Is told the share that is done.
+    ranks : Ranks
+        Share the work; every rank has the result, which does not depend on their number.
 
     Returns
     -------
@@ -96,10 +103,11 @@ def split(
     MeshprepError
         For weights, cuts and files of parts that do not fit.
     """
-    weights = how.shares(parts)
-    leading = owners_of_leading_set(CutProblem(subject, weights, options.seed), how.cut)
+    weights = agreed(ranks, lambda: how.shares(parts))
+    problem = CutProblem(subject, weights, options.seed)
+    leading = of_root(ranks, lambda: owners_of_leading_set(problem, how.cut))
     owners = inherit(subject, leading, weights)
-    return split_by_owners(subject, owners, parts, how, options, progress)
+    return split_by_owners(subject, owners, parts, how, options, progress, ranks)
 
 
 def split_by_owners(
@@ -109,14 +117,19 @@ def split_by_owners(
     how: SplitOptions,
     options: Options,
     progress: Callable[[float], None] = lambda share: None,
+    ranks: Ranks = ALONE,
 ) -> SplitResult:
     """:func:`split` where the owner of every element is known."""
     loops = [spec.loop for spec in subject.specs]
-    costs = {
-        loop.name: increment_cost(subject, owners, loop, how.increments)
-        for loop in loops
-        if loop.conflict_columns
-    }
+    agreed(ranks, lambda: refuse_lists(subject, options))
+    costs = agreed(
+        ranks,
+        lambda: {
+            loop.name: increment_cost(subject, owners, loop, how.increments)
+            for loop in loops
+            if loop.conflict_columns
+        },
+    )
     increments = {loop.name: "exec" for loop in loops}
     increments |= {name: cost.increments for name, cost in costs.items()}
     written: dict[str, set[int]] = {}
@@ -126,6 +139,6 @@ def split_by_owners(
                 written.setdefault(name, set()).update(columns)
     columns_of = {name: sorted(columns) for name, columns in written.items()}
     executed = executed_copies(subject, owners, columns_of, parts)
-    ordered = order_parts(subject, owned_runs(subject, owners, parts), options, progress)
+    ordered = order_parts(subject, owned_runs(subject, owners, parts), options, progress, ranks)
     copies = all_copies(subject, ordered.runs, executed)
     return SplitResult(PartBuilder(subject, ordered, copies, options, increments), costs)

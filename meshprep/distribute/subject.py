@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan.model import PlanContent
 
 from ..loops import LoopSpec
 from ..mesh import Mesh
 from ..mesh.geometry import centroids
+
+# Options of a loop that its variants have.
+KEPT = ("block_size", "target")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,19 @@ class SplitSubject:
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
 
+    def shared(self) -> SplitSubject:
+        """The same with tables that are read-only, as they are no more when they were sent."""
+        maps = {m.name: replace(m, table=m.table) for m in self.maps.values()}
+        places = {name: read_only(where) for name, where in self.centroids.items()}
+        return replace(self, maps=maps, centroids=places)
+
+    def with_block_size(self, size: int | None) -> SplitSubject:
+        """The same where all loops have blocks of one size; None: each has its own."""
+        if size is None:
+            return self
+        specs = (replace(s, options={**s.options, "block_size": size}) for s in self.specs)
+        return replace(self, specs=tuple(specs))
+
     @property
     def leading_map(self) -> SetMap | None:
         """The leading map of the first loop that has one."""
@@ -79,7 +94,7 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
     sets = _sets(maps.values(), specs)
     places = {name: centroids(full, name) for name in sets}
     unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
-    subject = SplitSubject(
+    return SplitSubject(
         sizes={name: full.size(name) for name in sets},
         maps=maps,
         specs=tuple(specs),
@@ -88,26 +103,22 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         centroids={name: where for name, where in places.items() if where is not None},
         source_hash=mesh.content_hash(),
     )
-    _refuse_own_maps(subject)
-    return subject
 
 
 def subject_of_plan(plan: PlanContent) -> SplitSubject:
     """The loops of a plan, in its numbering; it holds no coordinates."""
     specs = tuple(
-        LoopSpec(p.loop, {"block_size": p.variant().block_size} if p.variants else {})
+        LoopSpec(p.loop, {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {})
         for p in plan.loops.values()
     )
     sets = _sets(plan.maps.values(), specs)
-    subject = SplitSubject(
+    return SplitSubject(
         sizes={name: plan.sizes[name] for name in sets},
         maps=plan.maps,
         specs=specs,
         original={name: plan.ordering[name].new_to_old for name in sets},
         source_hash=plan.source_hash,
     )
-    _refuse_own_maps(subject)
-    return subject
 
 
 def _sets(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
@@ -115,12 +126,3 @@ def _sets(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
     for m in maps:
         found |= dict.fromkeys((m.from_set, m.to_set))
     return list(found)
-
-
-def _refuse_own_maps(subject: SplitSubject) -> None:
-    for m in subject.maps.values():
-        if m.from_set == m.to_set:
-            raise MeshprepError(
-                f"map '{m.name}' goes from a set into the same set, which split cannot take yet: "
-                f"describe it as a map from the pairs, such as pairs->{m.to_set}"
-            )

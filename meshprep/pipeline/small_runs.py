@@ -100,6 +100,18 @@ def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
     cut(Numbering(mesh, ["edges"]), spec, options)
 
 
+def _split() -> None:
+    """Owners, halos, orders and parts; what these take of orders and blocks has its own tasks."""
+    from ..distribute.steps import SplitOptions, split
+    from ..distribute.subject import subject_of_mesh
+
+    mesh, _, options = _small(partition="contiguous")
+    specs = resolve(map(simple_request, ("edges->cells", "cells->nodes")), mesh)
+    made = split(subject_of_mesh(mesh, mesh, specs), 3, SplitOptions(), options)
+    for part in range(3):
+        made.builder.build(part)
+
+
 def _files(format: str) -> None:
     """Write a mesh and read it back, and derive what loops need of it."""
     text = format == "gmsh-ascii"
@@ -154,6 +166,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "order": _order,
     "blocks": _blocks,
     "colours": _colours,
+    "split": _split,
     "files": _files,
     "pictures": _pictures,
 }

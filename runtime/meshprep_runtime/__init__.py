@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .maps import SetMap
     from .ordering import Ordering
     from .plan import LoopPlan, Plan, Staging, Variant
+    from .program.dat import ProgramDat
     from .program.distributed import DistributedPlan
     from .program.loopback import run_ranks
     from .program.program import Program
@@ -30,6 +31,7 @@ _HOME = {
     **{
         "DistributedPlan": "program.distributed",
         "Program": "program.program",
+        "ProgramDat": "program.dat",
         "run_ranks": "program.loopback",
     },
 }
@@ -48,6 +50,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Program",
+    "ProgramDat",
     "SetMap",
     "Staging",
     "Variant",

@@ -20,10 +20,10 @@ class PlanError(MeshprepError):
 class DistributedError(MeshprepError):
     """Something that several ranks do together has failed.
 
-    ``on_all_ranks`` is True where all of them raise it, with the same message.
+    ``ranks`` is how many raise it together, with the same message; 0 where one rank does alone.
     """
 
-    on_all_ranks = False
+    ranks = 0
 
 
 class MissingPackageError(MeshprepError):

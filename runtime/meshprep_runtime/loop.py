@@ -225,7 +225,17 @@ class ParLoop:
         self._on_cpu().run(self._way(), self._binder(arrays))
 
     def on_host(self, arrays: Mapping[str, Any]) -> HostCall:
-        """The loop on arrays of the host, checked, to be run in parts."""
+        """The loop on arrays of the host, checked, to be run in parts.
+
+        Parameters
+        ----------
+        arrays : mapping of name to NumPy array
+            As of a call.
+
+        Returns
+        -------
+        HostCall
+        """
         return HostCall(self._on_cpu(), self._way(), self._binder(arrays))
 
     def _on_cpu(self) -> Executor:

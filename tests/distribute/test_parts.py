@@ -1,10 +1,12 @@
 """Parts against an independent builder: owners at random, every kind of set, empty parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_parts import most, slow_part, slow_partial
+from parts_by_hand import most, slow_part, slow_partial
 
 from meshprep.distribute.copies import PARTIAL
 from meshprep.distribute.inherit import inherit
@@ -20,7 +22,13 @@ from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.parts.structure import check_part
 from meshprep_runtime.plan.proof import prove
 
-MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
+MAPS = {
+    "edges->cells": 2,
+    "edges->nodes": 2,
+    "rims->cells": 1,
+    "cells->nodes": 3,
+    "cells->cells": 2,
+}
 
 
 @st.composite
@@ -136,7 +144,7 @@ def check_partial(subject, owners, parts, slow):
         found = [slow_partial(subject.maps, name, one, owners, p) for p, one in enumerate(slow)]
         count = sum(n for _, n in found)
         copies = sum(p.sets[m.to_set].exec + p.sets[m.to_set].halo for p in parts)
-        assert all((name in p.partial) == (0 < count < PARTIAL * copies) for p in parts)
+        assert all((name in p.partial) == (count < PARTIAL * copies) for p in parts)
         for part in parts if name in parts[0].partial else ():
             one = part.sets[m.to_set]
             number = [*range(one.owned_start, one.owned_start + one.owned), *one.copies]
@@ -205,6 +213,17 @@ def test_weights_are_shares_of_the_leading_set():
         assert np.allclose(share, [0, 4 / 6, 5 / 6, 1], atol=0.02)
 
 
+@pytest.mark.parametrize("cut", ["metis", "rcb"])
+@pytest.mark.parametrize("weights", [(1, 0, 2), (0, 0, 1, 1), (0, 1), (1, 0, 0)])
+def test_a_part_of_no_weight_owns_nothing(cut, weights):
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=500)
+    n, parts = subject.sizes["cells"], len(weights)
+    made = split(subject, parts, SplitOptions(cut, weights=weights), Options()).builder
+    owned = [made.build(p).sets["cells"].owned for p in range(parts)]
+    assert np.allclose(owned, n * np.array(weights) / sum(weights), atol=0.03 * n)
+    assert all(size == 0 for size, weight in zip(owned, weights, strict=True) if weight == 0)
+
+
 def test_mixed_cells_keep_to_their_type_in_each_class():
     subject = mesh_subject("mixed2d", ["edges->cells", "quad->nodes"], nx=20, ny=20)
     quads = subject.segments["cells"][0]
@@ -258,3 +277,17 @@ def test_parts_from_a_file(tmp_path):
     np.save(path, own + 1)
     with pytest.raises(MeshprepError, match=r"element 2 is in part 3, outside 0\.\.2"):
         split(subject, 3, SplitOptions(f"file:{path}"), Options())
+
+
+def test_blocks_that_would_list_their_elements_are_refused():
+    subject = mesh_subject("delaunay2d", ["edges->cells", "edges->nodes"], cells=300)
+    first, second = subject.specs
+    asked = replace(subject, specs=(first, replace(second, options={"partition": "metis"})))
+    with pytest.raises(MeshprepError, match="'edges->nodes': another loop has ordered its set"):
+        split(asked, 2, SplitOptions(), Options(block_size=32))
+    for wish in ("own_blocks", "sort_by_colour"):
+        with pytest.raises(MeshprepError, match=f"leave {wish} out"):
+            split(subject, 2, SplitOptions(), Options(**{wish: True}))
+    asked = replace(subject, specs=(replace(first, options={"partition": "metis"}), second))
+    part = split(asked, 2, SplitOptions(), Options()).builder.build(0)
+    check_loops(part)

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from meshprep import Options, prepare, read_requests
+from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.steps import SplitOptions
 from meshprep.io.generate import generate
+from meshprep.pipeline import workflow
 from meshprep.topology import derive
 from meshprep_runtime import ParLoop
+from meshprep_runtime.plan.parts import load_part, parts_table
 
 FOLDER = Path(__file__).parents[2] / "examples" / "c"
 LOOPS = """\
@@ -37,7 +41,7 @@ def hdf5_flags():
     return ["-lhdf5"] if Path("/usr/include/hdf5.h").exists() else None
 
 
-def build(language, folder):
+def build(language, folder, example="heat"):
     """Compile the example; skip where this machine cannot, except in CI."""
     name, kind, standard = BUILDS[language]
     compiler, flags = shutil.which(name), hdf5_flags()
@@ -45,8 +49,8 @@ def build(language, folder):
         missing = f"no compiler '{name}'" if compiler is None else "no libhdf5-dev"
         assert "MESHPREP_REQUIRE_C" not in os.environ, missing
         pytest.skip(f"{missing} on this machine")
-    program = folder / "heat"
-    words = [compiler, "-x", kind, standard, *STRICT, str(FOLDER / "heat.c"), "-o", str(program)]
+    program, source = folder / example, str(FOLDER / f"{example}.c")
+    words = [compiler, "-x", kind, standard, *STRICT, source, "-o", str(program)]
     built = subprocess.run([*words, *flags], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     return program
@@ -126,9 +130,61 @@ def test_what_is_wrong_is_said_in_one_line(plan, tmp_path):
 
 def test_the_makefile_builds_the_example(plan, tmp_path):
     build("C99", tmp_path)
-    for name in ("heat.c", "meshprep_plan.h", "Makefile"):
+    for name in ("heat.c", "part.c", "meshprep_plan.h", "meshprep_parts.h", "Makefile"):
         shutil.copy(FOLDER / name, tmp_path)
     (tmp_path / "heat").unlink()
     subprocess.run(["make", "-C", str(tmp_path)], check=True, capture_output=True)
     ran = subprocess.run([str(tmp_path / "heat"), str(plan[1]), "1"], capture_output=True)
     assert ran.returncode == 0
+
+
+def told_of(part, name):
+    """What the example prints of a set."""
+    one = part.sets[name]
+    runs = ("first", one.owned_start), ("core", one.core), ("owned", one.owned)
+    lines = [" ".join(f"{k} {v}" for k, v in (*runs, ("exec", one.exec), ("halo", one.halo)))]
+    for kind in ("send_exec", "send_halo", "receive_exec", "receive_halo"):
+        messages = getattr(one, kind)
+        rows = messages.rows
+        if kind.startswith("receive") and rows.size:
+            rows = rows - rows[0]
+        for i, other in enumerate(messages.parts):
+            these = rows[messages.offset[i] : messages.offset[i + 1]]
+            lines.append(f"{kind} {other} rows {these.size} sum {these.sum()}")
+    return lines
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_a_part_in_c(language, tmp_path):
+    program = build(language, tmp_path, "part")
+    mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
+    workflow.generate("delaunay2d", mesh, values={"cells": 300})
+    (tmp_path / "heat.toml").write_text(LOOPS)
+    requests = read_requests(tmp_path / "heat.toml")
+    run(SplitJob(mesh, file, (3, 5), requests, SplitOptions(), Options(block_size=16)))
+
+    def ask(path, *words):
+        return subprocess.run([program, path, *words], capture_output=True, text=True)
+
+    for part in range(3):
+        for name in ("cells", "edges"):
+            done = ask(file, "3", str(part), name)
+            assert done.stdout.splitlines() == told_of(load_part(file, 3, part), name)
+    whole, table = file.read_bytes(), parts_table(file, 5)
+    (at, size), other = table.extent(1, 2), table.extent(1, 3)[0]
+    bad = tmp_path / "bad.parts.h5"
+    cases = {
+        (at + size - 1, "2"): "damaged: the part does not match its checksum",
+        (600, "2"): "damaged: its tables do not match",
+        (0, "2"): "no parts",
+        (other, "5"): "is not split into so many parts, or has no such part",
+    }
+    for (flipped, part), message in cases.items():
+        bad.write_bytes(whole[:flipped] + bytes([whole[flipped] ^ 1]) + whole[flipped + 1 :])
+        done = ask(bad, "5", part, "cells")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+    # what is another part's is not read
+    bad.write_bytes(whole[:other] + bytes([whole[other] ^ 1]) + whole[other + 1 :])
+    assert ask(bad, "5", "2", "cells").returncode == 0
+    assert "is not in the part" in ask(file, "3", "0", "sides").stderr

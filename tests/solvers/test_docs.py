@@ -91,6 +91,29 @@ def test_the_objects_of_the_python_page():
     assert np.array_equal(scope["u_old"], scope["new"].plan.ordering["nodes"].old_to_new)
 
 
+def test_the_page_on_ranks(tmp_path, monkeypatch):
+    """Four ranks of one process give what one rank does."""
+    monkeypatch.chdir(tmp_path)
+    (table,) = blocks("mpi.md", "toml")
+    Path("loops.toml").write_text(table)
+    ran = [words for words in commands("mpi.md") if "airfoil.msh" not in words]
+    assert len(ran) == 2
+    for words in ran:
+        small = [{"20000": "300", "2,4": "1,4"}.get(word, word) for word in words[1:]]
+        assert main([*small, "-q"]) == 0
+    scope = {}
+    program, ranks = blocks("mpi.md", "python")
+    exec(program, scope)
+    exec(ranks, scope)
+    total, r, timings = scope["results"][0]
+    (expected, r_one, _) = scope["run_ranks"](1, scope["main"])[0]
+    assert total == pytest.approx(expected)
+    np.testing.assert_allclose(r, r_one, rtol=1e-12, atol=1e-9)
+    assert [times.calls for times in timings.loops["flux"]] == [10] * 4
+    with h5py.File("result.h5") as file:
+        np.testing.assert_array_equal(file["r"][:], r_one)
+
+
 def test_the_loop_of_the_c_page_is_that_of_the_example():
     """Every line of C on the page stands in the example, the file names and comments aside."""
     source = (DOCS.parent / "examples" / "c" / "heat.c").read_text()

@@ -182,9 +182,9 @@ class HostCall:
 
     def run(self, ranges: Ranges, instead: Mapping[int, NDArray[Any]] | None = None) -> None:
         """Run some ranges of the schedule; ``instead`` has other arrays for some slots."""
-        arrays = list(self.arrays)
-        for i, other in (instead or {}).items():
-            arrays[i] = other
+        arrays = self.arrays
+        if instead:
+            arrays = [instead.get(i, array) for i, array in enumerate(arrays)]
         self.executor.run(self.way, arrays, ranges)
 
 

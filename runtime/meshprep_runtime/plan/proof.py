@@ -222,7 +222,7 @@ def _unlike_lists(
     unused = np.ones(case.variant.staging[to_set].points.size, dtype=np.bool_)
     for column, w in zip(columns, wrong, strict=True):
         unused[column.slot[~w]] = False
-    n_to, staged = case.loop_plan.sizes[to_set], case.staged_block(to_set).astype(np.int64)
+    n_to, staged = case.loop_plan.rows_of(to_set), case.staged_block(to_set).astype(np.int64)
     staged = staged * n_to + case.variant.staging[to_set].points
     keys = [
         case.block[w].astype(np.int64) * n_to + column.points[w]
@@ -283,7 +283,7 @@ def _block_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterat
             written[column.slot] = True
     block = case.staged_block(to_set)[written]
     colour = case.block_colour[block]
-    races = _races([staging.points[written]], block, colour, case.loop_plan.sizes[to_set])
+    races = _races([staging.points[written]], block, colour, case.loop_plan.rows_of(to_set))
     if races.size:
         point, b1, b2 = min(races.tolist(), key=lambda race: race[1:])
         more = f" ({len(races) - 1} more)" if len(races) > 1 else ""

@@ -25,15 +25,14 @@ class ClassRanges:
     ----------
     core : tuple of Ranges
         In pieces.
-    boundary, exec : Ranges
-    owned : Ranges
-        Core and boundary in one.
+    boundary, exec, owned : Ranges or None
+        None where there are no elements; owned is core and boundary in one.
     """
 
     core: tuple[Ranges, ...]
-    boundary: Ranges
-    exec: Ranges
-    owned: Ranges
+    boundary: Ranges | None
+    exec: Ranges | None
+    owned: Ranges | None
 
 
 def class_ranges(
@@ -65,7 +64,8 @@ def class_ranges(
     cuts = np.linspace(0, core, count + 1).astype(int).tolist() if core else []
     return ClassRanges(
         tuple(between(first, last) for first, last in pairwise(cuts)),
-        between(core, owned),
-        between(owned, end),
-        between(0, owned),
+        *(
+            between(first, last) if last > first else None
+            for first, last in ((core, owned), (owned, end), (0, owned))
+        ),
     )

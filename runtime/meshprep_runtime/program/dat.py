@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -84,6 +85,11 @@ class ProgramDat:
         """The axis of the array that runs over the elements."""
         return int(self.layout == SOA and self.dim > 1)
 
+    @property
+    def on_device(self) -> bool:
+        """True where the array lies on a GPU."""
+        return on_device(self.array)
+
     def values(self, write: bool = False) -> Any:
         """The rows that this rank owns.
 
@@ -116,6 +122,11 @@ class ProgramDat:
 
     def __repr__(self) -> str:
         return f"dat on '{self.set}', {self.dim} x {self.dtype}, {self.layout}"
+
+
+def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays behind the dats of a call."""
+    return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
 
 
 def make_dat(

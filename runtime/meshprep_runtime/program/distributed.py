@@ -20,7 +20,7 @@ from . import fields
 from .dat import EXEC, HALO, ProgramDat, make_dat
 from .exchange import Exchange
 from .mpi import end_all_on_errors, world
-from .vote import together
+from .vote import from_root, together
 
 
 class DistributedPlan:
@@ -78,9 +78,7 @@ class DistributedPlan:
         comm = world() if comm is None else comm
         end_all_on_errors(comm)
         file = Path(path)
-        root = comm.rank == 0
-        table = together(comm, lambda: parts_table(file, comm.size) if root else None)
-        table, start = comm.bcast((table, _start(file)) if root else None, 0)
+        table, start = from_root(comm, lambda: (parts_table(file, comm.size), _start(file)))
         part = together(comm, lambda: _read(file, table, comm.rank, start))
         return cls(part, comm, timeout)
 
@@ -97,7 +95,7 @@ class DistributedPlan:
         return self.part.loops[name].plan
 
     def set_part(self, name: str) -> SetPart:
-        """This rank's elements of a set.
+        """The elements of a set that this rank has.
 
         Parameters
         ----------

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from ..errors import DistributedError
 from ..plan.parts import Messages, PartPlan
 from .dat import EXEC, HALO, ProgramDat
+
+if TYPE_CHECKING:
+    from .device_rows import DeviceRows
 
 # A dat, and the lists of its copies that are wanted.
 Wanted = tuple[ProgramDat, tuple[str, ...]]
@@ -33,6 +36,20 @@ class Segment:
     dat: int
     rows: slice | NDArray[np.int32]
     values: NDArray[Any]
+    # On GPUs, by the device: what moves the rows.
+    moved: dict[Any, DeviceRows] = field(default_factory=dict)
+
+    def on(self, dat: ProgramDat) -> DeviceRows:
+        """These rows on the current GPU."""
+        from ..cuda.device import current
+        from .device_rows import DeviceRows
+
+        device = current()
+        if device not in self.moved:
+            run = self.rows
+            rows = np.arange(run.start, run.stop, dtype=np.int32) if isinstance(run, slice) else run
+            self.moved[device] = DeviceRows(dat, rows, dat.array.shape[dat.axis])
+        return self.moved[device]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +92,7 @@ class Exchange:
         self.part = part
         self.timeout = timeout
         self._patterns: dict[tuple[object, ...], Pattern] = {}
+        self._zeros: dict[tuple[object, ...], Segment] = {}
 
     def start(self, wanted: Sequence[Wanted], back: bool = False) -> Transfer:
         """Post receives, pack and send.
@@ -82,6 +100,21 @@ class Exchange:
         ``back``: the other way round, copies to their owners, who add them up.
         """
         return Transfer(self, self._pattern(wanted, back), [dat for dat, _ in wanted], back)
+
+    def clear_copies(self, dat: ProgramDat) -> None:
+        """Set all copies to zero, before increments are added to them."""
+        size = int(dat.array.shape[dat.axis])
+        if size == dat.owned:
+            return
+        if not dat.on_device:
+            matrix(dat)[(slice(None),) * dat.axis + (slice(dat.owned, None),)] = 0
+            return
+        key = dat.set, dat.dim, dat.dtype.str, dat.layout
+        if key not in self._zeros:
+            shape = (dat.dim, size - dat.owned) if dat.axis else (size - dat.owned, dat.dim)
+            self._zeros[key] = Segment(0, slice(dat.owned, size), np.zeros(shape, dat.dtype))
+        segment = self._zeros[key]
+        segment.on(dat).put(dat, segment.values, add=False)
 
     def _pattern(self, wanted: Sequence[Wanted], back: bool) -> Pattern:
         key = (back, *((d.set, d.dim, d.dtype.str, d.layout, lists) for d, lists in wanted))
@@ -210,6 +243,9 @@ def _run_of(rows: NDArray[np.int32]) -> slice | NDArray[np.int32]:
 
 
 def _pack(dat: ProgramDat, segment: Segment) -> None:
+    if dat.on_device:
+        segment.on(dat).pack(dat, segment.values)
+        return
     values, rows = matrix(dat), segment.rows
     if isinstance(rows, slice):
         segment.values[...] = values[:, rows] if dat.axis else values[rows]
@@ -218,6 +254,9 @@ def _pack(dat: ProgramDat, segment: Segment) -> None:
 
 
 def _unpack(dat: ProgramDat, segment: Segment, add: bool) -> None:
+    if dat.on_device:
+        segment.on(dat).put(dat, segment.values, add)
+        return
     place = (slice(None), segment.rows) if dat.axis else (segment.rows,)
     if add:
         matrix(dat)[place] += segment.values

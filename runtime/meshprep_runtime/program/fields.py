@@ -19,7 +19,7 @@ from ..errors import MeshprepError
 from ..plan.atomic import new_file
 from .dat import ProgramDat
 from .exchange import matrix
-from .vote import together
+from .vote import from_root, together
 
 # Elements that are gathered and written at a time.
 ELEMENTS_AT_ONCE = 1 << 21
@@ -42,7 +42,7 @@ class OwnedRows:
     def between(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Numbers from ``first`` to below ``last``, from 0, and the rows that go there."""
         inside = np.flatnonzero((self.numbers >= first) & (self.numbers < last))
-        values = matrix(self.dat)
+        values = _on_host(self.dat)
         rows = values[:, inside].T if self.dat.axis else values[inside]
         return self.numbers[inside] - first, np.ascontiguousarray(rows)
 
@@ -91,8 +91,7 @@ def write(comm: Any, path: Path, fields: Mapping[str, OwnedRows], overwrite: boo
 
 def read(comm: Any, path: Path, fields: Mapping[str, OwnedRows]) -> None:
     """Fill the owned rows of dats."""
-    places = together(comm, lambda: _places(path, fields) if comm.rank == ROOT else {})
-    places = comm.bcast(places, ROOT)
+    places = from_root(comm, lambda: _places(path, fields))
 
     def fill() -> None:
         for name, rows in fields.items():
@@ -101,12 +100,24 @@ def read(comm: Any, path: Path, fields: Mapping[str, OwnedRows]) -> None:
                 continue
             shape = rows.shape
             values = np.memmap(path, place.dtype, "r", place.offset, shape)[rows.numbers]
-            dat = rows.dat
-            matrix(dat)[(slice(None),) * dat.axis + (slice(dat.owned),)] = (
-                values.T if dat.axis else values
-            )
+            _fill(rows.dat, values)
 
     together(comm, fill)
+
+
+def _fill(dat: ProgramDat, values: NDArray[Any]) -> None:
+    array = _on_host(dat)
+    array[(slice(None),) * dat.axis + (slice(dat.owned),)] = values.T if dat.axis else values
+    if dat.on_device:
+        dat.array.set(array.reshape(dat.array.shape))
+
+
+def _on_host(dat: ProgramDat) -> Any:
+    """The array of a dat with both axes; a copy where it lies on a GPU."""
+    if not dat.on_device:
+        return matrix(dat)
+    found = dat.array.get()
+    return found if found.ndim == 2 else found.reshape(-1, 1)
 
 
 def _runs(size: int) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The one module that imports mpi4py."""
+"""The one module of the runtime that imports mpi4py."""
 
 from __future__ import annotations
 
@@ -42,18 +42,21 @@ def operation(comm: Any, access: Access) -> Any:
 def end_all_on_errors(comm: Any) -> None:
     """Let an exception that nothing catches on one rank end the job: the others would wait.
 
-    All ranks raise a DistributedError together, so that ends each as usual.
+    What all ranks of the job raise together ends each, and the first alone says it.
     """
-    if isinstance(comm, LoopbackComm):
+    if isinstance(comm, LoopbackComm) or getattr(sys.excepthook, "ends_all_ranks", False):
         return
-    before = sys.excepthook
+    before, every = sys.excepthook, world()
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        before(kind, error, trace)
-        if not isinstance(error, DistributedError) or not error.on_all_ranks:
+        alone = not isinstance(error, DistributedError) or error.ranks < every.size
+        if alone or every.rank == 0:
+            before(kind, error, trace)
+        if alone:
             sys.stderr.flush()
-            comm.Abort(3)
+            every.Abort(3)
 
+    hook.ends_all_ranks = True  # type: ignore[attr-defined]
     sys.excepthook = hook
 
 

@@ -8,18 +8,22 @@ else sends what its elements have added to copies back to their owners.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..bind import check_names
 from ..cpu.executor import HostCall, StrategyAndVariant
 from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
+from ..plan.model import LoopPlan
 from ..plan.parts import LoopPart, PartPlan
+from .class_runs import ClassRuns, HostRuns, device_runs
 from .classes import ClassRanges, class_ranges
-from .dat import EXEC, HALO, ProgramDat
-from .exchange import Exchange, Transfer, Wanted, matrix
+from .dat import EXEC, HALO, ProgramDat, arrays_of
+from .device_part import DevicePart
+from .exchange import Exchange, Transfer, Wanted
 from .reductions import Reductions
 from .timings import LoopTimes
 from .useful import useful_bytes
@@ -30,9 +34,17 @@ READING = (Access.READ, Access.RW)
 class PartLoop:
     """Runs a loop as one of several ranks; see :class:`program.Runner`."""
 
-    def __init__(self, loop: ParLoop, part: LoopPart, whole: PartPlan, exchange: Exchange) -> None:
+    def __init__(
+        self,
+        make: Callable[[LoopPlan], ParLoop],
+        part: LoopPart,
+        whole: PartPlan,
+        exchange: Exchange,
+    ) -> None:
         plan = part.plan
-        self._loop = loop
+        self._make = make
+        self.par_loop = loop = make(plan)
+        self._on_device: DevicePart | None = None
         self._part = part
         self._set = whole.sets[plan.loop.over]
         self._exchange = exchange
@@ -55,46 +67,46 @@ class PartLoop:
     def __call__(self, given: Mapping[str, Any]) -> None:
         begin = time.perf_counter()
         spent = self.times.seconds
-        self._check_host(given)
-        arrays = {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
-        call = self._loop.on_host(arrays)
-        ranges = self._ranges_of(call)
+        call = self._runs(arrays_of(given))
         added = [given[a.name] for a in self._part.plan.loop.args if a.conflicts]
         if self._back:
             self._clear_copies(added)
         self._reductions.begin(call.arrays)
-        self._run_owned(call, ranges, self._wanted(given))
+        self._run_owned(call, self._wanted(given))
         self._reductions.start()
         if self._again:
             now = time.perf_counter()
-            call.run(ranges.exec, self._reductions.ignored)
+            call.run("exec", self._reductions.ignored)
             self.times.exec += time.perf_counter() - now
         if self._back:
             unique = list({id(dat): dat for dat in added}.values())
             self._finish(self._start([(dat, (EXEC, HALO)) for dat in unique], back=True))
+        now = time.perf_counter()
         self._reductions.finish(call.arrays)
+        self.times.wait += time.perf_counter() - now
         self.times.calls += 1
         self.times.other += time.perf_counter() - begin - (self.times.seconds - spent)
 
     def settle(self) -> None:
         """Nothing is owed."""
 
-    def _run_owned(self, call: HostCall, ranges: ClassRanges, wanted: Sequence[Wanted]) -> None:
+    def _run_owned(self, call: ClassRuns, wanted: Sequence[Wanted]) -> None:
         reduced = self._reductions.partial
         if not wanted:
             now = time.perf_counter()
-            call.run(ranges.owned, reduced)
-            self.times.core += time.perf_counter() - now
+            call.run("owned", reduced)
+            taken, own = time.perf_counter() - now, self._set
+            share = own.core / own.owned if own.owned else 1.0
+            self.times.core += share * taken
+            self.times.boundary += (1 - share) * taken
             return
         transfer = self._start(wanted)
         now = time.perf_counter()
-        for piece in ranges.core:
-            call.run(piece, reduced)
-            transfer.test()
+        call.core(reduced, transfer.test)
         self.times.core += time.perf_counter() - now
         self._finish(transfer)
         now = time.perf_counter()
-        call.run(ranges.boundary, reduced)
+        call.run("boundary", reduced)
         self.times.boundary += time.perf_counter() - now
         for dat, lists in wanted:
             dat.fresh |= set(lists)
@@ -123,6 +135,16 @@ class PartLoop:
                     found[id(dat)] = dat, (*before, *(s for s in stale if s not in before))
         return list(found.values())
 
+    def _runs(self, arrays: Mapping[str, Any]) -> ClassRuns:
+        if not any(on_device(value) for value in arrays.values()):
+            call = self.par_loop.on_host(arrays)
+            return HostRuns(call, self._ranges_of(call))
+        if self._on_device is None:
+            self._on_device = DevicePart(self._make, self._part, self._set)
+        loop, slots = self._part.plan.loop, self.par_loop.slots
+        check_names(loop, slots, arrays)
+        return device_runs(self._on_device, loop, slots, arrays)
+
     def _ranges_of(self, call: HostCall) -> ClassRanges:
         if call.way not in self._ranges:
             schedule = call.executor.schedule(call.way)
@@ -133,16 +155,7 @@ class PartLoop:
         for dat in dats:
             if not isinstance(dat, ProgramDat):
                 raise self._refused("sends increments back, so what it adds to must be dats")
-            matrix(dat)[(slice(None),) * dat.axis + (slice(dat.owned, None),)] = 0
-
-    def _check_host(self, given: Mapping[str, Any]) -> None:
-        for name, value in given.items():
-            array = value.array if isinstance(value, ProgramDat) else value
-            if on_device(array):
-                raise self._refused(
-                    f"argument '{name}' lies on a GPU, but parts of a mesh run on CPUs only: "
-                    "pass NumPy arrays"
-                )
+            self._exchange.clear_copies(dat)
 
     def _refused(self, what: str) -> MeshprepError:
         return MeshprepError(f"loop '{self._part.plan.loop.name}' {what}")

@@ -21,7 +21,7 @@ from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
-from .dat import ProgramDat, make_dat
+from .dat import ProgramDat, arrays_of, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
@@ -35,6 +35,7 @@ class Runner(Protocol):
     """Runs a loop of a program, on one rank or as one of several."""
 
     times: LoopTimes
+    par_loop: ParLoop
 
     def __call__(self, given: Mapping[str, Any]) -> None:
         """Run it with dats and arrays, and add up what it took."""
@@ -153,13 +154,18 @@ class Program:
         plan = self.plan[name]
         if plan.loop.name in self._runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
-        loop = ParLoop(kernel, plan, **options)
-        runner: Runner = WholeLoop(loop, plan)
+
+        def make(of: LoopPlan) -> ParLoop:
+            return ParLoop(kernel, of, **options)
+
+        runner: PartLoop | WholeLoop
         if isinstance(self.plan, DistributedPlan):
             whole = self.plan.part
-            runner = PartLoop(loop, whole.loops[plan.loop.name], whole, self.plan.messages)
+            runner = PartLoop(make, whole.loops[plan.loop.name], whole, self.plan.messages)
+        else:
+            runner = WholeLoop(make(plan), plan)
         self._runners[plan.loop.name] = runner
-        return ProgramLoop(self, loop, plan, runner)
+        return ProgramLoop(self, plan, runner)
 
     def reduced(self, values: ArrayLike = 0.0, dim: int = 1, dtype: str = "f8") -> ReducedGlobal:
         """A global for loops to reduce, whose value a chain need not know before it is asked for.
@@ -259,9 +265,9 @@ class Program:
 class ProgramLoop:
     """A loop of a program, to be called with dats, arrays and globals by the loop's names."""
 
-    def __init__(self, program: Program, par_loop: ParLoop, plan: LoopPlan, runner: Runner) -> None:
+    def __init__(self, program: Program, plan: LoopPlan, runner: Runner) -> None:
         self._program = program
-        self.par_loop = par_loop
+        self.par_loop = runner.par_loop
         self.loop = plan.loop
         self._runner = runner
         self._sets = {
@@ -329,17 +335,18 @@ class WholeLoop:
         bytes_a_call = useful_bytes(plan.loop, plan.maps, plan.sizes)
         elements = {"core": plan.sizes[plan.loop.over]}
         self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
-        self._loop = loop
+        self.par_loop = loop
         self._marks: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, given: Mapping[str, Any]) -> None:
+        """See :class:`Runner`."""
         arrays = arrays_of(given)
         self.times.calls += 1
         if any(on_device(value) for value in arrays.values()):
             self._on_device(arrays)
             return
         begin = time.perf_counter()
-        self._loop(**arrays)
+        self.par_loop(**arrays)
         self.times.core += time.perf_counter() - begin
 
     def _on_device(self, arrays: Mapping[str, Any]) -> None:
@@ -347,19 +354,15 @@ class WholeLoop:
 
         device = current()
         start = device.mark()
-        self._loop(**arrays)
+        self.par_loop(**arrays)
         self._marks.append((device, start, device.mark()))
         if len(self._marks) >= MOST_MARKS:
             self.settle()
 
     def settle(self) -> None:
+        """See :class:`Runner`."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()
-
-
-def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays behind the dats of a call."""
-    return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
 
 
 def written(loop: Loop) -> list[str]:

@@ -14,7 +14,8 @@ class LoopTimes:
     """What the calls of one loop took on one rank, so far.
 
     Seconds of ``core``, ``boundary``, ``exec``: computing, by class of elements; on one rank all is
-    ``core``. ``wait``: for messages, after ``core``; ``other``: packing, sums, and all else.
+    ``core``, and where nothing was awaited the classes share by their elements. ``wait``: for
+    messages, after ``core``, and for sums over ranks; ``other``: packing and all else.
     ``elements`` counts those of each class in one call.
     """
 

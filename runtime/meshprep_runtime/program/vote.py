@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..errors import DistributedError, MeshprepError
 
@@ -28,21 +28,52 @@ def together(comm: Any, work: Callable[[], T]) -> T:
     DistributedError
         On all ranks, when one has failed, with the message of the first that did.
     """
-    cause: Exception | None = None
-    found: T
-    try:
-        found = work()
-    except MeshprepError as error:
-        cause, told = error, str(error)
-    except Exception as error:
-        cause, told = error, f"{type(error).__name__}: {error}"
-    told_by_rank = comm.allgather(None if cause is None else told)
+    found, cause, told = _tried(work)
+    told_by_rank = comm.allgather(told)
     failed = [rank for rank, one in enumerate(told_by_rank) if one is not None]
     if failed:
         first = told_by_rank[failed[0]]
         everywhere = len(set(told_by_rank)) == 1
         message = first if everywhere else f"rank {failed[0]} of {comm.size}: {first}"
-        refused = DistributedError(message)
-        refused.on_all_ranks = True
-        raise refused from cause
-    return found
+        raise _on_all(comm, message) from cause
+    return cast(T, found)
+
+
+def from_root(comm: Any, work: Callable[[], T]) -> T:
+    """Let rank 0 do something for all.
+
+    Parameters
+    ----------
+    comm : communicator
+    work : function
+        What it gives is sent to the others.
+
+    Returns
+    -------
+    What ``work`` gave on rank 0.
+
+    Raises
+    ------
+    DistributedError
+        On all ranks, when it has failed.
+    """
+    found, cause, told = _tried(work) if comm.rank == 0 else (None, None, None)
+    told, found = comm.bcast((told, found), 0)
+    if told is not None:
+        raise _on_all(comm, told) from cause
+    return cast(T, found)
+
+
+def _tried(work: Callable[[], T]) -> tuple[T | None, Exception | None, str | None]:
+    try:
+        return work(), None, None
+    except MeshprepError as error:
+        return None, error, str(error)
+    except Exception as error:
+        return None, error, f"{type(error).__name__}: {error}"
+
+
+def _on_all(comm: Any, message: str) -> DistributedError:
+    refused = DistributedError(message)
+    refused.ranks = comm.size
+    return refused

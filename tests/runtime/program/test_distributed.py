@@ -1,5 +1,7 @@
 """Airfoil on ranks of one process, from a file of parts: results, counts, order, faults."""
 
+import errno
+import sys
 import threading
 import time
 
@@ -15,10 +17,17 @@ from meshprep.io import read
 from meshprep.loops import read_requests
 from meshprep.loops.options import Options
 from meshprep.pipeline import workflow
-from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, Program, run_ranks
+from meshprep_runtime import (
+    DistributedError,
+    DistributedPlan,
+    MeshprepError,
+    MissingPackageError,
+    Program,
+    run_ranks,
+)
 from meshprep_runtime.cpu.executor import HostCall
 from meshprep_runtime.plan.parts import parts_table
-from meshprep_runtime.program import classes
+from meshprep_runtime.program import classes, fields
 from meshprep_runtime.program.exchange import Transfer
 from meshprep_runtime.program.loopback import LoopbackComm
 
@@ -306,13 +315,62 @@ def test_fields_by_the_numbers_of_the_mesh(parts, folder):
             assert "dataset 'ids' has shape" in misfit
 
 
-def test_a_loop_on_a_gpu_is_refused(parts, device):
+def test_what_a_gpu_cannot_take_on_ranks(parts, folder, device):
     def main(comm):
         plan = DistributedPlan.load(parts("exec"), comm)
-        q, qold = plan.dat("cells", 4), plan.dat("cells", 4)
-        q.array = device.array(q.array)
-        loop = Program(plan).loop(kernels.save_soln, "save_soln")
-        with pytest.raises(MeshprepError, match="'q' lies on a GPU, but parts of a mesh run on"):
-            loop(q=q, qold=qold)
+        rows = plan.set_part("cells").size
+        q = plan.dat("cells", 4, values=device.array(np.zeros((4, rows))), layout="soa")
+        loop = Program(plan).loop(kernels.save_soln, "save_soln", layout="soa")
+        with pytest.raises(MeshprepError, match="dat 'q' is soa and direct, which parts"):
+            loop(q=q, qold=q)
+        aos = {n: plan.dat("cells", d) for n, d in (("qold", 4), ("q", 4), ("res", 4), ("adt", 1))}
+        for dat in aos.values():
+            dat.array = device.array(dat.array)
+        loop = Program(plan).loop(kernels.update, "update")
+        with pytest.raises(MeshprepError, match="global 'rms' lies on a GPU, which parts"):
+            loop(**aos, rms=device.array(np.zeros(1)))
+        q.array.set(np.arange(4.0 * rows).reshape(4, rows))
+        path = folder / "device.h5"
+        plan.write_fields(path, {"q": q}, overwrite=True)
+        again = plan.dat("cells", 4)
+        plan.read_fields(path, {"q": again})
+        q.array.set(np.zeros((4, rows)))
+        plan.read_fields(path, {"q": q})
+        np.testing.assert_array_equal(q.array.get().T, again.array)
 
     run_ranks(1, main)
+
+
+def test_without_mpi4py(parts, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(MissingPackageError, match=r"needs mpi4py and an MPI .*: pip install"):
+        DistributedPlan.load(parts("exec"))
+
+
+def test_a_strategy_that_does_not_run_by_classes(parts, mesh):
+    def main(comm):
+        plan = DistributedPlan.load(parts("exec"), comm)
+        Airfoil.on_ranks(plan, mesh, "two-step").loops["save_soln"](
+            q=plan.dat("cells", 4), qold=plan.dat("cells", 4)
+        )
+
+    with pytest.raises(MeshprepError, match="strategy 'two-step' cannot run a part of a mesh"):
+        run_ranks(2, main)
+
+
+def test_a_disk_that_is_full(parts, folder, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = folder / "full.h5"
+
+    def main(comm):
+        plan = DistributedPlan.load(parts("exec"), comm)
+        dat = plan.dat("cells", 4)
+        return refused(comm, lambda _: plan.write_fields(path, {"q": dat}))
+
+    monkeypatch.setattr(fields, "ELEMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(fields, "_put", full)
+    told = run_ranks(4, main)
+    assert set(told) == {"rank 0 of 4: OSError: [Errno 28] No space left on device"}
+    assert not path.exists()

@@ -32,12 +32,12 @@ def test_a_program_runs_what_bare_loops_run(plan):
     program = Program(plan)
     values = np.random.default_rng(0).random((20, 1))
     q, res, total = program.dat("cells", values=values), program.dat("cells"), np.zeros(1)
-    loop = program.loop(flux, "flux")
+    loop = program.loop(flux, "flux", strategy="sequential")
     for _ in range(3):
         loop(q=q, res=res, total=total)
     theirs, expected = np.zeros((20, 1)), np.zeros(1)
     for _ in range(3):
-        ParLoop(flux, plan["flux"])(q=values, res=theirs, total=expected)
+        ParLoop(flux, plan["flux"], strategy="sequential")(q=values, res=theirs, total=expected)
     np.testing.assert_array_equal(res.values(), theirs)
     assert total == expected
     loop(q=values, res=theirs, total=expected)
@@ -89,7 +89,7 @@ def test_a_dat_says_who_may_change_it(plan):
 def test_loops_make_what_they_write_stale(plan):
     program = Program(plan)
     q, res = program.dat("cells"), program.dat("cells")
-    program.loop(flux, "flux")(q=q, res=res, total=np.zeros(1))
+    program.loop(flux, "flux", strategy="sequential")(q=q, res=res, total=np.zeros(1))
     assert q.fresh == {"exec", "halo"}
     assert res.fresh == set()
 
@@ -111,7 +111,7 @@ def test_dats_that_do_not_fit(plan, asked, said):
 
 def test_calls_that_do_not_fit(plan):
     program = Program(plan)
-    loop = program.loop(flux, "flux")
+    loop = program.loop(flux, "flux", strategy="sequential")
     nodes, cells, total = program.dat("nodes"), program.dat("cells"), np.zeros(1)
     said = "loop 'flux': argument 'q' is a dat on 'nodes', must be one on 'cells'"
     with pytest.raises(MeshprepError, match=said):

@@ -4,142 +4,29 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integer_loops import DIMS, LOOPS, REVERSIBLE, SETS, SOA
+from integer_loops import LOOPS, REVERSIBLE
+from rank_programs import KERNELS, PROGRAM, on_one_rank, on_ranks, random_mesh, start_values
 from slow_parts import World
 
-from meshprep_runtime import DistributedPlan, LoopPlan, Program, SetMap, run_ranks
+from meshprep.distribute.steps import SplitOptions, split_by_owners
+from meshprep.distribute.subject import SplitSubject
+from meshprep.loops import LoopSpec
+from meshprep.loops.options import Options
+from meshprep_runtime import SetMap
 from meshprep_runtime.program import classes
 
-KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
-POISON = -(10**9)
 
-
-def random_mesh(rng, cells):
-    """Maps that reach anything: no geometry."""
-    sizes = {"cells": cells, "edges": 2 * cells, "bedges": cells // 3, "nodes": cells + 2}
-    ends = {"edges->cells": 2, "edges->nodes": 2, "bedges->cells": 1, "cells->nodes": 3}
-    ends |= {"cells->cells": 2}
-    tables = {
-        m: np.array(
-            [rng.permutation(sizes[m.split("->")[1]])[:k] for _ in range(sizes[m.split("->")[0]])],
-            np.int32,
-        ).reshape(-1, k)
-        for m, k in ends.items()
-    }
-    return sizes, tables
-
-
-def start_values(rng, sizes):
-    return {
-        name: rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
-        for name, dim in DIMS.items()
-    }
-
-
-def call(loops, dats, name, kernel_globals):
-    loop = LOOPS[KERNELS[name]]
-    given = {a.name: dats[a.name] for a in loop.args if not a.is_global}
-    reduced = {a.name: np.arange(1, a.dim + 1) * kernel_globals for a in loop.args if a.is_global}
-    loops[name](**given, **reduced)
-    return {n: v.tolist() for n, v in reduced.items()}
-
-
-def layout_of(name):
-    return "soa" if name in SOA else "aos"
-
-
-def make_loops(program, names, strategy):
-    return {
-        n: program.loop(
-            KERNELS[n],
-            n,
-            # one loop is enough: parallel code takes long to compile
-            strategy=strategy if n == "flux" else "sequential",
-            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in SOA},
-        )
-        for n in set(names)
-    }
-
-
-def on_one_rank(sizes, tables, values, names):
-    maps = {m: SetMap(m, *m.split("->"), t) for m, t in tables.items()}
-    loops = {
-        loop.name: LoopPlan(loop, sizes, {m: maps[m] for m in loop.maps}, {}, "")
-        for loop in LOOPS.values()
-    }
-    program = Program(type("Serial", (), {"sizes": sizes, "__getitem__": lambda s, n: loops[n]})())
-    dats = {
-        n: program.dat(
-            SETS.get(n, "cells"),
-            DIMS[n],
-            "i8",
-            values=(v.T if layout_of(n) == "soa" else v).copy("C"),
-            layout=layout_of(n),
-        )
-        for n, v in values.items()
-    }
-    made = make_loops(program, names, "sequential")
-    reduced = [call(made, dats, n, 7) for n in names]
-    return {
-        n: (d.array.T if layout_of(n) == "soa" else d.array).tolist() for n, d in dats.items()
-    }, reduced
-
-
-def poison(plan, dat):
-    """Spoil every copy that is stale."""
-    own = plan.part.sets[dat.set]
-    stale = np.zeros(own.size, bool)
-    stale[own.owned :] = True
-    if "exec" in dat.fresh:
-        stale[own.owned : own.executed] = False
-    if "halo" in dat.fresh:
-        stale[own.executed :] = False
-    for m in dat.fresh & set(plan.part.partial):
-        stale[plan.part.partial[m].receive.rows] = False
-    if dat.axis:
-        dat.array[:, stale] = POISON
-    else:
-        dat.array[stale] = POISON
-
-
-def on_ranks(world, values, names, strategy, slow, seed=0):
-    parts = [world.part(p, slow.variant) for p in range(world.parts)]
-
-    def main(comm):
-        plan = DistributedPlan(parts[comm.rank], comm)
-        program = Program(plan)
-        dats = {}
-        for name, v in values.items():
-            of = SETS.get(name, "cells")
-            own = v[plan.numbers(of)]
-            own = np.ascontiguousarray(own.T) if layout_of(name) == "soa" else own
-            dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout_of(name))
-        loops = make_loops(program, names, strategy)
-        reduced = []
-        for name in names:
-            reduced.append(call(loops, dats, name, 7))
-            for dat in dats.values():
-                poison(plan, dat)
-        return {n: plan.fetch(d) for n, d in dats.items()}, reduced, program.timings()
-
-    found = run_ranks(world.parts, main, seed=seed)
-    fetched, timings = found[0][0], found[0][2]
-    return {n: v.tolist() for n, v in fetched.items()}, [f[1] for f in found], timings
-
-
-def compare(seed, cells, parts, names, slow, strategy="sequential", **options):
+def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
     rng = np.random.default_rng(seed)
     sizes, tables = random_mesh(rng, cells)
     values = start_values(rng, sizes)
     owner = {s: rng.integers(0, parts, n) for s, n in sizes.items()}
     world = World(sizes, tables, list(LOOPS.values()), owner, parts, **options)
+    made = [world.part(p, slow.variant) for p in range(parts)]
     expected, sums = on_one_rank(sizes, tables, values, names)
-    ours, reduced, _ = on_ranks(world, values, names, strategy, slow, seed)
+    ours, reduced, _ = on_ranks(made, values, names, strategy, seed, device)
     assert ours == expected
     assert all(one == sums for one in reduced)
-
-
-PROGRAM = [*KERNELS, "flux", "update", "flux", "mark", "areas", "spread"]
 
 
 @pytest.fixture(autouse=True)
@@ -165,6 +52,35 @@ def test_more_ranks_than_elements(slow):
 
 def test_64_ranks(slow):
     compare(64, 100, 64, ["flux", "update", "areas", "spread", "flux", "mark"], slow)
+
+
+@pytest.mark.parametrize("increments", ["exec", "reverse", "auto"])
+@pytest.mark.parametrize("parts", [2, 5])
+def test_parts_that_split_makes(parts, increments):
+    rng = np.random.default_rng(parts)
+    sizes, tables = random_mesh(rng, 30)
+    values = start_values(rng, sizes)
+    owners = {s: rng.integers(0, parts, n).astype(np.int32) for s, n in sizes.items()}
+    maps = {m: SetMap(m, *m.split("->"), t) for m, t in tables.items()}
+    # what it writes cannot be sent back
+    left_out = {"mark"} if increments == "reverse" else set()
+    specs = tuple(LoopSpec(loop) for loop in LOOPS.values() if loop.name not in left_out)
+    names = [name for name in PROGRAM if name not in left_out]
+    subject, how = SplitSubject(sizes, maps, specs), SplitOptions(increments=increments)
+    builder = split_by_owners(subject, owners, parts, how, Options(block_size=4)).builder
+    made = [builder.build(p) for p in range(parts)]
+    expected, sums = on_one_rank(sizes, tables, values, names)
+    ours, reduced, _ = on_ranks(made, values, names, "hierarchical")
+    assert ours == expected
+    assert all(one == sums for one in reduced)
+
+
+@pytest.mark.parametrize("increments", ["exec", "reverse"])
+def test_dats_on_a_gpu(slow, device, needs_gxx, increments):
+    """Ranks 0 and 2 have theirs on a GPU, rank 1 on the host; partial lists, too."""
+    names = ["flux", "update", "flux", "mark", "spread", "flux"]
+    options = {"increments": {"flux": increments}, "partial": ("bedges->cells",)}
+    compare(3, 9, 3, names, slow, "auto", device, **options)
 
 
 @settings(

@@ -162,8 +162,8 @@ def _loop(
         variants[label] = _read_variant(arrays, at, label, row, own)
         core, owned = _get(arrays, f"{at}/classes", "<i8")
         colours[label] = ClassColours(int(core), int(owned))
-    sizes = {s: one.size for s, one in sets.items()} | {loop.over: n}
-    plan = LoopPlan(loop, sizes, own, variants, words["default"])
+    rows = {s: one.size for s, one in sets.items()}
+    plan = LoopPlan(loop, rows | {loop.over: n}, own, variants, words["default"], rows=rows)
     return LoopPart(plan, colours, words["increments"])
 
 

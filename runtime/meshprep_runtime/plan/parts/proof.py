@@ -19,7 +19,10 @@ Numbers = NDArray[np.int64]
 
 
 class PartsProof:
-    """Takes every part in ascending order; ``findings`` and ``finish`` say what is wrong."""
+    """Takes every part in ascending order; ``findings`` and ``finish`` say what is wrong.
+
+    Parts must have passed :func:`~.structure.check_part`, so that indices are safe.
+    """
 
     def __init__(self, sizes: Mapping[str, int], parts: int) -> None:
         self.findings: list[str] = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,21 @@ from ..tree import Tree
 from .arrays import arrays_of, describe_parts
 from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
-from .store import kept, parts_table
+from .store import parts_table
 from .structure import check_part
+
+if TYPE_CHECKING:
+    from .layout import LaidOut
 
 
 class PartsSource(Protocol):
     """A split whose parts can be copied into a file; ``table`` has addresses of its own."""
 
     table: PartsTable
+
+    @property
+    def held(self) -> Sequence[int]:
+        """The parts that this process can give."""
 
     def slices(self, part: int) -> Sequence[NDArray[Any]]:
         """The arrays of a part in the order of the datasets, of any shape."""
@@ -35,8 +42,9 @@ class PartsSource(Protocol):
 class KeptParts:
     """A split that a file has already."""
 
-    def __init__(self, path: Path, parts: int) -> None:
+    def __init__(self, path: Path, parts: int, held: Sequence[int] | None = None) -> None:
         self.table = parts_table(path, parts)
+        self.held = range(parts) if held is None else held
         self._path = path
 
     def slices(self, part: int) -> Sequence[NDArray[Any]]:
@@ -48,11 +56,6 @@ class KeptParts:
             os.close(file)
 
 
-def kept_parts(path: Path) -> list[KeptParts]:
-    """Every split of a file."""
-    return [KeptParts(path, parts) for parts in kept(path)]
-
-
 @dataclass
 class _Spilled:
     """One array of a part in the file that waits."""
@@ -62,41 +65,69 @@ class _Spilled:
     address: int
 
 
+_Found = dict[int, dict[str, _Spilled]]
+Gather = Callable[[Any], Sequence[Any]]
+
+
 class SpilledParts:
-    """Parts that are built one after another and wait in a file for their final places."""
+    """Parts that are built one after another and wait in a file for their final places.
+
+    Where several processes build parts, each has some of them: those that it added.
+    """
 
     def __init__(self, file: BinaryIO, parts: int) -> None:
         self._file, self._parts = file, parts
-        self._arrays: list[dict[str, _Spilled]] = []
+        self._arrays: _Found = {}
         self._description: dict[str, Any] = {}
 
+    @property
+    def held(self) -> Sequence[int]:
+        """See :class:`PartsSource`."""
+        return sorted(self._arrays)
+
     def add(self, part: PartPlan) -> None:
-        """Add the next part; PlanError where its arrays do not fit each other."""
+        """Add a part; PlanError where its arrays do not fit each other."""
         check_part(part)
         self._description = self._description or describe_parts(part)
         found = {}
         for name, array in sorted(arrays_of(part).items()):
             found[name] = _Spilled(array.dtype, array.shape, self._file.tell())
             self._file.write(np.ascontiguousarray(array).data)
-        self._arrays.append(found)
+        self._arrays[part.part] = found
 
-    def finish(self, figures: Mapping[str, Any]) -> None:
-        """Say what the parts have in common, when all of them are there."""
-        names = sorted(self._arrays[0])
+    def finish(self, figures: Mapping[str, Any], gather: Gather = lambda value: [value]) -> None:
+        """Say what the parts have in common, when all of them are there.
+
+        Parameters
+        ----------
+        figures : mapping
+            JSON values that stand in the description.
+        gather : callable
+            Gives the values of all processes.
+        """
+        every: _Found = {}
+        for arrays, words in gather((self._arrays, self._description)):
+            every |= arrays
+            self._description = self._description or words
+        names = sorted(every[0])
         datasets, offset = [], np.zeros((len(names), self._parts + 1), np.int64)
         for i, name in enumerate(names):
-            column = [arrays[name] for arrays in self._arrays]
+            column = [every[part][name] for part in range(self._parts)]
             dtype = np.result_type(*{one.dtype for one in column})
             datasets.append(SlicedDataset(name, dtype.str, column[0].shape[1:]))
             offset[i, 1:] = np.cumsum([one.shape[0] for one in column])
         digest = np.zeros((self._parts, 32), np.uint8)
         description = {**self._description, "figures": figures}
         self.table = PartsTable(self._parts, description, tuple(datasets), offset, digest)
-        for part in range(self._parts):
-            whole = hashlib.sha256()
-            for data in self.slices(part):
-                whole.update(np.ascontiguousarray(data).data)
-            digest[part] = np.frombuffer(whole.digest(), np.uint8)
+        for found in gather({part: self._digest(part) for part in self.held}):
+            for part, one in found.items():
+                digest[part] = np.frombuffer(one, np.uint8)
+
+    def _digest(self, part: int) -> bytes:
+        whole = hashlib.sha256()
+        for data in self.slices(part):
+            whole.update(np.ascontiguousarray(data).data)
+        return whole.digest()
 
     def slices(self, part: int) -> Sequence[NDArray[Any]]:
         """See :class:`PartsSource`."""
@@ -131,6 +162,13 @@ def write_parts(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSou
     HDF5 makes the tables in memory, and never sees a slice. The same splits give the same bytes.
     O(bytes).
     """
+    laid_out = begin_file(path, about, sources)
+    copy_slices(path, laid_out, sources)
+    seal_parts(path, laid_out.begin, laid_out.end)
+
+
+def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> LaidOut:
+    """The first step of :func:`write_parts`: everything but the slices, and room for them."""
     from .layout import lay_out
 
     tree = Tree()
@@ -150,9 +188,14 @@ def write_parts(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSou
         for address, piece in laid_out.pieces.items():
             file.seek(address)
             file.write(piece)
+    return laid_out
+
+
+def copy_slices(path: Path, laid_out: LaidOut, sources: Sequence[PartsSource]) -> None:
+    """The second step: the parts that this process holds."""
+    with open(path, "r+b") as file:
         for source, addresses in zip(sources, laid_out.addresses, strict=True):
             _copy(source, addresses, file)
-    seal_parts(path, laid_out.begin, laid_out.end)
 
 
 def _group_of(tree: Tree, path: str) -> None:
@@ -170,7 +213,7 @@ def _copy(source: PartsSource, addresses: Sequence[int], file: BinaryIO) -> None
             replace(one, address=at) for one, at in zip(table.datasets, addresses, strict=True)
         ),
     )
-    for part in range(table.parts):
+    for part in source.held:
         for i, data in enumerate(source.slices(part)):
             file.seek(placed.extent(i, part)[0])
             file.write(np.ascontiguousarray(data).data)

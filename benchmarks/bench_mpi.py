@@ -1,0 +1,153 @@
+"""Airfoil whole on ranks under MPI: seconds of its loops, waits, and messages.
+
+    python benchmarks/bench_mpi.py [CELLS] [ITERATIONS] [RANKS,RANKS...]
+
+``CELLS`` is 720,000 and the ranks are 1 and 2, one thread each. A row has the sum over the loops of
+their least time in an iteration, on the slowest rank (bar: at most 27 ms on 2 ranks on two cores,
+and 1.6 times one rank), the mean wait for messages after core elements have run beside that of an
+exchange that waits at once (bar: below 0.2 of it), and what is executed twice. The residual must
+be that of one rank in six digits.
+
+Ranks are started by ``mpiexec`` (or ``mpiexec.hydra`` of the wheel of MPICH).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from common import mesh_file, report, run_process
+
+ROOT = Path(__file__).parent.parent
+sys.path.append(str(ROOT / "examples"))
+
+WORKER, WAITS = "--rank", 200
+
+
+def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (1, 2)) -> None:
+    """Print and save the table."""
+    mesh = mesh_file("airfoil", cells=cells)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = Path(folder) / "airfoil.parts.h5"
+        _split(mesh, parts, ranks)
+        found = {k: _run(k, mesh, parts, iterations) for k in ranks}
+    one = found[ranks[0]]
+    rows = []
+    for k, told in found.items():
+        if told["rms"] != one["rms"]:
+            sys.exit(f"error: the residual on {k} ranks is {told['rms']}, not {one['rms']}")
+        ms = {name: 1e3 * seconds for name, seconds in told["least"].items()}
+        rows.append(
+            {
+                "ranks": k,
+                **{f"{name} ms": value for name, value in ms.items()},
+                "all ms": sum(ms.values()),
+                "times one": sum(one["least"].values()) / sum(told["least"].values()),
+                "wait us": 1e6 * told["wait"],
+                "at once us": 1e6 * told["blocking"],
+                "edges twice": told["edges_twice"],
+                "messages": told["messages"],
+                "kB": told["bytes"] / 1e3,
+                "rms": told["rms"],
+            }
+        )
+    report("mpi", rows)
+
+
+def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
+    from meshprep.distribute.job import SplitJob, run
+    from meshprep.distribute.steps import SplitOptions
+    from meshprep.loops import read_requests
+    from meshprep.loops.options import Options
+
+    requests = read_requests(ROOT / "examples" / "kernels" / "airfoil.toml")
+    options = Options(block_size=4096, target="cpu")
+    run(SplitJob(mesh, parts, ranks, requests, SplitOptions(), options))
+
+
+def _run(ranks: int, mesh: Path, parts: Path, iterations: int) -> dict[str, Any]:
+    bin_folder = Path(sys.prefix) / "bin"
+    launcher = shutil.which("mpiexec.hydra", path=str(bin_folder)) or shutil.which("mpiexec")
+    if launcher is None:
+        sys.exit("error: no mpiexec: pip install 'meshprep-runtime[mpi]' mpich")
+    libraries = f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
+    words = (launcher, "-n", ranks, sys.executable, __file__, WORKER, mesh, parts, iterations)
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries}
+    _, _, output = run_process(*words, env=environment)
+    found: dict[str, Any] = json.loads(output)
+    return found
+
+
+def worker(mesh: Path, parts: Path, iterations: int) -> None:
+    """Run on one rank; the first one prints."""
+    from airfoil import Airfoil
+    from meshprep.io import read
+    from meshprep_runtime import DistributedPlan
+
+    plan = DistributedPlan.load(parts)
+    flow = Airfoil.on_ranks(plan, read(mesh))
+    steps = flow.steps(iterations)
+    # The first iteration compiles.
+    rms = next(steps)
+    flow.reset()
+    least = dict.fromkeys(flow.seconds, float("inf"))
+    wait, messages, sent = 0.0, 0, 0
+    for value in steps:
+        rms = value
+        slowest = [max(of) for of in zip(*_every(plan.comm, flow.seconds), strict=True)]
+        least = {n: min(least[n], s) for n, s in zip(least, slowest, strict=True)}
+        edges = flow.loops["res_calc"].times
+        wait, messages, sent = (
+            wait + edges.wait,
+            messages + edges.messages,
+            sent + edges.sent_bytes,
+        )
+        flow.reset()
+    calls = 2 * max(iterations - 1, 1)
+    own = {
+        "wait": wait / calls,
+        "blocking": _blocking(plan, flow),
+        "messages": messages / calls,
+        "bytes": sent / calls,
+        "edges_twice": plan.set_part("edges").exec,
+    }
+    every = plan.comm.allgather(own)
+    if plan.comm.rank == 0:
+        mean = {k: sum(one[k] for one in every) / len(every) for k in ("wait", "blocking")}
+        total = {k: sum(one[k] for one in every) for k in ("messages", "bytes", "edges_twice")}
+        sys.stdout.write(json.dumps({"least": least, "rms": f"{rms:.5e}", **mean, **total}))
+
+
+def _every(comm: Any, seconds: dict[str, float]) -> list[list[float]]:
+    found: list[list[float]] = comm.allgather(list(seconds.values()))
+    return found
+
+
+def _blocking(plan: Any, flow: Any) -> float:
+    """Mean seconds of the wait for the same messages when nothing is computed meanwhile."""
+    from meshprep_runtime.program.dat import EXEC, HALO
+
+    q, adt = (flow._given["res_calc"][name] for name in ("q", "adt"))
+    total = 0.0
+    for _ in range(WAITS):
+        plan.comm.Barrier()
+        transfer = plan.messages.start([(q, (EXEC, HALO)), (adt, (EXEC, HALO))])
+        start = time.perf_counter()
+        transfer.finish()
+        total += time.perf_counter() - start
+    return total / WAITS
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [WORKER]:
+        worker(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+    else:
+        given = [int(word) for word in sys.argv[1:3]]
+        counts = [tuple(map(int, word.split(","))) for word in sys.argv[3:4]]
+        main(*given, *counts)

@@ -1,0 +1,68 @@
+"""The ranks that run a command together: ``mpiexec -n R python -m mpi4py -m meshprep_cli.main``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import TYPE_CHECKING, Any
+
+from meshprep_runtime.errors import MeshprepError
+
+if TYPE_CHECKING:
+    from meshprep.distribute.ranks import Ranks
+
+# How launchers of MPI tell a process how many there are.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
+
+
+def ranks() -> Ranks:
+    """MPI's ranks, or the one process that there is.
+
+    Raises
+    ------
+    MeshprepError
+        For several processes that do not know of each other, which would do the same R times.
+    """
+    from meshprep.distribute.ranks import ALONE
+
+    if "mpi4py.run" in sys.modules:
+        try:
+            from mpi4py import MPI
+        except (ImportError, RuntimeError) as error:
+            raise MeshprepError(f"mpi4py finds no MPI ({error}): see its documentation") from error
+        world: Ranks = MPI.COMM_WORLD
+        return world
+    if any(int(os.environ.get(name) or 1) > 1 for name in _SIZES):
+        raise MeshprepError(
+            "several processes that do not know of each other: "
+            "mpiexec -n R python -m mpi4py -m meshprep_cli.main split ..."
+        )
+    return ALONE
+
+
+@contextmanager
+def one_voice() -> Iterator[None]:
+    """Under MPI only rank 0 speaks; the others end quietly, whatever they met."""
+    if "mpi4py.run" not in sys.modules or ranks().rank == 0:
+        yield
+        return
+    with (
+        open(os.devnull, "w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+        suppress(Exception),
+    ):
+        yield
+
+
+@contextmanager
+def nobody_waits(world: Any) -> Iterator[None]:
+    """End the job where a rank other than 0 meets an error that the others do not know of."""
+    try:
+        yield
+    except Exception as error:
+        if world.rank > 0 and not getattr(error, "agreed", False):
+            world.Abort(3)
+        raise

@@ -1,0 +1,306 @@
+/* Reads one part of a mesh that `meshprep split` wrote (docs/plan-format.md, "A mesh in parts"), in
+ * C99 or C++11, over libhdf5 from 1.8 on and meshprep_plan.h.
+ *
+ * In one source file of the program:
+ *
+ *     #define MESHPREP_PLAN_IMPLEMENTATION
+ *     #define MESHPREP_PARTS_IMPLEMENTATION
+ *     #include "meshprep_parts.h"
+ *
+ * The tables of the file are checked against its seal, and the arrays of the part against their
+ * digest. Of other parts nothing is read. For machines with the least byte first.
+ */
+#ifndef MESHPREP_PARTS_H
+#define MESHPREP_PARTS_H
+
+#include "meshprep_plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mp_part mp_part;
+
+/* The elements of a set that a part has, in runs: core, boundary, exec, halo. */
+typedef struct {
+    int64_t first;       /* global number of the first owned element */
+    int64_t core, owned; /* owned: core and boundary */
+    int64_t exec, halo;
+} mp_runs;
+
+/* Rows for or from other parts: neighbour i has rows[offset[i]] .. rows[offset[i + 1] - 1]. What is
+ * received has no `rows` (NULL): it stands from offset[i] on in its run. Free nothing of it. */
+typedef struct {
+    int64_t neighbours;
+    const int32_t *parts;
+    const int64_t *offset;
+    const int32_t *rows;
+} mp_messages;
+
+/* Part `part` of `parts`, from 0; NULL and a reason where it cannot be read. */
+mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error);
+void mp_close_part(mp_part *part);
+
+/* An array by its place in the format, such as "maps/edges->cells/table", whose rows have `bytes`
+ * each; it belongs to the part. */
+const void *mp_part_array(const mp_part *part, const char *name, size_t bytes, int64_t *rows,
+                          char *error);
+int mp_part_runs(const mp_part *part, const char *set, mp_runs *runs, char *error);
+/* `kind` is "send_exec", "send_halo", "receive_exec" or "receive_halo". */
+int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_messages *messages,
+                     char *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MESHPREP_PARTS_H */
+
+#ifdef MESHPREP_PARTS_IMPLEMENTATION
+
+typedef struct {
+    char *name;
+    size_t row_bytes;
+    int64_t rows;
+    uint8_t *values;
+} mp_slice;
+
+struct mp_part {
+    int64_t n;
+    mp_slice *slices;
+};
+
+/* The seal of a file of parts covers all but its slices. */
+static int mp_check_parts_seal(FILE *file, const char *path, char *error)
+{
+    mp_sha sha = {{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
+                   0x1f83d9ab, 0x5be0cd19}, {0}, 0, 0};
+    char seal[MP_SEAL + 1] = {0}, digest[65], given[65] = {0};
+    long long begin, end;
+    int byte;
+    if (fread(seal, 1, MP_SEAL, file) != MP_SEAL || strncmp(seal, "meshprep-parts ", 15) != 0)
+        return mp_say(error, path, "no parts: give a .parts.h5 file that meshprep wrote"), 0;
+    if (sscanf(seal, "meshprep-parts 1\nsha256 %64s\nslices %lld %lld\n", given, &begin, &end) != 3)
+        return mp_say(error, path, "parts of another version: split anew"), 0;
+    for (long long at = MP_SEAL; (byte = getc(file)) != EOF; at++) {
+        uint8_t one = (uint8_t)byte;
+        if (at == begin && end > begin) {
+            if (fseek(file, (long)end, SEEK_SET) != 0)
+                break;
+            at = end - 1;
+            continue;
+        }
+        mp_sha_add(&sha, &one, 1);
+    }
+    mp_sha_text(&sha, digest);
+    if (strcmp(digest, given) != 0)
+        return mp_say(error, path, "damaged: its tables do not match their checksum"), 0;
+    return 1;
+}
+
+/* A text of fixed length, which the caller frees. */
+static char *mp_read_text(mp_plan *file, const char *path, char *error)
+{
+    char *text = NULL;
+    hid_t set = mp_exists(file, path) ? H5Dopen2(file->file, path, H5P_DEFAULT) : -1;
+    hid_t type = set < 0 ? -1 : H5Dget_type(set);
+    if (type >= 0 && H5Tget_class(type) == H5T_STRING && !H5Tis_variable_str(type)) {
+        size_t n = H5Tget_size(type);
+        text = (char *)calloc(n + 1, 1);
+        if (text != NULL && H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) < 0) {
+            free(text);
+            text = NULL;
+        }
+    }
+    if (type >= 0)
+        H5Tclose(type);
+    if (set >= 0)
+        H5Dclose(set);
+    if (text == NULL)
+        mp_say(error, path, "is missing, or cannot be read");
+    return text;
+}
+
+/* The next text of a JSON list of names; it is cut out of `at`. */
+static char *mp_next_name(char **at)
+{
+    char *start = strchr(*at, '"'), *end = start ? strchr(start + 1, '"') : NULL;
+    if (end == NULL)
+        return NULL;
+    *end = 0;
+    *at = end + 1;
+    char *name = (char *)malloc((size_t)(end - start));
+    if (name != NULL)
+        memcpy(name, start + 1, (size_t)(end - start));
+    return name;
+}
+
+/* Where a dataset lies, and the bytes of one of its rows. */
+static int mp_place(mp_plan *file, const char *path, int64_t *address, size_t *row, char *error)
+{
+    hsize_t shape[4] = {0, 1, 1, 1};
+    hid_t set = mp_exists(file, path) ? H5Dopen2(file->file, path, H5P_DEFAULT) : -1;
+    if (set < 0)
+        return mp_say(error, path, "is missing"), 0;
+    hid_t space = H5Dget_space(set), type = H5Dget_type(set);
+    int rank = H5Sget_simple_extent_ndims(space), done = rank >= 1 && rank <= 4;
+    if (done) {
+        H5Sget_simple_extent_dims(space, shape, NULL);
+        *row = H5Tget_size(type) * (size_t)(shape[1] * shape[2] * shape[3]);
+        haddr_t where = H5Dget_offset(set);
+        done = where != HADDR_UNDEF || shape[0] == 0;
+        *address = where == HADDR_UNDEF ? 0 : (int64_t)where;
+    }
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Dclose(set);
+    return done ? 1 : (mp_say(error, path, "is not stored as plain rows"), 0);
+}
+
+/* The slices of a part, by the tables; their bytes go into `sha`. */
+static int mp_read_slices(mp_plan *file, FILE *bytes, const char *at, int64_t part, mp_part *into,
+                          mp_sha *sha, char *error)
+{
+    char path[MP_NAME];
+    int64_t shape[2] = {0, 0};
+    snprintf(path, sizeof path, "%s/datasets", at);
+    char *names = mp_read_text(file, path, error), *next = names;
+    snprintf(path, sizeof path, "%s/offset", at);
+    int64_t *offset = (int64_t *)mp_read(file, path, H5T_NATIVE_INT64, 2, shape, error);
+    int good = names != NULL && offset != NULL && part >= 0 && part + 1 < shape[1];
+    if (good && (into->slices = (mp_slice *)calloc((size_t)shape[0] + 1, sizeof(mp_slice))) == NULL)
+        good = 0;
+    for (int64_t i = 0; good && i < shape[0]; i++) {
+        mp_slice *one = &into->slices[into->n];
+        const int64_t *ends = offset + i * shape[1] + part;
+        int64_t address = 0;
+        if ((one->name = mp_next_name(&next)) == NULL ||
+            strlen(at) + strlen(one->name) + 2 > MP_NAME) {
+            good = 0;
+            break;
+        }
+        into->n++;
+        snprintf(path, sizeof path, "%.60s/%.900s", at, one->name);
+        if (!(good = mp_place(file, path, &address, &one->row_bytes, error)))
+            break;
+        one->rows = ends[1] - ends[0];
+        size_t size = (size_t)one->rows * one->row_bytes;
+        one->values = (uint8_t *)malloc(size ? size : 1);
+        long from = (long)(address + ends[0] * (int64_t)one->row_bytes);
+        good = one->rows >= 0 && one->values != NULL && fseek(bytes, from, SEEK_SET) == 0 &&
+               fread(one->values, 1, size, bytes) == size;
+        if (good)
+            mp_sha_add(sha, one->values, size);
+        else
+            mp_say(error, path, "cut short: split the mesh anew");
+    }
+    free(names);
+    free(offset);
+    return good;
+}
+
+mp_part *mp_open_part(const char *path, int64_t parts, int64_t part, char *error)
+{
+    char at[64], name[MP_NAME], digest[65], expected[65] = {0};
+    int64_t shape[2] = {0, 0};
+    mp_sha sha = {{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
+                   0x1f83d9ab, 0x5be0cd19}, {0}, 0, 0};
+    FILE *bytes = fopen(path, "rb");
+    if (bytes == NULL)
+        return mp_say(error, path, "cannot be read"), (mp_part *)NULL;
+    mp_plan file = {-1};
+    mp_part *made = (mp_part *)calloc(1, sizeof *made);
+    int good = made != NULL && mp_check_parts_seal(bytes, path, error);
+    if (good && (file.file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT)) < 0)
+        good = (mp_say(error, path, "HDF5 cannot open it"), 0);
+    snprintf(at, sizeof at, "/parts/%lld", (long long)parts);
+    if (good && (!mp_exists(&file, at) || part < 0 || part >= parts))
+        good = (mp_say(error, path, "is not split into so many parts, or has no such part"), 0);
+    good = good && mp_read_slices(&file, bytes, at, part, made, &sha, error);
+    if (good) {
+        snprintf(name, sizeof name, "%s/digest", at);
+        uint8_t *all = (uint8_t *)mp_read(&file, name, H5T_NATIVE_UINT8, 2, shape, error);
+        for (int i = 0; all != NULL && shape[1] == 32 && i < 32; i++)
+            snprintf(expected + 2 * i, 3, "%02x", all[part * 32 + i]);
+        free(all);
+        mp_sha_text(&sha, digest);
+        if (strcmp(digest, expected) != 0)
+            good = (mp_say(error, path, "damaged: the part does not match its checksum"), 0);
+    }
+    if (file.file >= 0)
+        H5Fclose(file.file);
+    fclose(bytes);
+    if (!good) {
+        mp_close_part(made);
+        return NULL;
+    }
+    return made;
+}
+
+void mp_close_part(mp_part *part)
+{
+    for (int64_t i = 0; part != NULL && i < part->n; i++) {
+        free(part->slices[i].name);
+        free(part->slices[i].values);
+    }
+    if (part != NULL)
+        free(part->slices);
+    free(part);
+}
+
+const void *mp_part_array(const mp_part *part, const char *name, size_t bytes, int64_t *rows,
+                          char *error)
+{
+    for (int64_t i = 0; i < part->n; i++) {
+        const mp_slice *one = &part->slices[i];
+        if (strcmp(one->name, name) != 0)
+            continue;
+        if (one->row_bytes != bytes)
+            return mp_say(error, name, "has rows of other bytes"), (const void *)NULL;
+        *rows = one->rows;
+        return one->values;
+    }
+    return mp_say(error, name, "is not in the part"), (const void *)NULL;
+}
+
+int mp_part_runs(const mp_part *part, const char *set, mp_runs *runs, char *error)
+{
+    char name[MP_NAME];
+    int64_t n = 0;
+    snprintf(name, sizeof name, "sets/%.900s/counts", set);
+    const int64_t *counts = (const int64_t *)mp_part_array(part, name, 8, &n, error);
+    if (counts == NULL)
+        return 0;
+    if (n != 5)
+        return mp_say(error, name, "must be five numbers"), 0;
+    runs->first = counts[0];
+    runs->core = counts[1];
+    runs->owned = counts[2];
+    runs->exec = counts[3];
+    runs->halo = counts[4];
+    return 1;
+}
+
+int mp_part_messages(const mp_part *part, const char *set, const char *kind, mp_messages *messages,
+                     char *error)
+{
+    char name[MP_NAME];
+    int64_t n = 0;
+    snprintf(name, sizeof name, "sets/%.900s/%.40s/parts", set, kind);
+    messages->parts = (const int32_t *)mp_part_array(part, name, 4, &messages->neighbours, error);
+    snprintf(name, sizeof name, "sets/%.900s/%.40s/offset", set, kind);
+    messages->offset = (const int64_t *)mp_part_array(part, name, 8, &n, error);
+    messages->rows = NULL;
+    if (messages->parts == NULL || messages->offset == NULL)
+        return 0;
+    if (n != messages->neighbours + 1)
+        return mp_say(error, name, "has not one entry a neighbour and one more"), 0;
+    if (strncmp(kind, "send", 4) == 0) {
+        snprintf(name, sizeof name, "sets/%.900s/%.40s/rows", set, kind);
+        messages->rows = (const int32_t *)mp_part_array(part, name, 4, &n, error);
+        return messages->rows != NULL;
+    }
+    return 1;
+}
+
+#endif /* MESHPREP_PARTS_IMPLEMENTATION */

@@ -1,0 +1,102 @@
+"""Work that several ranks share: MPI's communicator, or none, and one word on what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from numba import get_num_threads
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..kernels.parallel import each
+
+T = TypeVar("T")
+
+
+class Ranks(Protocol):
+    """What is used of a communicator of mpi4py."""
+
+    rank: int
+    size: int
+
+    def allgather(self, value: T, /) -> list[T]:
+        """The values of all ranks, on each of them."""
+
+    def bcast(self, value: T, /) -> T:
+        """The value of rank 0, on every rank."""
+
+
+class _Alone:
+    """A single process without MPI."""
+
+    rank, size = 0, 1
+
+    def allgather(self, value: T, /) -> list[T]:
+        return [value]
+
+    def bcast(self, value: T, /) -> T:
+        return value
+
+
+ALONE: Ranks = _Alone()
+
+
+def agreed(ranks: Ranks, work: Callable[[], T], *, named: bool = True) -> T:
+    """Work on every rank, then a vote: where one fails, all raise the error of the lowest.
+
+    Nothing in ``work`` may wait for other ranks. The message names the rank where ``named``, unless
+    it is that of all ranks; the error has the attribute ``agreed``.
+    """
+    found: Any = None
+    failed: Exception | None = None
+    try:
+        found = work()
+    except Exception as error:
+        failed = error
+    if ranks.size == 1:
+        if failed is not None:
+            raise failed
+        return found
+    said = ranks.allgather(None if failed is None else _said(failed))
+    wrong = [(rank, one) for rank, one in enumerate(said) if one is not None]
+    if wrong:
+        rank, (kind, text) = wrong[0]
+        everywhere = len(wrong) == ranks.size and all(one == wrong[0][1] for _, one in wrong)
+        together = kind(text if everywhere or not named else f"rank {rank}: {text}")
+        # so that a program knows that no rank waits for this one
+        together.agreed = True  # type: ignore[attr-defined]
+        raise together from failed
+    return found
+
+
+def _said(error: Exception) -> tuple[type[Exception], str]:
+    """An error as all ranks can raise it."""
+    if isinstance(error, MeshprepError):
+        return type(error), str(error)
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return MeshprepError, f"{where}{error.strerror or error}"
+    return RuntimeError, f"{type(error).__name__}: {error}"
+
+
+def of_root(ranks: Ranks, work: Callable[[], T]) -> T:
+    """What rank 0 finds, on every rank; all raise its error where it fails."""
+    found: Any = agreed(ranks, lambda: work() if ranks.rank == 0 else None, named=False)
+    shared: T = ranks.bcast(found)
+    return shared
+
+
+def own_parts(ranks: Ranks, parts: int) -> range:
+    """The parts that this rank builds."""
+    return range(ranks.rank, parts, ranks.size)
+
+
+def in_turn(
+    work: Callable[[int], T], parts: range, progress: Callable[[float], None]
+) -> Iterator[T]:
+    """``work`` of each part, in order; as many at once as there are threads."""
+    step = get_num_threads()
+    for i in range(0, len(parts), step):
+        progress(i / len(parts))
+        yield from each(work, [(part,) for part in parts[i : i + step]])

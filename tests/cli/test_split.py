@@ -1,0 +1,124 @@
+"""``meshprep split``, and what ``check``, ``info`` and ``report`` say of its file."""
+
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def parts_file(cli, mesh_file):
+    words = ("--parts", "2,4", "--loop", "edges:cells", "--block-size", 64, "-q")
+    assert cli("split", mesh_file, *words)[0] == 0
+    return mesh_file.with_name("wing.parts.h5")
+
+
+def test_split_prints_the_halo_table_and_writes_one_file(cli, mesh_file):
+    code, out, _ = cli("split", mesh_file, "--parts", "2,3", "--full")
+    assert code == 0
+    assert "% halo" in out
+    assert "edges->cells" in out
+    assert f"wrote {mesh_file.with_name('wing.parts.h5')}" in out
+    code, _, err = cli("split", mesh_file, "--parts", "2")
+    assert (code, "use --force" in err) == (2, True)
+
+
+def test_figures_as_json_are_those_of_the_report(cli, mesh_file):
+    words = ("split", mesh_file, "--parts", "2,4", "--increments", "auto", "--json")
+    made = json.loads(cli(*words)[1])
+    path = mesh_file.with_name("wing.parts.h5")
+    assert made["written"] == [str(path)]
+    kept = json.loads(cli("report", path, "--json")[1])
+    assert kept["splits"] == made["splits"]
+    two, four = made["splits"]
+    assert (two["parts"], four["parts"]) == (2, 4)
+    assert two["neighbours"] == 1
+    assert 0 < two["halo"] < four["halo"] < 0.5
+    cost = two["increments"]["edges->cells"]
+    assert cost["increments"] == "reverse"
+    # an f8 that is sent and added, against two that an edge reads and writes again
+    assert cost["reverse_bytes"] < cost["exec_bytes"] == 32 * cost["elements"]
+
+
+def test_exec_halos_are_counted_element_by_element(cli, parts_file):
+    two = json.loads(cli("report", parts_file, "--json")[1])["splits"][0]
+    edges, cells = two["sets"]["edges"], two["sets"]["cells"]
+    assert edges["exec"] == two["increments"]["edges->cells"]["elements"]
+    assert edges["owned"] - edges["core"] <= edges["exec"]
+    assert cells["exec"] == 0 < cells["halo"]
+    assert cells["owned"] == sum((cells["least owned"], cells["most owned"]))
+    lines = cli("report", parts_file, "--csv")[1].splitlines()
+    assert lines[0] == "parts,of,figure,value"
+    assert f"2,edges,exec,{edges['exec']}" in lines
+
+
+def test_check_proves_a_file_and_finds_damage(cli, parts_file, mesh_file):
+    code, out, _ = cli("check", parts_file, "--mesh", mesh_file, "-q")
+    assert (code, "right and fits" in out, "(2 and 4 parts)" in out) == (0, True, True)
+    assert cli("check", parts_file, "--parts", 4, "-q")[0] == 0
+    code, _, err = cli("check", parts_file, "--parts", 3, "-q")
+    assert (code, "is split into 2 and 4 parts, not 3" in err) == (2, True)
+    data = bytearray(parts_file.read_bytes())
+    data[-1] ^= 1
+    parts_file.write_bytes(data)
+    code, _, err = cli("check", parts_file, "-q")
+    assert (code, "does not match its checksum" in err) == (2, True)
+
+
+def test_info_lists_splits_sets_and_loops(cli, parts_file):
+    found = json.loads(cli("info", parts_file, "--json")[1])
+    assert [one["parts"] for one in found["splits"]] == [2, 4]
+    assert found["loops"] == [
+        {"loop": "edges->cells", "over": "edges", "increments": "exec", "variants": "s64"}
+    ]
+    assert found["bytes"] == parts_file.stat().st_size
+
+
+def test_a_number_of_parts_is_added_to_a_file(cli, parts_file):
+    assert cli("split", parts_file, "--parts", 3, "-q")[0] == 0
+    found = json.loads(cli("info", parts_file, "--json")[1])
+    assert [one["parts"] for one in found["splits"]] == [2, 3, 4]
+    code, _, err = cli("split", parts_file, "--parts", 3, "-q")
+    assert (code, "allow overwriting it by --force" in err) == (2, True)
+    assert cli("split", parts_file, "--parts", 3, "--force", "-q")[0] == 0
+
+
+def test_parts_from_a_file_and_shares(cli, mesh_file):
+    cells = json.loads(cli("info", mesh_file, "--json")[1])["sets"]
+    n = next(one["elements"] for one in cells if one["set"] == "cells")
+    own = mesh_file.with_name("own.npy")
+    np.save(own, np.arange(n) * 2 // n)
+    assert cli("split", mesh_file, "--parts", 2, "--cut", f"file:{own}", "-q")[0] == 0
+    words = ("--parts", 2, "--weights", "3,1", "--json", "--force")
+    split = json.loads(cli("split", mesh_file, *words)[1])["splits"][0]
+    owned = split["sets"]["cells"]
+    assert owned["most owned"] / n == pytest.approx(0.75, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--parts", "two"), "--parts 'two' must be numbers"),
+        (("--parts", "0"), "from 1"),
+        (("--parts", "2", "--weights", "1,2,3"), "3 weights for 2 parts"),
+        (("--parts", "2", "--cut", "metsi"), "cut 'metsi' is unknown"),
+        (("--parts", "2", "--increments", "both"), "increments 'both' is unknown"),
+    ],
+)
+def test_wrong_words_are_named(cli, mesh_file, words, message):
+    code, _, err = cli("split", mesh_file, *words, "-q")
+    assert (code, message in err, len(err.splitlines())) == (2, True, 1)
+    assert not mesh_file.with_name("wing.parts.h5").exists()
+
+
+def test_dry_run_writes_nothing(cli, mesh_file):
+    code, out, _ = cli("split", mesh_file, "--parts", "2,4", "--dry-run")
+    assert (code, "would split" in out) == (0, True)
+    assert not mesh_file.with_name("wing.parts.h5").exists()
+
+
+def test_processes_that_do_not_know_of_each_other_are_refused(cli, mesh_file, monkeypatch):
+    monkeypatch.setenv("PMI_SIZE", "2")
+    code, _, err = cli("split", mesh_file, "--parts", "2", "-q")
+    assert (code, "mpiexec -n R python -m mpi4py -m meshprep_cli.main" in err) == (2, True)
+    assert not mesh_file.with_name("wing.parts.h5").exists()

@@ -1,0 +1,248 @@
+"""Files of parts: the same bytes, slices read alone, damage found, proofs that can fail."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from meshprep.distribute.check import check_parts
+from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.joined import joined_subject
+from meshprep.distribute.steps import SplitOptions
+from meshprep.io import write
+from meshprep.io.generate import generate
+from meshprep.loops import simple_request
+from meshprep.loops.options import Options
+from meshprep.pipeline.workflow import Job
+from meshprep.pipeline.workflow import run as prepare
+from meshprep_runtime.errors import MeshprepError, PlanError
+from meshprep_runtime.loops import Access
+from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.parts import kept, load_part, parts_table, read_part
+from meshprep_runtime.plan.parts.arrays import arrays_of
+from meshprep_runtime.plan.parts.proof import proved
+from meshprep_runtime.plan.seal import check_parts_seal
+
+LOOPS = tuple(map(simple_request, ("edges->cells", "cells->nodes")))
+SMALL = Options(block_size=64)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("parts")
+
+
+@pytest.fixture(scope="module")
+def mesh_file(folder):
+    write(generate("delaunay2d", cells=400, seed=0), folder / "wing.msh")
+    return folder / "wing.msh"
+
+
+def job(mesh, output, parts, **values):
+    return SplitJob(mesh, output, parts, LOOPS, options=SMALL, **values)
+
+
+@pytest.fixture(scope="module")
+def made(mesh_file):
+    output = mesh_file.with_name("wing.parts.h5")
+    run(job(mesh_file, output, (3, 5)))
+    return output
+
+
+def all_parts(path, count):
+    table = parts_table(path, count)
+    return [read_part(path, table, p) for p in range(count)], table.description["sets"]
+
+
+def test_the_same_mesh_gives_the_same_bytes(mesh_file, made, tmp_path):
+    run(job(mesh_file, tmp_path / "again.parts.h5", (5, 3)))
+    assert (tmp_path / "again.parts.h5").read_bytes() == made.read_bytes()
+
+
+def test_a_further_number_of_parts_is_added_and_the_others_stay(mesh_file, made, tmp_path):
+    copy = tmp_path / "wing.parts.h5"
+    copy.write_bytes(made.read_bytes())
+    more = SplitJob(copy, copy, (2,))
+    run(more)
+    assert kept(copy) == [2, 3, 5]
+    assert list(load_part(copy, 2, 0).loops["edges->cells"].plan.variants) == ["s64"]
+    assert check_parts(copy, mesh=mesh_file).findings == []
+    before, after = arrays_of(load_part(made, 5, 4)), arrays_of(load_part(copy, 5, 4))
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    with pytest.raises(MeshprepError, match="is split into 2 parts already"):
+        run(more)
+    run(replace(more, parts=(4,), options=Options(block_size=32)))
+    assert list(load_part(copy, 4, 0).loops["edges->cells"].plan.variants) == ["s32"]
+    with pytest.raises(MeshprepError, match="has its loops: leave --loop"):
+        run(replace(more, parts=(4,), requests=LOOPS))
+
+
+def test_parts_put_together_are_the_mesh_that_was_split(mesh_file, made):
+    subject = joined_subject(made)
+    full = check_parts(made, 3, mesh_file)
+    assert (full.findings, full.verdict) == ([], f"{made}: right and fits {mesh_file} (3 parts)")
+    assert list(subject.maps) == ["edges->cells", "cells->nodes", "boundary_edges->cells"]
+    assert [spec.loop.name for spec in subject.specs] == ["edges->cells", "cells->nodes"]
+    assert subject.specs[0].options == {"block_size": 64, "target": "gpu"}
+
+
+def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):
+    plan, ordered = tmp_path / "wing.plan.h5", tmp_path / "ordered.msh"
+    prepare(Job(mesh_file, ordered, plan, LOOPS, SMALL))
+    output = tmp_path / "wing.parts.h5"
+    run(SplitJob(plan, output, (4,), options=SMALL))
+    assert check_parts(output, mesh=mesh_file).findings == []
+    assert Plan.load(plan).sizes["cells"] == sum(
+        load_part(output, 4, p).sets["cells"].owned for p in range(4)
+    )
+
+
+def test_every_flipped_byte_is_found_before_a_part_is_given(made, tmp_path):
+    data, bad = made.read_bytes(), tmp_path / "bad.parts.h5"
+    begin, end = check_parts_seal(made)
+    rng = np.random.default_rng(0)
+    head = rng.integers(0, begin, 30)
+    for at in [*head, *rng.integers(begin, end, 30)]:
+        wrong = bytearray(data)
+        wrong[at] ^= 1 << rng.integers(8)
+        bad.write_bytes(wrong)
+        with pytest.raises(PlanError) as found:
+            [all_parts(bad, count) for count in (3, 5)]
+        assert "\n" not in str(found.value)
+        assert str(bad) in str(found.value)
+
+
+def test_swapped_slices_and_cut_files_are_refused(made, tmp_path):
+    table, data = parts_table(made, 3), bytearray(made.read_bytes())
+    index = next(i for i, one in enumerate(table.datasets) if one.name == "sets/cells/counts")
+    (a, size), (b, _) = table.extent(index, 0), table.extent(index, 1)
+    data[a : a + size], data[b : b + size] = data[b : b + size], data[a : a + size]
+    bad = tmp_path / "bad.parts.h5"
+    bad.write_bytes(data)
+    with pytest.raises(PlanError, match="part 0 of 3 does not match its checksum"):
+        load_part(bad, 3, 0)
+    load_part(bad, 3, 2)
+    bad.write_bytes(made.read_bytes()[:-1])
+    with pytest.raises(PlanError, match=r"cut short|damaged"):
+        load_part(bad, 3, 0)
+    with pytest.raises(PlanError, match="there is no part 3"):
+        load_part(made, 3, 3)
+    with pytest.raises(PlanError, match=r"3 and 5 parts, not 4: add that by 'meshprep split"):
+        load_part(made, 4, 0)
+    with pytest.raises(PlanError, match="a mesh in parts"):
+        Plan.load(made)
+
+
+def changed_set(part, name, **values):
+    return replace(part, sets={**part.sets, name: replace(part.sets[name], **values)})
+
+
+def table_of(part, name, change):
+    m = part.maps[name]
+    table = m.table.copy()
+    change(table, part.sets[m.from_set])
+    return replace(part, maps={**part.maps, name: replace(m, table=table)})
+
+
+def wrong_parts():
+    """How a part is made wrong, and what the proof says of it."""
+
+    def without_exec(part):
+        one = part.sets["edges"]
+        copies = np.concatenate([one.copies[1 : one.exec], one.copies[:1], one.copies[one.exec :]])
+        return changed_set(part, "edges", copies=copies)
+
+    def send_reversed(part):
+        one = part.sets["cells"].send_exec
+        return changed_set(part, "cells", send_exec=replace(one, rows=one.rows[::-1].copy()))
+
+    def one_original(part):
+        original = part.sets["cells"].original.copy()
+        original[0] = original[1]
+        return changed_set(part, "cells", original=original)
+
+    def other_row(part):
+        rows = part.sets["edges"]
+
+        def change(table, _):
+            table[rows.owned, 0] = table[rows.owned, 1]
+
+        return table_of(part, "edges->cells", change)
+
+    def core_at_border(part):
+        cells = part.sets["cells"]
+
+        def change(table, _):
+            table[0, 0] = cells.owned
+
+        return table_of(part, "edges->cells", change)
+
+    def shifted(part):
+        return changed_set(part, "cells", owned_start=part.sets["cells"].owned_start + 1)
+
+    def lower_class(part):
+        loop = part.loops["edges->cells"]
+        (name,) = loop.colours
+        colours = {name: replace(loop.colours[name], core=loop.colours[name].core - 1)}
+        loops = {**part.loops, "edges->cells": replace(loop, colours=colours)}
+        return replace(part, loops=loops)
+
+    def sent_back(part):
+        loop = part.loops["edges->cells"]
+        args = tuple(replace(a, access=Access.RW) for a in loop.plan.loop.args)
+        plan = replace(loop.plan, loop=replace(loop.plan.loop, args=args))
+        loops = {**part.loops, "edges->cells": replace(loop, plan=plan, increments="reverse")}
+        return replace(part, loops=loops)
+
+    return [
+        (without_exec, "do not ascend"),
+        (send_reversed, "exec rows of 'cells': what parts send is not what others receive"),
+        (one_original, "no permutation"),
+        (other_row, "a copied row differs from its owner's"),
+        (core_at_border, "a core element reaches a copy"),
+        (shifted, "owns from"),
+        (lower_class, "a block has a colour of another class"),
+        (sent_back, "no increment"),
+    ]
+
+
+@pytest.mark.parametrize(("change", "message"), wrong_parts(), ids=lambda v: str(v)[:20])
+def test_the_proof_finds_what_is_wrong(made, change, message):
+    parts, sizes = all_parts(made, 3)
+    assert proved(iter(parts), sizes, 3).findings == []
+    parts[1] = change(parts[1])
+    assert any(message in line for line in proved(iter(parts), sizes, 3).findings)
+
+
+def part_map(part):
+    m = part.maps["edges->cells"]
+    return replace(m, table=m.table[: part.sets["edges"].executed])
+
+
+def test_the_proof_misses_no_element_that_must_be_executed(made):
+    parts, sizes = all_parts(made, 3)
+    one = parts[2].sets["edges"]
+    # the last exec element becomes one that is only read
+    less = changed_set(parts[2], "edges", exec=one.exec - 1, halo=one.halo + 1)
+    m = part_map(less)
+    parts[2] = replace(less, maps={**less.maps, m.name: m}, loops={})
+    findings = proved(iter(parts), sizes, 3).findings
+    assert any("is not executed there (1 missing)" in line for line in findings)
+
+
+def test_wishes_that_cannot_be_are_refused(mesh_file, made, tmp_path):
+    for values, message in [
+        ({"parts": ()}, "from 1"),
+        ({"parts": (0,)}, "from 1"),
+        ({"parts": (2, 2)}, "twice"),
+        ({"parts": (2, 3), "how": SplitOptions("file:x.npy")}, "one number of parts"),
+    ]:
+        with pytest.raises(MeshprepError, match=message):
+            job(mesh_file, tmp_path / "x.parts.h5", **values)
+    with pytest.raises(MeshprepError, match="exists already"):
+        run(job(mesh_file, made, (2,)))
+    other = tmp_path / "other.msh"
+    write(generate("delaunay2d", cells=300, seed=1), other)
+    with pytest.raises(PlanError, match="made for another mesh"):
+        check_parts(made, mesh=other)

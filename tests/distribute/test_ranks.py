@@ -1,0 +1,190 @@
+"""Several ranks make the file of one, and agree on what fails: as threads, and under MPI."""
+
+import importlib.util
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from meshprep.distribute import job as jobs
+from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.ranks import ALONE, agreed, of_root, own_parts
+from meshprep.io import write
+from meshprep.io.generate import generate
+from meshprep.loops import simple_request
+from meshprep.loops.options import Options
+from meshprep_runtime.errors import MeshprepError
+
+ROOT = Path(__file__).parents[2]
+LOOPS = (simple_request("edges->cells"),)
+
+
+class ThreadRank:
+    """One of several threads that do what ranks of MPI do; values travel as bytes."""
+
+    def __init__(self, rank, size, barrier, slots):
+        self.rank, self.size, self._barrier, self._slots = rank, size, barrier, slots
+
+    def allgather(self, value):
+        self._slots[self.rank] = pickle.dumps(value)
+        self._barrier.wait(60)
+        found = [pickle.loads(one) for one in self._slots]
+        self._barrier.wait(60)
+        return found
+
+    def bcast(self, value):
+        return self.allgather(value)[0]
+
+
+def on_ranks(size, work):
+    """What ``work(rank)`` gives or raises, on each of so many ranks."""
+    barrier, slots, found = threading.Barrier(size), [b""] * size, [None] * size
+
+    def one(rank):
+        try:
+            found[rank] = work(ThreadRank(rank, size, barrier, slots))
+        except Exception as error:
+            found[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@pytest.fixture(scope="module")
+def mesh_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("ranks") / "wing.msh"
+    write(generate("delaunay2d", cells=300, seed=0), path)
+    return path
+
+
+def job(mesh, output, **values):
+    return SplitJob(mesh, output, (2, 5), LOOPS, options=Options(block_size=32), **values)
+
+
+@pytest.fixture(scope="module")
+def made(mesh_file):
+    run(job(mesh_file, mesh_file.with_name("one.parts.h5")))
+    return mesh_file.with_name("one.parts.h5").read_bytes()
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_the_bytes_do_not_depend_on_the_number_of_ranks(mesh_file, made, tmp_path, size):
+    output = tmp_path / "wing.parts.h5"
+    found = on_ranks(size, lambda rank: run(job(mesh_file, output), ranks=rank))
+    assert output.read_bytes() == made
+    assert [one.figures for one in found] == [found[0].figures] * size
+    more = SplitJob(output, output, (3,), options=Options(block_size=32))
+    on_ranks(size, lambda rank: run(more, ranks=rank))
+    alone = tmp_path / "alone.parts.h5"
+    alone.write_bytes(made)
+    run(SplitJob(alone, alone, (3,), options=Options(block_size=32)))
+    assert output.read_bytes() == alone.read_bytes()
+
+
+def fail_on(rank_of_part, error):
+    def figures(part):
+        if part.part == rank_of_part:
+            raise error
+        return real(part)
+
+    real = jobs.part_figures
+    return figures
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (MeshprepError("a fault of the input"), MeshprepError, "rank 1: a fault of the input"),
+        (OSError(28, "No space left on device"), MeshprepError, "rank 1: No space left on device"),
+        (ZeroDivisionError("oops"), RuntimeError, "rank 1: ZeroDivisionError: oops"),
+    ],
+)
+def test_all_ranks_raise_what_one_meets(mesh_file, tmp_path, monkeypatch, error, kind, message):
+    monkeypatch.setattr(jobs, "part_figures", fail_on(1, error))
+    output = tmp_path / "wing.parts.h5"
+    found = on_ranks(3, lambda rank: run(job(mesh_file, output), ranks=rank))
+    assert [(type(one), str(one), one.agreed) for one in found] == [(kind, message, True)] * 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["begin_file", "copy_slices", "seal_parts", "_prove"])
+def test_a_disk_that_is_full_leaves_nothing(mesh_file, tmp_path, monkeypatch, step):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(jobs, step, full)
+    output = tmp_path / "wing.parts.h5"
+    for size in (1, 2):
+        found = on_ranks(size, lambda rank: run(job(mesh_file, output), ranks=rank))
+        assert {type(one) for one in found} == {MeshprepError}
+        assert {"No space left on device" in str(one) for one in found} == {True}
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_input_is_said_once_and_alike(mesh_file, tmp_path):
+    bad = tmp_path / "bad.msh"
+    bad.write_text("no mesh")
+    found = on_ranks(2, lambda rank: run(job(bad, tmp_path / "x.parts.h5"), ranks=rank))
+    assert str(found[0]) == str(found[1])
+    assert str(bad) in str(found[0])
+    assert "rank" not in str(found[0])
+
+
+def test_votes():
+    assert agreed(ALONE, lambda: 3) == 3
+    assert on_ranks(3, lambda ranks: of_root(ranks, lambda: ranks.rank)) == [0, 0, 0]
+    assert on_ranks(3, lambda ranks: list(own_parts(ranks, 5))) == [[0, 3], [1, 4], [2]]
+
+    def two(ranks):
+        def work():
+            if ranks.rank:
+                raise MeshprepError(f"of {ranks.rank}")
+
+        return agreed(ranks, work)
+
+    assert [str(one) for one in on_ranks(3, two)] == ["rank 1: of 1"] * 3
+
+
+@pytest.fixture(scope="module")
+def mpiexec():
+    """``mpiexec(ranks, *words)``: the program on so many ranks of MPICH."""
+    prefix = Path(sys.prefix)
+    launcher = prefix / "bin" / "mpiexec.hydra"
+    if importlib.util.find_spec("mpi4py") is None or not launcher.exists():
+        assert "MESHPREP_REQUIRE_MPI" not in os.environ, "no mpi4py or no mpich"
+        pytest.skip("no MPI in this environment: pip install mpi4py mpich")
+    environment = {**os.environ, "MPI4PY_MPIABI": "mpich", "NUMBA_NUM_THREADS": "1"}
+    environment["LD_LIBRARY_PATH"] = str(prefix / "lib")
+    paths = [ROOT, ROOT / "runtime", ROOT / "cli"]
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+
+    def launch(ranks, *words):
+        program = "-m", "mpi4py", "-m", "meshprep_cli.main"
+        call = [launcher, "-n", ranks, sys.executable, *program, *words]
+        call = [str(word) for word in call]
+        return subprocess.run(
+            call, env=environment, timeout=120, capture_output=True, text=True, check=False
+        )
+
+    return launch
+
+
+def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
+    mpiexec, mesh_file, made, tmp_path
+):
+    output = tmp_path / "wing.parts.h5"
+    words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
+    done = mpiexec(2, *words, "-q", "-o", output)
+    assert (done.returncode, done.stdout.count("wrote")) == (0, 1), done.stderr
+    assert output.read_bytes() == made
+    done = mpiexec(2, *words, "-q", "-o", output)
+    assert (done.returncode, done.stderr.count("exists already")) == (2, 1)
+    assert list(tmp_path.iterdir()) == [output]
