@@ -74,6 +74,12 @@ class ProgramDat:
             )
         return self.stored
 
+    @array.setter
+    def array(self, values: Any) -> None:
+        if self.chain is not None:
+            self.chain.flush()
+        self.stored = values
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of one value."""

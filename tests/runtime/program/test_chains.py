@@ -1,13 +1,26 @@
 """Chains of loops: what is queued, what runs it, and that nobody can tell from the results."""
 
+from contextlib import nullcontext
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integer_loops import DIMS, LOOPS, SETS, SOA
-from random_chains import KERNELS, random_mesh
+from random_chains import KERNELS, random_mesh, start_values
+from slow_parts import World
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, Program
+from meshprep_runtime import (
+    Access,
+    Arg,
+    DistributedPlan,
+    Loop,
+    LoopPlan,
+    MeshprepError,
+    Program,
+    run_ranks,
+)
 
 
 class Serial:
@@ -203,3 +216,55 @@ def test_an_exception_of_a_kernel_names_its_loop(halves):
         "in loop 'half', number 2 of 3 of a chain; the loops after it have not run"
     ]
     assert loop.times.calls == 2
+
+
+def eager_or_lazy(parts, values, names, length, comm):
+    """A program on one rank, queued or not; what it fetches and reduces."""
+    plan = DistributedPlan(parts[comm.rank], comm)
+    program = Program(plan)
+    dats = {}
+    for name, v in values.items():
+        own = v[plan.numbers(SETS.get(name, "cells"))]
+        dats[name] = program.dat(SETS.get(name, "cells"), DIMS[name], "i8", values=own)
+    loops = {n: program.loop(KERNELS[n], n, strategy="sequential") for n in set(names)}
+    total = program.reduced(5, 2, "i8")
+    with program.chain(length) if length else nullcontext():
+        for name in names:
+            args = loops[name].loop.args
+            found = {a.name: dats[a.name] for a in args if not a.is_global}
+            loops[name](**found, **{a.name: total for a in args if a.is_global})
+    return {n: plan.fetch(d) for n, d in dats.items()}, total.value.tolist()
+
+
+def test_lazy_is_eager_on_ranks(slow):
+    rng = np.random.default_rng(2)
+    sizes, maps = random_mesh(rng, 20)
+    tables = {m: one.table for m, one in maps.items()}
+    owner = {s: rng.integers(0, 3, n) for s, n in sizes.items()}
+    world = World(sizes, tables, list(LOOPS.values()), owner, 3)
+    parts = [world.part(p, slow.variant) for p in range(3)]
+    names, values = ["areas", "update", "spread", "mark", "update"], start_values(rng, sizes)
+    ways = [
+        run_ranks(3, partial(eager_or_lazy, parts, values, names, length)) for length in (0, 2, 64)
+    ]
+    for way in ways[1:]:
+        for (dats, total), (expected, sums) in zip(way, ways[0], strict=True):
+            assert total == sums
+            for name, values in dats.items():
+                np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    assert ways[0][0][1] != [5, 5]
+
+
+def test_chains_on_a_gpu(halves, device, needs_gxx):
+    q, res = (
+        halves.dat("cells", 1, "i8", values=device.array(np.full(6, n, np.int64))) for n in (2, 1)
+    )
+    loop = halves.loop(half_on_gpu, "half")
+    with halves.chain():
+        loop(q=q, res=res, factor=3)
+        loop(q=q, res=res, factor=4)
+        assert res.values().get().ravel().tolist() == [1 + 2 * 3 + 2 * 4] * 6
+
+
+def half_on_gpu(q, res, factor):
+    res[0] += factor[0] * q[0]

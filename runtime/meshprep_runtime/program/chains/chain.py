@@ -73,6 +73,11 @@ class Chain:
     def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
         """Queue a call, or run it with all that is queued.
 
+        Parameters
+        ----------
+        loop : ProgramLoop
+        given : mapping of argument name to value
+
         Raises
         ------
         MeshprepError
@@ -87,7 +92,13 @@ class Chain:
             self.flush()
 
     def assign(self, target: ReducedGlobal, values: NDArray[Any]) -> None:
-        """Queue new values of a global."""
+        """Queue new values of a global.
+
+        Parameters
+        ----------
+        target : ReducedGlobal
+        values : (dim,) array
+        """
         self._put(Assign(target, values), [target])
 
     def flush(self) -> None:
@@ -114,7 +125,12 @@ class Chain:
         self.tiled[key](records)
 
     def run(self, records: list[Record]) -> None:
-        """Run records one after the other."""
+        """Run records one after the other.
+
+        Parameters
+        ----------
+        records : list of Call and Assign
+        """
         for n, record in enumerate(records):
             try:
                 record.run()
