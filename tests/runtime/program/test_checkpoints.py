@@ -15,8 +15,9 @@ import stopped_program
 from stopped_program import LOOPS, run
 
 from meshprep_runtime import MeshprepError, Program
-from meshprep_runtime.program.checkpoints import file
+from meshprep_runtime.program.checkpoints import checkpoints, file
 from meshprep_runtime.program.checkpoints.decisions import Decisions
+from meshprep_runtime.program.checkpoints.period import calls_to_wait, period, saved_values
 
 DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
 # The access lists of Fig. 6.1 [R14]; W: all of it is written.
@@ -45,11 +46,15 @@ def path(tmp_path):
 
 def values_saved(accesses, entry):
     written = {d for args in accesses.values() for d, a in args.items() if a != "R"}
-    decisions = Decisions(written)
-    saved = []
-    for loop in ORDER[entry:]:
-        saved += decisions.before({d: a == "W" for d, a in accesses[loop].items()})
-    return sum(DIMS[d] for d in [*saved, *decisions.flagged])
+    full = [{d: a == "W" for d, a in accesses[loop].items()} for loop in ORDER[entry:]]
+    return saved_values(full, written, DIMS)
+
+
+def test_what_is_met_is_decided_once():
+    decisions = Decisions({"q", "res", "old"})
+    assert decisions.before({"x": False, "q": False, "old": True}) == ["q"]
+    assert decisions.before({"q": False, "old": False}) == []
+    assert decisions.flagged == {"res"}
 
 
 def test_the_column_of_figure_6_1():
@@ -58,6 +63,30 @@ def test_the_column_of_figure_6_1():
     real = [values_saved(REAL, i) for i in range(18)]
     assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "save_soln"] == [8, 8]
     assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "update"] == [9] * 4
+
+
+def test_the_period_of_the_loops_and_its_cheapest_call():
+    assert [period(ORDER[:n]) for n in (9, 17, 18, 27)] == [None, None, 9, 9]
+    written = {d for args in REAL.values() for d, a in args.items() if a != "R"}
+    full = [{d: a == "W" for d, a in REAL[loop].items()} for loop in ORDER]
+    # save_soln, wherever the period begins
+    assert [calls_to_wait(full[i : i + 9], written, DIMS) for i in range(9)] == [
+        0,
+        *range(8, 0, -1),
+    ]
+
+
+def test_a_checkpoint_waits_for_the_cheapest_call(plan, path, monkeypatch):
+    program = Program(plan, checkpoint=path, every=0.0)
+    q, res = program.dat("cells", 1, "i8"), program.dat("cells", 1, "i8")
+    loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
+    monkeypatch.setattr(checkpoints, "calls_to_wait", lambda *given: 3)
+    for _ in range(6):
+        # it writes nothing, so that nothing is saved before there are two periods
+        assert not path.exists()
+        loop(q=q, res=res)
+    with h5py.File(path) as saved:
+        assert saved.attrs["entry"] == 5
 
 
 @pytest.mark.parametrize("stop", [1, 2, 5, 9])

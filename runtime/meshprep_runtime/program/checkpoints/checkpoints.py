@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ from ..chains.reduced import ReducedGlobal
 from ..dat import ProgramDat
 from .decisions import Decisions
 from .file import Checkpoint, read_newest, write
+from .period import calls_to_wait, period
 
 # Calls after which a dat that no loop has met is saved all the same.
 WINDOW = 64
+# Calls among which a period is looked for.
+RECENT = 256
 
 
 class Checkpoints:
@@ -56,6 +60,8 @@ class Checkpoints:
         self._entry = 0
         self._saved: dict[int, NDArray[Any]] = {}
         self._asked = False
+        self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
+        self._begin_at: int | None = None
         self._last = time.monotonic()
 
     def here(self) -> None:
@@ -74,9 +80,10 @@ class Checkpoints:
         full = {numbers[a.name]: a.full for a in loop.args if not a.is_global}
         if self._pending is None and self._is_due(loop):
             self._pending, self._entry = Decisions(self._modified), len(self._calls)
-            self._saved, self._asked = {}, False
+            self._saved, self._asked, self._begin_at = {}, False, None
         if self._pending is not None:
             self._save(self._pending, full)
+        self._recent.append((name, full))
         return False
 
     def after(self, loop: Loop, given: Mapping[str, Any]) -> None:
@@ -91,10 +98,19 @@ class Checkpoints:
         self._modified.update(numbers[a.name] for a in written)
 
     def _is_due(self, loop: Loop) -> bool:
-        if self._asked:
-            return True
-        writes = any(a.access is Access.WRITE for a in loop.args)
-        return writes and time.monotonic() - self._last >= self._every
+        """At the cheapest call of a period once the time has come, or where a loop writes."""
+        n = len(self._calls)
+        if not self._asked and self._begin_at is None:
+            if time.monotonic() - self._last < self._every:
+                return False
+            recent = [*self._recent]
+            found = period(recent)
+            if found is None:
+                return any(a.access is Access.WRITE for a in loop.args)
+            sizes = {i: dat.stored.nbytes for i, dat in enumerate(self.dats)}
+            last = [full for _, full in recent[-found:]]
+            self._begin_at = n + calls_to_wait(last, self._modified, sizes)
+        return self._asked or (self._begin_at is not None and n >= self._begin_at)
 
     def _save(self, pending: Decisions[int], full: Mapping[int, bool]) -> None:
         now = [*pending.before(full)]
