@@ -84,9 +84,11 @@ class Airfoil:
             name: program.dat(on, dim, dtype, values=values[name])
             for name, (on, dim, dtype) in DATS.items()
         }
+        self.program_dats = dats
         self.dats: dict[str, Any] = {name: dat.array for name, dat in dats.items()}
-        # The program looks at it after every stage, so it stays on the host.
-        self.dats["rms"] = np.zeros(1)
+        # It stays on the host; asking for its value runs what a chain has queued.
+        self.rms = program.reduced()
+        self.dats["rms"] = self.rms.array
         text = (KERNELS / "airfoil.cu").read_text(encoding="utf-8")
         self.loops = {
             name: program.loop(
@@ -98,7 +100,7 @@ class Airfoil:
             )
             for name in LOOPS
         }
-        given = {**dats, "rms": self.dats["rms"]}
+        given = {**dats, "rms": self.rms}
         self._given = {
             name: {a.name: given[a.name] for a in loop.loop.args}
             for name, loop in self.loops.items()
@@ -109,10 +111,10 @@ class Airfoil:
         for _ in range(iterations):
             self._run("save_soln")
             for _ in range(2):
-                self.dats["rms"][0] = 0.0
+                self.rms.set(0.0)
                 for name in LOOPS[1:]:
                     self._run(name)
-            yield float(np.sqrt(self.dats["rms"][0] / self.n))
+            yield float(np.sqrt(self.rms.value[0] / self.n))
 
     def _run(self, name: str) -> None:
         self.loops[name](**self._given[name])

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .maps import SetMap
     from .ordering import Ordering
     from .plan import LoopPlan, Plan, Staging, Variant
+    from .program.chains.chain import Chain
+    from .program.chains.reduced import ReducedGlobal
     from .program.dat import ProgramDat
     from .program.distributed import DistributedPlan
     from .program.loopback import run_ranks
@@ -29,6 +31,8 @@ _HOME = {
     **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
     **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
     **{
+        "Chain": "program.chains.chain",
+        "ReducedGlobal": "program.chains.reduced",
         "DistributedPlan": "program.distributed",
         "Program": "program.program",
         "ProgramDat": "program.dat",
@@ -39,6 +43,7 @@ _HOME = {
 __all__ = [
     "Access",
     "Arg",
+    "Chain",
     "DistributedError",
     "DistributedPlan",
     "Loop",
@@ -51,6 +56,7 @@ __all__ = [
     "PlanError",
     "Program",
     "ProgramDat",
+    "ReducedGlobal",
     "SetMap",
     "Staging",
     "Variant",

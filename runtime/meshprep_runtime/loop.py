@@ -158,6 +158,7 @@ class ParLoop:
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
             self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
+        self.kernel = kernel
         self._device_kernel = kernel if options.cuda is None else options.cuda
         on_device = {name: value for name, value in asdict(options).items() if name != "cuda"}
         self._device_options: dict[str, Any] = {

@@ -53,12 +53,15 @@ class Arg:
         The columns of the map that the kernel receives, each as one argument.
     is_global : bool
         A value of the whole loop: a constant (READ) or a reduction (INC, MIN, MAX).
+    full : bool
+        Every element sets every component, whatever happens: values from before are not needed.
+        For WRITE without a map. Tiles and checkpoints rely on it.
 
     Raises
     ------
     MeshprepError
         For a dim below 1, a type that is no number, an access that does not go with a global or a
-        dat, and columns that are negative or repeated.
+        dat, columns that are negative or repeated, and ``full`` where it means nothing.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Arg:
     map: str | None = None
     index: tuple[int, ...] = ()
     is_global: bool = False
+    full: bool = False
 
     def __post_init__(self) -> None:
         if self.dim < 1:
@@ -89,6 +93,11 @@ class Arg:
             raise MeshprepError(
                 f"global '{self.name}' takes no map and one of read, inc, min, max, "
                 f"not '{self.access}'"
+            )
+        if self.full and (self.access is not Access.WRITE or self.map is not None):
+            raise MeshprepError(
+                f"argument '{self.name}': full goes with access 'write' and no map: "
+                "only there no value from before is left"
             )
         if (self.map is None) != (not self.index):
             raise MeshprepError(
@@ -121,7 +130,8 @@ class Arg:
         out: dict[str, Any] = {"global" if self.is_global else "dat": self.name}
         if self.map is not None:
             out |= {"map": self.map, "index": list(self.index)}
-        return out | {"dim": self.dim, "dtype": self.dtype, "access": str(self.access)}
+        out |= {"dim": self.dim, "dtype": self.dtype, "access": str(self.access)}
+        return out | ({"full": True} if self.full else {})
 
 
 @dataclass(frozen=True)
@@ -224,7 +234,7 @@ def cut_by_shell(text: str) -> str:
 
 def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
     """Build an argument from loops.toml's words; ``where`` begins the message of an error."""
-    known = {"dat", "global", "map", "index", "dim", "dtype", "access"}
+    known = {"dat", "global", "map", "index", "dim", "dtype", "access", "full"}
     unknown = sorted(set(values) - known)
     if unknown:
         raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(sorted(known))}")
@@ -245,6 +255,7 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
             map=None if "map" not in values else _text(values["map"], "map"),
             index=_index(values.get("index", [])),
             is_global="global" in values,
+            full=_yes_or_no(values.get("full", False), "full"),
         )
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
@@ -274,6 +285,12 @@ def _text(value: Any, what: str) -> str:
 def _whole(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise MeshprepError(f"{what} is {value!r}, must be a whole number")
+    return value
+
+
+def _yes_or_no(value: Any, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise MeshprepError(f"{what} is {value!r}, must be true or false")
     return value
 
 

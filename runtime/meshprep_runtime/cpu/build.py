@@ -62,7 +62,7 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     common: dict[str, Any] = {"error_model": "numpy", "nogil": True}
     common["fastmath"] = request.fastmath
     scope: dict[str, Any] = {} if kept is None else vars(kept)
-    scope |= _names()
+    scope |= names_in_texts()
 
     def compile_one(function: Any, own: dict[str, Any]) -> Any:
         # A helper that is called costs more than it does: its rows travel as structures.
@@ -84,7 +84,7 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     return entry
 
 
-def _names() -> dict[str, Any]:
+def names_in_texts() -> dict[str, Any]:
     """What the generated texts use."""
     found = {"np": np, "U": np.uint64, "prange": numba.prange}
     found |= COUNTERS | {

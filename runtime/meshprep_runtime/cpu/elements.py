@@ -41,6 +41,8 @@ class ElementCode:
         Vectorise; needs rows that no two elements of a chunk change in turn.
     fetches : bool
         Ask for the rows of a chunk while the one before is under way.
+    suffix : str
+        Of the names ``elements`` and ``kernel``, where several loops share one text.
     """
 
     rows: tuple[Row, ...]
@@ -49,10 +51,11 @@ class ElementCode:
     maps_permuted: bool = False
     chunks: bool = True
     fetches: bool = False
+    suffix: str = ""
 
     def text(self) -> str:
         """``def elements(start, stop, order, ...)``."""
-        lines = [f"def elements(start, stop, order, {', '.join(self.params)}):"]
+        lines = [f"def elements{self.suffix}(start, stop, order, {', '.join(self.params)}):"]
         arrays = dict.fromkeys(r.array for r in self.rows if r.soa and r.dim > 1)
         dims = {r.array: r.dim for r in self.rows}
         lines += [f"    n_{a} = U({a}.size) // U({dims[a]})" for a in arrays]
@@ -63,7 +66,7 @@ class ElementCode:
         return [
             "    for i in range(U(start), U(stop)):",
             *_indent(2, self._element("i", "e")),
-            f"        kernel({', '.join(self._in_place(r) for r in self.rows)})",
+            f"        kernel{self.suffix}({', '.join(self._in_place(r) for r in self.rows)})",
         ]
 
     def _chunked(self) -> list[str]:
@@ -78,7 +81,7 @@ class ElementCode:
             *_indent(2, self._gather(size)),
             f"        for j in range(U({size})):",
             *_indent(3, self._clear(size)),
-            f"            kernel({', '.join(given)})",
+            f"            kernel{self.suffix}({', '.join(given)})",
             *_indent(2, self._scatter(size)),
             *_indent(2, self._reduce(size)),
         ]

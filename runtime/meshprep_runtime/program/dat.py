@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,13 @@ from ..errors import MeshprepError, check_choice
 
 # The lists of copies on a rank; partial lists go by the name of their map.
 EXEC, HALO = "exec", "halo"
+
+
+class Queue(Protocol):
+    """Loops that wait."""
+
+    def flush(self) -> None:
+        """Run them."""
 
 
 class ProgramDat:
@@ -36,20 +43,47 @@ class ProgramDat:
     fresh : set of str
         Which lists of copies hold what their owners have: ``"exec"``, ``"halo"``, and the names of
         maps for what those alone reach.
+    chain : Chain or None
+        What has queued loops that use the dat: they run before anybody sees its values.
+    dropped : bool
+        A chain has not stored its values, as it was told.
+    version : int
+        How often it was changed, apart from tiles.
     """
 
     def __init__(self, set_name: str, array: Any, dim: int, layout: str, owned: int) -> None:
         self.set = set_name
-        self.array = array
+        self.chain: Queue | None = None
+        self.stored = array
+        self.dropped = False
+        self.version = 0
         self.dim = dim
         self.layout = layout
         self.owned = owned
         self.fresh: set[str] = set()
 
     @property
+    def array(self) -> Any:
+        """The values of all rows; loops that are queued run first."""
+        if self.chain is not None:
+            self.chain.flush()
+        if self.dropped:
+            raise MeshprepError(
+                f"{self!r}: its values were dropped at the end of a chain: leave it out of "
+                "'dropped', or run a loop that writes all of it (full = true) first"
+            )
+        return self.stored
+
+    @array.setter
+    def array(self, values: Any) -> None:
+        if self.chain is not None:
+            self.chain.flush()
+        self.stored = values
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Of one value."""
-        found: np.dtype[Any] = np.dtype(self.array.dtype)
+        found: np.dtype[Any] = np.dtype(self.stored.dtype)
         return found
 
     @property
@@ -87,6 +121,9 @@ class ProgramDat:
 
     def touch(self) -> None:
         """Say that the array was changed outside of loops: its copies are stale."""
+        if self.chain is not None:
+            self.chain.flush()
+        self.version += 1
         self.fresh.clear()
 
     def __repr__(self) -> str:

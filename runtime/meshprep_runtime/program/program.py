@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
-from ..bind import AOS
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bind import AOS, check_names
 from ..cuda.detect import on_device
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
+from .chains.chain import Chain
+from .chains.reduced import ReducedGlobal
+from .chains.tiling import TileOptions
+from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, arrays_of, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
@@ -43,10 +51,33 @@ class Program:
     ----------
     plan : Plan or DistributedPlan
         On ranks, dats are made and loops called on all of them, in the same order.
+    checkpoint : str or Path, optional
+        Save the state in this file now and then; go on from it where it exists. On one rank, on the
+        host, without tiles. Until the program is where it was, loops do nothing but hand out the
+        globals that they gave, so what the program does may depend on globals, not on dats.
+    every : float
+        Seconds from one checkpoint to the next.
+
+    Raises
+    ------
+    MeshprepError
+        For a checkpoint of another mesh, a damaged one, and checkpoints on ranks.
     """
 
-    def __init__(self, plan: PlanContent | DistributedPlan) -> None:
+    def __init__(
+        self,
+        plan: PlanContent | DistributedPlan,
+        *,
+        checkpoint: str | Path | None = None,
+        every: float = 600.0,
+    ) -> None:
         self.plan = plan
+        self.checkpoints: Checkpoints | None = None
+        if checkpoint is not None:
+            if isinstance(plan, DistributedPlan):
+                raise MeshprepError("checkpoints work on one rank: leave checkpoint out")
+            self.checkpoints = Checkpoints(Path(checkpoint), every, plan.mesh_hash)
+        self.active: Chain | None = None
         self._runners: dict[str, Runner] = {}
 
     def dat(
@@ -84,7 +115,24 @@ class Program:
         if isinstance(self.plan, DistributedPlan):
             return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
         n = self._size(set_name)
-        return make_dat(set_name, (n, n), dim, dtype, values, layout)
+        made = make_dat(set_name, (n, n), dim, dtype, values, layout)
+        if self.checkpoints is not None:
+            self.checkpoints.dats.append(made)
+        return made
+
+    def checkpoint_here(self) -> None:
+        """Begin a checkpoint before the next loop: where few dats are read before written.
+
+        Raises
+        ------
+        MeshprepError
+            For a program without a file for checkpoints.
+        """
+        if self.checkpoints is None:
+            raise MeshprepError("the program has no file for checkpoints: Program(checkpoint=...)")
+        if self.active is not None:
+            self.active.flush()
+        self.checkpoints.here()
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
@@ -117,7 +165,69 @@ class Program:
         else:
             runner = WholeLoop(make(plan), plan)
         self._runners[plan.loop.name] = runner
-        return ProgramLoop(plan, runner)
+        return ProgramLoop(self, plan, runner)
+
+    def reduced(self, values: ArrayLike = 0.0, dim: int = 1, dtype: str = "f8") -> ReducedGlobal:
+        """A global for loops to reduce, whose value a chain need not know before it is asked for.
+
+        Parameters
+        ----------
+        values : number or (dim,) array
+            What it starts from.
+        dim : int
+        dtype : str
+
+        Returns
+        -------
+        ReducedGlobal
+        """
+        return ReducedGlobal(np.array(np.broadcast_to(np.asarray(values, dtype), (dim,))))
+
+    def chain(
+        self,
+        length: int = 64,
+        *,
+        tile_size: int | None = None,
+        dropped: Iterable[ProgramDat] = (),
+        zero: Iterable[ProgramDat] = (),
+    ) -> Chain:
+        """A context in which calls of loops are queued and run later.
+
+        Parameters
+        ----------
+        length : int
+            The queue runs when so many loops are in it, at most 64.
+        tile_size : int, optional
+            Run each sequence of ``length`` loops tile by tile, on one rank on the host: all loops
+            on so many elements of the last loop's set, while these are in cache. Arguments must be
+            dats and reduced globals of the program. A dat that tiles write gets another array at
+            each run: ask for ``values()`` again.
+        dropped : dats
+            That tiles write and whose values nobody wants after the chain: they are not stored.
+            The chain must write all of each (``full = true``) before it reads it.
+        zero : dats
+            That are zero before and after the chain: they are neither read nor stored, which is
+            checked.
+
+        Returns
+        -------
+        Chain
+
+        Raises
+        ------
+        MeshprepError
+            For a bad length or tile size, and tiles on ranks.
+        """
+        tiles = None
+        if tile_size is not None:
+            if tile_size < 1:
+                raise MeshprepError(f"tile_size is {tile_size}, must be at least 1")
+            if isinstance(self.plan, DistributedPlan):
+                raise MeshprepError("tiles run on one rank: leave tile_size out")
+            if self.checkpoints is not None:
+                raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
+            tiles = TileOptions(tile_size, tuple(dropped), tuple(zero))
+        return Chain(self, length, tiles)
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -128,6 +238,8 @@ class Program:
             ``print`` shows a table; ``to_json()`` has all of it. Waits for loops that a GPU still
             runs. On ranks all must ask for it.
         """
+        if self.active is not None:
+            self.active.flush()
         for runner in self._runners.values():
             runner.settle()
         own = {name: runner.times for name, runner in self._runners.items()}
@@ -153,7 +265,8 @@ class Program:
 class ProgramLoop:
     """A loop of a program, to be called with dats, arrays and globals by the loop's names."""
 
-    def __init__(self, plan: LoopPlan, runner: Runner) -> None:
+    def __init__(self, program: Program, plan: LoopPlan, runner: Runner) -> None:
+        self._program = program
         self.par_loop = runner.par_loop
         self.loop = plan.loop
         self._runner = runner
@@ -170,11 +283,11 @@ class ProgramLoop:
         return self._runner.times
 
     def __call__(self, **given: Any) -> None:
-        """Run the loop.
+        """Run the loop; inside a chain, queue it.
 
         Parameters
         ----------
-        **given : ProgramDat, or what a ParLoop takes
+        **given : ProgramDat, ReducedGlobal, or what a ParLoop takes
             Only dats know whether copies on other ranks are stale.
 
         Raises
@@ -182,16 +295,37 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
+        if self._program.active is not None:
+            self._program.active.record(self, given)
+            return
+        self.check(given)
+        self.run(given)
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise MeshprepError when names are not the loop's, or a dat is on another set."""
+        check_names(self.loop, self.par_loop.slots, given)
         for name, value in given.items():
             if isinstance(value, ProgramDat) and value.set != self._sets.get(name, value.set):
                 raise MeshprepError(
                     f"loop '{self.loop.name}': argument '{name}' is a dat on '{value.set}', must "
                     f"be one on '{self._sets[name]}'"
                 )
-        self._runner(given)
+
+    def run(self, given: Mapping[str, Any]) -> None:
+        """Run the loop now, with arguments that were checked."""
+        checkpoints = self._program.checkpoints
+        if checkpoints is not None and checkpoints.before(self.loop, self.par_loop.kernel, given):
+            return
+        arrays = {n: v.array if isinstance(v, ReducedGlobal) else v for n, v in given.items()}
+        for arg in self.loop.args:
+            if arg.full and isinstance(given[arg.name], ProgramDat):
+                given[arg.name].dropped = False
+        self._runner(arrays)
         for name in written(self.loop):
             if isinstance(given[name], ProgramDat):
                 given[name].touch()
+        if checkpoints is not None:
+            checkpoints.after(self.loop, given)
 
 
 class WholeLoop:

@@ -1,0 +1,219 @@
+"""Compiled parts of the inspector; each serves every chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from .numbers import ChainArrays, MapArrays
+
+ONE = np.uint64(1)
+
+
+@numba.njit(cache=True)
+def transpose(table: NDArray[Any], n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """For each point the flat places of a table that name it, ascending. O(places + points)."""
+    offset = np.zeros(n_points + 1, np.int64)
+    for p in table:
+        offset[p + 1] += 1
+    for p in range(n_points):
+        offset[p + 1] += offset[p]
+    at = offset[:-1].copy()
+    places = np.empty(table.size, np.int32)
+    for i in range(table.size):
+        places[at[table[i]]] = i
+        at[table[i]] += 1
+    return offset, places
+
+
+@numba.njit(cache=True)
+def inspect(
+    chain: ChainArrays,
+    maps: MapArrays,
+    own_offset: NDArray[Any],
+    own: NDArray[Any],
+    end_need: NDArray[Any],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """What each tile holds, runs and copies [R14 algorithm 9, dat by dat].
+
+    ``own`` are the tiles' elements, by set inside a tile; ``end_need`` has the bits of the dats of
+    each set that are wanted after the chain. Returns the elements of tile after tile, set after
+    set; the bits of the loops that run each, and of the dats that must be copied; and how many
+    there are of each tile and set. O(sum over tiles of elements x accesses of the chain).
+    """
+    n_sets, n_tiles = chain.set_start.size - 1, own_offset.size - 1
+    n = chain.set_start[n_sets]
+    stamp = np.full(n, -1, np.int32)
+    need, run = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    members, size = np.empty(n, np.int32), np.zeros(n_sets, np.int64)
+    count = np.zeros((n_tiles, n_sets), np.int64)
+    elements = np.empty(n + n // 4 + 16, np.int32)
+    runs, copies = np.empty(elements.size, np.uint64), np.empty(elements.size, np.uint64)
+    used = 0
+    for t in range(n_tiles):
+        state = (stamp, need, run, members, size)
+        _begin(chain, state, t, own[own_offset[t] : own_offset[t + 1]], end_need)
+        owned = size.copy()
+        for k in range(chain.over.size - 1, -1, -1):
+            _find_runs(chain, maps, state, t, k, owned)
+            _find_needs(chain, maps, state, t, k)
+        wanted = used + size.sum()
+        if wanted > elements.size:
+            elements = _longer(elements, wanted)
+            runs, copies = _longer(runs, wanted), _longer(copies, wanted)
+        for s in range(n_sets):
+            part = members[chain.set_start[s] : chain.set_start[s] + size[s]]
+            _put_in_order(part, owned[s], run, elements[used : used + size[s]], chain.over.size)
+            for i in range(used, used + size[s]):
+                runs[i], copies[i] = run[elements[i]], need[elements[i]]
+            used += size[s]
+            count[t, s] = size[s]
+    return elements[:used], runs[:used], copies[:used], count
+
+
+@numba.njit
+def _touch(start: int, s: int, t: int, e: int, state: Any) -> None:
+    """Make an element of set ``s`` a member of tile ``t``."""
+    stamp, need, run, members, size = state
+    if stamp[e] != t:
+        stamp[e] = t
+        need[e] = run[e] = np.uint64(0)
+        members[start + size[s]] = e
+        size[s] += 1
+
+
+@numba.njit
+def _begin(
+    chain: ChainArrays, state: Any, t: int, own: NDArray[Any], end_need: NDArray[Any]
+) -> None:
+    size = state[4]
+    size[:] = 0
+    s = 0
+    for e in own:
+        while e >= chain.set_start[s + 1]:
+            s += 1
+        _touch(chain.set_start[s], s, t, e, state)
+        state[1][e] = end_need[s]
+
+
+@numba.njit
+def _find_runs(
+    chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int, owned: NDArray[Any]
+) -> None:
+    """Loop ``k`` runs what writes a value that is needed; reductions run all own elements."""
+    _, need, run, members, size = state
+    s, bit = chain.over[k], ONE << np.uint64(k)
+    start = chain.set_start[s]
+    if chain.reduces[k]:
+        for i in range(start, start + owned[s]):
+            run[members[i]] |= bit
+    for a in range(chain.first[k], chain.first[k + 1]):
+        write, m = chain.write[a], chain.map[a]
+        if write == 0:
+            continue
+        to = s if m < 0 else maps.to_set[m]
+        first = chain.set_start[to]
+        for i in range(first, first + size[to]):
+            p = members[i]
+            if need[p] & write == 0:
+                continue
+            if m < 0:
+                run[p] |= bit
+                continue
+            q = maps.up_start[m] + p - first
+            for j in maps.up[maps.up_offset[q] : maps.up_offset[q + 1]]:
+                if j % maps.arity[m] == chain.column[a]:
+                    e = maps.from_start[m] + j // maps.arity[m]
+                    _touch(start, s, t, e, state)
+                    run[e] |= bit
+
+
+@numba.njit
+def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int) -> None:
+    """Before loop ``k``: not what it overwrites, but what it reads. All it reaches is a member."""
+    _, need, run, members, size = state
+    s, bit = chain.over[k], ONE << np.uint64(k)
+    start, first, last = chain.set_start[s], chain.first[k], chain.first[k + 1]
+    full = np.uint64(0)
+    for a in range(first, last):
+        full |= chain.full[a]
+    n = size[s]
+    if full:
+        for i in range(start, start + n):
+            if run[members[i]] & bit:
+                need[members[i]] &= ~full
+    for i in range(start, start + n):
+        e = members[i]
+        if run[e] & bit == 0:
+            continue
+        for a in range(first, last):
+            m, p, to = chain.map[a], np.int64(e), s
+            if m >= 0:
+                to = maps.to_set[m]
+                row = maps.table_start[m] + (e - maps.from_start[m]) * maps.arity[m]
+                p = chain.set_start[to] + maps.table[row + chain.column[a]]
+                _touch(chain.set_start[to], to, t, p, state)
+            need[p] |= chain.read[a]
+
+
+@numba.njit
+def _put_in_order(
+    part: NDArray[Any], owned: int, run: NDArray[Any], out: NDArray[Any], n_loops: int
+) -> None:
+    """Own elements, then the others by how many loops run them: runs become prefixes."""
+    out[:owned] = part[:owned]
+    at = np.zeros(n_loops + 2, np.int64)
+    for e in part[owned:]:
+        at[n_loops - _bits(run[e]) + 1] += 1
+    at[0] = owned
+    for k in range(n_loops + 1):
+        at[k + 1] += at[k]
+    for e in part[owned:]:
+        key = n_loops - _bits(run[e])
+        out[at[key]] = e
+        at[key] += 1
+
+
+@numba.njit
+def _bits(mask: np.uint64) -> int:
+    found = 0
+    while mask:
+        mask &= mask - ONE
+        found += 1
+    return found
+
+
+@numba.njit
+def _longer(values: NDArray[Any], wanted: int) -> NDArray[Any]:
+    made = np.empty(wanted + wanted // 2, values.dtype)
+    made[: values.size] = values
+    return made
+
+
+@numba.njit(cache=True)
+def local_table(
+    offset: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    elements: tuple[NDArray[Any], NDArray[Any]],
+    table: NDArray[Any],
+    n_points: int,
+) -> NDArray[Any]:
+    """Rows of a map in local numbers; 0 for points that a tile does not hold.
+
+    ``offset`` are those of rows, from-elements and to-elements. O(rows x arity + points held).
+    """
+    rows, from_offset, to_offset = offset
+    of_from, of_to = elements
+    stamp, local = np.full(n_points, -1, np.int32), np.empty(n_points, np.int32)
+    out = np.zeros((rows[-1], table.shape[1]), np.int32)
+    for t in range(rows.size - 1):
+        for i in range(to_offset[t], to_offset[t + 1]):
+            stamp[of_to[i]], local[of_to[i]] = t, i - to_offset[t]
+        for i in range(rows[t + 1] - rows[t]):
+            e = of_from[from_offset[t] + i]
+            for c in range(table.shape[1]):
+                if stamp[table[e, c]] == t:
+                    out[rows[t] + i, c] = local[table[e, c]]
+    return out

@@ -1,0 +1,317 @@
+"""Runs a chain tile by tile on the host: arrays, second copies, scratch rows, reductions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...bind import SOA, Slot
+from ...cpu.executor import Executor
+from ...errors import MeshprepError
+from ...kernel.analysis import takes_single
+from ...kernel.compiler import compile_error, import_numba
+from ...loops import Access
+from ..dat import ProgramDat
+from .numbers import ChainNumbers
+from .records import Assign, Call, Record, add_place
+from .source import LINE, CallCode, DatCode, elements_text, tile_text
+from .tiles import TilePlan
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class TiledRun:
+    """A chain on its tiles, compiled when it first runs.
+
+    Every dat that the chain stores and reads has a second copy: tiles read the old values and store
+    new ones, then the copies change places.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+    chain : ChainNumbers
+    tiles : TilePlan
+    dats : mapping of name to ProgramDat
+        By the names of ``chain``.
+    seconds : float
+        That the inspector took.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        chain: ChainNumbers,
+        tiles: TilePlan,
+        dats: Mapping[str, ProgramDat],
+        seconds: float = 0.0,
+    ) -> None:
+        self.tiles = tiles
+        self.seconds = seconds
+        self._dats = dict(dats)
+        self._codes = {code.dat: code for code in dat_codes(chain, tiles, dats)}
+        self._table, self._columns = schedule_table(tiles)
+        self._executors = [executor_of(call) for call in calls]
+        self._fixed = self._arrays_of_schedule()
+        self._second: dict[str, Any] = {}
+        self._zero: dict[str, int] = {}
+        self._call: Any = None
+
+    def __call__(self, records: list[Record]) -> None:
+        """Run the chain with the constants and assignments of these records."""
+        calls = [r for r in records if isinstance(r, Call)]
+        self._check_zero()
+        arrays = self._fixed | self._arrays_of_dats() | self._arrays_of_globals(calls)
+        if self._call is None:
+            self._call = self._compiled(calls, arrays)
+        self._launch(records, [*arrays.values()])
+        self._check_still_zero()
+        self._swap()
+        self._reduce(records, arrays)
+
+    def _launch(self, records: list[Record], arrays: list[NDArray[Any]]) -> None:
+        """Let threads take tiles; the first exception stops them, and arrives with its place."""
+        state, taken = self._fixed["state"], np.zeros(LINE, np.int64)
+        state[:] = 0
+        failed: list[tuple[int, Exception]] = []
+
+        def work(thread: int) -> None:
+            try:
+                self._call(thread, taken, *arrays)
+            except Exception as error:
+                failed.append((thread, error))
+                taken[0] = self.tiles.n_tiles
+
+        many = min(import_numba().get_num_threads(), self.tiles.n_tiles)
+        others = [threading.Thread(target=work, args=(i,)) for i in range(1, many)]
+        for other in others:
+            other.start()
+        work(0)
+        for other in others:
+            other.join()
+        if failed:
+            thread, error = failed[0]
+            calls = [n for n, r in enumerate(records) if isinstance(r, Call)]
+            add_place(error, records, calls[int(state[thread * LINE])])
+            raise error
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the schedule, the second copies and the scratch rows."""
+        scratch = sum(a.nbytes for n, a in self._fixed.items() if n.startswith("r_"))
+        return self.tiles.nbytes + scratch + sum(int(a.nbytes) for a in self._second.values())
+
+    def _arrays_of_schedule(self) -> Arrays:
+        threads = import_numba().config.NUMBA_NUM_THREADS
+        tiles = self.tiles
+        fixed: Arrays = {
+            "g": self._table,
+            "e": _joined([s.elements for s in tiles.sets.values()]),
+            "m": _unsigned(_joined([m.table.reshape(-1) for m in tiles.maps.values()])),
+            "l": _joined([s.items for _, s in _selections(tiles) if s.items is not None]),
+            "state": np.zeros(LINE * threads, np.int64),
+        }
+        for name, code in self._codes.items():
+            n = max(tiles.sets[code.set].largest, 1) * code.dim
+            fixed[f"r_{code.name}"] = np.zeros((threads, n), self._dats[name].dtype)
+        return fixed
+
+    def _arrays_of_dats(self) -> Arrays:
+        arrays: Arrays = {}
+        for name, code in self._codes.items():
+            if code.copied:
+                old = self._dats[name].array.reshape(-1).view()
+                old.flags.writeable = False
+                arrays[f"d_{code.name}"] = old
+            if code.stored:
+                target = self._dats[name].stored
+                if code.copied:
+                    target = self._second.setdefault(name, np.empty_like(target))
+                arrays[f"n_{code.name}"] = target.reshape(-1)
+        return arrays
+
+    def _arrays_of_globals(self, calls: Sequence[Call]) -> Arrays:
+        arrays: Arrays = {}
+        threads = import_numba().config.NUMBA_NUM_THREADS
+        for n, (call, executor) in enumerate(zip(calls, self._executors, strict=True)):
+            for i, slot in enumerate(executor.slots):
+                if slot.rows is None and not slot.written:
+                    arrays[f"c{n}_{i}"] = call.given[slot.name]
+                elif slot.rows is None:
+                    start = _neutral(slot)
+                    shape = (self.tiles.n_tiles, slot.dim)
+                    arrays[f"p{n}_{i}"] = np.full(shape, start, slot.dtype)
+                    arrays[f"x_p{n}_{i}"] = np.full((threads, slot.dim), start, slot.dtype)
+        return arrays
+
+    def _compiled(self, calls: Sequence[Call], arrays: Arrays) -> Any:
+        from .build import ElementFunction, build_chain
+
+        functions: dict[tuple[int, bool], ElementFunction] = {}
+        codes = []
+        for n, (call, executor) in enumerate(zip(calls, self._executors, strict=True)):
+            listed = self.tiles.runs[n].items is not None
+            numbered = list(functions)
+            key = (id(executor), listed)
+            if key not in functions:
+                numbered.append(key)
+                text = elements_text(executor.loop, executor.slots, listed, f"_{len(functions)}")
+                single = takes_single(slot.dtype for slot in executor.slots)
+                fast = executor.options.fastmath
+                functions[key] = ElementFunction(executor.kernel, text, fast, single)
+            codes.append(self._call_code(n, call, executor, numbered.index(key)))
+        arities = {m: x.table.shape[1] for m, x in self.tiles.maps.items()}
+        text = tile_text(
+            list(arrays),
+            self._columns,
+            list(self.tiles.sets),
+            arities,
+            list(self._codes.values()),
+            codes,
+        )
+        try:
+            return build_chain([*functions.values()], text, [*arrays.values()])
+        except Exception as error:  # numba's own and, for some bytecode, others.
+            one = self._executors[0]
+            raise compile_error(one.kernel, one.loop, one.slots, error) from error
+
+    def _call_code(self, n: int, call: Call, executor: Executor, function: int) -> CallCode:
+        names = {id(dat): name for name, dat in self._dats.items()}
+        given, reduced = [], []
+        for i, slot in enumerate(executor.slots):
+            if slot.rows is not None:
+                given.append(f"w_{self._codes[names[id(call.given[slot.name])]].name}")
+            else:
+                given.append(f"p{n}_{i}" if slot.written else f"c{n}_{i}")
+                reduced += [i] if slot.written else []
+        loop = executor.loop
+        listed = self.tiles.runs[n].items is not None
+        return CallCode(function, given, loop.maps, loop.over, listed, reduced)
+
+    def _swap(self) -> None:
+        for name, dat in self._dats.items():
+            code = self._codes[name]
+            if code.stored and code.copied:
+                dat.stored, self._second[name] = self._second[name], dat.stored
+            if name in self.tiles.kept.dropped:
+                dat.dropped = True
+            if code.stored:
+                dat.touch()
+
+    def _check_zero(self) -> None:
+        """Dats that start from zero: looked at when they were changed outside."""
+        for name in self.tiles.kept.zero:
+            dat = self._dats[name]
+            if self._zero.get(name) != dat.version:
+                if np.any(dat.array):
+                    raise _not_zero(name, "before")
+                self._zero[name] = dat.version
+
+    def _check_still_zero(self) -> None:
+        if self._fixed["state"].reshape(-1, LINE)[:, 1].any():
+            raise _not_zero(", ".join(sorted(self.tiles.kept.zero)), "after")
+
+    def _reduce(self, records: list[Record], arrays: Arrays) -> None:
+        """Add what the tiles found to the globals, in the order of the calls."""
+        n = 0
+        for record in records:
+            if isinstance(record, Assign):
+                record.run()
+                continue
+            for i, slot in enumerate(self._executors[n].slots):
+                if slot.rows is None and slot.written:
+                    how = COMBINE[slot.access]
+                    total = record.given[slot.name].stored
+                    how(total, how.reduce(arrays[f"p{n}_{i}"], axis=0), out=total)
+            n += 1
+
+
+COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
+
+
+def dat_codes(
+    chain: ChainNumbers, tiles: TilePlan, dats: Mapping[str, ProgramDat]
+) -> list[DatCode]:
+    """What the text does with each dat."""
+    kept = tiles.kept
+    made = []
+    for i, (name, dat) in enumerate(dats.items()):
+        copy = tiles.copies.get(name)
+        zero = name in kept.zero
+        stored = name in chain.written and name not in kept.dropped and not zero
+        listed = copy is not None and copy.items is not None
+        soa = dat.layout == SOA and dat.dim > 1
+        made.append(
+            DatCode(
+                name, str(i), chain.dats[name], dat.dim, soa, copy is not None, listed, stored, zero
+            )
+        )
+    return made
+
+
+def schedule_table(tiles: TilePlan) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """All counts and offsets, a row a tile, and the column where each begins."""
+    columns: dict[str, int] = {}
+    found: list[NDArray[np.int64]] = []
+
+    def add(name: str, *values: NDArray[np.int64]) -> None:
+        columns[name] = len(found)
+        found.extend(values)
+
+    at = 0
+    for s, of_set in tiles.sets.items():
+        add(f"set {s}", of_set.offset[:-1] + at, of_set.offset[1:] + at)
+        add(f"own {s}", of_set.own)
+        at += of_set.elements.size
+    at = 0
+    for m, of_map in tiles.maps.items():
+        arity = of_map.table.shape[1]
+        add(f"map {m}", of_map.offset[:-1] * arity + at, of_map.offset[1:] * arity + at)
+        at += of_map.table.size
+    at = 0
+    for name, chosen in _selections(tiles):
+        add(name, chosen.count)
+        if chosen.items is not None:
+            offset = chosen.offset + at
+            add(f"list {name}", offset[:-1], offset[1:])
+            at += chosen.items.size
+    return np.stack(found, axis=1), columns
+
+
+def _selections(tiles: TilePlan) -> list[tuple[str, Any]]:
+    runs = [(f"run {n}", s) for n, s in enumerate(tiles.runs)]
+    return runs + [(f"copy {d}", s) for d, s in tiles.copies.items()]
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
+
+
+def _unsigned(table: NDArray[Any]) -> NDArray[Any]:
+    """Compiled code makes no test for negative indices then."""
+    return table if table.dtype.kind == "u" else table.view(np.uint32)
+
+
+def _neutral(slot: Slot) -> Any:
+    """What a reduction of nothing gives."""
+    if slot.access is Access.INC:
+        return 0
+    if slot.dtype.kind == "f":
+        return np.inf if slot.access is Access.MIN else -np.inf
+    limits = np.iinfo(slot.dtype)
+    return limits.max if slot.access is Access.MIN else limits.min
+
+
+def executor_of(call: Call) -> Executor:
+    """What compiles and runs the loop of a call alone."""
+    raw = {n: getattr(v, "stored", v) for n, v in call.given.items()}
+    return call.loop.par_loop.on_host(raw).executor
+
+
+def _not_zero(names: str, when: str) -> MeshprepError:
+    return MeshprepError(
+        f"dat '{names}' is declared zero, but is not zero {when} the chain: leave it out of 'zero'"
+    )

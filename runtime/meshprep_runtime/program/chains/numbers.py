@@ -1,0 +1,153 @@
+"""A chain as arrays of numbers, for compiled code that serves every chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import MeshprepError
+from ...loops import Access, Loop
+from ...maps import SetMap
+
+MOST = 64
+READS = (Access.READ, Access.RW)
+
+
+class ChainArrays(NamedTuple):
+    """The loops: accesses ``first[k]`` to ``first[k + 1] - 1`` are those of loop ``k``.
+
+    An access is a map (-1: none) and a column, and has a bit for each dat that it reads, writes,
+    and writes fully. Elements of all sets are numbered in one sequence; ``set_start`` cuts it.
+    """
+
+    set_start: NDArray[np.int64]
+    over: NDArray[np.int64]
+    reduces: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    map: NDArray[np.int64]
+    column: NDArray[np.int64]
+    read: NDArray[np.uint64]
+    write: NDArray[np.uint64]
+    full: NDArray[np.uint64]
+
+
+class MapArrays(NamedTuple):
+    """The maps one after the other: tables, and for each point the flat places that name it.
+
+    ``up[up_offset[i]:up_offset[i + 1]]`` are places ``row * arity + column`` for point ``p`` of map
+    ``m``, where ``i = up_start[m] + p``.
+    """
+
+    arity: NDArray[np.int64]
+    from_start: NDArray[np.int64]
+    to_set: NDArray[np.int64]
+    table_start: NDArray[np.int64]
+    table: NDArray[np.int32]
+    up_start: NDArray[np.int64]
+    up_offset: NDArray[np.int64]
+    up: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainNumbers:
+    """The names behind the numbers.
+
+    Parameters
+    ----------
+    loops : tuple of Loop
+    sizes : mapping of set name to int
+        The sets that the chain touches, in the order of their numbers.
+    maps : mapping of map name to SetMap
+    dats : mapping of dat name to set name
+        Bit ``i`` stands for the ``i``-th.
+    """
+
+    loops: tuple[Loop, ...]
+    sizes: Mapping[str, int]
+    maps: Mapping[str, SetMap]
+    dats: Mapping[str, str]
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Dats that some loop changes."""
+        args = (a for loop in self.loops for a in loop.args)
+        return frozenset(a.name for a in args if not a.is_global and a.access is not Access.READ)
+
+    def bit(self, dat: str) -> int:
+        """The bit of a dat."""
+        return 1 << list(self.dats).index(dat)
+
+    def owned_sets(self) -> list[str]:
+        """Sets whose elements need an owner: dats on them are written, or loops over them reduce.
+
+        Returns
+        -------
+        list of str
+        """
+        wanted = {self.dats[d] for d in self.written}
+        wanted |= {loop.over for loop in self.loops if reduces(loop)}
+        return [s for s in self.sizes if s in wanted]
+
+
+def number(
+    loops: Sequence[Loop], sizes: Mapping[str, int], maps: Mapping[str, SetMap]
+) -> ChainNumbers:
+    """Collect the sets, maps and dats that a chain touches.
+
+    Raises
+    ------
+    MeshprepError
+        For a chain of more than 64 loops or dats.
+    """
+    used = {m: maps[m] for loop in loops for m in loop.maps}
+    dats: dict[str, str] = {}
+    for loop in loops:
+        for arg in loop.args:
+            if not arg.is_global:
+                dats.setdefault(arg.name, loop.over if arg.map is None else used[arg.map].to_set)
+    if len(loops) > MOST or len(dats) > MOST:
+        raise MeshprepError(
+            f"a chain of {len(loops)} loops and {len(dats)} dats is too long to cut into tiles: "
+            f"at most {MOST} of each"
+        )
+    names = dict.fromkeys([*(loop.over for loop in loops), *dats.values()])
+    return ChainNumbers(tuple(loops), {s: sizes[s] for s in names}, used, dats)
+
+
+def reduces(loop: Loop) -> bool:
+    """True when a loop reduces a global."""
+    return any(a.is_global and a.access is not Access.READ for a in loop.args)
+
+
+def chain_arrays(chain: ChainNumbers) -> ChainArrays:
+    """The loops in numbers."""
+    map_number = {None: -1} | {m: i for i, m in enumerate(chain.maps)}
+    set_number = {s: i for i, s in enumerate(chain.sizes)}
+    first = [0]
+    accesses: list[tuple[tuple[int, int], list[int]]] = []
+    for loop in chain.loops:
+        merged: dict[tuple[int, int], list[int]] = {}
+        for arg in loop.args:
+            if not arg.is_global:
+                for column in arg.index or (0,):
+                    masks = merged.setdefault((map_number[arg.map], column), [0, 0, 0])
+                    bit = chain.bit(arg.name)
+                    masks[0] |= bit * (arg.access in READS)
+                    masks[1] |= bit * (arg.access is not Access.READ)
+                    masks[2] |= bit * (arg.full and arg.map is None)
+        accesses += merged.items()
+        first.append(len(accesses))
+    bits = np.array([masks for _, masks in accesses], np.uint64).reshape(-1, 3)
+    where = np.array([place for place, _ in accesses], np.int64).reshape(-1, 2)
+    return ChainArrays(
+        np.concatenate([[0], np.cumsum([*chain.sizes.values()])]).astype(np.int64),
+        np.array([set_number[loop.over] for loop in chain.loops], np.int64),
+        np.array([reduces(loop) for loop in chain.loops], np.bool_),
+        np.array(first, np.int64),
+        *(where[:, 0].copy(), where[:, 1].copy()),
+        *(bits[:, 0].copy(), bits[:, 1].copy(), bits[:, 2].copy()),
+    )

@@ -1,0 +1,160 @@
+"""Which tile owns an element: neighbouring blocks are joined, other sets follow through maps."""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...maps import SetMap
+from ...plan.model import LoopPlan
+from .numbers import ChainNumbers
+
+
+def tile_owners(
+    chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
+) -> dict[str, NDArray[np.int32]]:
+    """The tile of every element of the sets that need owners.
+
+    Blocks of the largest loop that writes through maps are joined, or cut where they are too large:
+    they are compact. Those of loops without maps are runs of a numbering, whatever their shape.
+
+    Parameters
+    ----------
+    chain : ChainNumbers
+    plans : sequence of LoopPlan
+        Those of the chain's loops.
+    tile_size : int
+        Elements of the last loop's set in a tile, about.
+
+    Returns
+    -------
+    dict of set name to (n,) int32
+    """
+    last = plans[-1]
+    compact = [p for p in plans if p.variants and p.loop.conflict_columns]
+    seed = max(compact, key=_elements, default=last)
+    size = max(tile_size * _elements(seed) // max(_elements(last), 1), 1)
+    block = blocks_of(seed, size)
+    joined = join(block, _meetings(chain, seed.loop.over, block), size)
+    part = {seed.loop.over: joined[block]}
+    inherit(chain, part)
+    return {s: part[s] for s in chain.owned_sets()}
+
+
+def _elements(plan: LoopPlan) -> int:
+    return plan.sizes[plan.loop.over]
+
+
+def blocks_of(plan: LoopPlan, tile_size: int) -> NDArray[np.int32]:
+    """The block of each element, cut to ``tile_size``; runs of the numbering without blocks."""
+    n = _elements(plan)
+    if not plan.variants:
+        return (np.arange(n) // tile_size).astype(np.int32)
+    variant = min(plan.variants.values(), key=lambda v: abs(v.block_size - tile_size))
+    block = variant.block_of_element()
+    if variant.block_size <= tile_size:
+        return block
+    order = np.argsort(block, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(block))])
+    inside = np.arange(n) - start[block[order]]
+    key = np.stack([block[order], inside // tile_size], axis=1)
+    new = np.concatenate([[False], (key[1:] != key[:-1]).any(axis=1)])
+    found = np.empty(n, np.int32)
+    found[order] = np.cumsum(new)
+    return found
+
+
+def join(
+    block: NDArray[np.int32], meetings: Mapping[int, Mapping[int, int]], tile_size: int
+) -> NDArray[np.int32]:
+    """Grow tiles from block to block, always to the one that meets the tile most often.
+
+    Returns the tile of each block. O(b log b).
+    """
+    size = np.bincount(block)
+    tile = np.full(size.size, -1, np.int32)
+    n_tiles = 0
+    for seed in range(size.size):
+        if tile[seed] >= 0:
+            continue
+        total, heap = 0, [(0, seed)]
+        contact: dict[int, int] = defaultdict(int)
+        while heap:
+            _, b = heapq.heappop(heap)
+            if tile[b] >= 0 or (total + size[b] > tile_size and total):
+                continue
+            tile[b], total = n_tiles, total + size[b]
+            for other, times in meetings.get(b, {}).items():
+                if tile[other] < 0:
+                    contact[other] += times
+                    heapq.heappush(heap, (-contact[other], other))
+        n_tiles += 1
+    return tile
+
+
+def _meetings(
+    chain: ChainNumbers, over: str, block: NDArray[np.int32]
+) -> dict[int, dict[int, int]]:
+    """How often two blocks meet: in an element with both, or at a point that both reach."""
+    pairs = [_pairs(m, over, block) for m in chain.maps.values()]
+    pairs = [p for p in pairs if p.size]
+    found: dict[int, dict[int, int]] = defaultdict(dict)
+    if pairs:
+        many = int(block.max()) + 1
+        both = np.concatenate(pairs)
+        both = both[both[:, 0] != both[:, 1]]
+        keys, times = np.unique(both.min(1) * np.int64(many) + both.max(1), return_counts=True)
+        for key, n in zip(keys.tolist(), times.tolist(), strict=True):
+            a, b = divmod(key, many)
+            found[a][b] = found[b][a] = n
+    return found
+
+
+def _pairs(m: SetMap, over: str, block: NDArray[np.int32]) -> NDArray[np.int32]:
+    if m.to_set == over and m.arity > 1:
+        table = block[m.table]
+        return np.concatenate([table[:, [0, c]] for c in range(1, m.arity)])
+    if m.from_set != over:
+        return np.zeros((0, 2), np.int32)
+    flat = m.table.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    of_place = np.repeat(block, m.arity)[order]
+    same = flat[order][1:] == flat[order][:-1]
+    return np.stack([of_place[1:][same], of_place[:-1][same]], axis=1)
+
+
+def inherit(chain: ChainNumbers, part: dict[str, NDArray[np.int32]]) -> None:
+    """Give the elements of other sets a tile of what they reach, or of what reaches them.
+
+    Sets that no map connects are cut into as many equal runs.
+    """
+    n_tiles = int(max(p.max(initial=0) for p in part.values())) + 1
+    missing = [s for s in chain.sizes if s not in part]
+    while missing:
+        for name in missing:
+            found = _inherited(chain, name, part)
+            if found is not None:
+                part[name] = found
+                break
+        else:
+            n = chain.sizes[missing[0]]
+            part[missing[0]] = (np.arange(n) * n_tiles // max(n, 1)).astype(np.int32)
+        missing = [s for s in missing if s not in part]
+
+
+def _inherited(
+    chain: ChainNumbers, name: str, part: Mapping[str, NDArray[np.int32]]
+) -> NDArray[np.int32] | None:
+    for m in chain.maps.values():
+        if m.from_set == name and m.to_set in part:
+            return part[m.to_set][m.table[:, 0]]
+    for m in chain.maps.values():
+        if m.to_set == name and m.from_set in part:
+            found = np.zeros(chain.sizes[name], np.int32)
+            found[m.table.reshape(-1)] = np.repeat(part[m.from_set], m.arity)
+            return found
+    return None

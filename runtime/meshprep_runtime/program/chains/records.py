@@ -1,0 +1,121 @@
+"""What a chain has recorded: calls of loops, and values given to globals between them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...bind import bound
+from ...loop import ParLoop
+from ...loops import Access, Loop
+from ..dat import ProgramDat
+from .reduced import ReducedGlobal
+
+
+class RecordedLoop(Protocol):
+    """A loop of a program."""
+
+    par_loop: ParLoop
+    loop: Loop
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise MeshprepError unless the arguments fit."""
+
+    def run(self, given: Mapping[str, Any]) -> None:
+        """Run it now."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call of a loop with dats, reduced globals, and copies of its constants."""
+
+    loop: RecordedLoop
+    given: Mapping[str, Any]
+
+    def key(self) -> Hashable:
+        """Equal for calls that touch the same data in the same way."""
+        watched = {n: v for n, v in self.given.items() if isinstance(v, Watched)}
+        return (self.loop.loop.name, *sorted((n, id(v)) for n, v in watched.items()))
+
+    def run(self) -> None:
+        """Run the loop now."""
+        self.loop.run(self.given)
+
+
+@dataclass(frozen=True, eq=False)
+class Assign:
+    """New values of a global."""
+
+    target: ReducedGlobal
+    values: NDArray[Any]
+
+    def key(self) -> Hashable:
+        """Equal for the same global."""
+        return ("set", id(self.target))
+
+    def run(self) -> None:
+        """Give it the values."""
+        self.target.stored[:] = self.values
+
+
+Record = Call | Assign
+# What tells a chain when somebody wants to see it.
+Watched = (ProgramDat, ReducedGlobal)
+
+
+def with_constants(loop: RecordedLoop, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, constants as checked copies: the caller may change the originals."""
+    taken = dict(given)
+    for slot in loop.par_loop.slots:
+        value = taken[slot.name]
+        if slot.rows is None and slot.access is Access.READ:
+            if isinstance(value, ReducedGlobal):
+                value = value.array
+            if not hasattr(value, "__cuda_array_interface__"):
+                taken[slot.name] = np.array(bound(loop.loop, slot, value))
+    return taken
+
+
+def at_once(given: Mapping[str, Any], loop: Loop) -> bool:
+    """True when a call changes or uses arrays that nobody watches: it cannot wait."""
+    constants = {a.name for a in loop.args if a.is_global and a.access is Access.READ}
+    return any(not isinstance(v, Watched) for n, v in given.items() if n not in constants)
+
+
+def add_place(error: Exception, records: Sequence[Record], n: int) -> None:
+    """Note in an exception which call raised it."""
+    record = records[n]
+    if isinstance(record, Call):
+        calls = [r for r in records if isinstance(r, Call)]
+        error.add_note(
+            f"in loop '{record.loop.loop.name}', number {calls.index(record) + 1} of "
+            f"{len(calls)} of a chain; the loops after it have not run"
+        )
+
+
+def common_names(calls: Sequence[Call]) -> tuple[tuple[Loop, ...], dict[str, ProgramDat]]:
+    """The loops of a chain with one name for each dat, and the dats by these names.
+
+    A name is that of the argument that met the dat first. Reduced globals and constants get a name
+    for each call, since every call has values of its own.
+    """
+    names: dict[int, str] = {}
+    dats: dict[str, ProgramDat] = {}
+    loops = []
+    for n, call in enumerate(calls):
+        args = []
+        for arg in call.loop.loop.args:
+            value = call.given[arg.name]
+            if isinstance(value, ProgramDat):
+                if id(value) not in names:
+                    free = arg.name if arg.name not in dats else f"{arg.name}_{len(dats)}"
+                    names[id(value)], dats[free] = free, value
+                args.append(replace(arg, name=names[id(value)]))
+            else:
+                args.append(replace(arg, name=f"{arg.name}@{n}"))
+        loops.append(replace(call.loop.loop, args=tuple(args)))
+    return tuple(loops), dats

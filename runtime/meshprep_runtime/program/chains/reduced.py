@@ -1,0 +1,65 @@
+"""Globals that loops reduce, and whose values are asked for later [R14 6.2]."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..dat import Queue
+
+
+class GlobalQueue(Queue, Protocol):
+    """Loops that wait, and values that a global gets between them."""
+
+    def assign(self, target: ReducedGlobal, values: NDArray[Any]) -> None:
+        """Queue new values."""
+
+
+class ReducedGlobal:
+    """Values that loops reduce, made by ``Program.reduced``.
+
+    Queued loops run when the values are asked for, not before.
+
+    Parameters
+    ----------
+    values : (dim,) array
+
+    Attributes
+    ----------
+    chain : Chain or None
+        What has queued loops that reduce into it.
+    """
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.chain: GlobalQueue | None = None
+        self.stored = values
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The values themselves; loops that are queued run first."""
+        if self.chain is not None:
+            self.chain.flush()
+        return self.stored
+
+    @property
+    def value(self) -> NDArray[Any]:
+        """A copy of the values; loops that are queued run first."""
+        return self.array.copy()
+
+    def set(self, values: ArrayLike) -> None:
+        """Let what follows start from other values.
+
+        Parameters
+        ----------
+        values : number or (dim,) array
+        """
+        new = np.broadcast_to(np.asarray(values, self.stored.dtype), self.stored.shape).copy()
+        if self.chain is None:
+            self.stored[:] = new
+        else:
+            self.chain.assign(self, new)
+
+    def __repr__(self) -> str:
+        return f"reduced global, {self.stored.size} x {self.stored.dtype}"

@@ -1,0 +1,156 @@
+"""A chain cut into tiles, as arrays: what each runs, copies and keeps [R14 algorithm 9]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...loops import Loop
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSet:
+    """The elements of one set that each tile holds.
+
+    Parameters
+    ----------
+    offset : (n_tiles + 1,) int64
+    elements : (n,) int32
+        Tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list is the local
+        number of an element. Those that the tile owns come first, then those that many loops run.
+    own : (n_tiles,) int64
+        How many of them the tile owns. Every element has one owner, or the set has none at all
+        because no loop of the chain writes to it or reduces over it.
+    """
+
+    offset: NDArray[np.int64]
+    elements: NDArray[np.int32]
+    own: NDArray[np.int64]
+
+    @property
+    def largest(self) -> int:
+        """Most elements in a tile."""
+        return int(np.diff(self.offset).max(initial=0))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMap:
+    """The rows of a map that tiles need, in local numbers.
+
+    Parameters
+    ----------
+    offset : (n_tiles + 1,) int64
+        Rows ``offset[t]`` to ``offset[t + 1] - 1`` are those of tile ``t``'s first elements.
+    table : (rows, arity) uint16 or int32
+        0 in columns that no loop uses.
+    """
+
+    offset: NDArray[np.int64]
+    table: NDArray[np.uint16] | NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSelection:
+    """Some local elements of each tile.
+
+    Parameters
+    ----------
+    count : (n_tiles,) int64
+    items : (sum of count,) int32 or None
+        Local numbers, tile after tile, ascending; None: the first ``count[t]`` of each.
+    """
+
+    count: NDArray[np.int64]
+    items: NDArray[np.int32] | None = None
+
+    @property
+    def offset(self) -> NDArray[np.int64]:
+        """Where the items of each tile begin."""
+        return np.concatenate([[0], np.cumsum(self.count)])
+
+    def of_tile(self, tile: int) -> NDArray[np.int32]:
+        """The local numbers of one tile."""
+        if self.items is None:
+            return np.arange(self.count[tile], dtype=np.int32)
+        return self.items[self.offset[tile] : self.offset[tile + 1]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the items."""
+        return 0 if self.items is None else self.items.nbytes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What becomes of dats that a chain writes, apart from those whose values are stored.
+
+    Parameters
+    ----------
+    dropped : frozenset of str
+        Dats whose values are not stored: whoever reads them next must write them first.
+    zero : frozenset of str
+        Dats that are zero before and after the chain: neither copied nor stored.
+    """
+
+    dropped: frozenset[str] = field(default_factory=frozenset)
+    zero: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Both: dats that are written and not stored."""
+        return self.dropped | self.zero
+
+
+@dataclass(frozen=True, eq=False)
+class TilePlan:
+    """Overlapped tiles: each computes all that its own elements need, whatever others do.
+
+    Parameters
+    ----------
+    loops : tuple of Loop
+        With one name for each dat.
+    sets : mapping of set name to LocalSet
+    maps : mapping of map name to LocalMap
+    runs : tuple of LocalSelection
+        Elements that each loop runs.
+    copies : mapping of dat name to LocalSelection
+        Elements whose values before the chain a tile reads.
+    kept : Kept
+    """
+
+    loops: tuple[Loop, ...]
+    sets: Mapping[str, LocalSet]
+    maps: Mapping[str, LocalMap]
+    runs: tuple[LocalSelection, ...]
+    copies: Mapping[str, LocalSelection]
+    kept: Kept
+
+    @property
+    def n_tiles(self) -> int:
+        """Number of tiles."""
+        return next(iter(self.sets.values())).own.size
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the schedule."""
+        lists = sum(s.elements.nbytes + s.offset.nbytes + s.own.nbytes for s in self.sets.values())
+        tables = sum(m.table.nbytes + m.offset.nbytes for m in self.maps.values())
+        chosen = (*self.runs, *self.copies.values())
+        return lists + tables + sum(s.nbytes + s.count.nbytes for s in chosen)
+
+    def redundancy(self, sizes: Mapping[str, int]) -> float:
+        """Elements that run, by those that would run without tiles: 1 or more.
+
+        Parameters
+        ----------
+        sizes : mapping of set name to number of elements
+
+        Returns
+        -------
+        float
+        """
+        run = sum(int(s.count.sum()) for s in self.runs)
+        return run / max(sum(sizes[loop.over] for loop in self.loops), 1)

@@ -1,0 +1,179 @@
+"""Checkpoints of a program: each call of a loop passes here before and after it runs [R14 6.1]."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import MeshprepError
+from ...kernel.analysis import reach, stable
+from ...loops import Access, Loop
+from ..chains.reduced import ReducedGlobal
+from ..dat import ProgramDat
+from .decisions import Decisions
+from .file import Checkpoint, read_newest, write
+from .period import calls_to_wait, period
+
+# Calls after which a dat that no loop has met is saved all the same.
+WINDOW = 64
+# Calls among which a period is looked for.
+RECENT = 256
+
+
+class Checkpoints:
+    """Saves the state of a program now and then, and brings a new run of it there.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file. Where it exists, the program goes on from it: until its entry, calls of loops
+        do nothing but hand out the globals that were logged.
+    every : float
+        Seconds between checkpoints.
+    plan : str
+        Hash of the plan's mesh.
+
+    Raises
+    ------
+    MeshprepError
+        For a file of another plan, or one that is damaged with the one before it.
+    """
+
+    def __init__(self, path: Path, every: float, plan: str) -> None:
+        self._path, self._every, self._plan = path, every, plan
+        self.dats: list[ProgramDat] = []
+        self._replay = read_newest(path)
+        if self._replay is not None and self._replay.plan != plan:
+            raise MeshprepError(f"{path}: a checkpoint of another mesh: remove it to begin anew")
+        self._calls: list[str] = []
+        self._globals: list[bytes] = []
+        self._modified: set[int] = set()
+        self._names: dict[str, str] = {}
+        self._pending: Decisions[int] | None = None
+        self._entry = 0
+        self._saved: dict[int, NDArray[Any]] = {}
+        self._asked = False
+        self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
+        self._begin_at: int | None = None
+        self._last = time.monotonic()
+
+    def here(self) -> None:
+        """Let the next checkpoint begin before the next loop, whatever the clock says."""
+        self._asked = self._replay is None
+
+    def before(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> bool:
+        """Note a call that is about to run; True when it must not run, being replayed."""
+        numbers = self._numbers(loop, given)
+        name = self._name(loop, kernel)
+        if self._replay is not None:
+            if len(self._calls) < len(self._replay.calls):
+                self._hand_out(self._replay, name, loop, given)
+                return True
+            self._restore(self._replay)
+        full = {numbers[a.name]: a.full for a in loop.args if not a.is_global}
+        if self._pending is None and self._is_due(loop):
+            self._pending, self._entry = Decisions(self._modified), len(self._calls)
+            self._saved, self._asked, self._begin_at = {}, False, None
+        if self._pending is not None:
+            self._save(self._pending, full)
+        self._recent.append((name, full))
+        return False
+
+    def after(self, loop: Loop, given: Mapping[str, Any]) -> None:
+        """Note what a call has changed."""
+        self._calls.append(self._names[loop.name])
+        self._globals.append(b"".join(v.tobytes() for v in _changed_globals(loop, given)))
+        self._note_changes(loop, given)
+
+    def _note_changes(self, loop: Loop, given: Mapping[str, Any]) -> None:
+        numbers = self._numbers(loop, given)
+        written = (a for a in loop.args if not a.is_global and a.access is not Access.READ)
+        self._modified.update(numbers[a.name] for a in written)
+
+    def _is_due(self, loop: Loop) -> bool:
+        """At the cheapest call of a period once the time has come, or where a loop writes."""
+        n = len(self._calls)
+        if not self._asked and self._begin_at is None:
+            if time.monotonic() - self._last < self._every:
+                return False
+            recent = [*self._recent]
+            found = period(recent)
+            if found is None:
+                return any(a.access is Access.WRITE for a in loop.args)
+            sizes = {i: dat.stored.nbytes for i, dat in enumerate(self.dats)}
+            last = [full for _, full in recent[-found:]]
+            self._begin_at = n + calls_to_wait(last, self._modified, sizes)
+        return self._asked or (self._begin_at is not None and n >= self._begin_at)
+
+    def _save(self, pending: Decisions[int], full: Mapping[int, bool]) -> None:
+        now = [*pending.before(full)]
+        if len(self._calls) - self._entry >= WINDOW:
+            now += [*pending.flagged]
+            pending.flagged.clear()
+        for number in now:
+            self._saved[number] = np.array(self.dats[number].array)
+        if not pending.flagged:
+            calls, logged = self._calls[: self._entry], self._globals[: self._entry]
+            write(self._path, Checkpoint(self._plan, calls, logged, self._saved))
+            self._pending, self._last = None, time.monotonic()
+
+    def _hand_out(
+        self, replay: Checkpoint, name: str, loop: Loop, given: Mapping[str, Any]
+    ) -> None:
+        n = len(self._calls)
+        if replay.calls[n] != name:
+            raise MeshprepError(
+                f"{self._path}: a checkpoint of another program: call {n + 1} is of loop "
+                f"'{loop.name}', in the checkpoint it is '{replay.calls[n].split()[0]}', or its "
+                "kernel has changed: remove the file to begin anew"
+            )
+        logged, at = replay.globals[n], 0
+        for values in _changed_globals(loop, given):
+            values[:] = np.frombuffer(logged, values.dtype, values.size, at)
+            at += values.nbytes
+        self._calls.append(name)
+        self._globals.append(logged)
+        self._note_changes(loop, given)
+
+    def _restore(self, replay: Checkpoint) -> None:
+        for number, values in replay.dats.items():
+            self.dats[number].array[:] = values
+            self.dats[number].touch()
+        self._replay, self._last = None, time.monotonic()
+
+    def _numbers(self, loop: Loop, given: Mapping[str, Any]) -> dict[str, int]:
+        known = {id(dat): i for i, dat in enumerate(self.dats)}
+        found = {}
+        for arg in loop.args:
+            if not arg.is_global:
+                number = known.get(id(given[arg.name]))
+                if number is None or not isinstance(self.dats[number].stored, np.ndarray):
+                    raise MeshprepError(
+                        f"loop '{loop.name}': argument '{arg.name}' cannot be saved in a "
+                        "checkpoint: make it by Program.dat, on the host"
+                    )
+                found[arg.name] = number
+        return found
+
+    def _name(self, loop: Loop, kernel: Any) -> str:
+        if loop.name not in self._names:
+            words = repr((loop.to_dict(), stable(reach(kernel))))
+            digest = hashlib.sha256(words.encode()).hexdigest()
+            self._names[loop.name] = f"{loop.name} {digest}"
+        return self._names[loop.name]
+
+
+def _changed_globals(loop: Loop, given: Mapping[str, Any]) -> list[NDArray[Any]]:
+    found = []
+    for arg in loop.args:
+        if arg.is_global and arg.access is not Access.READ:
+            value = given[arg.name]
+            found.append(value.stored if isinstance(value, ReducedGlobal) else value)
+    return found

@@ -1,0 +1,137 @@
+"""Random chains of integer loops on random maps, and plain Python that runs them."""
+
+from dataclasses import replace
+
+import numpy as np
+from integer_loops import DIMS, LOOPS, SETS
+
+from meshprep_runtime import Access, SetMap
+
+KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
+# What may stand for another: dats of one set and size.
+ALIKE = (("q", "res", "qold"), ("a", "most", "flag", "near"))
+# Writes that set everything.
+FULL = {("update", "q"), ("areas", "a")}
+
+
+def random_mesh(rng, cells):
+    """Maps that reach anything: no geometry."""
+    sizes = {"cells": cells, "edges": 2 * cells, "bedges": cells // 3, "nodes": cells + 2}
+    ends = {"edges->cells": 2, "edges->nodes": 2, "bedges->cells": 1, "cells->nodes": 3}
+    ends |= {"cells->cells": 2}
+    tables = {
+        m: np.array(
+            [rng.permutation(sizes[m.split("->")[1]])[:k] for _ in range(sizes[m.split("->")[0]])],
+            np.int32,
+        ).reshape(-1, k)
+        for m, k in ends.items()
+    }
+    return sizes, {m: SetMap(m, *m.split("->"), t) for m, t in tables.items()}
+
+
+def grid_mesh(side):
+    """Cells in a square, so that tiles have neighbours that are not everything."""
+    n = side * side
+    cell = np.arange(n).reshape(side, side)
+    edges = np.concatenate(
+        [
+            np.stack([cell[:, :-1].ravel(), cell[:, 1:].ravel()], 1),
+            np.stack([cell[:-1].ravel(), cell[1:].ravel()], 1),
+        ]
+    )
+    node = np.arange((side + 1) ** 2).reshape(side + 1, side + 1)
+    corners = np.stack([node[:-1, :-1].ravel(), node[:-1, 1:].ravel(), node[1:, 1:].ravel()], 1)
+    tables = {
+        "edges->cells": edges,
+        "edges->nodes": corners[edges[:, 1]][:, :2],
+        "bedges->cells": cell[0][:, None],
+        "cells->nodes": corners,
+        "cells->cells": np.stack([np.roll(cell, 1, 1).ravel(), np.roll(cell, 1, 0).ravel()], 1),
+    }
+    sizes = {"cells": n, "edges": len(edges), "bedges": side, "nodes": node.size}
+    return sizes, {m: SetMap(m, *m.split("->"), t.astype(np.int32)) for m, t in tables.items()}
+
+
+def full(loop):
+    """The loop with what it writes fully declared so."""
+    args = (replace(a, full=(loop.name, a.name) in FULL) for a in loop.args)
+    return replace(loop, args=tuple(args))
+
+
+def random_loops(rng, names):
+    """Loops in a row, each on other dats, some with full writes."""
+    made = []
+    for n, name in enumerate(names):
+        other = {d: d for d in DIMS}
+        for alike in ALIKE:
+            other |= dict(zip(alike, rng.permutation(alike).tolist(), strict=True))
+        loop = LOOPS[KERNELS[name]]
+        loop = full(loop) if rng.random() < 0.7 else loop
+        args = (
+            replace(a, name=f"{a.name}@{n}" if a.is_global else other[a.name]) for a in loop.args
+        )
+        made.append(replace(loop, args=tuple(args)))
+    return made
+
+
+def start_values(rng, sizes):
+    return {
+        name: rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
+        for name, dim in DIMS.items()
+    }
+
+
+def fresh_globals(loops):
+    start = {Access.INC: 0, Access.MIN: 10**12, Access.MAX: -(10**12)}
+    return {a.name: np.full(a.dim, start[a.access]) for p in loops for a in p.args if a.is_global}
+
+
+def run_loop(loop, elements, tables, dats, reduced):
+    """The kernel on some elements, one after the other."""
+    for e in elements:
+        rows = []
+        for a in loop.args:
+            if a.is_global:
+                rows.append(reduced[a.name])
+            elif a.map is None:
+                rows.append(dats[a.name][e])
+            else:
+                rows += [dats[a.name][tables[a.map][e][c]] for c in a.index]
+        KERNELS[loop.name](*rows)
+
+
+def run_eager(loops, sizes, maps, values):
+    dats, reduced = {n: v.copy() for n, v in values.items()}, fresh_globals(loops)
+    tables = {m: maps[m].table for m in maps}
+    for loop in loops:
+        run_loop(loop, range(sizes[loop.over]), tables, dats, reduced)
+    return dats, reduced
+
+
+def slow_tile(loops, maps, set_of, own, written):
+    """What one tile runs and copies, by Python sets, one rule after the other."""
+    need = {d: set(own[set_of[d]]) if d in written else set() for d in set_of}
+    runs = []
+    for loop in reversed(loops):
+        run = set()
+        for a in loop.args:
+            if a.is_global:
+                run |= set(own[loop.over]) if a.access is not Access.READ else set()
+            elif a.access is not Access.READ and a.map is None:
+                run |= need[a.name]
+            elif a.access is not Access.READ:
+                table = maps[a.map].table
+                run |= {
+                    e for e in range(len(table)) for c in a.index if table[e, c] in need[a.name]
+                }
+        for a in loop.args:
+            if a.full:
+                need[a.name] -= run
+        for a in loop.args:
+            if a.access in (Access.READ, Access.RW) and not a.is_global:
+                columns = [[e] for e in run]
+                if a.map is not None:
+                    columns = [maps[a.map].table[e, list(a.index)].tolist() for e in run]
+                need[a.name] |= {p for points in columns for p in points}
+        runs.insert(0, sorted(run))
+    return runs, {d: sorted(n) for d, n in need.items() if n}

@@ -1,0 +1,270 @@
+"""Chains of loops: what is queued, what runs it, and that nobody can tell from the results."""
+
+from contextlib import nullcontext
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from integer_loops import DIMS, LOOPS, SETS, SOA
+from random_chains import KERNELS, random_mesh, start_values
+from slow_parts import World
+
+from meshprep_runtime import (
+    Access,
+    Arg,
+    DistributedPlan,
+    Loop,
+    LoopPlan,
+    MeshprepError,
+    Program,
+    run_ranks,
+)
+
+
+class Serial:
+    """The plans of all integer loops, without blocks."""
+
+    def __init__(self, sizes, maps):
+        self.sizes = sizes
+        self.maps = maps
+
+    def __getitem__(self, name):
+        loop = LOOPS[KERNELS[name]]
+        return LoopPlan(loop, self.sizes, {m: self.maps[m] for m in loop.maps}, {}, "")
+
+
+class Case:
+    """A program with all integer loops, dats of random numbers, and reduced globals."""
+
+    def __init__(self, cells, seed):
+        rng = np.random.default_rng(seed)
+        sizes, maps = random_mesh(rng, cells)
+        self.program = Program(Serial(sizes, maps))
+        self.dats = {}
+        for name, dim in DIMS.items():
+            values = rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
+            layout = "soa" if name in SOA else "aos"
+            values = values.T.copy() if name in SOA else values
+            set_name = SETS.get(name, "cells")
+            self.dats[name] = self.program.dat(set_name, dim, "i8", values=values, layout=layout)
+        self.globals = {
+            (n, a.name): self.program.reduced(3, a.dim, "i8")
+            for n, k in KERNELS.items()
+            for a in LOOPS[k].args
+            if a.is_global
+        }
+        self.loops = {
+            n: self.program.loop(
+                k,
+                n,
+                strategy="sequential",
+                layout={a.name: "soa" for a in LOOPS[k].args if a.name in SOA},
+            )
+            for n, k in KERNELS.items()
+        }
+
+    def arguments(self, name):
+        args = LOOPS[KERNELS[name]].args
+        reduced = {a.name: self.globals[name, a.name] for a in args if a.is_global}
+        return {a.name: self.dats[a.name] for a in args if not a.is_global} | reduced
+
+    def call(self, name):
+        self.loops[name](**self.arguments(name))
+
+    def result(self):
+        dats = {n: d.values().tolist() for n, d in self.dats.items()}
+        return dats, {n: g.value.tolist() for n, g in self.globals.items()}
+
+
+@pytest.fixture
+def case():
+    return Case(12, 0)
+
+
+def calls_of(case, *names):
+    return [case.loops[n].times.calls for n in names]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=10),
+    length=st.integers(1, 10),
+    sets=st.integers(0, 10),
+)
+def test_lazy_is_eager(names, length, sets):
+    eager, lazy = Case(12, 5), Case(12, 5)
+    for i, name in enumerate(names):
+        if i == sets:
+            eager.globals["update", "total"].set([7, 8])
+        eager.call(name)
+    with lazy.program.chain(length):
+        for i, name in enumerate(names):
+            if i == sets:
+                lazy.globals["update", "total"].set([7, 8])
+            lazy.call(name)
+    assert lazy.result() == eager.result()
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda c, chain: c.dats["q"].values(),
+        lambda c, chain: c.dats["a"].values(write=True),
+        lambda c, chain: c.dats["x"].touch(),
+        lambda c, chain: c.dats["near"].array,
+        lambda c, chain: c.globals["update", "total"].value,
+        lambda c, chain: chain.flush(),
+        lambda c, chain: c.program.timings(),
+        lambda c, chain: c.call("mark"),
+    ],
+    ids=["read", "write", "touch", "array", "reduced", "flush", "timings", "length"],
+)
+def test_what_runs_the_queue(case, look):
+    with case.program.chain(length=3) as chain:
+        case.call("areas")
+        case.call("update")
+        assert case.loops["areas"]._runner.times.calls == 0
+        look(case, chain)
+        assert calls_of(case, "areas", "update") == [1, 1]
+    assert calls_of(case, "areas", "update") == [1, 1]
+
+
+def test_what_does_not_run_the_queue(case):
+    with case.program.chain():
+        case.call("spread")
+        case.dats["q"].values()
+        assert case.globals["update", "total"].value.tolist() == [3, 3]
+        assert case.loops["spread"]._runner.times.calls == 0
+    assert calls_of(case, "spread") == [1]
+
+
+def test_arrays_that_nobody_watches_run_at_once(case):
+    given = case.arguments("update") | {"total": np.zeros(2, np.int64)}
+    with case.program.chain():
+        case.call("areas")
+        case.loops["update"](**given)
+        assert given["total"].tolist() == case.dats["q"].values().sum(axis=1).tolist()
+        assert calls_of(case, "areas", "update") == [1, 1]
+
+
+def test_the_end_of_a_chain_runs_what_was_called_before_an_error(case):
+    def stopped():
+        with case.program.chain():
+            case.call("areas")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        stopped()
+    assert calls_of(case, "areas") == [1]
+    assert case.program.active is None
+
+
+def test_mistakes_are_told_where_they_are_made(case):
+    with case.program.chain(), pytest.raises(MeshprepError, match="argument 'qold' is missing"):
+        case.loops["update"](q=case.dats["q"])
+    wrong = case.arguments("update") | {"res": case.dats["a"]}
+    with case.program.chain(), pytest.raises(MeshprepError, match="argument 'res' has shape"):
+        case.loops["update"](**wrong)
+    assert calls_of(case, "update") == [0]
+    with case.program.chain(), pytest.raises(MeshprepError, match="a chain is under way"):
+        case.program.chain().__enter__()
+    with pytest.raises(MeshprepError, match="a chain has 1 to 64 loops, not 65"):
+        case.program.chain(65)
+
+
+def half(q, res, factor):
+    if q[0] < 0:
+        raise ValueError("negative")
+    res[0] += factor[0] * q[0]
+
+
+@pytest.fixture
+def halves(slow):
+    grid = slow.quads(3, 2)
+    args = (
+        Arg("q", Access.READ, 1, "i8"),
+        Arg("res", Access.RW, 1, "i8"),
+        Arg("factor", Access.READ, 1, "i8", is_global=True),
+    )
+    plan = slow.plan(grid.sizes, grid.tables, [Loop("half", "cells", args)], (8,))
+    return Program(plan)
+
+
+def test_constants_are_those_of_the_call(halves):
+    q, res = halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)), halves.dat("cells", 1, "i8")
+    loop, factor, other = halves.loop(half, "half"), np.full(1, 3), halves.reduced(4, 1, "i8")
+    with halves.chain():
+        loop(q=q, res=res, factor=factor)
+        factor[0] = 1000
+        loop(q=q, res=res, factor=other)
+        other.set(2000)
+    assert res.values().tolist() == [[7]] * 6
+
+
+def test_an_exception_of_a_kernel_names_its_loop(halves):
+    q, res = halves.dat("cells", 1, "i8"), halves.dat("cells", 1, "i8")
+    bad = halves.dat("cells", 1, "i8", values=np.full(6, -1))
+    loop = halves.loop(half, "half")
+    with halves.chain() as chain:
+        for one in (q, bad, q):
+            loop(q=one, res=res, factor=1)
+        with pytest.raises(ValueError, match="negative") as raised:
+            chain.flush()
+    assert raised.value.__notes__ == [
+        "in loop 'half', number 2 of 3 of a chain; the loops after it have not run"
+    ]
+    assert loop.times.calls == 2
+
+
+def eager_or_lazy(parts, values, names, length, comm):
+    """A program on one rank, queued or not; what it fetches and reduces."""
+    plan = DistributedPlan(parts[comm.rank], comm)
+    program = Program(plan)
+    dats = {}
+    for name, v in values.items():
+        own = v[plan.numbers(SETS.get(name, "cells"))]
+        dats[name] = program.dat(SETS.get(name, "cells"), DIMS[name], "i8", values=own)
+    loops = {n: program.loop(KERNELS[n], n, strategy="sequential") for n in set(names)}
+    total = program.reduced(5, 2, "i8")
+    with program.chain(length) if length else nullcontext():
+        for name in names:
+            args = loops[name].loop.args
+            found = {a.name: dats[a.name] for a in args if not a.is_global}
+            loops[name](**found, **{a.name: total for a in args if a.is_global})
+    return {n: plan.fetch(d) for n, d in dats.items()}, total.value.tolist()
+
+
+def test_lazy_is_eager_on_ranks(slow):
+    rng = np.random.default_rng(2)
+    sizes, maps = random_mesh(rng, 20)
+    tables = {m: one.table for m, one in maps.items()}
+    owner = {s: rng.integers(0, 3, n) for s, n in sizes.items()}
+    world = World(sizes, tables, list(LOOPS.values()), owner, 3)
+    parts = [world.part(p, slow.variant) for p in range(3)]
+    names, values = ["areas", "update", "spread", "mark", "update"], start_values(rng, sizes)
+    ways = [
+        run_ranks(3, partial(eager_or_lazy, parts, values, names, length)) for length in (0, 2, 64)
+    ]
+    for way in ways[1:]:
+        for (dats, total), (expected, sums) in zip(way, ways[0], strict=True):
+            assert total == sums
+            for name, values in dats.items():
+                np.testing.assert_array_equal(values, expected[name], err_msg=name)
+    assert ways[0][0][1] != [5, 5]
+
+
+def test_chains_on_a_gpu(halves, device, needs_gxx):
+    q, res = (
+        halves.dat("cells", 1, "i8", values=device.array(np.full(6, n, np.int64))) for n in (2, 1)
+    )
+    loop = halves.loop(half_on_gpu, "half")
+    with halves.chain():
+        loop(q=q, res=res, factor=3)
+        loop(q=q, res=res, factor=4)
+        assert res.values().get().ravel().tolist() == [1 + 2 * 3 + 2 * 4] * 6
+
+
+def half_on_gpu(q, res, factor):
+    res[0] += factor[0] * q[0]

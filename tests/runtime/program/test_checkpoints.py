@@ -1,0 +1,211 @@
+"""Checkpoints: how many values they hold, and that a program goes on from them, bit for bit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import stopped_program
+from stopped_program import LOOPS, run
+
+from meshprep_runtime import MeshprepError, Program
+from meshprep_runtime.program.checkpoints import checkpoints, file
+from meshprep_runtime.program.checkpoints.decisions import Decisions
+from meshprep_runtime.program.checkpoints.period import calls_to_wait, period, saved_values
+
+DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
+# The access lists of Fig. 6.1 [R14]; W: all of it is written.
+FIGURE = {
+    "save_soln": {"q": "R", "q_old": "W"},
+    "adt_calc": {"x": "R", "q": "R", "adt": "W"},
+    "res_calc": {"x": "R", "q": "R", "adt": "R", "res": "I"},
+    "bres_calc": {"bounds": "R", "x": "R", "q": "R", "adt": "R", "res": "I"},
+    "update": {"q": "W", "q_old": "R", "res": "RW"},
+}
+REAL = FIGURE | {"update": {**FIGURE["update"], "adt": "R"}}
+ORDER = ["save_soln", *["adt_calc", "res_calc", "bres_calc", "update"] * 2] * 3
+COLUMN = [8, 12, 13, 13, 8, 12, 13, 13, 8, 8, 12, 13, 13, 8, 12, 13, 13, 8]
+
+
+@pytest.fixture
+def plan(slow):
+    grid = slow.quads(4, 3)
+    return slow.plan(grid.sizes, grid.tables, LOOPS, (4,))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.h5"
+
+
+def values_saved(accesses, entry):
+    written = {d for args in accesses.values() for d, a in args.items() if a != "R"}
+    full = [{d: a == "W" for d, a in accesses[loop].items()} for loop in ORDER[entry:]]
+    return saved_values(full, written, DIMS)
+
+
+def test_what_is_met_is_decided_once():
+    decisions = Decisions({"q", "res", "old"})
+    assert decisions.before({"x": False, "q": False, "old": True}) == ["q"]
+    assert decisions.before({"q": False, "old": False}) == []
+    assert decisions.flagged == {"res"}
+
+
+def test_the_column_of_figure_6_1():
+    assert [values_saved(FIGURE, i) for i in range(18)] == COLUMN
+    # update really reads adt, so that only save_soln is a best place
+    real = [values_saved(REAL, i) for i in range(18)]
+    assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "save_soln"] == [8, 8]
+    assert [n for n, loop in zip(real, ORDER, strict=False) if loop == "update"] == [9] * 4
+
+
+def test_the_period_of_the_loops_and_its_cheapest_call():
+    assert [period(ORDER[:n]) for n in (9, 17, 18, 27)] == [None, None, 9, 9]
+    written = {d for args in REAL.values() for d, a in args.items() if a != "R"}
+    full = [{d: a == "W" for d, a in REAL[loop].items()} for loop in ORDER]
+    # save_soln, wherever the period begins
+    assert [calls_to_wait(full[i : i + 9], written, DIMS) for i in range(9)] == [
+        0,
+        *range(8, 0, -1),
+    ]
+
+
+def test_a_checkpoint_waits_for_the_cheapest_call(plan, path, monkeypatch):
+    program = Program(plan, checkpoint=path, every=0.0)
+    q, res = program.dat("cells", 1, "i8"), program.dat("cells", 1, "i8")
+    loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
+    monkeypatch.setattr(checkpoints, "calls_to_wait", lambda *given: 3)
+    for _ in range(6):
+        # it writes nothing, so that nothing is saved before there are two periods
+        assert not path.exists()
+        loop(q=q, res=res)
+    with h5py.File(path) as saved:
+        assert saved.attrs["entry"] == 5
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5, 9])
+def test_a_stopped_program_ends_as_if_it_had_not_stopped(plan, path, stop):
+    expected = run(plan, None, 12)
+    assert run(plan, path, 12, stop, every=0.0) is None
+    for again in (stop + 1, 11):
+        run(plan, path, 12, again, every=0.0)
+    assert run(plan, path, 12, every=0.0) == expected
+    assert file.older(path).exists()
+
+
+def test_what_is_saved(plan, path):
+    run(plan, path, 6, every=0.0)
+    with h5py.File(path) as saved:
+        # 0: q, 1: res, 3: some, whose write is not full; 2: old is written fully
+        assert sorted(saved["dats"]) == ["0", "1", "3"]
+        entry, calls = int(saved.attrs["entry"]), saved["calls"][:]
+        assert calls.size == entry
+        assert json.loads(saved.attrs["loops"])[1].split()[0] == "take"
+
+
+def test_nothing_is_saved_before_it_is_due(plan, path):
+    run(plan, path, 6, every=1000.0)
+    assert not path.exists()
+
+
+def test_a_checkpoint_that_is_asked_for(plan, path):
+    program = Program(plan, checkpoint=path, every=1000.0)
+    q, res = program.dat("cells", 1, "i8"), program.dat("cells", 1, "i8")
+    loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
+    loop(q=q, res=res)
+    program.checkpoint_here()
+    assert not path.exists()
+    loop(q=q, res=res)
+    with h5py.File(path) as saved:
+        assert list(saved["dats"]) == ["1"]
+        assert saved.attrs["entry"] == 1
+    with pytest.raises(MeshprepError, match="the program has no file for checkpoints"):
+        Program(plan).checkpoint_here()
+
+
+def test_stopped_while_a_checkpoint_is_written(plan, path, monkeypatch):
+    run(plan, path, 5, every=0.0)
+    before = path.read_bytes()
+
+    seal = file._seal
+
+    def stopped(opened):
+        if "+" in opened.mode:
+            raise KeyboardInterrupt
+        return seal(opened)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "_seal", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(plan, path, 12, every=0.0)
+    assert path.read_bytes() == before
+    # between the two names
+    os.replace(path, file.older(path))
+    assert run(plan, path, 12, every=0.0) == run(plan, None, 12)
+
+
+def test_the_older_one_is_taken_when_the_newest_is_damaged(plan, path):
+    run(plan, path, 9, every=0.0)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert run(plan, path, 12, every=0.0) == run(plan, None, 12)
+    for one in (path, file.older(path)):
+        one.write_bytes(bytes(content))
+    with pytest.raises(MeshprepError, match=r"run\.h5: no checkpoint, or damaged: remove it"):
+        Program(plan, checkpoint=path)
+    path.write_bytes(b"meshprep-checkpoint 2\n".ljust(512, b"\0"))
+    with pytest.raises(MeshprepError, match="a checkpoint of another version"):
+        Program(plan, checkpoint=path)
+
+
+def other(q1, q2, res1, res2):
+    res1[0] += 2 * q2[0]
+    res2[0] += q1[0]
+
+
+def test_checkpoints_of_others_are_refused(plan, path, slow, monkeypatch):
+    run(plan, path, 9, every=0.0)
+    grid = slow.quads(3, 3)
+    others = slow.plan(grid.sizes, grid.tables, LOOPS, (4,), seed=1)
+    if others.mesh_hash == plan.mesh_hash:
+        object.__setattr__(others, "mesh_hash", "another")
+    with pytest.raises(MeshprepError, match=r"run\.h5: a checkpoint of another mesh"):
+        Program(others, checkpoint=path)
+    other.__name__ = "gather"
+    monkeypatch.setattr(stopped_program, "gather", other)
+    with pytest.raises(MeshprepError, match="another program: call 1 is of loop 'gather'"):
+        run(plan, path, 9, every=0.0)
+
+
+def test_what_cannot_be_saved(plan, path):
+    program = Program(plan, checkpoint=path)
+    q, res = program.dat("cells", 1, "i8"), np.zeros(12, np.int64)
+    loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
+    with pytest.raises(MeshprepError, match="argument 'res' cannot be saved in a checkpoint"):
+        loop(q=q, res=res)
+    with pytest.raises(MeshprepError, match="tiles save no checkpoints"):
+        program.chain(2, tile_size=4)
+
+
+def test_killed_at_any_moment(plan, tmp_path):
+    plan.save(tmp_path / "plan.h5")
+    script = Path(stopped_program.__file__)
+    words = [sys.executable, str(script), str(tmp_path), "60"]
+    path = tmp_path / "run.h5"
+    for moment in (0.0, 0.05):
+        running = subprocess.Popen(words)
+        seen = path.stat().st_mtime_ns if path.exists() else 0
+        while running.poll() is None and (not path.exists() or path.stat().st_mtime_ns == seen):
+            time.sleep(0.002)
+        time.sleep(moment)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    subprocess.run(words, check=True)
+    assert json.loads((tmp_path / "state.json").read_text()) == run(plan, None, 60)
