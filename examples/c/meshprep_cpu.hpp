@@ -21,7 +21,7 @@
 namespace meshprep {
 
 // Elements a chunk, and elements that share partial sums where a loop has no blocks.
-constexpr int lanes = 16;
+constexpr int lanes = 8;
 constexpr std::int64_t piece = 4096;
 
 // Components of one element of a chunk, in which elements lie side by side.
@@ -45,6 +45,92 @@ template <class A>
 MESHPREP_INLINE typename A::Value* row_of(const A& arg, std::int64_t element) {
   if constexpr (A::reach == Reach::mapped) element = arg.table[element * arg.arity];
   return arg.values + element * A::Dim;
+}
+
+// The compiler finds no good way between rows and chunks: four rows at a time are transposed here.
+#if defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 12) && !defined(__CUDACC__)
+#define MESHPREP_TRANSPOSE 1
+template <class T, int N>
+struct Packed {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+template <class T, int N>
+using Pack = typename Packed<T, N>::type;
+
+template <class P, class T>
+MESHPREP_INLINE void load_pack(P& to, const T* from) {
+  __builtin_memcpy(&to, from, sizeof to);
+}
+
+template <class P, class T>
+MESHPREP_INLINE void store_pack(T* to, const P& values) {
+  __builtin_memcpy(to, &values, sizeof values);
+}
+
+template <class P>
+MESHPREP_INLINE void transpose(P (&r)[4]) {
+  const P a = __builtin_shufflevector(r[0], r[1], 0, 4, 2, 6);
+  const P b = __builtin_shufflevector(r[0], r[1], 1, 5, 3, 7);
+  const P c = __builtin_shufflevector(r[2], r[3], 0, 4, 2, 6);
+  const P d = __builtin_shufflevector(r[2], r[3], 1, 5, 3, 7);
+  r[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+  r[1] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  r[2] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  r[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+}
+#endif
+
+// Four rows into a chunk, from their component K on.
+template <int K, int Dim, class T>
+MESHPREP_INLINE void load_rows(T* chunk, const T* const (&rows)[4]) {
+#ifdef MESHPREP_TRANSPOSE
+  using Four = Pack<T, 4>;
+  if constexpr (K + 4 <= Dim) {
+    Four r[4];
+    for (int i = 0; i < 4; ++i) load_pack(r[i], rows[i] + K);
+    transpose(r);
+    for (int k = 0; k < 4; ++k) store_pack(chunk + (K + k) * lanes, r[k]);
+    load_rows<K + 4, Dim>(chunk, rows);
+  } else if constexpr (K + 2 <= Dim) {
+    using Two = Pack<T, 2>;
+    Two r[4];
+    for (int i = 0; i < 4; ++i) load_pack(r[i], rows[i] + K);
+    const Four a = __builtin_shufflevector(r[0], r[1], 0, 1, 2, 3);
+    const Four b = __builtin_shufflevector(r[2], r[3], 0, 1, 2, 3);
+    store_pack(chunk + K * lanes, Four(__builtin_shufflevector(a, b, 0, 2, 4, 6)));
+    store_pack(chunk + (K + 1) * lanes, Four(__builtin_shufflevector(a, b, 1, 3, 5, 7)));
+    load_rows<K + 2, Dim>(chunk, rows);
+  } else if constexpr (K < Dim) {
+    store_pack(chunk + K * lanes, Four{rows[0][K], rows[1][K], rows[2][K], rows[3][K]});
+    load_rows<K + 1, Dim>(chunk, rows);
+  }
+#else
+  for (int k = K; k < Dim; ++k)
+    for (int i = 0; i < 4; ++i) chunk[k * lanes + i] = rows[i][k];
+#endif
+}
+
+// Add four rows of a chunk to a dat, one after the other: they may be one and the same.
+template <int K, int Dim, class T>
+MESHPREP_INLINE void add_rows(T* const (&rows)[4], const T* chunk) {
+#ifdef MESHPREP_TRANSPOSE
+  using Four = Pack<T, 4>;
+  if constexpr (K + 4 <= Dim) {
+    Four r[4];
+    for (int k = 0; k < 4; ++k) load_pack(r[k], chunk + (K + k) * lanes);
+    transpose(r);
+    for (int i = 0; i < 4; ++i) {
+      Four sum;
+      load_pack(sum, rows[i] + K);
+      sum += r[i];
+      store_pack(rows[i] + K, sum);
+    }
+    add_rows<K + 4, Dim>(rows, chunk);
+    return;
+  }
+#endif
+  for (int i = 0; i < 4; ++i)
+    for (int k = K; k < Dim; ++k) rows[i][k] += chunk[k * lanes + i];
 }
 
 // What a reduction starts from: nothing added, or what the global holds.
@@ -86,18 +172,24 @@ struct Gathered {
 
   MESHPREP_INLINE void fill(Places<Listed> places, std::int64_t place, int n) {
     if constexpr (A::access == Access::inc) std::fill_n(buffer, A::Dim * lanes, T(0));
-    if constexpr (A::access == Access::read || A::access == Access::rw)
-      for (int i = 0; i < n; ++i) {
+    if constexpr (A::access == Access::read || A::access == Access::rw) {
+      int i = 0;
+      for (; i + 4 <= n; i += 4) load_rows<0, A::Dim>(buffer + i, four<const T>(places, place + i).at);
+      for (; i < n; ++i) {
         const T* row = row_of(arg, places[place + i]);
         for (int k = 0; k < A::Dim; ++k) buffer[k * lanes + i] = row[k];
       }
+    }
   }
 
   MESHPREP_INLINE Lane<T> lane(Places<Listed>, std::int64_t, int i) { return {buffer + i}; }
 
   MESHPREP_INLINE void flush(Places<Listed> places, std::int64_t place, int n) {
     if constexpr (A::access == Access::read) return;
-    for (int i = 0; i < n; ++i) {
+    int i = 0;
+    if constexpr (A::access == Access::inc)
+      for (; i + 4 <= n; i += 4) add_rows<0, A::Dim>(four<T>(places, place + i).at, buffer + i);
+    for (; i < n; ++i) {
       T* row = row_of(arg, places[place + i]);
       for (int k = 0; k < A::Dim; ++k)
         if constexpr (A::access == Access::inc) row[k] += buffer[k * lanes + i];
@@ -106,6 +198,17 @@ struct Gathered {
   }
 
   void close(T*) const {}
+
+ private:
+  template <class Value>
+  struct Rows {
+    Value* at[4];
+  };
+  template <class Value>
+  MESHPREP_INLINE Rows<Value> four(Places<Listed> places, std::int64_t p) const {
+    return {{row_of(arg, places[p]), row_of(arg, places[p + 1]), row_of(arg, places[p + 2]),
+             row_of(arg, places[p + 3])}};
+  }
 };
 
 // A reduction: each lane has a result of its own until the block is done.
@@ -161,7 +264,7 @@ template <bool Listed, class Kernel, class... Args>
 void run_block(Places<Listed> places, std::int64_t begin, std::int64_t end, const Kernel& kernel,
                const Args&... args, typename Args::Value*... partials) {
   constexpr bool chunks = !(Args::in_turn || ...);
-  const auto run = [&](auto... held) {
+  const auto run = [&](auto&&... held) {
     if constexpr (chunks) run_chunks(places, begin, end, kernel, held...);
     else run_one_by_one(places, begin, end, kernel, held...);
     (held.close(partials), ...);
@@ -221,7 +324,7 @@ void run_schedule(const Schedule& s, const Kernel& kernel, Partials<Args>&... pa
 template <class... Args, bool Parallel, bool Listed, class Kernel>
 void run_with_partials(const Schedule& s, std::bool_constant<Parallel>,
                        std::bool_constant<Listed>, const Kernel& kernel, const Args&... args) {
-  const auto run = [&](auto... partials) {
+  const auto run = [&](auto&&... partials) {
     run_schedule<Parallel, Listed, Kernel, Args...>(s, kernel, partials..., args...);
     (partials.finish(args), ...);
   };

@@ -4,12 +4,12 @@
 //
 // Reads the files of prepare.py. Prints the root mean square of the change of the second stage,
 // every so many iterations, then the seconds of each loop.
+#define MESHPREP_PLAN_IMPLEMENTATION
 #ifdef __CUDACC__
 #include "meshprep_cuda.hpp"
-#endif
-
-#define MESHPREP_PLAN_IMPLEMENTATION
+#else
 #include "meshprep.hpp"
+#endif
 
 #include <chrono>
 #include <cmath>
