@@ -62,6 +62,9 @@ void mp_close(mp_plan *plan);
 /* `variant` is "s256" or the like, NULL for the default of the plan. */
 mp_set *mp_read_set(mp_plan *plan, const char *name, char *error);
 mp_map *mp_read_map(mp_plan *plan, const char *name, char *error);
+/* A text attribute of an object, such as "arguments" of the loop "flux" in "loops"; free() it. */
+char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
+                   char *error);
 mp_loop *mp_read_loop(mp_plan *plan, const char *name, const char *variant, char *error);
 mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant, const char *set,
                             char *error);
@@ -325,6 +328,32 @@ static int mp_attribute(mp_plan *plan, const char *path, const char *name, char 
     if (attribute >= 0)
         H5Aclose(attribute);
     return done;
+}
+
+char *mp_read_text(mp_plan *plan, const char *group, const char *name, const char *attribute,
+                   char *error)
+{
+    char path[MP_NAME], *text = NULL;
+    if (!mp_path(path, group, name, NULL, NULL, error))
+        return NULL;
+    if (!mp_exists(plan, path) ||
+        H5Aexists_by_name(plan->file, path, attribute, H5P_DEFAULT) <= 0)
+        return mp_say(error, path, "is not in the plan"), (char *)NULL;
+    hid_t object = H5Aopen_by_name(plan->file, path, attribute, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t type = object < 0 ? -1 : H5Aget_type(object);
+    if (type >= 0)
+        text = (char *)calloc(H5Tget_size(type) + 1, 1);
+    if (text != NULL && H5Aread(object, type, text) < 0) {
+        free(text);
+        text = NULL;
+    }
+    if (type >= 0)
+        H5Tclose(type);
+    if (object >= 0)
+        H5Aclose(object);
+    if (text == NULL)
+        mp_say(error, path, "cannot be read");
+    return text;
 }
 
 mp_set *mp_read_set(mp_plan *plan, const char *name, char *error)

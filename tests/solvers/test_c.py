@@ -1,6 +1,5 @@
 """The C example, built with the compiler of this machine: the numbers of the Python runtime."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -31,29 +30,17 @@ STRICT = ["-O2", "-Wall", "-Wextra", "-Werror", "-fopenmp"]
 BUILDS = {"C99": ("cc", "c", "-std=c99"), "C++11": ("c++", "c++", "-std=c++11")}
 
 
-def hdf5_flags():
-    """What the compiler needs to find HDF5, or None."""
-    config = shutil.which("pkg-config")
-    if config is not None:
-        found = subprocess.run([config, "--cflags", "--libs", "hdf5"], capture_output=True)
-        if found.returncode == 0:
-            return found.stdout.decode().split()
-    return ["-lhdf5"] if Path("/usr/include/hdf5.h").exists() else None
+@pytest.fixture
+def build(compile_program):
+    """A function that compiles the example into a folder."""
 
+    def build(language, folder, example="heat"):
+        compiler, kind, standard = BUILDS[language]
+        flags = ["-x", kind, standard, *STRICT]
+        compile_program(compiler, flags, FOLDER / f"{example}.c", folder / example)
+        return folder / example
 
-def build(language, folder, example="heat"):
-    """Compile the example; skip where this machine cannot, except in CI."""
-    name, kind, standard = BUILDS[language]
-    compiler, flags = shutil.which(name), hdf5_flags()
-    if compiler is None or flags is None:
-        missing = f"no compiler '{name}'" if compiler is None else "no libhdf5-dev"
-        assert "MESHPREP_REQUIRE_C" not in os.environ, missing
-        pytest.skip(f"{missing} on this machine")
-    program, source = folder / example, str(FOLDER / f"{example}.c")
-    words = [compiler, "-x", kind, standard, *STRICT, source, "-o", str(program)]
-    built = subprocess.run([*words, *flags], capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    return program
+    return build
 
 
 @pytest.fixture(scope="module", params=["ranges", "lists"])
@@ -89,7 +76,7 @@ def python_result(plan, steps):
 
 
 @pytest.mark.parametrize("language", BUILDS)
-def test_the_numbers_of_the_runtime(language, plan, tmp_path):
+def test_the_numbers_of_the_runtime(build, language, plan, tmp_path):
     program = build(language, tmp_path)
     made, path = plan
     assert made["flux"].variant().n_block_colours > 1
@@ -108,7 +95,7 @@ def test_the_numbers_of_the_runtime(language, plan, tmp_path):
         assert peak == found.max()
 
 
-def test_what_is_wrong_is_said_in_one_line(plan, tmp_path):
+def test_what_is_wrong_is_said_in_one_line(build, plan, tmp_path):
     program = build("C99", tmp_path)
     whole = plan[1].read_bytes()
     cases = {
@@ -128,7 +115,7 @@ def test_what_is_wrong_is_said_in_one_line(plan, tmp_path):
         assert ran.stderr.count("\n") == 1
 
 
-def test_the_makefile_builds_the_example(plan, tmp_path):
+def test_the_makefile_builds_the_example(build, plan, tmp_path):
     build("C99", tmp_path)
     for name in ("heat.c", "part.c", "meshprep_plan.h", "meshprep_parts.h", "Makefile"):
         shutil.copy(FOLDER / name, tmp_path)
@@ -155,7 +142,7 @@ def told_of(part, name):
 
 
 @pytest.mark.parametrize("language", BUILDS)
-def test_a_part_in_c(language, tmp_path):
+def test_a_part_in_c(build, language, tmp_path):
     program = build(language, tmp_path, "part")
     mesh, file = tmp_path / "square.msh", tmp_path / "square.parts.h5"
     workflow.generate("delaunay2d", mesh, values={"cells": 300})

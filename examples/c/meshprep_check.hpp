@@ -1,0 +1,149 @@
+// Part of meshprep.hpp: the arguments of a call against those of the loop in the plan.
+#ifndef MESHPREP_CHECK_HPP
+#define MESHPREP_CHECK_HPP
+
+namespace meshprep {
+
+// Reads the plan's JSON list of arguments: flat objects of texts, numbers and lists of numbers.
+class ArgumentReader {
+ public:
+  explicit ArgumentReader(const std::string& json) : text_(json) {}
+
+  std::vector<Described> list() {
+    std::vector<Described> found;
+    for (expect('['); !accept(']'); accept(',')) object(found);
+    return found;
+  }
+
+ private:
+  void object(std::vector<Described>& found) {
+    Described one;
+    std::vector<std::int64_t> columns;
+    for (expect('{'); !accept('}'); accept(',')) {
+      const std::string key = string();
+      expect(':');
+      if (key == "index") {
+        for (expect('['); !accept(']'); accept(',')) columns.push_back(number());
+      } else if (key == "dim") {
+        one.dim = number();
+      } else {
+        one.is_global |= key == "global";
+        (key == "map" ? one.map : key == "dtype" ? one.dtype : key == "access" ? one.access
+                                                                               : one.name) = string();
+      }
+    }
+    if (columns.empty()) columns.push_back(0);
+    for (const std::int64_t column : columns) {
+      one.column = column;
+      found.push_back(one);
+    }
+  }
+
+  std::string string() {
+    std::string found;
+    for (expect('"'); peek() != '"'; ++at_) {
+      if (peek() == '\\' && text_.compare(at_, 2, "\\u") == 0)
+        add_utf8(found);
+      else if (peek() == '\\')
+        found += text_[++at_];
+      else
+        found += text_[at_];
+    }
+    ++at_;
+    return found;
+  }
+
+  void add_utf8(std::string& to) {
+    unsigned code = unsigned(std::stoul(text_.substr(at_ + 2, 4), nullptr, 16));
+    at_ += 5;
+    if (code >> 10 == 0x36 && text_.compare(at_ + 1, 2, "\\u") == 0) {
+      const unsigned low = unsigned(std::stoul(text_.substr(at_ + 3, 4), nullptr, 16));
+      code = 0x10000 + ((code & 0x3FF) << 10) + (low & 0x3FF);
+      at_ += 6;
+    }
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    constexpr unsigned leads[] = {0, 0xC0, 0xE0, 0xF0};
+    to += char(leads[more] | code >> 6 * more);
+    for (int i = more - 1; i >= 0; --i) to += char(0x80 | (code >> 6 * i & 0x3F));
+  }
+
+  std::int64_t number() {
+    std::size_t used = 0;
+    peek();
+    const std::int64_t value = std::stoll(text_.substr(at_, 20), &used);
+    at_ += used;
+    return value;
+  }
+
+  char peek() const {
+    if (at_ >= text_.size()) throw Error("the plan's list of arguments ends early: make it anew");
+    return text_[at_];
+  }
+
+  bool accept(char c) {
+    while (peek() == ' ') ++at_;
+    if (text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  void expect(char c) {
+    if (!accept(c)) throw Error("the plan's list of arguments cannot be read: make it anew");
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+
+  const std::string& text_;
+  std::size_t at_ = 0;
+};
+
+inline std::vector<Described> described(const std::string& json) {
+  return ArgumentReader(json).list();
+}
+
+// What is compared, word for word: of the call, and of the plan.
+inline void same(const std::string& where, const char* what, const std::string& given,
+                 const std::string& planned) {
+  if (given != planned)
+    throw Error(where + ": " + what + " is '" + given + "', but '" + planned + "' in the plan");
+}
+
+// Check one argument, and find its map; adds one to `position`.
+template <class A>
+void check_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg) {
+  const Described& planned = loop.arguments[position++];
+  std::string where = "loop '" + loop.name + "', argument " + std::to_string(position);
+  same(where, "the name", arg.name, planned.name);
+  where += " ('" + planned.name + "')";
+  same(where, "the kind", A::reach == Reach::global ? "global" : "dat",
+       planned.is_global ? "global" : "dat");
+  same(where, "the map", arg.map, planned.map);
+  same(where, "the column", std::to_string(arg.column), std::to_string(planned.column));
+  same(where, "the access", name_of(A::access), planned.access);
+  same(where, "the dim", std::to_string(A::Dim), std::to_string(planned.dim));
+  same(where, "the type", dtype_of<typename A::Value>(), planned.dtype);
+  if constexpr (A::reach == Reach::mapped) {
+    const mp_map& map = *plan.map(arg.map).data;
+    arg.table = map.table + arg.column;
+    arg.arity = map.arity;
+  }
+  if constexpr (A::reach != Reach::global) {
+    const std::string& on = A::reach == Reach::mapped ? plan.map(arg.map).to_set : loop.over;
+    const std::int64_t needed = plan.set(on).size * A::Dim;
+    same(where, "the number of values", std::to_string(arg.size), std::to_string(needed));
+  }
+}
+
+// Check all, and complete them; returns the number of elements.
+template <class... Args>
+std::int64_t check(Plan& plan, const Loop& loop, Args&... args) {
+  const std::string where = "loop '" + loop.name + "'";
+  same(where, "the number of arguments", std::to_string(sizeof...(args)),
+       std::to_string(loop.arguments.size()));
+  std::size_t position = 0;
+  (check_argument(plan, loop, position, args), ...);
+  return plan.set(loop.over).size;
+}
+
+}  // namespace meshprep
+
+#endif  // MESHPREP_CHECK_HPP

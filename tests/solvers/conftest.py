@@ -1,0 +1,39 @@
+"""Programs of the examples and tests, built with the compilers of this machine."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def hdf5_flags():
+    """What the compiler needs to find HDF5, or None."""
+    config = shutil.which("pkg-config")
+    if config is not None:
+        found = subprocess.run([config, "--cflags", "--libs", "hdf5"], capture_output=True)
+        if found.returncode == 0:
+            return found.stdout.decode().split()
+    return ["-lhdf5"] if Path("/usr/include/hdf5.h").exists() else None
+
+
+@pytest.fixture(scope="session")
+def compile_program():
+    """A function that compiles, and returns what the compiler says.
+
+    It skips where this machine cannot; in CI, only where the compiler is an ``optional`` one.
+    """
+
+    def compile_program(compiler, flags, source, program, optional=False):
+        found, hdf5 = shutil.which(compiler), hdf5_flags()
+        if found is None or hdf5 is None:
+            missing = f"no compiler '{compiler}'" if found is None else "no libhdf5-dev"
+            assert optional or "MESHPREP_REQUIRE_C" not in os.environ, missing
+            pytest.skip(f"{missing} on this machine")
+        words = [found, *flags, str(source), "-o", str(program), *hdf5]
+        built = subprocess.run(words, capture_output=True, text=True)
+        assert built.returncode == 0, built.stderr
+        return built.stderr
+
+    return compile_program

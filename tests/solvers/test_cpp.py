@@ -1,0 +1,211 @@
+"""par_loop in C++: the sums of NumPy on processors, and on a GPU that g++ emulates under checks."""
+
+import os
+import subprocess
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from airfoil import prepared_airfoil
+from meshprep import Options, prepare, read_requests
+from meshprep.io.generate import generate
+from meshprep.topology import derive
+
+ROOT = Path(__file__).parents[2]
+HERE, EXAMPLE = Path(__file__).parent, ROOT / "examples" / "cpp"
+INCLUDE = f"-I{ROOT / 'examples' / 'c'}"
+STRICT = ["-Wall", "-Wextra", "-Werror", "-O1", INCLUDE]
+HOST = [*STRICT, "-std=c++17", "-fopenmp"]
+CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
+CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", CHECK]
+# In turns on a busy machine, threads that spin wait for those that work.
+THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+LOOPS = """\
+[loop.mix]
+over = "edges"
+args = [
+  { dat = "q",    map = "edges->cells", dim = 2, dtype = "i8", access = "read" },
+  { dat = "w",    dim = 3, dtype = "i8", access = "read" },
+  { dat = "res",  map = "edges->cells", dim = 5, dtype = "i8", access = "inc" },
+  { dat = "seen", dtype = "i4", access = "write" },
+  { global = "scale", dim = 2, dtype = "i8", access = "read" },
+  { global = "total", dim = 2, dtype = "i8", access = "inc" },
+  { global = "low",   dtype = "i8", access = "min" },
+  { global = "high",  dtype = "i4", access = "max" },
+]
+
+[loop.push]
+over = "edges"
+args = [
+  { dat = "q",   map = "edges->cells", index = [0], dim = 2, dtype = "i8", access = "read" },
+  { dat = "sum", map = "edges->cells", index = [1], dtype = "f4", access = "inc" },
+]
+
+[loop.largest]
+over = "edges"
+args = [
+  { dat = "w",   dim = 3, dtype = "i8", access = "read" },
+  { dat = "top", map = "edges->cells", dtype = "i8", access = "rw" },
+]
+"""
+
+
+def run(*words):
+    """What a program prints, and what it complains of."""
+    ran = subprocess.run(
+        [str(w) for w in words], capture_output=True, text=True, env=os.environ | THREADS
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.fixture(scope="module")
+def on_host(compile_program, tmp_path_factory):
+    program = tmp_path_factory.mktemp("host") / "loops"
+    assert compile_program("g++", HOST, HERE / "loops.cpp", program) == ""
+    return program
+
+
+@pytest.fixture(scope="module")
+def under_checks(compile_program, tmp_path_factory):
+    program = tmp_path_factory.mktemp("checked") / "loops"
+    assert compile_program("g++", CHECKED, HERE / "loops.cpp", program) == ""
+    return program
+
+
+@pytest.fixture(scope="module", params=["ranges", "lists"])
+def plan(tmp_path_factory, request):
+    """A plan of several blocks and colours, and its file."""
+    folder = tmp_path_factory.mktemp("plan")
+    (folder / "loops.toml").write_text(LOOPS)
+    mesh = derive(generate("delaunay2d", cells=600, seed=2), ["edges->cells"])
+    lists = request.param == "lists"
+    options = Options(block_size=32, partition="blocks" if lists else None)
+    made = prepare(mesh, read_requests(folder / "loops.toml"), options, keep_order=lists).plan
+    for name in ("mix", "push", "largest"):
+        variant = made[name].variant()
+        assert (variant.elements is not None) == lists
+        assert variant.n_block_colours > 1
+    made.save(folder / "loops.plan.h5")
+    return made, folder / "loops.plan.h5"
+
+
+def expected(plan):
+    """The same loops with NumPy: ``numbers`` of loops.cpp, then sums without any order."""
+    table = plan.maps["edges->cells"].table
+    left, right = table.T
+    cells, edges = plan.sizes["cells"], plan.sizes["edges"]
+    q = (np.arange(2 * cells) * 37 % 101).reshape(-1, 2)
+    w = (np.arange(3 * edges) * 53 % 997).reshape(-1, 3)
+    res = (np.arange(5 * cells) % 7).reshape(-1, 5)
+    many, third = np.arange(5) % 2, np.arange(5) % 3
+    np.add.at(res, left, 3 * q[right][:, many] + w[:, third])
+    np.subtract.at(res, right, 5 * q[left][:, many])
+    sums, top = np.zeros(cells, int), np.zeros(cells, int)
+    np.add.at(sums, right, q[left, 0])
+    np.maximum.at(top, table, w[:, :1])
+    total = [11 + w[:, 0].sum(), q[left, 1].sum()]
+    low = min(400, (q[right, 0] - w[:, 1]).min())
+    high = max(1000000, w[:, 2].max())
+    return np.concatenate([res.ravel(), q[left, 0] + w[:, 0], sums, top, total, [low, high]])
+
+
+@pytest.mark.parametrize("how", ["sequential", "openmp", "hierarchical", "atomics"])
+def test_the_sums_of_numpy(how, plan, request, tmp_path):
+    program = request.getfixturevalue(
+        "on_host" if how in ("sequential", "openmp") else "under_checks"
+    )
+    made, path = plan
+    assert run(program, path, how, tmp_path / "result") == (0, "", "")
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "result", np.int64), expected(made))
+
+
+def test_colours_that_are_wrong_are_a_race(under_checks, plan, tmp_path):
+    """The checks see what the kernels do: with one colour for all, threads and blocks meet."""
+    made, _ = plan
+    for part, said in (("thread_colour", "inside a block"), ("block_order", "between blocks")):
+        path = tmp_path / f"{part}.plan.h5"
+        spoilt(made, part).save(path)
+        code, _, complaint = run(under_checks, path, "hierarchical", tmp_path / "result")
+        assert code == 2
+        assert complaint.startswith(f"race {said}")
+
+
+def spoilt(plan, part):
+    """A plan whose loop "mix" has one colour of threads, or of blocks."""
+    variant = plan["mix"].variant()
+    if part == "thread_colour":
+        changed = {
+            "thread_colour": np.zeros_like(variant.thread_colour),
+            "thread_colours": np.ones_like(variant.thread_colours),
+        }
+    else:
+        blocks = np.arange(variant.n_blocks, dtype=variant.block_order.dtype)
+        offset = np.array([0, variant.n_blocks], variant.block_colour_offset.dtype)
+        changed = {"block_order": blocks, "block_colour_offset": offset}
+    loop = plan["mix"]
+    cut = replace(loop, variants={variant.name: replace(variant, **changed)})
+    return replace(plan, loops={**plan.loops, "mix": cut})
+
+
+WRONG = [
+    "nothing is wrong",
+    "/loops/none: is not in the plan",
+    "loop 'largest': the number of arguments is '2', but '3' in the plan",
+    "loop 'largest', argument 1: the name is 'q', but 'w' in the plan",
+    "loop 'largest', argument 2 ('top'): the column is '1', but '0' in the plan",
+    "loop 'largest', argument 2 ('top'): the map is 'cells->nodes', but 'edges->cells' in the plan",
+    "loop 'largest', argument 2 ('top'): the access is 'inc', but 'rw' in the plan",
+    "loop 'largest', argument 2 ('top'): the type is 'i4', but 'i8' in the plan",
+    "loop 'largest', argument 2 ('top'): the dim is '2', but '1' in the plan",
+    "loop 'largest', argument 2 ('top'): the number of values is '{few}', but '{cells}' in the plan",
+    "loop 'largest', argument 2 ('top'): the kind is 'global', but 'dat' in the plan",
+]
+
+
+def test_what_does_not_fit_is_said_in_one_line(on_host, plan):
+    made, path = plan
+    cells = made.sizes["cells"]
+    code, said, _ = run(on_host, path, "wrong")
+    assert code == 0
+    assert said.splitlines() == [line.format(cells=cells, few=cells - 1) for line in WRONG]
+
+
+def prepared_files(folder):
+    """Airfoil's input, as the example's own script writes it."""
+    spec = spec_from_file_location("prepare_airfoil", EXAMPLE / "prepare.py")
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.write(prepared_airfoil(1200, 128), str(folder / "small"))
+    return folder / "small"
+
+
+def test_airfoil(compile_program, tmp_path):
+    """The number that examples/airfoil.py gives on this mesh."""
+    program, prefix = tmp_path / "airfoil", prepared_files(tmp_path)
+    compile_program("g++", HOST, EXAMPLE / "airfoil.cpp", program)
+    code, said, _ = run(program, prefix, 100)
+    assert (code, said.splitlines()[0].split()) == (0, ["100", "1.44069e-04"])
+    prefix.with_suffix(".x.bin").write_bytes(b"short")
+    code, _, complaint = run(program, prefix, 1)
+    assert code == 2
+    assert complaint.count("\n") == 1
+    assert "small.x.bin: must hold" in complaint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [HERE / "loops.cpp", EXAMPLE / "airfoil.cpp"])
+def test_clang_takes_it(compile_program, source, tmp_path):
+    flags = [*STRICT, "-std=c++17"]
+    compile_program("clang++", flags, source, tmp_path / "program", optional=True)
+
+
+@pytest.mark.slow
+def test_nvcc_makes_kernels_without_spills(compile_program, tmp_path):
+    flags = ["-x", "cu", "-std=c++17", "-arch=sm_90", "-Xptxas", "-v", "-c", INCLUDE]
+    source = EXAMPLE / "airfoil.cpp"
+    said = compile_program("nvcc", flags, source, tmp_path / "airfoil.o", optional=True)
+    spills = said.count("0 bytes spill stores, 0 bytes spill loads")
+    assert spills == said.count("spill stores") == 5
