@@ -99,7 +99,7 @@ static int mp_check_parts_seal(FILE *file, const char *path, char *error)
 }
 
 /* A text of fixed length, which the caller frees. */
-static char *mp_read_text(mp_plan *file, const char *path, char *error)
+static char *mp_text_at(mp_plan *file, const char *path, char *error)
 {
     char *text = NULL;
     hid_t set = mp_exists(file, path) ? H5Dopen2(file->file, path, H5P_DEFAULT) : -1;
@@ -164,7 +164,7 @@ static int mp_read_slices(mp_plan *file, FILE *bytes, const char *at, int64_t pa
     char path[MP_NAME];
     int64_t shape[2] = {0, 0};
     snprintf(path, sizeof path, "%s/datasets", at);
-    char *names = mp_read_text(file, path, error), *next = names;
+    char *names = mp_text_at(file, path, error), *next = names;
     snprintf(path, sizeof path, "%s/offset", at);
     int64_t *offset = (int64_t *)mp_read(file, path, H5T_NATIVE_INT64, 2, shape, error);
     int good = names != NULL && offset != NULL && part >= 0 && part + 1 < shape[1];

@@ -17,7 +17,7 @@ from meshprep.topology import derive
 ROOT = Path(__file__).parents[2]
 HERE, EXAMPLE = Path(__file__).parent, ROOT / "examples" / "cpp"
 INCLUDE = f"-I{ROOT / 'examples' / 'c'}"
-STRICT = ["-Wall", "-Wextra", "-Werror", "-O1", INCLUDE]
+STRICT = ["-Wall", "-Wextra", "-Werror", INCLUDE]
 HOST = [*STRICT, "-std=c++17", "-fopenmp"]
 CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
 CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", CHECK]
@@ -64,7 +64,7 @@ def run(*words):
 @pytest.fixture(scope="module")
 def on_host(compile_program, tmp_path_factory):
     program = tmp_path_factory.mktemp("host") / "loops"
-    assert compile_program("g++", HOST, HERE / "loops.cpp", program) == ""
+    assert compile_program("g++", [*HOST, "-O1"], HERE / "loops.cpp", program) == ""
     return program
 
 
