@@ -14,8 +14,8 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from airfoil import bound, coordinates, prepared_airfoil  # noqa: E402
-from meshprep.pipeline.steps import Prepared  # noqa: E402
+from airfoil import bound, coordinates, prepared_airfoil
+from meshprep.pipeline.steps import Prepared
 
 
 def write(prepared: Prepared, prefix: str) -> None:

@@ -160,7 +160,8 @@ WRONG = [
     "loop 'largest', argument 2 ('top'): the access is 'inc', but 'rw' in the plan",
     "loop 'largest', argument 2 ('top'): the type is 'i4', but 'i8' in the plan",
     "loop 'largest', argument 2 ('top'): the dim is '2', but '1' in the plan",
-    "loop 'largest', argument 2 ('top'): the number of values is '{few}', but '{cells}' in the plan",
+    "loop 'largest', argument 2 ('top'): the number of values is '{few}', "
+    "but '{cells}' in the plan",
     "loop 'largest', argument 2 ('top'): the kind is 'global', but 'dat' in the plan",
 ]
 
