@@ -28,8 +28,11 @@ class ArgumentReader {
         one.dim = number();
       } else {
         one.is_global |= key == "global";
-        (key == "map" ? one.map : key == "dtype" ? one.dtype : key == "access" ? one.access
-                                                                               : one.name) = string();
+        std::string& to = key == "map"      ? one.map
+                          : key == "dtype"  ? one.dtype
+                          : key == "access" ? one.access
+                                            : one.name;
+        to = string();
       }
     }
     if (columns.empty()) columns.push_back(0);

@@ -174,7 +174,8 @@ struct Gathered {
     if constexpr (A::access == Access::inc) std::fill_n(buffer, A::Dim * lanes, T(0));
     if constexpr (A::access == Access::read || A::access == Access::rw) {
       int i = 0;
-      for (; i + 4 <= n; i += 4) load_rows<0, A::Dim>(buffer + i, four<const T>(places, place + i).at);
+      for (; i + 4 <= n; i += 4)
+        load_rows<0, A::Dim>(buffer + i, four<const T>(places, place + i).at);
       for (; i < n; ++i) {
         const T* row = row_of(arg, places[place + i]);
         for (int k = 0; k < A::Dim; ++k) buffer[k * lanes + i] = row[k];

@@ -2,8 +2,8 @@
 // place of meshprep.hpp, compile as CUDA, and mark the functions __host__ __device__; dats lie in
 // memory that the GPU reaches, globals in that of the host.
 //
-//     par_loop(plan, ...)                 hierarchical: a thread block runs a block of the plan, adds
-//                                         up in shared memory, thread colour by thread colour
+//     par_loop(plan, ...)                 hierarchical: a thread block runs a block of the plan and
+//                                         adds up in shared memory, by thread colours
 //     par_loop<Run::atomics>(plan, ...)   a thread an element, sums by atomics
 //
 // A call with a reduction waits for its result; others return at once, in the usual stream.

@@ -109,7 +109,8 @@ inline DeviceBlocks blocks_on_device(Plan& plan, const Loop& loop) {
   to.offset = MP_HAND_IN(Index, up(Index(), "offset", b.block_offset, b.n_blocks + 1),
                          b.n_blocks + 1, "offset");
   to.colour = MP_HAND_IN(unsigned short,
-                         up((unsigned short)0, "colour", b.thread_colour, b.size), b.size, "colour");
+                         up((unsigned short)0, "colour", b.thread_colour, b.size), b.size,
+                         "colour");
   to.colours = MP_HAND_IN(int, up(int(), "colours", b.thread_colours, b.n_blocks), b.n_blocks,
                           "colours");
   return to;

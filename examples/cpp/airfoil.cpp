@@ -92,7 +92,8 @@ class Flow {
   void run(const char* name, const Args&... args) {
     const auto start = std::chrono::steady_clock::now();
     par_loop(plan_, name, args...);
-    seconds[name] += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    seconds[name] += passed.count();
   }
 
   void save() { run("save_soln", SaveSoln(), arg(q, read), arg(qold, write)); }
@@ -138,13 +139,15 @@ void run(const std::string& prefix, long iterations, long every) {
     const double rms = flow.step();
     if (i % every == 0) std::printf("%6ld %.5e\n", i, rms);
   }
-  for (const auto& [name, seconds] : flow.seconds) std::printf("%s %.4f s\n", name.c_str(), seconds);
+  for (const auto& [name, seconds] : flow.seconds)
+    std::printf("%s %.4f s\n", name.c_str(), seconds);
 }
 
 }  // namespace airfoil
 
 int main(int argc, char** argv) {
-  const long iterations = argc > 2 ? std::atol(argv[2]) : 0, every = argc > 3 ? std::atol(argv[3]) : 100;
+  const long iterations = argc > 2 ? std::atol(argv[2]) : 0;
+  const long every = argc > 3 ? std::atol(argv[3]) : 100;
   if (iterations < 1 || every < 1) {
     std::fprintf(stderr, "usage: airfoil PREFIX ITERATIONS [EVERY]\n");
     return 2;

@@ -160,10 +160,7 @@ WRONG = [
     "loop 'largest', argument 2 ('top'): the access is 'inc', but 'rw' in the plan",
     "loop 'largest', argument 2 ('top'): the type is 'i4', but 'i8' in the plan",
     "loop 'largest', argument 2 ('top'): the dim is '2', but '1' in the plan",
-    (
-        "loop 'largest', argument 2 ('top'): "
-        "the number of values is '{few}', but '{cells}' in the plan"
-    ),
+    "loop 'largest', argument 2 ('top'): the number of values is '{few}', but '{all}' in the plan",
     "loop 'largest', argument 2 ('top'): the kind is 'global', but 'dat' in the plan",
 ]
 
@@ -173,7 +170,7 @@ def test_what_does_not_fit_is_said_in_one_line(on_host, plan):
     cells = made.sizes["cells"]
     code, said, _ = run(on_host, path, "wrong")
     assert code == 0
-    assert said.splitlines() == [line.format(cells=cells, few=cells - 1) for line in WRONG]
+    assert said.splitlines() == [line.format(all=cells, few=cells - 1) for line in WRONG]
 
 
 def prepared_files(folder):
