@@ -8,12 +8,12 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FUZZ ?=
 
-.PHONY: help demo test test-all wheel fuzz lint readers docs format env bench clean
+.PHONY: help demo test test-ci test-all wheel fuzz lint readers docs format env bench clean
 
 help:
 	@echo "make demo     generate a mesh, reorder it, time a loop before and after"
 	@echo "make test     run the tests, all but the slow ones"
-	@echo "make test-all run all of them, as CI does"
+	@echo "make test-ci  the slow ones, too, as CI does; make test-all: all of them"
 	@echo "make wheel    wheels in dist/, with the kernels compiled for this kind of processor"
 	@echo "make fuzz     20,000 random combinations of meshes, loops and options (FUZZ=--help)"
 	@echo "make readers  install VTK and Gmsh, which then check our files in the tests"
@@ -36,7 +36,10 @@ demo: env
 	$(BIN)/python examples/demo.py
 
 test: env
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not long"
+
+test-ci: env
+	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-all: env
 	$(BIN)/python -m pytest -n 2

@@ -53,7 +53,7 @@ def test_what_was_compiled_ahead_is_found(cache):
     assert len(told) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_at_once(cache):
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(lambda _: compiled(), range(2)))

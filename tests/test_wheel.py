@@ -47,8 +47,9 @@ def wheels(tmp_path_factory):
     return package, runtime
 
 
-@pytest.mark.slow
-def test_an_installed_wheel_compiles_nothing(wheels, environment, tmp_path, monkeypatch):
+@pytest.fixture
+def installed(wheels, environment, tmp_path, monkeypatch):
+    """A command with the wheels installed: how many kernels it compiled, and what it told."""
     monkeypatch.setenv("MESHPREP_CACHE_DIR", str(tmp_path / "cache"))
     package, runtime = wheels
     assert not package.name.endswith("-none-any.whl")
@@ -61,16 +62,27 @@ def test_an_installed_wheel_compiles_nothing(wheels, environment, tmp_path, monk
         assert Path(where).is_relative_to(environment.folder)
         return int(compiled), "\n".join(told)
 
+    return run
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_compiles_nothing(installed, tmp_path):
+    run = installed
     # the larger one has several groups of blocks, and is renumbered before it is ordered
     for kind, cells in (("delaunay2d", 200_000), ("delaunay3d", 20_000)):
         assert run("generate", kind, "--cells", str(cells), "-o", f"{kind}.msh")[0] == 0
         assert run("reorder", f"{kind}.msh")[0] == 0
         assert run("check", f"{kind}.plan.h5", "--mesh", f"{kind}.msh")[0] == 0
     assert not list((tmp_path / "cache").rglob("*.nbc"))
-    # an older processor compiles, says why, and finds later what it compiled
+
+
+@pytest.mark.long
+def test_an_older_processor_compiles_once_and_says_why(installed, monkeypatch):
+    run = installed
+    assert run("generate", "delaunay2d", "--cells", "2000", "-o", "older.msh")[0] == 0
     monkeypatch.setenv("NUMBA_CPU_NAME", "nehalem")
     monkeypatch.setenv("NUMBA_CPU_FEATURES", "")
-    again = ["plan", "delaunay2d.msh", "--partition", "contiguous", "--force", "--json"]
+    again = ["plan", "older.msh", "--partition", "contiguous", "--force", "--json"]
     assert NOTE in run(*again)[1]
     compiled, told = run(*again)
     assert compiled == 0

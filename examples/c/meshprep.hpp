@@ -14,6 +14,7 @@
 #ifndef MESHPREP_HPP
 #define MESHPREP_HPP
 
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <map>

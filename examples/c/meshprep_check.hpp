@@ -26,6 +26,8 @@ class ArgumentReader {
         for (expect('['); !accept(']'); accept(',')) columns.push_back(number());
       } else if (key == "dim") {
         one.dim = number();
+      } else if (key == "full") {
+        while (std::isalpha(static_cast<unsigned char>(peek()))) ++at_;  // true: a write sets all
       } else {
         one.is_global |= key == "global";
         std::string& to = key == "map"      ? one.map

@@ -34,7 +34,7 @@ def bench(folder, monkeypatch, needs_gxx):
     return bench_gpu
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kernel_and_peer(bench, capsys):
     bench.main(["--emulate", "--scale", str(SCALE)])
     head, *rows = capsys.readouterr().out.splitlines()

@@ -14,7 +14,7 @@ from meshprep.pipeline.steps import prepare
 CHUNK = 20
 COUNT, EVERY_DAY = 400, 200
 CHUNKS = [
-    pytest.param(first, marks=() if first < EVERY_DAY else pytest.mark.slow)
+    pytest.param(first, marks=() if first < EVERY_DAY else pytest.mark.long)
     for first in range(0, COUNT, CHUNK)
 ]
 

@@ -201,7 +201,7 @@ def test_whole_on_a_device(device, lists, listed):
     assert ours.loops["adt_calc"].par_loop.on_gpu.strategy == "global-atomics"
 
 
-@pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_75", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_75", marks=pytest.mark.long)])
 def test_machine_code_without_spills(small, arch, compiled):
     text = (airfoil.KERNELS / "airfoil.cu").read_text(encoding="utf-8")
     for name in LOOPS:

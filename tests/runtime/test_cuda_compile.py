@@ -20,7 +20,7 @@ def test_compiles_without_spills(lists, strategy, commit, slow, compiled):
         assert found.spilled == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
 def test_older_devices(arch, slow, compiled):
     made = program(BODY, random_plan(slow, 70, 40, 16, 3), commit="atomics")

@@ -16,7 +16,7 @@ from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.nvrtc import compile_program
 
-OLDER = [pytest.param(arch, marks=pytest.mark.slow) for arch in ("sm_75", "sm_80")]
+OLDER = [pytest.param(arch, marks=pytest.mark.long) for arch in ("sm_75", "sm_80")]
 FACTOR = 3.0
 TABLE = np.array([2.0, 5.0])
 

@@ -219,7 +219,7 @@ VECTORS = Loop(
         *((s, "soa") for s in ("sequential", "two-step", "hierarchical", "block-permute")),
     ],
 )
-@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("lists", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_chunks(slow, strategy, layout, lists):
     """Integers, so exact: full chunks, the last one, and rows of 1 to 5 values."""
     for n, m, block_size in ((0, 1, 4), (3, 2, 2), (64, 9, 16), (131, 40, 50), (99, 1, 40)):

@@ -59,7 +59,7 @@ def test_the_next_process_finds_it_and_changes_are_seen(tmp_path):
     assert len(machine_code(tmp_path)) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_kernel_in_two_modules(tmp_path):
     """What is on disk must not need the module that it was compiled from."""
     head, tail = PROGRAM.split("v = np.ones(3)")
@@ -82,7 +82,7 @@ kernel = scope["kernel"]
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["{}", "{'__name__': 'no_such_module'}", "{'__name__': None}"])
 def test_kernels_without_a_file_or_a_module(tmp_path, name):
     head, tail = PROGRAM.split("v = np.ones(3)")
@@ -94,7 +94,7 @@ def test_kernels_without_a_file_or_a_module(tmp_path, name):
     assert machine_code(tmp_path) == first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["nbc", "nbi"])
 def test_files_that_were_cut_off_are_made_anew(tmp_path, ending):
     run(tmp_path, "2", "1")

@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from meshprep_runtime.loops import loop_from_dict
 
 PAGE = Path(__file__).parents[3] / "docs" / "solvers" / "chains.md"
@@ -14,6 +16,7 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_the_program_of_the_page(slow, tmp_path, monkeypatch, capsys):
     (toml,) = blocks("toml")
     described = tomllib.loads(toml)["loop"]
