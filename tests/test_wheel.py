@@ -65,7 +65,7 @@ def installed(wheels, environment, tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_installed_wheel_compiles_nothing(installed, tmp_path):
     run = installed
     # the larger one has several groups of blocks, and is renumbered before it is ordered

@@ -12,7 +12,7 @@ from random_cases import random_case, run_case
 from meshprep.pipeline.steps import prepare
 
 CHUNK = 20
-COUNT, EVERY_DAY = 400, 200
+COUNT, EVERY_DAY = 400, 120
 CHUNKS = [
     pytest.param(first, marks=() if first < EVERY_DAY else pytest.mark.long)
     for first in range(0, COUNT, CHUNK)
