@@ -101,6 +101,7 @@ def test_the_graph_file_that_kaminpar_reads_is_the_graph(bench, tmp_path):
         assert {v for v, _ in found.neighbors(i)} == expected
 
 
+@pytest.mark.long
 def test_the_whole_table(bench, monkeypatch, tmp_path, capsys):
     """Every row of two small cases, with the peers that are installed."""
     known = bench.cases.__globals__["MESHES"]

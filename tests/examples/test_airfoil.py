@@ -110,6 +110,7 @@ def listed(tmp_path_factory):
     return prepared
 
 
+@pytest.mark.long
 def test_a_mesh_that_keeps_its_order_gives_the_same_flow(small, listed):
     ours, theirs = Airfoil(listed, "hierarchical"), Airfoil(small, "hierarchical")
     for rms, expected in zip(ours.steps(5), theirs.steps(5), strict=True):

@@ -78,6 +78,7 @@ def eager(slow):
     return made
 
 
+@pytest.mark.long
 def test_dropped_and_zero_dats_change_nothing_else(flow, eager):
     chain = flow.tiled(dropped=[flow.old], zero=[flow.res])
     flow.run(chain)
