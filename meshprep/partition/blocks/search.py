@@ -215,8 +215,8 @@ class Search:
         loaded = self.loads_at_start / unit / max(1, self._elements.weight.size)
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
-        # in a long search, whole regions would fill
         one = self._sizes.mean_weight
+        # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled, HOLDS,
