@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-from integer_loops import DIMS, LOOPS, SETS
+import rank_programs
+from integer_loops import DIMS, LOOPS, SETS, SOA
 
 from meshprep_runtime import Access, SetMap
 
-KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
+KERNELS = rank_programs.KERNELS
 # What may stand for another: dats of one set and size.
 ALIKE = (("q", "res", "qold"), ("a", "most", "flag", "near"))
 # Writes that set everything.
@@ -15,17 +16,8 @@ FULL = {("update", "q"), ("areas", "a")}
 
 
 def random_mesh(rng, cells):
-    """Maps that reach anything: no geometry."""
-    sizes = {"cells": cells, "edges": 2 * cells, "bedges": cells // 3, "nodes": cells + 2}
-    ends = {"edges->cells": 2, "edges->nodes": 2, "bedges->cells": 1, "cells->nodes": 3}
-    ends |= {"cells->cells": 2}
-    tables = {
-        m: np.array(
-            [rng.permutation(sizes[m.split("->")[1]])[:k] for _ in range(sizes[m.split("->")[0]])],
-            np.int32,
-        ).reshape(-1, k)
-        for m, k in ends.items()
-    }
+    """The random tables of programs on ranks, as maps."""
+    sizes, tables = rank_programs.random_mesh(rng, cells)
     return sizes, {m: SetMap(m, *m.split("->"), t) for m, t in tables.items()}
 
 
@@ -135,3 +127,23 @@ def slow_tile(loops, maps, set_of, own, written):
                 need[a.name] |= {p for points in columns for p in points}
         runs.insert(0, sorted(run))
     return runs, {d: sorted(n) for d, n in need.items() if n}
+
+
+def loops_and_globals(program):
+    """Every kernel as a loop of a program, and a reduced global for each that it has."""
+    reduced = {
+        (n, a.name): program.reduced(3, a.dim, "i8")
+        for n, k in KERNELS.items()
+        for a in LOOPS[k].args
+        if a.is_global
+    }
+    loops = {
+        n: program.loop(
+            k,
+            n,
+            strategy="sequential",
+            layout={a.name: "soa" for a in LOOPS[k].args if a.name in SOA},
+        )
+        for n, k in KERNELS.items()
+    }
+    return loops, reduced

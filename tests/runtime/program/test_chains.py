@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from integer_loops import DIMS, LOOPS, SETS, SOA
-from random_chains import KERNELS, random_mesh, start_values
+from random_chains import KERNELS, loops_and_globals, random_mesh, start_values
 from slow_parts import World
 
 from meshprep_runtime import (
@@ -49,21 +49,7 @@ class Case:
             values = values.T.copy() if name in SOA else values
             set_name = SETS.get(name, "cells")
             self.dats[name] = self.program.dat(set_name, dim, "i8", values=values, layout=layout)
-        self.globals = {
-            (n, a.name): self.program.reduced(3, a.dim, "i8")
-            for n, k in KERNELS.items()
-            for a in LOOPS[k].args
-            if a.is_global
-        }
-        self.loops = {
-            n: self.program.loop(
-                k,
-                n,
-                strategy="sequential",
-                layout={a.name: "soa" for a in LOOPS[k].args if a.name in SOA},
-            )
-            for n, k in KERNELS.items()
-        }
+        self.loops, self.globals = loops_and_globals(self.program)
 
     def arguments(self, name):
         args = LOOPS[KERNELS[name]].args

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from integer_loops import DIMS, LOOPS, SETS, SOA
-from random_chains import KERNELS, full, grid_mesh, start_values
+from random_chains import KERNELS, full, grid_mesh, loops_and_globals, start_values
 
 from meshprep_runtime import LoopPlan, Program
 
@@ -28,21 +28,7 @@ class Case:
                 values=values,
                 layout="soa" if soa else "aos",
             )
-        self.globals = {
-            (n, a.name): self.program.reduced(3, a.dim, "i8")
-            for n, k in KERNELS.items()
-            for a in LOOPS[k].args
-            if a.is_global
-        }
-        self.loops = {
-            n: self.program.loop(
-                k,
-                n,
-                strategy="sequential",
-                layout={a.name: "soa" for a in LOOPS[k].args if a.name in SOA},
-            )
-            for n, k in KERNELS.items()
-        }
+        self.loops, self.globals = loops_and_globals(self.program)
 
     def __getitem__(self, name):
         loop = full(LOOPS[KERNELS[name]])
