@@ -16,17 +16,10 @@ from .conflicts import Conflicts, block_conflicts, neighbours
 
 @dataclass(frozen=True, eq=False)
 class BlockColours:
-    """Blocks grouped by colour; each colour is one launch.
+    """Blocks grouped by colour; each colour is one launch."""
 
-    Parameters
-    ----------
-    order : (n_blocks,) int32
-        Blocks grouped by colour, ascending inside a colour.
-    offset : (n_colours + 1,) int64
-        Colour ``c`` is ``order[offset[c]:offset[c + 1]]``.
-    """
-
-    order: NDArray[np.int32]
+    order: NDArray[np.int32]  # (n_blocks,): blocks grouped by colour, ascending inside a colour
+    # (n_colours + 1,): colour ``c`` is ``order[offset[c]:offset[c + 1]]``.
     offset: NDArray[np.int64]
 
     @property

@@ -26,20 +26,12 @@ CHUNKS = 16
 
 @dataclass(frozen=True, eq=False)
 class ThreadColours:
-    """Colours of the elements inside their blocks.
+    """Colours of the elements inside their blocks."""
 
-    Parameters
-    ----------
-    colour : (n,) uint8, or uint16 when a block needs more than 256
-        From 0 in every block, without gaps.
-    count : (n_blocks,) int32
-        Colours of each block; 0 for an empty one.
-    bound : (n_blocks,) int32
-        The largest number of the block's elements on one point: no colouring has fewer.
-    """
-
+    # (n,) or uint16 when a block needs more than 256: from 0 in every block, without gaps.
     colour: NDArray[np.uint8] | NDArray[np.uint16]
-    count: NDArray[np.int32]
+    count: NDArray[np.int32]  # (n_blocks,): colours of each block; 0 for an empty one
+    # (n_blocks,): the largest number of the block's elements on one point: no colouring has fewer.
     bound: NDArray[np.int32]
 
 

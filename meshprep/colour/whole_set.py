@@ -12,16 +12,9 @@ from .greedy import first_fit
 
 @dataclass(frozen=True, eq=False)
 class WholeSetColours:
-    """Colours of the elements of a set.
+    """Colours of the elements of a set."""
 
-    Parameters
-    ----------
-    colour : (n,) int32
-        From 0, without gaps.
-    count : int
-    """
-
-    colour: NDArray[np.int32]
+    colour: NDArray[np.int32]  # (n,): from 0, without gaps
     count: int
 
 

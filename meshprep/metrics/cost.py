@@ -66,22 +66,11 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan cost, and what a call of every one of its loops saves.
+    """What a plan cost, and what a call of every one of its loops saves."""
 
-    Parameters
-    ----------
-    seconds : float
-        Of preparation, files apart.
-    saved : float or None
-        Milliseconds; None where it was neither measured nor can be predicted.
-    measured : bool
-        Whether every time was measured; else at least one is predicted.
-    loops : int
-    """
-
-    seconds: float
-    saved: float | None
-    measured: bool
+    seconds: float  # of preparation, files apart
+    saved: float | None  # milliseconds; None where it was neither measured nor can be predicted
+    measured: bool  # whether every time was measured; else at least one is predicted
     loops: int
 
     @property

@@ -48,20 +48,13 @@ class Widths:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Sectors read and written, by what they hold.
+    """Sectors read and written, by what they hold."""
 
-    Parameters
-    ----------
-    reads : mapping of str to int
-        ``indirect``: values reached through maps, those to increment included; ``direct``;
-        ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
-        maps, colours and offsets, or the order of the elements where there are no blocks.
-    writes : mapping of str to int
-        ``indirect`` and ``direct``.
-    """
-
+    # By str: ``indirect``: values reached through maps, those to increment included; ``direct``;
+    # ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
+    # maps, colours and offsets, or the order of the elements where there are no blocks.
     reads: Mapping[str, int]
-    writes: Mapping[str, int]
+    writes: Mapping[str, int]  # by str: ``indirect`` and ``direct``
 
     @property
     def read(self) -> int:

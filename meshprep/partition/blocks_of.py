@@ -14,20 +14,14 @@ from ..kernels import kernel
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """An order of the elements in which every block is a range.
+    """An order of the elements in which every block is a range."""
 
-    Parameters
-    ----------
-    new_to_old : (n,) int32
-        Place in the current order of the element that now stands at each place.
-    block_offset : (n_blocks + 1,) int64
-        Block ``b`` is ``new_to_old[block_offset[b]:block_offset[b + 1]]``; none is empty.
-    notes : mapping
-        What the partitioner has to report, JSON values.
-    """
-
+    # (n,): place in the current order of the element that now stands at each place.
     new_to_old: NDArray[np.int32]
+    # (n_blocks + 1,): block ``b`` is ``new_to_old[block_offset[b]:block_offset[b + 1]]``; none is
+    # empty.
     block_offset: NDArray[np.int64]
+    # What the partitioner has to report, JSON values.
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

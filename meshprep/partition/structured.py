@@ -46,17 +46,10 @@ FILLED = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Sites in whole numbers, and the elements on them.
+    """Sites in whole numbers, and the elements on them."""
 
-    Parameters
-    ----------
-    position : (n, d) int32
-        The site of every element, from 0 on; d is 1 to 3.
-    per_site : int
-        The kinds of elements: a site has no more, but for a few where a lattice is broken.
-    """
-
-    position: NDArray[np.int32]
+    position: NDArray[np.int32]  # (n, d): the site of every element, from 0 on; d is 1 to 3
+    # The kinds of elements: a site has no more, but for a few where a lattice is broken.
     per_site: int
 
 

@@ -87,17 +87,9 @@ class LocalityProblem:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to order the points of a map.
+    """A way to order the points of a map."""
 
-    Parameters
-    ----------
-    function : callable
-        ``function(problem) -> new_to_old``, an (n_points,) int32 permutation.
-    description : str
-        One line for help texts.
-    needs_coordinates : bool
-    """
-
+    # ``function(problem) -> new_to_old``, an (n_points,) int32 permutation.
     function: Callable[[LocalityProblem], NDArray[np.int32]]
-    description: str
+    description: str  # one line for help texts
     needs_coordinates: bool = False

@@ -28,20 +28,15 @@ class NamedMesh:
 @dataclass(frozen=True, eq=False)
 class BlockValues:
     """What a plan says of every element of a loop, in the numbering of the mesh it was made from.
-
-    Parameters
-    ----------
-    block, block_colour, thread_colour : (n,) int32
-    input_block : (n,) int32
-        The block of the input order, cut into runs of the block size.
-    reuse : (n,) float64
-        Reuse factor of the element's block; 1 where nothing is reached through a map.
     """
 
+    # (n,)
     block: NDArray[np.int32]
     block_colour: NDArray[np.int32]
     thread_colour: NDArray[np.int32]
+    # (n,): the block of the input order, cut into runs of the block size.
     input_block: NDArray[np.int32]
+    # (n,): reuse factor of the element's block; 1 where nothing is reached through a map.
     reuse: NDArray[np.float64]
 
 

@@ -17,20 +17,11 @@ from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, part_of
 
 @dataclass(frozen=True, eq=False)
 class Facets:
-    """The unique facets of one type, numbered by first appearance (cell, then local facet).
-
-    Parameters
-    ----------
-    slots : Slots
-    number : (n_slots,) int32
-        Facet of each slot.
-    count : (n_facets,) uint8
-        Cells of each facet, 3 standing for three and more.
-    """
+    """The unique facets of one type, numbered by first appearance (cell, then local facet)."""
 
     slots: Slots
-    number: NDArray[np.int32]
-    count: NDArray[np.uint8]
+    number: NDArray[np.int32]  # (n_slots,): facet of each slot
+    count: NDArray[np.uint8]  # (n_facets,): cells of each facet, 3 standing for three and more
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,24 +21,12 @@ from ..kernels import helper, kernel
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Cells of one type and what to take of each.
+    """Cells of one type and what to take of each."""
 
-    Parameters
-    ----------
-    table : (n, k) int32
-        Nodes of the cells.
-    local : sequence of (arity,) corner numbers
-        Columns of ``table`` that make each local facet.
-    column : sequence of int
-        Place of each local facet among all facets of the cell.
-    cell_start : int
-        Number of the first of these cells in the set ``cells``.
-    """
-
-    table: NDArray[np.int32]
-    local: Sequence[tuple[int, ...]]
-    column: Sequence[int]
-    cell_start: int = 0
+    table: NDArray[np.int32]  # (n, k): nodes of the cells
+    local: Sequence[tuple[int, ...]]  # columns of ``table`` that make each local facet
+    column: Sequence[int]  # place of each local facet among all facets of the cell
+    cell_start: int = 0  # number of the first of these cells in the set ``cells``
 
 
 class Slots(NamedTuple):

@@ -37,26 +37,17 @@ class CellKind:
 
 @dataclass(eq=False)
 class EntityAssignment:
-    """Entities of the cells as they are written.
+    """Entities of the cells as they are written."""
 
-    Parameters
-    ----------
-    number : mapping of set to (n,) int64
-        The entity of each cell.
-    entities, parts : mapping of (dim, number) to Entity
-        For $Entities and $PartitionedEntities.
-    notes : list of (dim, new, old)
-    ghosts : list of (number, partition)
-        The entities that Gmsh wants for the ghosts of each partition.
-    alike : mapping of set to bool
-        MSH 2.2: whether cells of one entity have different groups.
-    """
-
+    # By set, (n,): the entity of each cell.
     number: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    # By (dim, number): for $Entities and $PartitionedEntities.
     entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
     parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
+    # The entities that Gmsh wants for the ghosts of each partition.
     ghosts: list[tuple[int, int]] = field(default_factory=list)
+    # By set: MSH 2.2: whether cells of one entity have different groups.
     alike: dict[str, bool] = field(default_factory=dict)
 
 

@@ -89,35 +89,20 @@ NASTRAN_READ = frozenset(
 
 @dataclass(frozen=True)
 class Entry:
-    """One format that meshio reads, and perhaps writes.
+    """One format that meshio reads, and perhaps writes."""
 
-    Parameters
-    ----------
-    name, extensions
-        As in :class:`meshprep.io.registry.Format`.
-    capabilities : Capabilities or None
-        None: read only; ``why`` says why it is not written.
-    mode : str or None
-        How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
-    options : dict
-        Arguments of meshio's writer.
-    tolerated : tuple of str
-        Beginnings of meshio's warnings on reading that tell of something left out; every other
-        warning is an error.
-    digits : int
-        Significant digits that numbers keep.
-    why : str
-        Why the format is read only.
-    """
-
+    # As in :class:`meshprep.io.registry.Format`.
     name: str
     extensions: tuple[str, ...]
-    capabilities: Capabilities | None = None
+    capabilities: Capabilities | None = None  # none: read only; ``why`` says why it is not written
+    # How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
     mode: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # arguments of meshio's writer
+    # Beginnings of meshio's warnings on reading that tell of something left out; every other
+    # warning is an error.
     tolerated: tuple[str, ...] = ()
-    digits: int = 17
-    why: str = ""
+    digits: int = 17  # significant digits that numbers keep
+    why: str = ""  # why the format is read only
 
 
 ENTRIES: tuple[Entry, ...] = (

@@ -17,17 +17,10 @@ MOST_OUTLINED = 0.12
 
 @dataclass(frozen=True, eq=False)
 class Painted:
-    """A picture in colours.
+    """A picture in colours."""
 
-    Parameters
-    ----------
-    pixels : (height, width) uint8
-        Rows of the palette.
-    palette : (k, 4) uint8
-    """
-
-    pixels: NDArray[np.uint8]
-    palette: NDArray[np.uint8]
+    pixels: NDArray[np.uint8]  # (height, width): rows of the palette
+    palette: NDArray[np.uint8]  # (k, 4)
 
     def png(self) -> bytes:
         """The picture as a PNG file; transparent outside the mesh."""

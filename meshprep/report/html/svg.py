@@ -18,15 +18,7 @@ LONGEST_TICK = 4
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a chart.
-
-    Parameters
-    ----------
-    label : str
-    low, high : float
-    ticks : sequence of (float, str)
-    log : bool
-    """
+    """One direction of a chart."""
 
     label: str
     low: float

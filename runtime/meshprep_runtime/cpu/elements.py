@@ -26,32 +26,15 @@ COMBINED = {
 
 @dataclass(frozen=True)
 class ElementCode:
-    """What the text depends on.
-
-    Parameters
-    ----------
-    rows : tuple of Row
-    params : tuple of str
-        Names of maps and arrays, in the order of the call.
-    permuted : bool
-        Element ``i`` of a range is ``order[i]``.
-    maps_permuted : bool
-        The maps have been brought into that order already.
-    chunks : bool
-        Vectorise; needs rows that no two elements of a chunk change in turn.
-    fetches : bool
-        Ask for the rows of a chunk while the one before is under way.
-    suffix : str
-        Of the names ``elements`` and ``kernel``, where several loops share one text.
-    """
+    """What the text depends on."""
 
     rows: tuple[Row, ...]
-    params: tuple[str, ...]
-    permuted: bool = False
-    maps_permuted: bool = False
-    chunks: bool = True
-    fetches: bool = False
-    suffix: str = ""
+    params: tuple[str, ...]  # names of maps and arrays, in the order of the call
+    permuted: bool = False  # element ``i`` of a range is ``order[i]``
+    maps_permuted: bool = False  # the maps have been brought into that order already
+    chunks: bool = True  # vectorise; needs rows that no two elements of a chunk change in turn
+    fetches: bool = False  # ask for the rows of a chunk while the one before is under way
+    suffix: str = ""  # of the names ``elements`` and ``kernel``, where several loops share one text
 
     def text(self) -> str:
         """``def elements(start, stop, order, ...)``."""

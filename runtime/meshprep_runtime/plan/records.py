@@ -22,14 +22,9 @@ LEFT_OUT, IN_PLACE = {"left out": True}, {"in place": True}
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A JSON object. Fields without a default must be there when it is read.
+    """A JSON object. Fields without a default must be there when it is read."""
 
-    Parameters
-    ----------
-    other : mapping
-        JSON values that this version has no field for.
-    """
-
+    # JSON values that this version has no field for.
     other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
 
