@@ -28,7 +28,7 @@ CHUNKS = 16
 class ThreadColours:
     """Colours of the elements inside their blocks."""
 
-    # (n,) or uint16 when a block needs more than 256: from 0 in every block, without gaps.
+    # (n,): from 0 in every block, without gaps; uint16 where a block needs more than 256.
     colour: NDArray[np.uint8] | NDArray[np.uint16]
     count: NDArray[np.int32]  # (n_blocks,): colours of each block; 0 for an empty one
     # (n_blocks,): the largest number of the block's elements on one point: no colouring has fewer.

@@ -50,11 +50,11 @@ class Widths:
 class Traffic:
     """Sectors read and written, by what they hold."""
 
-    # By str: ``indirect``: values reached through maps, those to increment included; ``direct``;
+    # ``indirect``: values reached through maps, those to increment included; ``direct``;
     # ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
     # maps, colours and offsets, or the order of the elements where there are no blocks.
     reads: Mapping[str, int]
-    writes: Mapping[str, int]  # by str: ``indirect`` and ``direct``
+    writes: Mapping[str, int]  # ``indirect`` and ``direct``
 
     @property
     def read(self) -> int:

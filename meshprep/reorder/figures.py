@@ -23,8 +23,8 @@ LINE_BYTES = 128
 class Envelope:
     """How far apart neighbours are numbered; the diagonal is not counted."""
 
-    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order, n
-    # - 1 at worst.
+    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
+    # n - 1 at worst.
     bandwidth: int
     # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
     # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.

@@ -298,7 +298,7 @@ class CellBlock:
     """A set of cells as it is written."""
 
     set: ElementSet
-    number: int  # gmsh's number of the type
+    number: int  # Gmsh's number of the type
     dim: int
     nodes: NDArray[np.int32]  # (n, k): positions of nodes, in Gmsh's order
     # (n,)

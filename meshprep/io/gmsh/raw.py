@@ -41,7 +41,7 @@ class RawNodes:
 class RawCells:
     """The cells of one type in the order of the file."""
 
-    number: int  # gmsh's number of the type
+    number: int  # Gmsh's number of the type
     nodes: NDArray[np.int32]  # (n, k): positions of nodes, in Gmsh's order
     label: NDArray[np.int64]  # (n,)
     runs: NDArray[np.int64]  # (m, 2): entity and how many cells, MSH 4; empty in MSH 2

@@ -94,7 +94,7 @@ class Entry:
     # As in :class:`meshprep.io.registry.Format`.
     name: str
     extensions: tuple[str, ...]
-    capabilities: Capabilities | None = None  # none: read only; ``why`` says why it is not written
+    capabilities: Capabilities | None = None  # None: read only; ``why`` says why it is not written
     # How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
     mode: str | None = None
     options: dict[str, Any] = field(default_factory=dict)  # arguments of meshio's writer

@@ -83,8 +83,7 @@ class SetReuse(Record):
 
 @dataclass(frozen=True)
 class WarpEfficiency(Record):
-    """The share of a warp's 32 lanes that work, 1 at best; None for a set without elements [S19].
-    """
+    """The share of a warp's 32 lanes that work, 1 at best; None for a set without elements [S19]."""
 
     # With an element a lane, only the last warp of a block has idle lanes.
     computing: float | None = None
@@ -186,7 +185,7 @@ class VariantMetrics(Record):
 class BeforeAfter(Record):
     """A variant, and the input order cut into runs of its block size."""
 
-    before: VariantMetrics | None  # none where the runs are too scattered to be staged
+    before: VariantMetrics | None  # None where the runs are too scattered to be staged
     after: VariantMetrics
 
     def __post_init__(self) -> None:
@@ -246,7 +245,7 @@ class OrderMetrics(Record):
     # What was asked for, and what was chosen.
     asked: str
     method: str
-    applied: bool  # false where the order of the input was kept
+    applied: bool  # False where the order of the input was kept
     reason: str  # one sentence with the figures
     # Of the input's numbering and of the method's, applied or not.
     before: OrderFigures

@@ -50,7 +50,7 @@ class Tuned(Record):
 
     machine: Machine
     kernel: str  # the name of the kernel that ran; empty where the traffic model ranked
-    measured: bool  # false where the traffic model ranked without running anything
+    measured: bool  # False where the traffic model ranked without running anything
     trials: tuple[Trial, ...]  # at least one
     created: str = field(default="", compare=False)  # the time in UTC
 
