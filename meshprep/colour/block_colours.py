@@ -41,12 +41,9 @@ def colour_blocks(
     table : (n, k) int32
         Only the columns that the loop writes through, stacked over the to-sets; with k = 0
         nothing conflicts and one colour holds every block.
-    n_points : int
     block_offset : (n_blocks + 1,) int64
         Block ``b`` owns the rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
 
-    Notes
-    -----
     O(n k + sum over points shared by up to 64 blocks of these blocks squared); points shared by
     more are kept as sets of colours instead. Memory O(n_points + shared incidences).
     """

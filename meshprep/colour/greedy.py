@@ -28,7 +28,6 @@ def first_fit(
     Parameters
     ----------
     table : (n, k) int32
-    n_points : int
     order : (n,) int32
         The order in which elements are coloured in the first round.
     colour : (n,) int32

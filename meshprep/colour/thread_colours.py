@@ -60,8 +60,6 @@ def colour_threads(
     MeshprepError
         When a block needs more than 65,536 colours.
 
-    Notes
-    -----
     Blocks are independent and run in parallel; the result does not depend on the number of
     threads. O(sum over blocks and their points of elements squared) for points with up to 64 of
     a block's elements, and linear in the incidences for each 64 colours beyond.

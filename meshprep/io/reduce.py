@@ -38,11 +38,8 @@ def reduce(mesh: Mesh, capabilities: Capabilities) -> tuple[Mesh, list[str]]:
     numbers. Tags become one group an element. Coordinates get a zero where the format wants three.
     O(size of the mesh).
 
-    Raises
-    ------
-    MeshprepError
-        Where the format cannot hold the cells of the highest dimension, or there are no
-        coordinates: nothing worth writing would be left.
+    Raises MeshprepError where the format cannot hold the cells of the highest dimension, or there
+    are no coordinates: nothing worth writing would be left.
     """
     dim = _highest(mesh)
     lost: list[str] = []

@@ -132,7 +132,6 @@ def traffic(
     ----------
     loop, maps, sizes
         The loop, its maps in the plan's numbering and the sizes of the sets.
-    variant : Variant
     staged : {"all", "increments", "none", "atomics"}
         What blocks keep in shared memory: all that is reached through maps; only what is written
         through maps, the rest being fetched by every thread and shared through the cache; or
@@ -150,8 +149,6 @@ def traffic(
     MeshprepError
         For other values of ``staged`` and ``layout``.
 
-    Notes
-    -----
     Values that are incremented are read and written. A sector that two blocks touch counts for
     both. Of a dat that is staged the whole list of the block's points is moved. Direct values of
     blocks that list their elements are gathered: each block moves the sectors they lie on, and

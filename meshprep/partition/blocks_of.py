@@ -50,7 +50,6 @@ def blocks_of(
     Parameters
     ----------
     block_of_element : (n,) integers in 0..n_blocks-1
-    n_blocks : int
     notes : mapping
     keep_numbers : bool
         Blocks stand in the order of their numbers; otherwise in that of their first elements.
@@ -60,8 +59,6 @@ def blocks_of(
     Blocks
         Elements inside a block keep the current order.
 
-    Notes
-    -----
     O(n + n_blocks).
     """
     block = np.ascontiguousarray(block_of_element, dtype=np.int32)

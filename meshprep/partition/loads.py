@@ -17,7 +17,6 @@ def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int6
     ----------
     table : (n, arity) int32
         Rows in the order of the blocks.
-    n_points : int
     block_offset : (n_blocks + 1,) int64
 
     Returns
@@ -26,8 +25,6 @@ def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int6
         At least the number of points in use; at most ``n * arity``. The reuse factor is
         ``table.size / loads`` [S19].
 
-    Notes
-    -----
     O(n * arity + n_points).
     """
     return int(_loads(table, n_points, block_offset))

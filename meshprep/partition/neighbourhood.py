@@ -33,7 +33,6 @@ def facet_graph(table: NDArray[np.int32], n_points: int) -> Csr:
     ----------
     table : (n, arity) int32
         Points of the elements, with -1 where a row names a point again.
-    n_points : int
 
     Returns
     -------
@@ -41,8 +40,6 @@ def facet_graph(table: NDArray[np.int32], n_points: int) -> Csr:
         Symmetric, without loops or repeats. An element with no neighbour that shares enough has
         those that share most; one that shares no point has none.
 
-    Notes
-    -----
     O(n * arity * elements at a point), which are at most 128 for each point.
     """
     n = table.shape[0]

@@ -45,7 +45,6 @@ def repair(
     Parameters
     ----------
     table : (n, arity) int32
-    n_points : int
     block_of_element : (n,) int32 in 0..n_asked-1
     n_asked : int
         Number of blocks the partitioner was asked for; ``n_asked * block_size`` is at least n.
@@ -59,8 +58,6 @@ def repair(
         ``n_asked + max(1, n_asked // 100)`` blocks are in use. ``notes`` counts what was done:
         elements moved, blocks split, slivers merged.
 
-    Notes
-    -----
     Linear in the incidences, plus for each element over the cap its block's incidences.
     """
     limit = n_asked + max(1, n_asked // 100)

@@ -75,8 +75,6 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     MeshprepError
         Where there is no structure, and for shapes that do not fit the mesh or the block size.
 
-    Notes
-    -----
     O(n log n).
     """
     wanted = _sizes(options["shape"])

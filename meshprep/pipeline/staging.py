@@ -40,7 +40,6 @@ def build_staging(
     ----------
     tables : sequence of (n_from, arity) int32
         The maps into the set, in the new numbering; at least one.
-    n_to : int
     block_offset : (n_blocks + 1,) int64
 
     Returns

@@ -35,7 +35,6 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
 
     Parameters
     ----------
-    plan : LoopPlan
     block_size : int
         The most elements of a block.
     target : {"gpu", "cpu"}
@@ -182,7 +181,6 @@ def build_variant(
 
     Parameters
     ----------
-    loop : Loop
     maps : mapping of map name to SetMap
         In the new numbering, place by place; at least those of the loop.
     sizes : mapping of set name to number of elements

@@ -33,8 +33,6 @@ def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> NDArray[np
     new_to_old : (n,) int32
         Components stand in the order of their first vertices.
 
-    Notes
-    -----
     O(vertices + edges) besides the kernel.
     """
     # unsigned: numba then leaves out the test for negative indices, half of a search's time;

@@ -63,7 +63,6 @@ def locality_order(
 
     Parameters
     ----------
-    problem : LocalityProblem
     method : str
         A name in ``METHODS``, or ``"auto"``: every method that fits is tried, as long as time
         lasts, and the best one kept.

@@ -26,7 +26,6 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> NDAr
 
     Parameters
     ----------
-    problem : LocalityProblem
     method : str
         Its name, for errors.
     turning : bool
@@ -41,8 +40,6 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> NDAr
     MeshprepError
         Without coordinates, with infinite ones, and past three dimensions.
 
-    Notes
-    -----
     O(points): up to 31 steps a point for the key, then a radix sort.
     """
     where = finite_coordinates(problem, method)

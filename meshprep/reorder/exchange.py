@@ -25,8 +25,6 @@ def sweep(
     scratch : (2 or more, n) int32
         Overwritten in the component's range.
 
-    Notes
-    -----
     O(sweeps x edges of the component): an exchange moves every lowest neighbour by at most one
     place, so that its gain is found by counting.
     """

@@ -48,8 +48,6 @@ def envelope(
     old_to_new : (n_points,) int32 or None
         The numbering to measure; None for the present one.
 
-    Notes
-    -----
     O(n_from x arity) from a table, O(edges) from a graph; both give the same figures.
     """
     if isinstance(neighbours, Csr):
@@ -69,13 +67,10 @@ def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = Non
 
     Parameters
     ----------
-    problem : LocalityProblem
     old_to_new : (n_points,) int32 or None
         The numbering; the elements follow it as the problem's target asks. None measures points
         and elements as they stand.
 
-    Notes
-    -----
     O(n_from x arity + n_points).
     """
     table = problem.table

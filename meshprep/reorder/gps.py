@@ -53,8 +53,6 @@ def gps(graph: Csr) -> NDArray[np.int32]:
     new_to_old : (n,) int32
         Components stand in the order of their first vertices, vertices without neighbours last.
 
-    Notes
-    -----
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are
     looked at.
     """

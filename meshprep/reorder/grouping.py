@@ -38,8 +38,6 @@ def group_points(
     MeshprepError
         When the offsets do not rise from 0 to the number of rows.
 
-    Notes
-    -----
     Partition refinement: points with equally many blocks begin as one class; block after block
     splits off, ahead of the rest of each class, the points it accesses. Among classes of one
     count that is the lexicographic order. O(n_from x arity + n_to).

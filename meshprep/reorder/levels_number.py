@@ -29,7 +29,6 @@ def number(
 
     Parameters
     ----------
-    begin : the component has vertices begin..begin + out.size - 1
     level : (n,) int32
         Level of each vertex; overwritten.
     size : (depth,) int32
@@ -42,8 +41,6 @@ def number(
     The cost of the numbering, and whether it is that of the reverse one: the cube of the bandwidth
     times the smaller profile of both directions, so that 1 % of bandwidth is worth 3 % of profile.
 
-    Notes
-    -----
     ``level`` doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``,
     so that one look at a neighbour serves both: a vertex's lowest neighbour is the one that
     numbered it, its highest is known when the next level has been numbered from it.

@@ -27,8 +27,6 @@ def from_set_order(table: NDArray[np.int32]) -> NDArray[np.int32]:
         Ascending by the row of each element with its points in ascending order; elements with
         the same points keep their order.
 
-    Notes
-    -----
     Rows are packed into as few 64-bit words as hold them. O(n_from x arity), apart from sorting
     inside a row.
     """

@@ -36,7 +36,6 @@ def propagate(
 
     Parameters
     ----------
-    mesh : Mesh
     known : mapping of set name to Ordering
         From the mesh's numbering.
     follow : callable
@@ -53,8 +52,6 @@ def propagate(
         On an unknown set, an ordering of the wrong size, and the ordering of a union set that
         mixes its parts or contradicts theirs.
 
-    Notes
-    -----
     O(sum over the sets of the size of one map each, and over maps reached by rule 3).
     """
     _check(mesh, known)

@@ -25,8 +25,6 @@ def stable_argsort(words: NDArray[np.uint64]) -> NDArray[np.int32]:
     order : (n,) int32
         ``words[order]`` ascends.
 
-    Notes
-    -----
     Radix sort from the last digit to the first, digits that never change left out. O(n x w): at
     most six passes a word, where a comparing sort takes 20 at a million rows.
     """

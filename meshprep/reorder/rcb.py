@@ -26,8 +26,6 @@ def rcb(problem: LocalityProblem) -> NDArray[np.int32]:
     MeshprepError
         Without coordinates, and with infinite ones.
 
-    Notes
-    -----
     O(points x log points) expected, for any number of dimensions.
     """
     where = np.ascontiguousarray(finite_coordinates(problem, "rcb"))

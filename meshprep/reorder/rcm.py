@@ -26,8 +26,6 @@ def rcm(problem: LocalityProblem) -> NDArray[np.int32]:
     -------
     new_to_old : (n_points,) int32
 
-    Notes
-    -----
     O(points + neighbours).
     """
     return by_component(problem.graph, _rcm)

@@ -28,8 +28,6 @@ def sloan(problem: LocalityProblem) -> NDArray[np.int32]:
     -------
     new_to_old : (n_points,) int32
 
-    Notes
-    -----
     O(points + neighbours): priorities are whole numbers that rise by fixed steps, so that the
     queue is a list of vertices for each priority. The latest of equals comes first, 0.3 % better
     than the earliest on the mean of 39 reference graphs.

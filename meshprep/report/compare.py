@@ -165,7 +165,6 @@ def compare(
 
     Parameters
     ----------
-    paths : sequence of Path or str
     assumptions : Assumptions, optional
         Device, registers, bandwidth, and times of calls that were measured.
 

@@ -70,11 +70,8 @@ def write_files(
     ``meshes`` are at hand already; those of ``files.meshes`` are read. ``title`` is the page's,
     ``best`` the name of the best plan and what it is best in, where there is one.
 
-    Raises
-    ------
-    MeshprepError
-        Where a mesh cannot be read, is another than the plan's, or cannot be drawn; where a file
-        exists and ``overwrite`` is False.
+    Raises MeshprepError where a mesh cannot be read, is another than the plan's, or cannot be
+    drawn; where a file exists and ``overwrite`` is False.
     """
     if not files.outputs:
         return []

@@ -42,10 +42,7 @@ class BlockValues:
 def mesh_of(plan: Plan, meshes: Sequence[NamedMesh]) -> NamedMesh:
     """The mesh that a plan was made from, among those given; a renumbered one is brought back.
 
-    Raises
-    ------
-    MeshprepError
-        Where none of them is.
+    Raises MeshprepError where none of them is.
     """
     for named in meshes:
         content = named.mesh.content_hash()
@@ -70,10 +67,7 @@ def bare(mesh: Mesh) -> Mesh:
 def scene_of(plan: Plan, loop: str, named: NamedMesh) -> Scene:
     """Where the elements of a loop lie; the mesh is that of :func:`mesh_of`.
 
-    Raises
-    ------
-    MeshprepError
-        Where they cannot be placed.
+    Raises MeshprepError where they cannot be placed.
     """
     return place(named.mesh, plan[loop].loop.over, plan.maps)
 
@@ -111,10 +105,7 @@ def block_reuse(loop_plan: LoopPlan, variant: Variant) -> NDArray[np.float64]:
 def read_meshes(paths: Sequence[Path], plans: Sequence[Plan] = ()) -> list[NamedMesh]:
     """Read mesh files; what a file does not say of its sets is taken from the plans' options.
 
-    Raises
-    ------
-    MeshprepError
-        For a file that cannot be read.
+    Raises MeshprepError for a file that cannot be read.
     """
     from .. import io
 

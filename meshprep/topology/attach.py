@@ -48,9 +48,7 @@ def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np
 
     Parameters
     ----------
-    slots : Slots
     corners : (n, arity) int32
-    n_nodes : int
 
     Returns
     -------

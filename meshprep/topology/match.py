@@ -24,7 +24,6 @@ def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
 
     Parameters
     ----------
-    slots : Slots
     n_nodes : int
         All nodes are in 0..n_nodes-1.
 

@@ -63,10 +63,7 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
 
     Nodes are shared, not copied, when one part alone has facets of this arity.
 
-    Raises
-    ------
-    MeshprepError
-        When there are more than 2^31-1 slots.
+    Raises MeshprepError when there are more than 2^31-1 slots.
     """
     kept = [p for p in parts if len(p.local)]
     most = max((len(p.local) for p in kept), default=0)

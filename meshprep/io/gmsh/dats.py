@@ -68,9 +68,6 @@ def field_values(
 
     Parameters
     ----------
-    fields : sequence of RawField
-    nodes : Lookup
-    cells : list of FileCells
     names : mapping of cell type to the name of its set
     taken : set of str
         Names of dats that the nodes have already.

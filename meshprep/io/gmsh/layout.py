@@ -57,7 +57,6 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
     Parameters
     ----------
-    mesh : Mesh
     version, binary : optional
         As for writing; without them those of the file that the mesh came from.
     """

@@ -133,7 +133,6 @@ def tables_by_type(
 
     Parameters
     ----------
-    cursor : GmshCursor
     kind : (n,) int64
         Gmsh's number of the type of each element.
     flat : int64

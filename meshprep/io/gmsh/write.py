@@ -34,7 +34,6 @@ def write_file(
     ----------
     mesh : Mesh
         With coordinates and cells.
-    path : Path
     version : ``"2.2"`` or ``"4.1"``, optional
         That of the file that the mesh came from, else 4.1.
     binary : bool, optional

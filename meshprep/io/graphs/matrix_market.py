@@ -176,10 +176,7 @@ def _mirrored(values: NDArray[Any], above: NDArray[np.bool_], symmetry: str) -> 
 def _whole_lines(path: Path) -> Iterator[Path]:
     """The file, or where its last line has no end a copy in which it has.
 
-    Raises
-    ------
-    MeshprepError
-        Where there is no first line and no line of sizes.
+    Raises MeshprepError where there is no first line and no line of sizes.
     """
     data = path.read_bytes()
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,6 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
 
     Parameters
     ----------
-    source : meshio.Mesh
     unread : sequence of str
         What the reader left out, in words: kept in ``extras["unread"]`` so that writing tells.
     """

@@ -40,7 +40,6 @@ def infer(
 
     Parameters
     ----------
-    found : sequence of DatasetInfo
     sizes : mapping of set name to size
     declared : mapping of path to ``SET`` or ``FROM->TO``
         Goes before everything; ``base`` may be among them.

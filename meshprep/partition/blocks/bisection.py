@@ -69,8 +69,6 @@ def bisect(
     (n,) int32
         Parts are numbered along the tree: neighbouring numbers are neighbouring parts.
 
-    Notes
-    -----
     O(n d log n_blocks) expected; the same result for any number of threads.
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)

@@ -56,12 +56,9 @@ def block_metrics(
     example : (clusters,) int32
         One element of each cluster.
     block : (clusters,) int32
-    n_blocks : int
     thinnest : float
         As of :func:`bisection.bisect`.
 
-    Notes
-    -----
     O(clusters * (arity + 1) d^2).
     """
     moment = _moments(table, position, coordinates, example, block, n_blocks)

@@ -23,7 +23,6 @@ def fragmented_blocks(
     ----------
     table : (n, arity) int32
         In the order before the blocks; -1 for no point.
-    n_points : int
     new_to_old : (n,) int32
     block_offset : (n_blocks + 1,) int64
 
@@ -32,8 +31,6 @@ def fragmented_blocks(
     int
         0 at best. Blocks across parts of the mesh that do not touch are counted too.
 
-    Notes
-    -----
     O(n * arity), a union of elements by their points.
     """
     return int((_count_components(table, n_points, new_to_old, block_offset) > 1).sum())

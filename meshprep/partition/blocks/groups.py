@@ -124,22 +124,16 @@ def anneal_groups(
 
     Parameters
     ----------
-    level : Level
-    points : Points
     metric : (n_blocks, 6) float64
         As of :class:`centroids.Centroids`.
     block : (clusters,) int32
     group_of_block : (n_blocks,) int32
-    schedule : AnnealingSchedule
-    seed : int
 
     Returns
     -------
     int
         By how much the weighted loads fell, points with thousands of clusters left out.
 
-    Notes
-    -----
     O(points of the clusters) for the grouping and each sweep; 4 bytes a point and worker, at most
     8 workers.
     """

@@ -95,8 +95,6 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     MeshprepError
         When one element alone stages more than ``staged_bytes``.
 
-    Notes
-    -----
     O(n (log n_blocks + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
     begin = clock()

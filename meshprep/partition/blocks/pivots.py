@@ -35,15 +35,12 @@ def pivot_coordinates(
     ----------
     table : (n, arity) int32
         With -1 for a point that is named again.
-    n_points : int
 
     Returns
     -------
     (n, 3) float64
         In steps from element to element.
 
-    Notes
-    -----
     O((n_pivots + smoothing) * n * arity).
     """
     known = table if not table.size or table.min() >= 0 else np.where(table < 0, n_points, table)

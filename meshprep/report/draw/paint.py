@@ -38,10 +38,8 @@ def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Paint
 
     Parameters
     ----------
-    picture : Picture
     group : (n_elements,) int32
         Of each element, numbered as in the picture.
-    n_groups : int
     """
     shown = _looked_up(picture, group)
     return _painted(picture, shown, apart(shown, n_groups), rgba(LIGHT), outlined=shown)

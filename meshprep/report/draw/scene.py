@@ -52,7 +52,6 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     ----------
     mesh : Mesh
         With coordinates. Sets that it does not hold are those :func:`~meshprep.derive` makes.
-    over : str
     maps : collection of str
         Maps that were asked for when the set was derived: they tell whether ``edges`` and
         ``faces`` are the interior ones.

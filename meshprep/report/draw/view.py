@@ -45,7 +45,6 @@ def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Pictu
 
     Parameters
     ----------
-    scene : Scene
     width : int
         Pixels; pictures are at most a quarter taller than wide.
     part : float

@@ -18,10 +18,8 @@ def new_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     The data are flushed to the disk before the name appears. A link stays, and what it points to
     is replaced.
 
-    Raises
-    ------
-    MeshprepError
-        When ``path`` exists and not ``overwrite``, is no regular file, or cannot be written.
+    Raises MeshprepError when ``path`` exists and not ``overwrite``, is no regular file, or cannot
+    be written.
     """
     target = Path(os.path.realpath(path))
     _check_target(target, Path(path), overwrite)
@@ -41,11 +39,9 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
     KeyboardInterrupt included, no partial output is left. Where one output cannot have its name,
     none has.
 
-    Raises
-    ------
-    MeshprepError
-        When a folder takes no files, when the disk is full, and when an output exists, or has
-        come to exist meanwhile, and not ``overwrite``. It names the outputs, never what is hidden.
+    Raises MeshprepError when a folder takes no files, when the disk is full, and when an output
+    exists, or has come to exist meanwhile, and not ``overwrite``. It names the outputs, never what
+    is hidden.
     """
     with ExitStack() as ending:
         staged = {}

@@ -110,11 +110,8 @@ def read_attribute(group: Any, name: str) -> Scalar:
 def read_tree(file: Any, size: int) -> Tree:
     """Everything in an open file of ``size`` bytes.
 
-    Raises
-    ------
-    PlanError
-        For objects, links, types and layouts that :func:`write_tree` does not write, and for
-        datasets that claim more bytes than the file has. h5py's own exceptions pass through.
+    Raises PlanError for objects, links, types and layouts that :func:`write_tree` does not write,
+    and for datasets that claim more bytes than the file has. h5py's own exceptions pass through.
     """
     reader = _TreeReader(size)
     reader.read_group(file["/"], "/", 0)

@@ -54,7 +54,6 @@ def from_json(kind: type[T], value: Any, where: str) -> T:
     kind : type
         A :class:`Record`, ``int``, ``float``, ``str``, ``bool`` or ``Any``; a mapping from ``str``
         to one of these, a tuple of one, or one or None.
-    value : JSON value
     where : str
         Names the value in messages.
 

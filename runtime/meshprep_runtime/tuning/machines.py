@@ -47,12 +47,8 @@ def this_cpu() -> Backend:
 def this_gpu() -> Backend:
     """The current CUDA device, by CuPy.
 
-    Raises
-    ------
-    MissingPackageError
-        Where CuPy is not installed.
-    MeshprepError
-        Where CUDA finds no GPU.
+    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
+    GPU.
     """
     cupy = import_cupy()
     return on_gpu(

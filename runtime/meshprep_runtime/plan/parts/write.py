@@ -157,8 +157,6 @@ def write_parts(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSou
     OSError
         When the disk refuses.
 
-    Notes
-    -----
     HDF5 makes the tables in memory, and never sees a slice. The same splits give the same bytes.
     O(bytes).
     """
