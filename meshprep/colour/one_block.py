@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import largest, smallest
 from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .greedy import first_fit
@@ -25,12 +25,12 @@ GOLDEN = 0.6180339887498949
 
 @kernel
 def first_fit_blocks(
-    blocks: NDArray[np.int64],
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
+    blocks: Int64s,
+    table: Int32s,
+    block_offset: Int64s,
     colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
+    count: Int32s,
+    bound: Int32s,
 ) -> None:
     """Bound and first-fit: as stored suits ordered meshes, high degrees first tets."""
     for b in blocks:
@@ -49,12 +49,12 @@ def first_fit_blocks(
 
 @kernel
 def search_blocks(
-    blocks: NDArray[np.int64],
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
+    blocks: Int64s,
+    table: Int32s,
+    block_offset: Int64s,
     colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
+    count: Int32s,
+    bound: Int32s,
 ) -> None:
     """Saturation and Kempe chains from one start after another, until one reaches the bound."""
     for b in blocks:
@@ -77,12 +77,12 @@ def search_blocks(
 
 @kernel
 def recolour_blocks(
-    blocks: NDArray[np.int64],
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
+    blocks: Int64s,
+    table: Int32s,
+    block_offset: Int64s,
     colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
+    count: Int32s,
+    bound: Int32s,
 ) -> None:
     """Bring blocks of elements with two points within what Vizing's theorem says."""
     for b in blocks:
@@ -99,11 +99,7 @@ def recolour_blocks(
 
 @helper
 def _store(
-    b: int,
-    found: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
+    b: int, found: Int32s, block_offset: Int64s, colour: NDArray[np.uint16], count: Int32s
 ) -> None:
     for e in range(found.size):
         colour[block_offset[b] + e] = found[e]
@@ -111,13 +107,13 @@ def _store(
 
 
 @helper
-def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+def _fewer(best: Int32s, other: Int32s) -> Int32s:
     """The colouring with fewer colours, where ``other`` is complete."""
     return other if smallest(other) >= 0 and largest(other) < largest(best) else best
 
 
 @helper
-def _as_stored(m: int) -> NDArray[np.int32]:
+def _as_stored(m: int) -> Int32s:
     order = np.empty(m, np.int32)
     for e in range(m):
         order[e] = e
@@ -125,7 +121,7 @@ def _as_stored(m: int) -> NDArray[np.int32]:
 
 
 @helper
-def _high_degree_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
+def _high_degree_first(local: Int32s, offset: Int32s) -> Int32s:
     """The elements by the number of elements on their points, most first, else as stored."""
     m = local.shape[0]
     degree_sum = np.zeros(m, np.int32)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, UInt8s, kernel
 from ..kernels.parallel import each
 from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .bits import WORD
@@ -29,15 +29,13 @@ class ThreadColours:
     """Colours of the elements inside their blocks."""
 
     # (n,): from 0 in every block, without gaps; uint16 where a block needs more than 256.
-    colour: NDArray[np.uint8] | NDArray[np.uint16]
-    count: NDArray[np.int32]  # (n_blocks,): colours of each block; 0 for an empty one
+    colour: UInt8s | NDArray[np.uint16]
+    count: Int32s  # (n_blocks,): colours of each block; 0 for an empty one
     # (n_blocks,): the largest number of the block's elements on one point: no colouring has fewer.
-    bound: NDArray[np.int32]
+    bound: Int32s
 
 
-def colour_threads(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> ThreadColours:
+def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> ThreadColours:
     """Colour the elements of every block so that no two of one colour share a point.
 
     Greedy with bit masks [G10 section 9.1] in two orders; a block that misses its bound is
@@ -87,9 +85,7 @@ def colour_threads(
     return ThreadColours(colour.astype(np.uint8) if most <= 256 else colour, count, bound)
 
 
-def thread_bound(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
     """The ``bound`` of :func:`colour_threads` without the colours. O(n k)."""
     if table.shape[1] == 0 or n_points == 0:
         return (np.diff(block_offset) > 0).astype(np.int32)
@@ -98,7 +94,7 @@ def thread_bound(
     return bound
 
 
-def _each(kernel: Callable[..., None], blocks: NDArray[np.int64], *arrays: NDArray[Any]) -> None:
+def _each(kernel: Callable[..., None], blocks: Int64s, *arrays: NDArray[Any]) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
     if blocks.size:
         chunks = np.array_split(blocks, min(blocks.size, CHUNKS * get_num_threads()))
@@ -106,9 +102,7 @@ def _each(kernel: Callable[..., None], blocks: NDArray[np.int64], *arrays: NDArr
 
 
 @kernel
-def _bounds(
-    table: NDArray[np.int32], block_offset: NDArray[np.int64], bound: NDArray[np.int32]
-) -> None:
+def _bounds(table: Int32s, block_offset: Int64s, bound: Int32s) -> None:
     for b in range(block_offset.size - 1):
         start, stop = block_offset[b], block_offset[b + 1]
         if stop > start:
@@ -117,9 +111,7 @@ def _bounds(
             bound[b] = most_on_a_point(offset)
 
 
-def sort_by_colour(
-    colour: NDArray[np.unsignedinteger], block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
     """The order, ``new_to_old``, that sorts each block by colour; stable, blocks stay in place.
 
     Parameters
@@ -138,9 +130,7 @@ def sort_by_colour(
 
 
 @kernel
-def _sort(
-    colour: NDArray[np.unsignedinteger], block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _sort(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
     new_to_old = np.empty(colour.size, np.int32)
     place = np.zeros(np.iinfo(np.uint16).max + 2, np.int64)
     for b in range(block_offset.size - 1):

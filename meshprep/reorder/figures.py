@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 from meshprep_runtime.plan.metrics import OrderFigures as Figures
 
-from ..kernels import kernel
+from ..kernels import Int32s, kernel
 from ..kernels.arrays import numbers
 from ..kernels.parallel import each
 from ..mesh.incidence import Csr
@@ -36,9 +36,7 @@ class Envelope:
         return self.bandwidth * self.profile
 
 
-def envelope(
-    neighbours: Csr | NDArray[np.int32], old_to_new: NDArray[np.int32] | None = None
-) -> Envelope:
+def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Envelope:
     """Measure a numbering of the points of a map, or of the vertices of a graph.
 
     Parameters
@@ -62,7 +60,7 @@ def envelope(
     return Envelope(*_envelope(read_only(table), read_only(place)))
 
 
-def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = None) -> Figures:
+def figures(problem: LocalityProblem, old_to_new: Int32s | None = None) -> Figures:
     """Measure a numbering of the points of a problem.
 
     Parameters

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, helper, kernel
 from ..mesh.incidence import Csr
 from .by_component import by_component
 from .exchange import sweep
@@ -40,7 +40,7 @@ MIDDLE = 1 << 20
 FEW, MANY, MAX_ROUNDS = 3, 16, 12
 
 
-def gps(graph: Csr) -> NDArray[np.int32]:
+def gps(graph: Csr) -> Int32s:
     """Order the vertices of a symmetric graph for a small bandwidth and profile [GPS76].
 
     Parameters

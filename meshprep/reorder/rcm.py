@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, helper, kernel
 from .by_component import by_component
 from .levels import breadth_first, lowest_degree
 from .levels_number import number
@@ -15,7 +15,7 @@ from .problem import LocalityProblem
 MAX_SEARCHES = 12
 
 
-def rcm(problem: LocalityProblem) -> NDArray[np.int32]:
+def rcm(problem: LocalityProblem) -> Int32s:
     """Order points by reverse Cuthill-McKee on their clique graph.
 
     Each component starts at a pseudo-peripheral vertex: breadth-first search from a vertex of

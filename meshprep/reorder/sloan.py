@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, inlined, kernel
+from ..kernels import Int32s, helper, inlined, kernel
 from .by_component import by_component
 from .levels import pseudo_diameter
 from .problem import LocalityProblem
@@ -17,7 +17,7 @@ ROUNDS, CANDIDATES = 12, 3
 INACTIVE, PREACTIVE, ACTIVE, NUMBERED = 0, 1, 2, 3
 
 
-def sloan(problem: LocalityProblem) -> NDArray[np.int32]:
+def sloan(problem: LocalityProblem) -> Int32s:
     """Order points for a small profile by Sloan's priorities on their clique graph.
 
     From one end of a pseudo-diameter, always next is the vertex that enlarges the front least,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
 from ..text.tokens import (
     ASCII,
     Mode,
@@ -39,7 +38,7 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     n_blocks, n = _header(cursor, "nodes", 8, cursor.size_width + 24)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
-    parametric: NDArray[np.float64] = np.empty((0, 3))
+    parametric: Float64s = np.empty((0, 3))
     hard = cursor.hard_list(6 * n)
     start = cursor.pos
     while True:
@@ -90,9 +89,7 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
 
 
 @helper
-def _block(
-    data: NDArray[np.uint8], pos: int, mode: Mode, width: int, row: NDArray[np.int64]
-) -> int:
+def _block(data: UInt8s, pos: int, mode: Mode, width: int, row: Int64s) -> int:
     """Read the four numbers at the head of a block."""
     for j in range(4):
         row[j], pos = next_int(data, pos, mode, 4 if j < 3 else width)
@@ -103,15 +100,15 @@ def _block(
 
 @kernel
 def _nodes(
-    data: NDArray[np.uint8],
+    data: UInt8s,
     pos: int,
     mode: Mode,
     width: int,
-    runs: NDArray[np.int64],
-    label: NDArray[np.int64],
-    points: NDArray[np.float64],
-    parametric: NDArray[np.float64],
-    hard: NDArray[np.int64],
+    runs: Int64s,
+    label: Int64s,
+    points: Float64s,
+    parametric: Float64s,
+    hard: Int64s,
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
     # Typed, so that the kernels below are compiled once.
@@ -144,17 +141,17 @@ def _nodes(
 
 @helper
 def _node_block(
-    data: NDArray[np.uint8],
+    data: UInt8s,
     pos: int,
     mode: Mode,
     width: int,
     n_parametric: int,
     start: int,
     stop: int,
-    label: NDArray[np.int64],
-    points: NDArray[np.float64],
-    parametric: NDArray[np.float64],
-    hard: NDArray[np.int64],
+    label: Int64s,
+    points: Float64s,
+    parametric: Float64s,
+    hard: Int64s,
     found: int,
 ) -> tuple[int, int]:
     """One block: its numbers, then the points, whose arrays are flat."""
@@ -204,13 +201,7 @@ def read_elements(cursor: GmshCursor) -> RawElements:
 
 @kernel
 def _elements(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    width: int,
-    blocks: NDArray[np.int64],
-    place: NDArray[np.int64],
-    flat: NDArray[np.int64],
+    data: UInt8s, pos: int, mode: Mode, width: int, blocks: Int64s, place: Int64s, flat: Int64s
 ) -> tuple[int, int, int]:
     """Read labels and nodes of all blocks into ``flat``; where each element stands in the file."""
     done, end = 0, 0

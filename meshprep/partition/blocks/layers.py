@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .geometry import Geometry
@@ -26,9 +25,7 @@ SPARE = 0.08
 REGULAR = 0.98
 
 
-def layered_blocks(
-    geometry: Geometry, graph: Csr, cap: int
-) -> Iterator[tuple[NDArray[np.int32], int]]:
+def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[Int32s, int]]:
     """Blocks of at most ``cap`` elements that are plates, then sticks, and their number.
 
     Nothing where elements have no opposite neighbours. Plates lie in layers along two axes, sticks
@@ -50,7 +47,7 @@ def layered_blocks(
         yield min(found, key=lambda cut: geometry.loads(*cut))
 
 
-def grid_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[np.float64] | None:
+def grid_places(table: Int32s, graph: Csr, n_points: int) -> Float64s | None:
     """Places of the elements of a grid in steps along its lines, (n, 3); None where it is no grid.
 
     Components stand beside each other. O(n * arity).
@@ -73,12 +70,7 @@ def grid_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[
     return place
 
 
-def _cut_layers(
-    geometry: Geometry,
-    across: NDArray[np.int32],
-    along: NDArray[np.bool_],
-    cap: int,
-) -> tuple[NDArray[np.int32], int]:
+def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> tuple[Int32s, int]:
     """Blocks of layers that follow some axes; those of one class touch no other layer of it."""
     layer, count, order = _layers(across, along)
     offset, members = sort_by(layer, count)
@@ -104,11 +96,8 @@ def _cut_layers(
 
 @kernel
 def opposite_neighbours(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    n_points: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int
+) -> tuple[Int32s, Int32s, Int32s]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
     Axes are carried from element to element: where two elements are beside each other along one
@@ -149,12 +138,7 @@ def opposite_neighbours(
 
 @helper
 def _opposite(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    element: int,
-    one: int,
-    mark: NDArray[np.int32],
+    table: Int32s, offset: Int64s, neighbours: Int32s, element: int, one: int, mark: Int32s
 ) -> int:
     """The neighbour of an element that shares no point with another neighbour of it; -1: none."""
     for k in range(table.shape[1]):
@@ -175,12 +159,7 @@ def _opposite(
 
 @helper
 def _first_axes(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    element: int,
-    across: NDArray[np.int32],
-    mark: NDArray[np.int32],
+    table: Int32s, offset: Int64s, neighbours: Int32s, element: int, across: Int32s, mark: Int32s
 ) -> None:
     """Give the axes of an element numbers, pair by pair."""
     axis = 0
@@ -195,13 +174,13 @@ def _first_axes(
 
 @helper
 def _carry_axes(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
+    table: Int32s,
+    offset: Int64s,
+    neighbours: Int32s,
     element: int,
     side: int,
-    across: NDArray[np.int32],
-    mark: NDArray[np.int32],
+    across: Int32s,
+    mark: Int32s,
 ) -> None:
     """Give the axes of the neighbour on one side the numbers that they have in an element."""
     j = across[element, side]
@@ -222,7 +201,7 @@ def _carry_axes(
 
 
 @helper
-def _has(across: NDArray[np.int32], element: int, other: int) -> bool:
+def _has(across: Int32s, element: int, other: int) -> bool:
     found = False
     for s in range(2 * AXES):
         found |= across[element, s] == other
@@ -230,7 +209,7 @@ def _has(across: NDArray[np.int32], element: int, other: int) -> bool:
 
 
 @helper
-def _beside(offset: NDArray[np.int64], neighbours: NDArray[np.int32], one: int, other: int) -> bool:
+def _beside(offset: Int64s, neighbours: Int32s, one: int, other: int) -> bool:
     found = False
     for s in range(offset[one], offset[one + 1]):
         found |= neighbours[s] == other
@@ -238,9 +217,7 @@ def _beside(offset: NDArray[np.int64], neighbours: NDArray[np.int32], one: int, 
 
 
 @kernel
-def _layers(
-    across: NDArray[np.int32], along: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32]]:
+def _layers(across: Int32s, along: Bools) -> tuple[Int32s, int, Int32s]:
     """The layer of each element, all that can be reached along some axes; how many; their order.
 
     Rows are ordered from one end to the other.
@@ -273,12 +250,7 @@ def _layers(
 
 
 @kernel
-def _classes(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    members: NDArray[np.int32],
-    n_points: int,
-) -> NDArray[np.int32]:
+def _classes(table: Int32s, offset: Int64s, members: Int32s, n_points: int) -> Int32s:
     """Classes of layers, first fit, such that those of one class share no point; 62 at most."""
     taken, kind = np.zeros(n_points, np.int64), np.zeros(offset.size - 1, np.int32)
     for k in range(offset.size - 1):
