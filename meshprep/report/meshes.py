@@ -27,7 +27,7 @@ class NamedMesh:
 
 @dataclass(frozen=True, eq=False)
 class BlockValues:
-    """What a plan says of every element of a loop, in the numbering of the mesh it was made from."""
+    """What a plan says of every element of a loop, numbered as in the mesh it was made from."""
 
     # (n,)
     block: NDArray[np.int32]

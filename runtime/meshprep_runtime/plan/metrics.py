@@ -83,7 +83,7 @@ class SetReuse(Record):
 
 @dataclass(frozen=True)
 class WarpEfficiency(Record):
-    """The share of a warp's 32 lanes that work, 1 at best; None for a set without elements [S19]."""
+    """The share of a warp's 32 lanes that work, 1 at best; None for an empty set [S19]."""
 
     # With an element a lane, only the last warp of a block has idle lanes.
     computing: float | None = None
