@@ -78,7 +78,7 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
             out[0, begin] = begin
         for t in range(min(tries, end - begin - 1)):
             start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
-            best = _try_start(offset, index, begin, end, start, effort, best, work, out)
+            best = _try_start((offset, index), begin, end, start, effort, best, work, out)
         if sweeps > 0:
             sweep(offset, index, out[0][begin:end], begin, sweeps, work[0])
     return out[0]
@@ -95,8 +95,7 @@ def _start(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
 
 @helper
 def _try_start(
-    offset: NDArray,
-    index: NDArray,
+    graph: tuple,
     begin: int,
     end: int,
     start: int,
@@ -110,6 +109,7 @@ def _try_start(
     Returns the lowest cost so far. ``out[1]`` is scratch.
     """
     (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
+    offset, index = graph
     queue, order, trial = queue[begin:end], out[0][begin:end], out[1][begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
         offset, index, begin, end, start, levels, queue, (rounds, chosen)
@@ -117,7 +117,7 @@ def _try_start(
     level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
     size = sizes[:depth]
     size[:] = 0
-    moved = combine(offset, index, begin, end, level, other, state, queue, bins, size, narrow_v)
+    moved = combine(graph, begin, end, (level, other, state), (queue, bins), size, narrow_v)
     # from the end whose levels most vertices have: each is then next to one of the level before
     v_first = 2 * moved <= end - begin
     if both_ends or not v_first:

@@ -180,7 +180,7 @@ def test_combine_and_number(case, start, rounds):
     expected = slow_combine(g, dict(enumerate(level)), dict(enumerate(other)), depth, narrow_v)
     size, state = np.zeros(depth, np.int32), np.zeros(n, np.int32)
     scratch = np.zeros(n, np.uint32), np.zeros(n + 1, np.int32)
-    combine(*unsigned(g), 0, n, level, other, state, *scratch, size, narrow_v)
+    combine(unsigned(g), 0, n, (level, other, state), scratch, size, narrow_v)
     assert level.tolist() == [expected[p] for p in range(n)]
     assert size.tolist() == np.bincount(level, minlength=depth).tolist()
     assert (level[v], level[u]) == (0, depth - 1)

@@ -78,8 +78,8 @@ class GmshWriter(NumberWriter):
         for i in range(0, 2 * len(label), step):
             stop = min(i + step, 2 * len(label))
             block = int(np.searchsorted(2 * start, i, side="right")) - 1
-            used = _nodes4(out, self.mode, i, stop, block, heads, start, label, points, parametric)
-            self.put(out, used)
+            items = (i, stop, block)
+            self.put(out, _nodes4(out, self.mode, items, heads, start, label, points, parametric))
 
     def elements4(
         self, heads: Int64s, start: Int64s, label: Int64s, nodes: Int32s, node_label: Int64s
@@ -95,9 +95,8 @@ class GmshWriter(NumberWriter):
         for i in range(0, len(label), step):
             stop = min(i + step, len(label))
             block = int(np.searchsorted(start, i, side="right")) - 1
-            used = _elements4(out, self.mode, i, stop, block, heads, start, label, nodes,
-                              node_label)  # fmt: skip
-            self.put(out, used)
+            items = (i, stop, block)
+            self.put(out, _elements4(out, self.mode, items, heads, start, label, nodes, node_label))
 
     def elements2(
         self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
@@ -125,17 +124,15 @@ def _head(out: UInt8s, pos: int, mode: Mode, head: Int64s, count: int) -> int:
 def _nodes4(
     out: UInt8s,
     mode: Mode,
-    first: int,
-    stop: int,
-    block: int,
+    items: tuple[int, int, int],
     heads: Int64s,
     start: Int64s,
     label: Int64s,
     points: Float64s,
     parametric: Float64s,
 ) -> int:
-    """Items ``first`` to ``stop - 1``: in each block its numbers come first, then the points."""
-    pos = int(np.int64(0))
+    """Items from the first to the last, from this block on: its numbers come before its points."""
+    pos, (first, stop, block) = int(np.int64(0)), items
     for item in range(first, stop):
         while item >= 2 * start[block + 1]:
             block += 1
@@ -161,16 +158,14 @@ def _nodes4(
 def _elements4(
     out: UInt8s,
     mode: Mode,
-    first: int,
-    stop: int,
-    block: int,
+    items: tuple[int, int, int],
     heads: Int64s,
     start: Int64s,
     label: Int64s,
     nodes: Int32s,
     node_label: Int64s,
 ) -> int:
-    pos, k = int(np.int64(0)), nodes.shape[1]
+    pos, k, (first, stop, block) = int(np.int64(0)), nodes.shape[1], items
     for i in range(first, stop):
         while i >= start[block + 1]:
             block += 1

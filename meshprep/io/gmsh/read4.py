@@ -31,6 +31,8 @@ from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
+# Numbers, points and parameters of the nodes, and entries that are to be converted otherwise.
+NodeArrays = tuple[Int64s, Float64s, Float64s, Int64s]
 
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
@@ -43,8 +45,8 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     start = cursor.pos
     while True:
         code, pos, extra, found = _nodes(
-            cursor.data, start, cursor.mode, cursor.size_width,
-            runs, label, points.reshape(-1), parametric.reshape(-1), hard,
+            cursor.data, start, cursor.mode, cursor.size_width, runs,
+            (label, points.reshape(-1), parametric.reshape(-1), hard),
         )  # fmt: skip
         if code != WANTS_ROOM:
             break
@@ -105,12 +107,10 @@ def _nodes(
     mode: Mode,
     width: int,
     runs: Int64s,
-    label: Int64s,
-    points: Float64s,
-    parametric: Float64s,
-    hard: Int64s,
+    out: NodeArrays,
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
+    label, points, parametric, _ = out
     # Typed, so that the kernels below are compiled once.
     done, found = int(np.int64(0)), int(np.int64(0))
     for b in range(len(runs)):
@@ -127,10 +127,8 @@ def _nodes(
             return BAD_COUNT, start, count, found
         if flag == 1 and parametric.size < points.size:
             return WANTS_ROOM, pos, 0, found
-        pos, found = _node_block(
-            data, pos, mode, width, dim * flag, done, done + count, label, points, parametric,
-            hard, found,
-        )  # fmt: skip
+        rows = (done, done + count)
+        pos, found = _node_block(data, pos, mode, width, dim * flag, rows, out, found)
         if pos < 0:
             return NO_NUMBER, pos, 0, found
         done += count
@@ -146,15 +144,12 @@ def _node_block(
     mode: Mode,
     width: int,
     n_parametric: int,
-    start: int,
-    stop: int,
-    label: Int64s,
-    points: Float64s,
-    parametric: Float64s,
-    hard: Int64s,
+    rows: tuple[int, int],
+    out: NodeArrays,
     found: int,
 ) -> tuple[int, int]:
     """One block: its numbers, then the points, whose arrays are flat."""
+    (start, stop), (label, points, parametric, hard) = rows, out
     pos = take_ints(data, pos, mode, width, label, start, stop - start)
     if pos < 0 or n_parametric == 0:
         if pos >= 0:

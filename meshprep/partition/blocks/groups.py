@@ -21,6 +21,8 @@ from .counts import BEGIN, MOST, WEIGHT, Counts, count_blocks, loads_of
 from .levels import Level
 from .point_degrees import DegreeCounts, count_degrees
 
+# The share of the sweeps after which excess and its price have their last values.
+HOLDS = 0.9
 # Each worker numbers the points of its group in an array over all points.
 MAX_WORKERS = 8
 
@@ -36,7 +38,7 @@ class AnnealingSchedule(NamedTuple):
     """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
 
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
-    ``over`` from the share ``holds`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
+    ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
     the most that each block may have, ``excess`` the share by which it may be over that, and
     ``least`` (n_blocks,) what it should have. Prices as of :class:`anneal.Sweep`.
     """
@@ -47,7 +49,6 @@ class AnnealingSchedule(NamedTuple):
     cap: Int64s
     least: Int64s
     settled: float
-    holds: float
     temperature: tuple[float, float]
     excess: tuple[float, float]
     pull: tuple[float, float]
@@ -229,7 +230,7 @@ def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     temperature = schedule.temperature[0] + share * (
         schedule.temperature[1] - schedule.temperature[0]
     )
-    held = min(1.0, k / (schedule.holds * schedule.total))
+    held = min(1.0, k / (HOLDS * schedule.total))
     excess = schedule.excess[0] + held * (schedule.excess[1] - schedule.excess[0])
     over = schedule.over[0] + held * (schedule.over[1] - schedule.over[0])
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])

@@ -40,8 +40,6 @@ HURRIED = 4
 COLD_SWEEPS = 4
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
-# The share of the sweeps after which excess and its price have their last values.
-HOLDS = 0.9
 FOREVER = 1e9
 
 
@@ -218,7 +216,7 @@ class Search:
         # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
-            0, total, total, self._sizes.cap, self._sizes.least, phase.settled, HOLDS,
+            0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
             1.0 / unit,

@@ -101,7 +101,7 @@ class ElementCode:
                     for t in range(LANES)
                 ]
             else:
-                body.append(f"load4(b{n}, {size}, j, {r.array}, {', '.join(offsets)}, {r.dim})")
+                body.append(f"load4(b{n}, {size}, j, {r.array}, ({', '.join(offsets)}), {r.dim})")
         return [f"for j in range(U(0), U({size}), U({LANES})):", *_indent(1, body)]
 
     def _clear(self, size: int) -> list[str]:
@@ -142,8 +142,8 @@ class ElementCode:
             lines += [f"i{t} = first + j + U({t})", *self._element(f"i{t}", f"e{t}")]
         for n, r in rows:
             offsets = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
-            call = f"{r.array}, {', '.join(offsets)}, {r.dim}, b{n}, {size}, j, {int(r.adds)}"
-            lines.append(f"store4({call})")
+            places = f"({', '.join(offsets)})"
+            lines.append(f"store4({r.array}, {places}, {r.dim}, b{n}, {size}, j, {int(r.adds)})")
         return lines
 
     def _store_one(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:
