@@ -207,11 +207,7 @@ def _blocks(variant: Variant) -> _Groups:
 
 
 def _groups(
-    staged: str,
-    loop: Loop,
-    maps: Mapping[str, SetMap],
-    sizes: Mapping[str, int],
-    variant: Variant,
+    staged: str, loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], variant: Variant
 ) -> _Groups:
     if staged == "none":
         return _warps(loop, maps, sizes)

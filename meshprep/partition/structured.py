@@ -30,11 +30,7 @@ from .repair import repair
 SHAPES = ("line", "rectangle", "brick")
 
 OPTIONS: Mapping[str, Option] = {
-    "shape": Option(
-        str,
-        "brick",
-        "line, rectangle, brick, or sites along each axis such as 8x8x4",
-    ),
+    "shape": Option(str, "brick", "line, rectangle, brick, or sites along each axis such as 8x8x4")
 }
 
 # Values closer than this share of the axis, or of the longest axis, are one: coordinates read

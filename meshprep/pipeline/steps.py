@@ -204,9 +204,7 @@ def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
 
 
 def cut_and_colour(
-    ordered: Ordered,
-    options: Options,
-    progress: Progress = lambda done, total, name: None,
+    ordered: Ordered, options: Options, progress: Progress = lambda done, total, name: None
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
@@ -223,9 +221,7 @@ def cut_and_colour(
 
 
 def draft(
-    ordered: Ordered,
-    options: Options,
-    progress: Progress = lambda done, total, name: None,
+    ordered: Ordered, options: Options, progress: Progress = lambda done, total, name: None
 ) -> Draft:
     """All of :func:`cut_and_colour` but the proof.
 

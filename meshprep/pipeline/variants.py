@@ -12,12 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
-from meshprep_runtime.plan.metrics import (
-    BeforeAfter,
-    LoopMetrics,
-    PartitionMetrics,
-    VariantMetrics,
-)
+from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads

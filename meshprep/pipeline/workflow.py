@@ -358,9 +358,7 @@ def _empty(loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]) -> li
 
 
 def _check_default(
-    asked: Sequence[LoopRequest],
-    loops: Iterable[LoopSpec | LoopPlan],
-    sizes: Mapping[str, int],
+    asked: Sequence[LoopRequest], loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]
 ) -> None:
     """Raise MeshprepError where nobody named a loop and the default one has no elements."""
     for one in loops:

@@ -157,10 +157,7 @@ class Comparison:
         return render("notebook.html", columns=self.columns(), tables=self.tables())
 
 
-def compare(
-    paths: Sequence[Path | str],
-    assumptions: Assumptions | None = None,
-) -> Comparison:
+def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
 
     Parameters

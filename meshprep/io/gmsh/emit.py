@@ -7,16 +7,7 @@ import sys
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
-from ..text.tokens import (
-    ASCII,
-    BLANK,
-    BREAK,
-    DOUBLE_ROOM,
-    INT_ROOM,
-    Mode,
-    put_float,
-    put_int,
-)
+from ..text.tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int
 from ..text.writer import SMALL_PIECE, NumberWriter
 
 # Blocks of fewer rows on average are put together before they are written.

@@ -226,11 +226,7 @@ def _parametric(mesh: Mesh, dim: NDArray[np.int64]) -> Dat | None:
 
 
 def _labels(
-    mesh: Mesh,
-    labels: dict[str, Dat],
-    version: str,
-    tags: tuple[Tag, ...],
-    dats: tuple[Dat, ...],
+    mesh: Mesh, labels: dict[str, Dat], version: str, tags: tuple[Tag, ...], dats: tuple[Dat, ...]
 ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]], list[str]]:
     """Numbers of nodes and cells that can be written as they are; what is lost of the others."""
     lost = []

@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
-from ..text.tokens import (
-    ASCII,
-    Mode,
-    next_int,
-    skip_blank,
-    take_doubles,
-    take_ints,
-)
+from ..text.tokens import ASCII, Mode, next_int, skip_blank, take_doubles, take_ints
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
@@ -102,12 +95,7 @@ def _block(data: UInt8s, pos: int, mode: Mode, width: int, row: Int64s) -> int:
 
 @kernel
 def _nodes(
-    data: UInt8s,
-    pos: int,
-    mode: Mode,
-    width: int,
-    runs: Int64s,
-    out: NodeArrays,
+    data: UInt8s, pos: int, mode: Mode, width: int, runs: Int64s, out: NodeArrays
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
     label, points, parametric, _ = out

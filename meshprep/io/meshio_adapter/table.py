@@ -54,36 +54,12 @@ _MED_ORDER = (
 
 # Keywords of a medit file that meshio reads past without keeping anything.
 MEDIT_IGNORED = frozenset(
-    {
-        "Corners",
-        "Normals",
-        "NormalAtVertices",
-        "SubDomainFromMesh",
-        "VertexOnGeometricVertex",
-        "VertexOnGeometricEdge",
-        "EdgeOnGeometricEdge",
-        "Identifier",
-        "Geometry",
-    }
+    ["Corners", "Normals", "NormalAtVertices", "SubDomainFromMesh", "VertexOnGeometricVertex", "VertexOnGeometricEdge", "EdgeOnGeometricEdge", "Identifier", "Geometry"]
 )
 # Cards of a Nastran deck that come back as they were, and those that hold nothing; meshio reads
 # others, such as CTRIAR or CSHEAR, for the like of these.
 NASTRAN_READ = frozenset(
-    {
-        "GRID",
-        "ENDDATA",
-        "CROD",
-        "CTRIA3",
-        "CTRIA6",
-        "CQUAD4",
-        "CQUAD8",
-        "CQUAD9",
-        "CTETRA",
-        "CPYRAM",
-        "CPYRA",
-        "CPENTA",
-        "CHEXA",
-    }
+    ["GRID", "ENDDATA", "CROD", "CTRIA3", "CTRIA6", "CQUAD4", "CQUAD8", "CQUAD9", "CTETRA", "CPYRAM", "CPYRA", "CPENTA", "CHEXA"]
 )
 
 
@@ -115,13 +91,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "vtk",
         (".vtk",),
-        Capabilities(
-            _VTK,
-            node_values=_VTK_VALUES,
-            cell_values=_VTK_VALUES,
-            tag="*",
-            node_tag="*",
-        ),
+        Capabilities(_VTK, node_values=_VTK_VALUES, cell_values=_VTK_VALUES, tag="*", node_tag="*"),
         mode="rb",
     ),
     Entry(
@@ -206,9 +176,7 @@ ENTRIES: tuple[Entry, ...] = (
         Capabilities(
             ("vertex", *_FLAT),
             node_values=Values(
-                widths=(1,),
-                name=_SIMPLE,
-                cast=(("int16", "int32"), ("uint16", "int32")),
+                widths=(1,), name=_SIMPLE, cast=(("int16", "int32"), ("uint16", "int32"))
             ),
         ),
         mode="rb",
@@ -260,11 +228,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "avsucd",
         (".avs",),
-        Capabilities(
-            LINEAR,
-            node_values=Values(kinds="f", name=_SIMPLE),
-            tag="avsucd:material",
-        ),
+        Capabilities(LINEAR, node_values=Values(kinds="f", name=_SIMPLE), tag="avsucd:material"),
         mode="r",
         digits=15,
     ),

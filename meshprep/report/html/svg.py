@@ -34,12 +34,7 @@ class Axis:
 
 
 def linear_axis(
-    label: str,
-    values: Sequence[float],
-    *,
-    zero: bool = False,
-    ticks: int = 5,
-    least: float = 0.0,
+    label: str, values: Sequence[float], *, zero: bool = False, ticks: int = 5, least: float = 0.0
 ) -> Axis:
     """An axis that holds all values, with round ticks; from 0 where asked.
 

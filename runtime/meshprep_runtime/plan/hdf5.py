@@ -68,9 +68,7 @@ def _make_group(made: dict[str, Any], path: str) -> Any:
     parent, _, leaf = path.rpartition("/")
     creation = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
     creation.set_obj_track_times(False)
-    made[path] = h5py.Group(
-        h5py.h5g.create(made[parent or "/"].id, leaf.encode(), gcpl=creation),
-    )
+    made[path] = h5py.Group(h5py.h5g.create(made[parent or "/"].id, leaf.encode(), gcpl=creation))
     return made[path]
 
 
