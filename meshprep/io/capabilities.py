@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 # Arrays that hold group numbers, under the names that formats and meshio give them.
 _SAME = (
-    "su2:tag medit:ref nastran:ref cell_tags point_tags tetgen:ref ugrid:ref netgen:index "
-    "avsucd:material obj:group_ids exodus:block abaqus:type"
-).split()
+    *("su2:tag", "medit:ref", "nastran:ref", "cell_tags", "point_tags", "tetgen:ref", "ugrid:ref"),
+    *("netgen:index", "avsucd:material", "obj:group_ids", "exodus:block", "abaqus:type"),
+)
 GROUP_ARRAYS = {"gmsh:physical": "physical", "gmsh:geometrical": "entity"}
 GROUP_ARRAYS |= {name: name for name in _SAME}
 GROUP_PREFIX = "group:"

@@ -374,6 +374,5 @@ def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
     """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
     ordering = {name: plan.ordering[name] for name in mesh.sets}
     moved = {name for name, order in ordering.items() if not order.is_identity}
-    kept = [d for d in mesh.dats if d.name != "label" or d.set not in moved]
-    bare = Mesh(mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras)
-    return bare.renumber(ordering)
+    kept = tuple(d for d in mesh.dats if d.name != "label" or d.set not in moved)
+    return replace(mesh, dats=kept).renumber(ordering)

@@ -20,7 +20,7 @@ from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from .info import source
-from .layout import FileLayout
+from .layout import CellBlock, FileLayout
 from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 
@@ -49,6 +49,24 @@ class EntityAssignment:
     ghosts: list[tuple[int, int]] = field(default_factory=list)
     # By set: MSH 2.2: whether cells of one entity have different groups.
     alike: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FileContent:
+    """A mesh as it is written."""
+
+    mesh: Mesh
+    layout: FileLayout
+    assignment: EntityAssignment
+    cells: Sequence[CellBlock]
+    node_label: Int64s  # (n,)
+
+    @property
+    def points(self) -> Float64s:
+        """Three coordinates a node."""
+        points = _points(self.mesh)
+        missing = 3 - points.shape[1]
+        return np.pad(points, ((0, 0), (0, missing))) if missing else points
 
 
 def keep_entities(layout: FileLayout) -> EntityAssignment:
@@ -122,9 +140,9 @@ def _kinds(layout: FileLayout, *, positive: bool) -> tuple[list[CellKind], dict[
     place = {}
     for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
-        entities, entity = _lists(layout.entity.get(s.name), s.size)
-        groups, group = _lists(layout.physical.get(s.name), s.size)
-        owners, owner = _lists(layout.partition.get(s.name), s.size, positive=positive)
+        entities, entity = row_lists(layout.entity.get(s.name), s.size)
+        groups, group = row_lists(layout.physical.get(s.name), s.size)
+        owners, owner = row_lists(layout.partition.get(s.name), s.size, positive=positive)
         pairs = _joined(group, owner, len(owners))
         both = _joined(entity, pairs.place, pairs.values.size)
         numbers = np.empty(both.values.size, dtype=np.int64)
@@ -143,7 +161,7 @@ def _joined(a: NDArray[np.integer], b: NDArray[np.integer], width: int) -> Disti
     return distinct(a if width == 1 else a * np.int64(width) + b)
 
 
-def _lists(
+def row_lists(
     tag: Tag | None, n: int, *, positive: bool = False
 ) -> tuple[list[tuple[int, ...]], Int64s]:
     """Distinct lists of groups and the place of every cell; only positive ones where asked."""

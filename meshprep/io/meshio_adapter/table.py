@@ -53,14 +53,16 @@ _MED_ORDER = (
 
 
 # Keywords of a medit file that meshio reads past without keeping anything.
-MEDIT_IGNORED = frozenset(
-    ["Corners", "Normals", "NormalAtVertices", "SubDomainFromMesh", "VertexOnGeometricVertex", "VertexOnGeometricEdge", "EdgeOnGeometricEdge", "Identifier", "Geometry"]
-)
+MEDIT_IGNORED = {
+    *("Corners", "Normals", "NormalAtVertices", "SubDomainFromMesh", "VertexOnGeometricVertex"),
+    *("VertexOnGeometricEdge", "EdgeOnGeometricEdge", "Identifier", "Geometry"),
+}
 # Cards of a Nastran deck that come back as they were, and those that hold nothing; meshio reads
 # others, such as CTRIAR or CSHEAR, for the like of these.
-NASTRAN_READ = frozenset(
-    ["GRID", "ENDDATA", "CROD", "CTRIA3", "CTRIA6", "CQUAD4", "CQUAD8", "CQUAD9", "CTETRA", "CPYRAM", "CPYRA", "CPENTA", "CHEXA"]
-)
+NASTRAN_READ = {
+    *("GRID", "ENDDATA", "CROD", "CTRIA3", "CTRIA6", "CQUAD4", "CQUAD8", "CQUAD9"),
+    *("CTETRA", "CPYRAM", "CPYRA", "CPENTA", "CHEXA"),
+}
 
 
 @dataclass(frozen=True)
