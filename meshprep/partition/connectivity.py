@@ -196,12 +196,3 @@ def best_target(state: Connectivity, element: int, cap: int, only: int) -> tuple
         if better:
             target, gain = b, score
     return target, gain
-
-
-@helper
-def weighted_loads(state: Connectivity) -> int:
-    """The objective as the counts have it: the weight of every (point, block) pair."""
-    total = 0
-    for t in range(state.weight.size):
-        total += np.int64(state.weight[t]) * state.used[t]
-    return total

@@ -10,28 +10,6 @@ from ...kernels.parallel import each, rows_in_pieces
 from ..blocks_of import sort_by
 
 
-def fragmented_blocks(
-    table: Int32s, n_points: int, new_to_old: Int32s, block_offset: Int64s
-) -> int:
-    """How many blocks have several components, which share no point.
-
-    Parameters
-    ----------
-    table : (n, arity) int32
-        In the order before the blocks; -1 for no point.
-    new_to_old : (n,) int32
-    block_offset : (n_blocks + 1,) int64
-
-    Returns
-    -------
-    int
-        0 at best. Blocks across parts of the mesh that do not touch are counted too.
-
-    O(n * arity), a union of elements by their points.
-    """
-    return int((_count_components(table, n_points, new_to_old, block_offset) > 1).sum())
-
-
 def count_components(table: Int32s, n_points: int, block: Int32s, n_blocks: int) -> Int64s:
     """Number of components of every block, 0 for an empty one, for elements in any order."""
     offset, member = sort_by(block, n_blocks)

@@ -17,8 +17,6 @@ from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
 from .structure import check_part
 
-TABLES = ("description", "datasets", "offset", "digest")
-
 
 def kept(path: str | Path) -> list[int]:
     """The numbers of parts into which a file has a mesh split, ascending.
