@@ -42,7 +42,6 @@ from .blocks import colour, cut, wants_lists
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
-from .staging import StagingError
 from .variants import baseline
 
 __all__ = [
@@ -361,13 +360,10 @@ def _measure(
 
 
 def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
-    """The figures of the input order; None where its blocks are too scattered to be staged."""
+    """The figures of the input order, see :func:`baseline`."""
     maps = {m: full.map(m) for m in loop.maps}
     sizes = {name: s.size for name, s in full.sets.items()}
-    try:
-        return baseline(loop, maps, sizes, block_size)
-    except StagingError:
-        return None
+    return baseline(loop, maps, sizes, block_size)
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:

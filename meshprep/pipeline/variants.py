@@ -109,18 +109,12 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     for variant in loop_plan.variants.values():
         if variant.name not in measured:
             before = before or _input_maps(plan, loop_plan)
-            measured[variant.name] = _figures(loop_plan, before, variant)
+            base = baseline(loop_plan.loop, before, loop_plan.sizes, variant.block_size)
+            after = replace(measure(loop_plan, variant), partition=PartitionMetrics())
+            measured[variant.name] = BeforeAfter(base, after)
     loops = {**plan.metrics.loops, name: LoopMetrics(measured)}
     metrics = replace(plan.metrics, loops=loops)
     return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
-
-
-def _figures(plan: LoopPlan, before: dict[str, SetMap], variant: Variant) -> BeforeAfter:
-    try:
-        base = baseline(plan.loop, before, plan.sizes, variant.block_size)
-    except StagingError:
-        base = None
-    return BeforeAfter(base, replace(measure(plan, variant), partition=PartitionMetrics()))
 
 
 def _input_maps(plan: Plan, loop_plan: LoopPlan) -> dict[str, SetMap]:
@@ -234,12 +228,15 @@ def stage_maps(
 
 def baseline(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
-) -> VariantMetrics:
+) -> VariantMetrics | None:
     """:func:`variant_metrics` of the order as it is, cut into blocks of ``block_size``.
 
-    What a solver gets without meshprep; raises MeshprepError when such a block cannot be staged.
+    What a solver gets without meshprep; None where such a block is too scattered to be staged.
     """
-    return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
+    try:
+        return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
+    except StagingError:
+        return None
 
 
 def baseline_variant(
