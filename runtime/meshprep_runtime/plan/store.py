@@ -49,8 +49,8 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
 def load(path: str | Path) -> PlanContent:
     """Read a plan file and prove it undamaged and safe to run.
 
-    Raises PlanError one line, when the file is missing, no plan, of another version, changed in any
-    byte, or holds arrays that do not fit each other.
+    Raises PlanError when the file is missing, no plan, of another version, changed in any byte, or
+    holds arrays that do not fit each other.
 
     Memory stays within the size of the file and a few arrays of one index an element. O(bytes).
     """
