@@ -22,9 +22,7 @@ def rcm(problem: LocalityProblem) -> Int32s:
     lowest degree in the last level, again while that goes deeper (George and Liu). Cheaper than
     :func:`gps.gps` and usually wider.
 
-    Returns
-    -------
-    new_to_old : (n_points,) int32
+    Returns ``new_to_old``, (n_points,).
 
     O(points + neighbours).
     """

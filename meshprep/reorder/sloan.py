@@ -24,9 +24,7 @@ def sloan(problem: LocalityProblem) -> Int32s:
     weighed against its distance from the other end (S. W. Sloan, Int. J. Numer. Meth. Eng. 23,
     1986, weights 1 and 2). The bandwidth is often several times that of :func:`gps.gps`.
 
-    Returns
-    -------
-    new_to_old : (n_points,) int32
+    Returns ``new_to_old``, (n_points,).
 
     O(points + neighbours): priorities are whole numbers that rise by fixed steps, so that the
     queue is a list of vertices for each priority. The latest of equals comes first, 0.3 % better
