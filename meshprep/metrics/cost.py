@@ -27,8 +27,8 @@ class Assumptions:
     bandwidth: float | None = None
     # Microseconds of a launch; a call has one for each block colour.
     launch: float = 1e6 * LAUNCH_SECONDS
-    # By loop: milliseconds of a call in the input order and in the plan's, where they were measured;
-    # they replace what is predicted.
+    # By loop: milliseconds of a call in the input order and in the plan's, where measured; they
+    # replace what is predicted.
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
