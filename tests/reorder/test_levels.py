@@ -200,8 +200,8 @@ def test_pieces_go_to_the_side_that_stays_narrow():
     g = graph(8, [(0, i) for i in range(1, 8)])
     _, _, level, other, depth, narrow_v = ends(g, 1)
     size, n = np.zeros(depth, np.int32), 8
-    scratch = np.zeros(n, np.int32), np.zeros(n, np.uint32), np.zeros(n + 1, np.int32)
-    combine(*unsigned(g), 0, n, level, other, *scratch, size, narrow_v)
+    state, scratch = np.zeros(n, np.int32), (np.zeros(n, np.uint32), np.zeros(n + 1, np.int32))
+    combine(unsigned(g), 0, n, (level, other, state), scratch, size, narrow_v)
     assert sorted(size.tolist()) == [1, 3, 4]
 
 
@@ -225,6 +225,6 @@ def test_a_grid_keeps_its_short_side():
     _, _, level, other, depth, narrow_v = ends(g, 33)
     assert depth == 4 + 20 - 1
     size, n = np.zeros(depth, np.int32), 80
-    scratch = np.zeros(n, np.int32), np.zeros(n, np.uint32), np.zeros(n + 1, np.int32)
-    combine(*unsigned(g), 0, n, level, other, *scratch, size, narrow_v)
+    state, scratch = np.zeros(n, np.int32), (np.zeros(n, np.uint32), np.zeros(n + 1, np.int32))
+    combine(unsigned(g), 0, n, (level, other, state), scratch, size, narrow_v)
     assert size.max() == 4
