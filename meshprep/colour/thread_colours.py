@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import get_num_threads
@@ -17,7 +16,7 @@ from ..kernels import Int32s, Int64s, UInt8s, kernel
 from ..kernels.parallel import each
 from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .bits import WORD
-from .one_block import first_fit_blocks, recolour_blocks, search_blocks
+from .one_block import ThreadColouring, first_fit_blocks, recolour_blocks, search_blocks
 
 COLOUR_LIMIT = 65536
 # Chunks of blocks a thread: some blocks take longer than others.
@@ -71,11 +70,11 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
     count = np.zeros(n_blocks, np.int32)
     bound = np.zeros(n_blocks, np.int32)
     # Arrays that may be written and arrays that may not would be compiled for apart.
-    arrays = (read_only(table), read_only(block_offset), colour, count, bound)
-    _each(first_fit_blocks, np.flatnonzero(sizes), *arrays)
-    _each(search_blocks, np.flatnonzero((count > bound) & (bound <= WORD)), *arrays)
+    state = ThreadColouring(read_only(table), read_only(block_offset), colour, count, bound)
+    _each(first_fit_blocks, np.flatnonzero(sizes), state)
+    _each(search_blocks, np.flatnonzero((count > bound) & (bound <= WORD)), state)
     if table.shape[1] == 2:
-        _each(recolour_blocks, np.flatnonzero(count > bound + 1), *arrays)
+        _each(recolour_blocks, np.flatnonzero(count > bound + 1), state)
     most = int(count.max(initial=0))
     if most > COLOUR_LIMIT:
         raise MeshprepError(
@@ -94,11 +93,11 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
     return bound
 
 
-def _each(kernel: Callable[..., None], blocks: Int64s, *arrays: NDArray[Any]) -> None:
+def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
     if blocks.size:
         chunks = np.array_split(blocks, min(blocks.size, CHUNKS * get_num_threads()))
-        each(kernel, [(chunk, *arrays) for chunk in chunks])
+        each(kernel, [(chunk, state) for chunk in chunks])
 
 
 @kernel

@@ -80,7 +80,7 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
             start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
             best = _try_start((offset, index), begin, end, start, effort, best, work, out)
         if sweeps > 0:
-            sweep(offset, index, out[0][begin:end], begin, sweeps, work[0])
+            sweep((offset, index), out[0][begin:end], begin, sweeps, work[0])
     return out[0]
 
 
@@ -109,10 +109,9 @@ def _try_start(
     Returns the lowest cost so far. ``out[1]`` is scratch.
     """
     (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
-    offset, index = graph
     queue, order, trial = queue[begin:end], out[0][begin:end], out[1][begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        offset, index, begin, end, start, levels, queue, (rounds, chosen)
+        graph, begin, end, start, levels, queue, (rounds, chosen)
     )
     level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
     size = sizes[:depth]
@@ -124,11 +123,11 @@ def _try_start(
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
         _turn(size)
-        cost = number(offset, index, u, begin, other, size, trial)
+        cost = number(graph, u, begin, other, size, trial)
         best = _keep_better(cost, best, order, trial)
         _turn(size)
     if both_ends or v_first:
-        cost = number(offset, index, v, begin, level, size, trial)
+        cost = number(graph, v, begin, level, size, trial)
         best = _keep_better(cost, best, order, trial)
     return best
 

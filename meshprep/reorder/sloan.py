@@ -45,12 +45,12 @@ def _sloan(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDA
     for c in range(bound.size - 1):
         begin, end = bound[c], bound[c + 1]
         start, _, _, row, _, _ = pseudo_diameter(
-            offset, index, begin, end, far[c], levels, queue, (ROUNDS, chosen)
+            (offset, index), begin, end, far[c], levels, queue, (ROUNDS, chosen)
         )
         priority = levels[row]
         _first_priorities(offset, begin, end, priority)
         front = priority, state, first, behind, ahead
-        _number(offset, index, start, front, out[begin:end])
+        _number((offset, index), start, front, out[begin:end])
     return out
 
 
@@ -66,9 +66,9 @@ def _first_priorities(offset: NDArray, begin: int, end: int, priority: NDArray) 
 
 
 @helper
-def _number(offset: NDArray, index: NDArray, start: int, front: tuple, out: NDArray) -> None:
+def _number(graph: tuple, start: int, front: tuple, out: NDArray) -> None:
     """Number one component from ``start``, always the vertex of highest priority next."""
-    state, first = front[1], front[2]
+    (offset, index), state, first = graph, front[1], front[2]
     top = _raise(start, front)
     for i in range(out.size):
         while first[top] < 0:

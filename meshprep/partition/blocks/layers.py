@@ -8,6 +8,7 @@ found in the mesh, whatever its shape: an element's neighbours on opposite sides
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,16 @@ OPPOSITE = 0.5
 SPARE = 0.08
 # The share of a grid's neighbours that are one step along an axis away.
 REGULAR = 0.98
+
+
+class Axes(NamedTuple):
+    """Elements and their neighbours; those ``across`` by axis; scratch for points."""
+
+    table: Int32s
+    offset: Int64s
+    neighbours: Int32s
+    across: Int32s
+    mark: Int32s
 
 
 def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[Int32s, int]]:
@@ -108,18 +119,15 @@ def opposite_neighbours(
     n = table.shape[0]
     steps, component, count = np.zeros((n, AXES), np.int32), np.zeros(n, np.int32), 0
     across = np.full((n, 2 * AXES), -1, np.int32)
-    seen, queue, mark = (
-        np.zeros(n, np.bool_),
-        np.empty(n, np.int32),
-        np.full(n_points, -1, np.int32),
-    )
+    seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
+    axes = Axes(table, offset, neighbours, across, np.full(n_points, -1, np.int32))
     for start in range(n):
         if seen[start]:
             continue
         seen[start], queue[0], ahead, end = True, start, 0, 1
         component[start] = count
         count += 1
-        _first_axes(table, offset, neighbours, start, across, mark)
+        _first_axes(axes, start)
         while ahead < end:
             i = queue[ahead]
             ahead += 1
@@ -132,21 +140,20 @@ def opposite_neighbours(
                     for a in range(AXES):
                         steps[j, a] = steps[i, a]
                     steps[j, s >> 1] += 1 - 2 * (s & 1)
-                    _carry_axes(table, offset, neighbours, i, s, across, mark)
+                    _carry_axes(axes, i, s)
     return across, steps, component
 
 
 @helper
-def _opposite(
-    table: Int32s, offset: Int64s, neighbours: Int32s, element: int, one: int, mark: Int32s
-) -> int:
+def _opposite(axes: Axes, element: int, one: int) -> int:
     """The neighbour of an element that shares no point with another neighbour of it; -1: none."""
+    table, mark = axes.table, axes.mark
     for k in range(table.shape[1]):
         if table[one, k] >= 0:
             mark[table[one, k]] = one
     found, count = -1, 0
-    for s in range(offset[element], offset[element + 1]):
-        j, apart = neighbours[s], True
+    for s in range(axes.offset[element], axes.offset[element + 1]):
+        j, apart = axes.neighbours[s], True
         for k in range(table.shape[1]):
             t = table[j, k]
             if t >= 0 and mark[t] == one:
@@ -158,34 +165,25 @@ def _opposite(
 
 
 @helper
-def _first_axes(
-    table: Int32s, offset: Int64s, neighbours: Int32s, element: int, across: Int32s, mark: Int32s
-) -> None:
+def _first_axes(axes: Axes, element: int) -> None:
     """Give the axes of an element numbers, pair by pair."""
     axis = 0
-    for s in range(offset[element], offset[element + 1]):
-        j = neighbours[s]
-        if axis == AXES or _has(across, element, j):
+    for s in range(axes.offset[element], axes.offset[element + 1]):
+        j = axes.neighbours[s]
+        if axis == AXES or _has(axes.across, element, j):
             continue
-        across[element, 2 * axis] = j
-        across[element, 2 * axis + 1] = _opposite(table, offset, neighbours, element, j, mark)
+        axes.across[element, 2 * axis] = j
+        axes.across[element, 2 * axis + 1] = _opposite(axes, element, j)
         axis += 1
 
 
 @helper
-def _carry_axes(
-    table: Int32s,
-    offset: Int64s,
-    neighbours: Int32s,
-    element: int,
-    side: int,
-    across: Int32s,
-    mark: Int32s,
-) -> None:
+def _carry_axes(axes: Axes, element: int, side: int) -> None:
     """Give the axes of the neighbour on one side the numbers that they have in an element."""
+    offset, neighbours, across = axes.offset, axes.neighbours, axes.across
     j = across[element, side]
     across[j, side ^ 1] = element
-    across[j, side] = _opposite(table, offset, neighbours, j, element, mark)
+    across[j, side] = _opposite(axes, j, element)
     for other in range(2 * AXES):
         k = across[element, other]
         if other >> 1 == side >> 1 or k < 0 or across[j, other] >= 0:
@@ -196,7 +194,7 @@ def _carry_axes(
                 continue
             if _beside(offset, neighbours, k, e):
                 across[j, other] = e
-                across[j, other ^ 1] = _opposite(table, offset, neighbours, j, e, mark)
+                across[j, other ^ 1] = _opposite(axes, j, e)
                 break
 
 
