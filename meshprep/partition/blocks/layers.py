@@ -26,7 +26,7 @@ SPARE = 0.08
 REGULAR = 0.98
 
 
-class Axes(NamedTuple):
+class ElementAxes(NamedTuple):
     """Elements and their neighbours; those ``across`` by axis; scratch for points."""
 
     table: Int32s
@@ -111,7 +111,7 @@ def opposite_neighbours(
 ) -> tuple[Int32s, Int32s, Int32s]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
-    Axes are carried from element to element: where two elements are beside each other along one
+    ElementAxes are carried from element to element: where two elements are beside each other along one
     axis, those beside both along another show which of the axes are the same. So are steps along
     them, which the second array counts, (n, 3), from the first element of each component; the third
     has the components, (n,). O(n * arity).
@@ -120,7 +120,7 @@ def opposite_neighbours(
     steps, component, count = np.zeros((n, AXES), np.int32), np.zeros(n, np.int32), 0
     across = np.full((n, 2 * AXES), -1, np.int32)
     seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
-    axes = Axes(table, offset, neighbours, across, np.full(n_points, -1, np.int32))
+    axes = ElementAxes(table, offset, neighbours, across, np.full(n_points, -1, np.int32))
     for start in range(n):
         if seen[start]:
             continue
@@ -145,7 +145,7 @@ def opposite_neighbours(
 
 
 @helper
-def _opposite(axes: Axes, element: int, one: int) -> int:
+def _opposite(axes: ElementAxes, element: int, one: int) -> int:
     """The neighbour of an element that shares no point with another neighbour of it; -1: none."""
     table, mark = axes.table, axes.mark
     for k in range(table.shape[1]):
@@ -165,7 +165,7 @@ def _opposite(axes: Axes, element: int, one: int) -> int:
 
 
 @helper
-def _first_axes(axes: Axes, element: int) -> None:
+def _first_axes(axes: ElementAxes, element: int) -> None:
     """Give the axes of an element numbers, pair by pair."""
     axis = 0
     for s in range(axes.offset[element], axes.offset[element + 1]):
@@ -178,7 +178,7 @@ def _first_axes(axes: Axes, element: int) -> None:
 
 
 @helper
-def _carry_axes(axes: Axes, element: int, side: int) -> None:
+def _carry_axes(axes: ElementAxes, element: int, side: int) -> None:
     """Give the axes of the neighbour on one side the numbers that they have in an element."""
     offset, neighbours, across = axes.offset, axes.neighbours, axes.across
     j = across[element, side]
