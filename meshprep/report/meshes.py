@@ -72,11 +72,6 @@ def scene_of(plan: Plan, loop: str, named: NamedMesh) -> Scene:
     return place(named.mesh, plan[loop].loop.over, plan.maps)
 
 
-def input_blocks(n: int, block_size: int) -> NDArray[np.int32]:
-    """The input order cut into runs."""
-    return (np.arange(n, dtype=np.int64) // block_size).astype(np.int32)
-
-
 def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValues:
     """What a plan says of the elements of a loop. O(n)."""
     loop_plan = plan[loop]
@@ -87,7 +82,7 @@ def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValu
         block,
         chosen.colour_of_block()[block],
         chosen.by_element(chosen.thread_colour)[new].astype(np.int32),
-        input_blocks(new.size, chosen.block_size),
+        np.arange(new.size, dtype=np.int32) // np.int32(chosen.block_size),
         block_reuse(loop_plan, chosen)[block],
     )
 

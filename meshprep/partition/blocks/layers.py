@@ -111,7 +111,7 @@ def opposite_neighbours(
 ) -> tuple[Int32s, Int32s, Int32s]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
-    ElementAxes are carried from element to element: where two elements are beside each other along one
+    Axes are carried from element to element: where two elements are beside each other along one
     axis, those beside both along another show which of the axes are the same. So are steps along
     them, which the second array counts, (n, 3), from the first element of each component; the third
     has the components, (n,). O(n * arity).

@@ -68,13 +68,9 @@ def _check_target(target: Path, shown: Path, overwrite: bool) -> None:
         if target.exists() and not target.is_file():
             raise MeshprepError(f"cannot write {shown}: it is a device or a pipe")
         if target.exists() and not overwrite:
-            raise _exists(shown)
+            raise MeshprepError(f"{shown} exists: choose another name, or allow overwriting it")
     except OSError as error:
         raise MeshprepError(f"cannot write {shown}: {error.strerror}") from error
-
-
-def _exists(shown: Path) -> MeshprepError:
-    return MeshprepError(f"{shown} exists: choose another name, or allow overwriting it")
 
 
 def _flush(path: Path) -> None:
