@@ -23,7 +23,7 @@ from partition_peers import PACKAGES, THREADS, Peer, cut_by, peers
 
 from meshprep.colour import colour_blocks, colour_threads
 from meshprep.partition import BlockProblem, Blocks, loads
-from meshprep.partition.blocks.components import fragmented_blocks
+from meshprep.partition.blocks.components import count_components
 
 # A run shorter than this is repeated.
 SHORT = 5.0
@@ -107,7 +107,9 @@ def _figures(problem: BlockProblem, blocks: Blocks, seconds: float) -> Row:
     rows = np.ascontiguousarray(problem.table[blocks.new_to_old])
     sizes, known = np.diff(blocks.block_offset), (problem.n_points, blocks.block_offset)
     needed, found = -(-problem.n // problem.block_size), loads(rows, *known)
-    fragmented = fragmented_blocks(problem.table, known[0], blocks.new_to_old, known[1])
+    block = np.empty(problem.n, np.int32)
+    block[blocks.new_to_old] = np.repeat(np.arange(blocks.n_blocks), sizes)
+    components = count_components(problem.table, problem.n_points, block, blocks.n_blocks)
     return {
         "reuse": round(rows.size / found, 4),
         "seconds": round(seconds, 4),
@@ -117,7 +119,7 @@ def _figures(problem: BlockProblem, blocks: Blocks, seconds: float) -> Row:
         "loads": found,
         "largest": int(sizes.max()),
         "over the cap": int((sizes > problem.block_size).sum()),
-        "fragmented": fragmented,
+        "fragmented": int((components > 1).sum()),
         "thread colours": round(float(colour_threads(rows, *known).count.mean()), 3),
         "block colours": colour_blocks(rows, *known).count,
     }

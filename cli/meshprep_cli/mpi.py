@@ -20,10 +20,8 @@ _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 def ranks() -> Ranks:
     """MPI's ranks, or the one process that there is.
 
-    Raises
-    ------
-    MeshprepError
-        For several processes that do not know of each other, which would do the same R times.
+    Raises MeshprepError for several processes that do not know of each other, which would do the
+    same R times.
     """
     from meshprep.distribute.ranks import ALONE
 

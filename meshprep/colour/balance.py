@@ -6,9 +6,8 @@ A colour with a handful of blocks leaves a device idle for a whole launch.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
 from ..kernels.arrays import smallest
 from .bits import FULL, ONE, WORD, bit, lowest
 from .conflicts import Conflicts, neighbours
@@ -17,9 +16,7 @@ PASSES = 10
 
 
 @kernel
-def first_fit_blocks(
-    conflicts: Conflicts, order: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], int, NDArray[np.uint64]]:
+def first_fit_blocks(conflicts: Conflicts, order: Int32s) -> tuple[Int32s, int, UInt64s]:
     """Give each block, in ``order``, the lowest colour that no neighbour has.
 
     Returns
@@ -47,10 +44,7 @@ def first_fit_blocks(
 
 @kernel
 def balance(
-    conflicts: Conflicts,
-    colour: NDArray[np.int32],
-    n_colours: int,
-    high_degree_colours: NDArray[np.uint64],
+    conflicts: Conflicts, colour: Int32s, n_colours: int, high_degree_colours: UInt64s
 ) -> None:
     """Move blocks from large classes to the least-used colour that admits them.
 
@@ -87,11 +81,11 @@ def balance(
 def _taken(
     conflicts: Conflicts,
     b: int,
-    colour: NDArray[np.int32],
-    high_degree_colours: NDArray[np.uint64],
-    seen: NDArray[np.int32],
-    found: NDArray[np.int32],
-    taken: NDArray[np.uint64],
+    colour: Int32s,
+    high_degree_colours: UInt64s,
+    seen: Int32s,
+    found: Int32s,
+    taken: UInt64s,
 ) -> None:
     """Set ``taken`` to the colours of the other blocks that ``b`` shares a point with."""
     for w in range(taken.size):
@@ -107,16 +101,14 @@ def _taken(
 
 
 @helper
-def _flip(
-    conflicts: Conflicts, b: int, colour: int, high_degree_colours: NDArray[np.uint64]
-) -> None:
+def _flip(conflicts: Conflicts, b: int, colour: int, high_degree_colours: UInt64s) -> None:
     for i in range(conflicts.point_offset[b], conflicts.point_offset[b + 1]):
         if conflicts.point[i] < 0:
             high_degree_colours[-1 - conflicts.point[i], colour // WORD] ^= bit(colour % WORD)
 
 
 @helper
-def _least_used(taken: NDArray[np.uint64], size: NDArray[np.int64]) -> int:
+def _least_used(taken: UInt64s, size: Int64s) -> int:
     best = -1
     for w in range((size.size + WORD - 1) // WORD):
         free = ~taken[w]

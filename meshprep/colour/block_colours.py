@@ -5,29 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, helper, kernel
 from .balance import balance, first_fit_blocks
 from .conflicts import Conflicts, block_conflicts, neighbours
 
 
 @dataclass(frozen=True, eq=False)
 class BlockColours:
-    """Blocks grouped by colour; each colour is one launch.
+    """Blocks grouped by colour; each colour is one launch."""
 
-    Parameters
-    ----------
-    order : (n_blocks,) int32
-        Blocks grouped by colour, ascending inside a colour.
-    offset : (n_colours + 1,) int64
-        Colour ``c`` is ``order[offset[c]:offset[c + 1]]``.
-    """
-
-    order: NDArray[np.int32]
-    offset: NDArray[np.int64]
+    order: Int32s  # (n_blocks,): blocks grouped by colour, ascending inside a colour
+    # (n_colours + 1,): colour ``c`` is ``order[offset[c]:offset[c + 1]]``.
+    offset: Int64s
 
     @property
     def count(self) -> int:
@@ -35,9 +27,7 @@ class BlockColours:
         return int(self.offset.size) - 1
 
 
-def colour_blocks(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> BlockColours:
+def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockColours:
     """Colour the blocks so that no two of one colour share a point, in classes of even size.
 
     Greedy in smallest-last order [G10 section 9.1]; then blocks of the larger classes move to
@@ -48,12 +38,9 @@ def colour_blocks(
     table : (n, k) int32
         Only the columns that the loop writes through, stacked over the to-sets; with k = 0
         nothing conflicts and one colour holds every block.
-    n_points : int
     block_offset : (n_blocks + 1,) int64
         Block ``b`` owns the rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
 
-    Notes
-    -----
     O(n k + sum over points shared by up to 64 blocks of these blocks squared); points shared by
     more are kept as sets of colours instead. Memory O(n_points + shared incidences).
     """
@@ -69,7 +56,7 @@ def colour_blocks(
     return BlockColours(grouped, np.concatenate([[0], np.cumsum(size)]).astype(np.int64))
 
 
-def _order(conflicts: Conflicts) -> NDArray[np.int32]:
+def _order(conflicts: Conflicts) -> Int32s:
     """Smallest-last on ordinary points; blocks on points of high degree before all others."""
     if conflicts.meets.size:
         degree = np.bitwise_count(conflicts.meets).sum(axis=1, dtype=np.int32)
@@ -87,7 +74,7 @@ def _order(conflicts: Conflicts) -> NDArray[np.int32]:
 
 
 @kernel
-def _degrees(conflicts: Conflicts) -> NDArray[np.int32]:
+def _degrees(conflicts: Conflicts) -> Int32s:
     n = conflicts.point_offset.size - 1
     seen, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
     degree = np.empty(n, np.int32)
@@ -97,12 +84,7 @@ def _degrees(conflicts: Conflicts) -> NDArray[np.int32]:
 
 
 @kernel
-def _peel(
-    conflicts: Conflicts,
-    degree: NDArray[np.int32],
-    by_degree: NDArray[np.int32],
-    first: NDArray[np.int64],
-) -> None:
+def _peel(conflicts: Conflicts, degree: Int32s, by_degree: Int32s, first: Int64s) -> None:
     """Take the block of smallest degree away, again and again (Matula and Beck).
 
     ``by_degree`` is sorted by degree, with degree ``d`` from ``first[d]`` on; it becomes the
@@ -121,13 +103,7 @@ def _peel(
 
 
 @helper
-def _one_less(
-    b: int,
-    by_degree: NDArray[np.int32],
-    place: NDArray[np.int32],
-    first: NDArray[np.int64],
-    degree: NDArray[np.int32],
-) -> None:
+def _one_less(b: int, by_degree: Int32s, place: Int32s, first: Int64s, degree: Int32s) -> None:
     d = degree[b]
     front = by_degree[first[d]]
     by_degree[place[b]], by_degree[first[d]] = front, b

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, UInt64s, helper, kernel
 from .bits import ONE, WORD, bit, lowest
 
 # A point shared by more blocks has a high degree: its pairs would cost their number squared.
@@ -24,18 +23,16 @@ class Conflicts(NamedTuple):
     neighbours for each block where that takes less memory than the points, and no rows elsewhere.
     """
 
-    point_offset: NDArray[np.int64]
-    point: NDArray[np.int32]
-    block_offset: NDArray[np.int64]
-    block: NDArray[np.int32]
+    point_offset: Int64s
+    point: Int32s
+    block_offset: Int64s
+    block: Int32s
     n_high_degree: int
     n_words: int
-    meets: NDArray[np.uint64]
+    meets: UInt64s
 
 
-def block_conflicts(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> Conflicts:
+def block_conflicts(table: Int32s, n_points: int, block_offset: Int64s) -> Conflicts:
     """Find the shared points. O(n k); memory O(n_points + shared incidences)."""
     number, n_shared, count = _shared_points(table, n_points, block_offset)
     point_offset, point, offset, block = _incidences(table, number, n_shared, block_offset, count)
@@ -60,7 +57,7 @@ def block_conflicts(
 
 
 @helper
-def neighbours(c: Conflicts, b: int, seen: NDArray[np.int32], found: NDArray[np.int32]) -> int:
+def neighbours(c: Conflicts, b: int, seen: Int32s, found: Int32s) -> int:
     """Write the blocks that ``b`` meets on light points, each once, to ``found``; returns how many.
 
     ``seen``, (n_blocks,) int32, holds the last block that asked for each; it begins with -1.
@@ -88,9 +85,7 @@ def neighbours(c: Conflicts, b: int, seen: NDArray[np.int32], found: NDArray[np.
 
 
 @kernel
-def _fill_rows(
-    offset: NDArray[np.int64], block: NDArray[np.int32], high_degree: int, meets: NDArray[np.uint64]
-) -> None:
+def _fill_rows(offset: Int64s, block: Int32s, high_degree: int, meets: UInt64s) -> None:
     """Set the bits of the earlier blocks on each point, and mirror them.
 
     Point by point, since the points of a block are scattered in memory: three times faster.
@@ -114,8 +109,8 @@ def _fill_rows(
 
 @kernel
 def _shared_points(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32]]:
+    table: Int32s, n_points: int, block_offset: Int64s
+) -> tuple[Int32s, int, Int32s]:
     """Number the points on several blocks (-1: others), and count the blocks on each."""
     last = np.full(n_points, -1, np.int32)
     count = np.zeros(n_points, np.int32)
@@ -138,12 +133,8 @@ def _shared_points(
 
 @kernel
 def _incidences(
-    table: NDArray[np.int32],
-    number: NDArray[np.int32],
-    n_shared: int,
-    block_offset: NDArray[np.int64],
-    count: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    table: Int32s, number: Int32s, n_shared: int, block_offset: Int64s, count: Int32s
+) -> tuple[Int64s, Int32s, Int64s, Int32s]:
     n_blocks = block_offset.size - 1
     offset = np.zeros(n_shared + 1, np.int64)
     for p in range(n_shared):

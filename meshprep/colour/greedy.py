@@ -9,26 +9,18 @@ n / 64 rounds, but not n / 64 visits to every element.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, UInt64s, helper, kernel
 from .bits import FULL, WORD, bit, lowest
 
 
 @kernel
-def first_fit(
-    table: NDArray[np.int32],
-    n_points: int,
-    order: NDArray[np.int32],
-    colour: NDArray[np.int32],
-    base: int,
-) -> None:
+def first_fit(table: Int32s, n_points: int, order: Int32s, colour: Int32s, base: int) -> None:
     """Give every element of colour -1 the lowest colour from ``base`` on that no neighbour has.
 
     Parameters
     ----------
     table : (n, k) int32
-    n_points : int
     order : (n,) int32
         The order in which elements are coloured in the first round.
     colour : (n,) int32
@@ -48,9 +40,7 @@ def first_fit(
 
 
 @helper
-def _place(
-    table: NDArray[np.int32], used: NDArray[np.uint64], colour: NDArray[np.int32], e: int, base: int
-) -> bool:
+def _place(table: Int32s, used: UInt64s, colour: Int32s, e: int, base: int) -> bool:
     taken = np.uint64(0)
     for j in range(table.shape[1]):
         taken |= used[table[e, j]]
@@ -64,7 +54,7 @@ def _place(
 
 
 @helper
-def _blocker(table: NDArray[np.int32], used: NDArray[np.uint64], e: int) -> int:
+def _blocker(table: Int32s, used: UInt64s, e: int) -> int:
     for j in range(table.shape[1]):
         if used[table[e, j]] == FULL:
             return table[e, j]
@@ -72,13 +62,7 @@ def _blocker(table: NDArray[np.int32], used: NDArray[np.uint64], e: int) -> int:
 
 
 @helper
-def _queues(
-    table: NDArray[np.int32],
-    used: NDArray[np.uint64],
-    waiting: NDArray[np.int32],
-    colour: NDArray[np.int32],
-    base: int,
-) -> None:
+def _queues(table: Int32s, used: UInt64s, waiting: Int32s, colour: Int32s, base: int) -> None:
     head = np.full(used.size, -1, np.int32)
     follower = np.empty(colour.size, np.int32)
     active = np.empty(min(used.size, waiting.size), np.int32)
@@ -112,12 +96,12 @@ def _queues(
 
 @helper
 def _enqueue(
-    table: NDArray[np.int32],
-    used: NDArray[np.uint64],
-    elements: NDArray[np.int32],
-    head: NDArray[np.int32],
-    follower: NDArray[np.int32],
-    active: NDArray[np.int32],
+    table: Int32s,
+    used: UInt64s,
+    elements: Int32s,
+    head: Int32s,
+    follower: Int32s,
+    active: Int32s,
     n_active: int,
 ) -> int:
     """Put each element in front of the queue of a point that blocks it; the first comes first."""

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper
+from ..kernels import Int32s, Int64s, UInt64s, helper
 from ..kernels.arrays import largest
 from .bits import bit, first_colours, lowest
 
@@ -25,25 +24,19 @@ EFFORT = 50
 class Chains(NamedTuple):
     """A block, its colours, and the marks of the search."""
 
-    local: NDArray[np.int32]
-    offset: NDArray[np.int32]
-    element: NDArray[np.int32]
-    colour: NDArray[np.int32]
-    used: NDArray[np.uint64]  # the colours on each point
-    near: NDArray[np.int32]  # the last element past the palette that had this point
-    seen: NDArray[np.int64]  # the last search that reached this element
-    chain: NDArray[np.int32]
-    clock: NDArray[np.int64]  # number of searches; elements visited
+    local: Int32s
+    offset: Int32s
+    element: Int32s
+    colour: Int32s
+    used: UInt64s  # the colours on each point
+    near: Int32s  # the last element past the palette that had this point
+    seen: Int64s  # the last search that reached this element
+    chain: Int32s
+    clock: Int64s  # number of searches; elements visited
 
 
 @helper
-def repair(
-    local: NDArray[np.int32],
-    offset: NDArray[np.int32],
-    element: NDArray[np.int32],
-    colour: NDArray[np.int32],
-    palette: int,
-) -> int:
+def repair(local: Int32s, offset: Int32s, element: Int32s, colour: Int32s, palette: int) -> int:
     """Recolour what it can of the elements of colours from ``palette`` on; returns the count.
 
     ``colour``, (m,) int32 in 0..63, is changed in place; colours stay without a gap.
@@ -66,7 +59,7 @@ def repair(
 
 
 @helper
-def close_gaps(colour: NDArray[np.int32]) -> int:
+def close_gaps(colour: Int32s) -> int:
     """Renumber the colours, keeping their order, so that each is in use; returns the count."""
     number = np.zeros(largest(colour) + 1, np.int32)
     for c in colour:

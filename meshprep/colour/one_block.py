@@ -6,11 +6,13 @@ may run it. A step that no block needs is never compiled.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
-from ..kernels.arrays import largest, smallest
+from ..kernels import Int32s, Int64s, helper, kernel
+from ..kernels.arrays import largest, numbers, smallest
 from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .greedy import first_fit
 from .kempe import repair
@@ -23,40 +25,38 @@ RESTARTS = 12
 GOLDEN = 0.6180339887498949
 
 
+class ThreadColouring(NamedTuple):
+    """Rows of points by block; the colours so far, how many a block has, and the least it needs."""
+
+    table: Int32s
+    block_offset: Int64s
+    colour: NDArray[np.uint16]
+    count: Int32s
+    bound: Int32s
+
+
 @kernel
-def first_fit_blocks(
-    blocks: NDArray[np.int64],
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
-) -> None:
+def first_fit_blocks(blocks: Int64s, state: ThreadColouring) -> None:
     """Bound and first-fit: as stored suits ordered meshes, high degrees first tets."""
+    table, block_offset, bound = state.table, state.block_offset, state.bound
     for b in blocks:
         rows = table[block_offset[b] : block_offset[b + 1]]
         points, local = number_points(rows)
         offset, _ = elements_of_points(local, points.size)
         bound[b] = most_on_a_point(offset)
         best = np.full(len(rows), -1, np.int32)
-        first_fit(local, points.size, _as_stored(len(rows)), best, 0)
+        first_fit(local, points.size, numbers(len(rows)), best, 0)
         if largest(best) >= bound[b]:
             other = np.full(len(rows), -1, np.int32)
             first_fit(local, points.size, _high_degree_first(local, offset), other, 0)
             best = _fewer(best, other)
-        _store(b, best, block_offset, colour, count)
+        _store(b, best, state)
 
 
 @kernel
-def search_blocks(
-    blocks: NDArray[np.int64],
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
-) -> None:
+def search_blocks(blocks: Int64s, state: ThreadColouring) -> None:
     """Saturation and Kempe chains from one start after another, until one reaches the bound."""
+    table, block_offset, _colour, count, bound = state
     for b in blocks:
         points, local = number_points(table[block_offset[b] : block_offset[b + 1]])
         offset, element = elements_of_points(local, points.size)
@@ -72,19 +72,13 @@ def search_blocks(
             if smallest(other) >= 0 and largest(other) >= target:
                 repair(local, offset, element, other, target)
             if smallest(other) >= 0 and largest(other) + 1 < count[b]:
-                _store(b, other, block_offset, colour, count)
+                _store(b, other, state)
 
 
 @kernel
-def recolour_blocks(
-    blocks: NDArray[np.int64],
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-    bound: NDArray[np.int32],
-) -> None:
+def recolour_blocks(blocks: Int64s, state: ThreadColouring) -> None:
     """Bring blocks of elements with two points within what Vizing's theorem says."""
+    table, block_offset, colour, _count, bound = state
     for b in blocks:
         start, stop = block_offset[b], block_offset[b + 1]
         points, local = number_points(table[start:stop])
@@ -94,38 +88,24 @@ def recolour_blocks(
         palette = bound[b] + multiplicity(local, points.size)
         if largest(best) >= palette:
             recolour_edges(local, best, palette)
-            _store(b, best, block_offset, colour, count)
+            _store(b, best, state)
 
 
 @helper
-def _store(
-    b: int,
-    found: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    colour: NDArray[np.uint16],
-    count: NDArray[np.int32],
-) -> None:
+def _store(b: int, found: Int32s, state: ThreadColouring) -> None:
     for e in range(found.size):
-        colour[block_offset[b] + e] = found[e]
-    count[b] = largest(found) + 1
+        state.colour[state.block_offset[b] + e] = found[e]
+    state.count[b] = largest(found) + 1
 
 
 @helper
-def _fewer(best: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+def _fewer(best: Int32s, other: Int32s) -> Int32s:
     """The colouring with fewer colours, where ``other`` is complete."""
     return other if smallest(other) >= 0 and largest(other) < largest(best) else best
 
 
 @helper
-def _as_stored(m: int) -> NDArray[np.int32]:
-    order = np.empty(m, np.int32)
-    for e in range(m):
-        order[e] = e
-    return order
-
-
-@helper
-def _high_degree_first(local: NDArray[np.int32], offset: NDArray[np.int32]) -> NDArray[np.int32]:
+def _high_degree_first(local: Int32s, offset: Int32s) -> Int32s:
     """The elements by the number of elements on their points, most first, else as stored."""
     m = local.shape[0]
     degree_sum = np.zeros(m, np.int32)

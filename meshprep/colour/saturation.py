@@ -7,9 +7,8 @@ by saturation does not depend on how the block is stored.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper
+from ..kernels import Int32s, UInt64s, helper
 from .bits import ONE, WORD, bit, first_colours, lowest
 
 # Bits of a counter of votes: an element has at most 64 neighbours a column.
@@ -18,13 +17,8 @@ COUNTER = 16
 
 @helper
 def saturate(
-    local: NDArray[np.int32],
-    offset: NDArray[np.int32],
-    element: NDArray[np.int32],
-    start: int,
-    palette: int,
-    vote: bool,
-) -> NDArray[np.int32]:
+    local: Int32s, offset: Int32s, element: Int32s, start: int, palette: int, vote: bool
+) -> Int32s:
     """Colours 0..63 of a block's elements; -1 where these do not suffice.
 
     Next comes the element that sees the most colours; among equals, the one that has waited
@@ -81,7 +75,7 @@ def saturate(
 
 
 @helper
-def _one_queue(m: int, start: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _one_queue(m: int, start: int) -> tuple[Int32s, Int32s]:
     following = np.empty(m + WORD + 1, np.int32)
     previous = np.empty(m + WORD + 1, np.int32)
     for s in range(m, m + WORD + 1):
@@ -98,9 +92,7 @@ def _one_queue(m: int, start: int) -> tuple[NDArray[np.int32], NDArray[np.int32]
 
 
 @helper
-def _move_to_back(
-    following: NDArray[np.int32], previous: NDArray[np.int32], f: int, sentinel: int
-) -> None:
+def _move_to_back(following: Int32s, previous: Int32s, f: int, sentinel: int) -> None:
     following[previous[f]] = following[f]
     previous[following[f]] = previous[f]
     last = previous[sentinel]
@@ -112,14 +104,14 @@ def _move_to_back(
 
 @helper
 def _elect(
-    local: NDArray[np.int32],
-    offset: NDArray[np.int32],
-    element: NDArray[np.int32],
+    local: Int32s,
+    offset: Int32s,
+    element: Int32s,
     e: int,
     free: np.uint64,
-    colour: NDArray[np.int32],
-    forbidden: NDArray[np.uint64],
-    votes: NDArray[np.uint64],
+    colour: Int32s,
+    forbidden: UInt64s,
+    votes: UInt64s,
 ) -> np.uint64:
     """The colours of ``free`` that most uncoloured neighbours are forbidden, as a word."""
     if free & (free - ONE) == 0:

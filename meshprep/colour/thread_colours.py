@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import get_num_threads
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, UInt8s, kernel
 from ..kernels.parallel import each
 from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
 from .bits import WORD
-from .one_block import first_fit_blocks, recolour_blocks, search_blocks
+from .one_block import ThreadColouring, first_fit_blocks, recolour_blocks, search_blocks
 
 COLOUR_LIMIT = 65536
 # Chunks of blocks a thread: some blocks take longer than others.
@@ -26,26 +25,16 @@ CHUNKS = 16
 
 @dataclass(frozen=True, eq=False)
 class ThreadColours:
-    """Colours of the elements inside their blocks.
+    """Colours of the elements inside their blocks."""
 
-    Parameters
-    ----------
-    colour : (n,) uint8, or uint16 when a block needs more than 256
-        From 0 in every block, without gaps.
-    count : (n_blocks,) int32
-        Colours of each block; 0 for an empty one.
-    bound : (n_blocks,) int32
-        The largest number of the block's elements on one point: no colouring has fewer.
-    """
-
-    colour: NDArray[np.uint8] | NDArray[np.uint16]
-    count: NDArray[np.int32]
-    bound: NDArray[np.int32]
+    # (n,): from 0 in every block, without gaps; uint16 where a block needs more than 256.
+    colour: UInt8s | NDArray[np.uint16]
+    count: Int32s  # (n_blocks,): colours of each block; 0 for an empty one
+    # (n_blocks,): the largest number of the block's elements on one point: no colouring has fewer.
+    bound: Int32s
 
 
-def colour_threads(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> ThreadColours:
+def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> ThreadColours:
     """Colour the elements of every block so that no two of one colour share a point.
 
     Greedy with bit masks [G10 section 9.1] in two orders; a block that misses its bound is
@@ -68,8 +57,6 @@ def colour_threads(
     MeshprepError
         When a block needs more than 65,536 colours.
 
-    Notes
-    -----
     Blocks are independent and run in parallel; the result does not depend on the number of
     threads. O(sum over blocks and their points of elements squared) for points with up to 64 of
     a block's elements, and linear in the incidences for each 64 colours beyond.
@@ -83,11 +70,11 @@ def colour_threads(
     count = np.zeros(n_blocks, np.int32)
     bound = np.zeros(n_blocks, np.int32)
     # Arrays that may be written and arrays that may not would be compiled for apart.
-    arrays = (read_only(table), read_only(block_offset), colour, count, bound)
-    _each(first_fit_blocks, np.flatnonzero(sizes), *arrays)
-    _each(search_blocks, np.flatnonzero((count > bound) & (bound <= WORD)), *arrays)
+    state = ThreadColouring(read_only(table), read_only(block_offset), colour, count, bound)
+    _each(first_fit_blocks, np.flatnonzero(sizes), state)
+    _each(search_blocks, np.flatnonzero((count > bound) & (bound <= WORD)), state)
     if table.shape[1] == 2:
-        _each(recolour_blocks, np.flatnonzero(count > bound + 1), *arrays)
+        _each(recolour_blocks, np.flatnonzero(count > bound + 1), state)
     most = int(count.max(initial=0))
     if most > COLOUR_LIMIT:
         raise MeshprepError(
@@ -97,9 +84,7 @@ def colour_threads(
     return ThreadColours(colour.astype(np.uint8) if most <= 256 else colour, count, bound)
 
 
-def thread_bound(
-    table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
     """The ``bound`` of :func:`colour_threads` without the colours. O(n k)."""
     if table.shape[1] == 0 or n_points == 0:
         return (np.diff(block_offset) > 0).astype(np.int32)
@@ -108,17 +93,15 @@ def thread_bound(
     return bound
 
 
-def _each(kernel: Callable[..., None], blocks: NDArray[np.int64], *arrays: NDArray[Any]) -> None:
+def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
     if blocks.size:
         chunks = np.array_split(blocks, min(blocks.size, CHUNKS * get_num_threads()))
-        each(kernel, [(chunk, *arrays) for chunk in chunks])
+        each(kernel, [(chunk, state) for chunk in chunks])
 
 
 @kernel
-def _bounds(
-    table: NDArray[np.int32], block_offset: NDArray[np.int64], bound: NDArray[np.int32]
-) -> None:
+def _bounds(table: Int32s, block_offset: Int64s, bound: Int32s) -> None:
     for b in range(block_offset.size - 1):
         start, stop = block_offset[b], block_offset[b + 1]
         if stop > start:
@@ -127,9 +110,7 @@ def _bounds(
             bound[b] = most_on_a_point(offset)
 
 
-def sort_by_colour(
-    colour: NDArray[np.unsignedinteger], block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
     """The order, ``new_to_old``, that sorts each block by colour; stable, blocks stay in place.
 
     Parameters
@@ -148,9 +129,7 @@ def sort_by_colour(
 
 
 @kernel
-def _sort(
-    colour: NDArray[np.unsignedinteger], block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def _sort(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:
     new_to_old = np.empty(colour.size, np.int32)
     place = np.zeros(np.iinfo(np.uint16).max + 2, np.int64)
     for b in range(block_offset.size - 1):

@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper
+from ..kernels import Int32s, helper
 from ..kernels.arrays import largest
 from ..mesh.blockwise import elements_of_points
 
@@ -23,17 +22,17 @@ from ..mesh.blockwise import elements_of_points
 class Graph(NamedTuple):
     """The edges, the edges at each vertex, and what the search marks."""
 
-    ends: NDArray[np.int32]
-    offset: NDArray[np.int32]
-    edge: NDArray[np.int32]
-    colour: NDArray[np.int32]
-    in_fan: NDArray[np.int32]  # the last edge that had each vertex in its fan
-    fan: NDArray[np.int32]  # rows: vertex, edge to it, place in the fan of who passes it on
-    path: NDArray[np.int32]
+    ends: Int32s
+    offset: Int32s
+    edge: Int32s
+    colour: Int32s
+    in_fan: Int32s  # the last edge that had each vertex in its fan
+    fan: Int32s  # rows: vertex, edge to it, place in the fan of who passes it on
+    path: Int32s
 
 
 @helper
-def recolour_edges(local: NDArray[np.int32], colour: NDArray[np.int32], palette: int) -> None:
+def recolour_edges(local: Int32s, colour: Int32s, palette: int) -> None:
     """Give every element of a colour from ``palette`` on a colour below it.
 
     Parameters
@@ -58,7 +57,7 @@ def recolour_edges(local: NDArray[np.int32], colour: NDArray[np.int32], palette:
 
 
 @helper
-def multiplicity(local: NDArray[np.int32], n_points: int) -> int:
+def multiplicity(local: Int32s, n_points: int) -> int:
     """The largest number of a block's elements on the same two points. O(m)."""
     ends = local.copy()
     for e in range(len(ends)):
@@ -79,7 +78,7 @@ def multiplicity(local: NDArray[np.int32], n_points: int) -> int:
 
 
 @helper
-def _graph(local: NDArray[np.int32], colour: NDArray[np.int32]) -> Graph:
+def _graph(local: Int32s, colour: Int32s) -> Graph:
     ends = local.copy()
     n_vertices = largest(ends.ravel()) + 1
     for e in range(len(ends)):

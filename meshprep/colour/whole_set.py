@@ -12,16 +12,9 @@ from .greedy import first_fit
 
 @dataclass(frozen=True, eq=False)
 class WholeSetColours:
-    """Colours of the elements of a set.
+    """Colours of the elements of a set."""
 
-    Parameters
-    ----------
-    colour : (n,) int32
-        From 0, without gaps.
-    count : int
-    """
-
-    colour: NDArray[np.int32]
+    colour: NDArray[np.int32]  # (n,): from 0, without gaps
     count: int
 
 
@@ -35,10 +28,7 @@ def colour_whole_set(table: NDArray[np.int32], n_points: int) -> WholeSetColours
     ----------
     table : (n, k) int32
         Only the columns that the loop writes through, stacked over the to-sets; k may be 0.
-    n_points : int
 
-    Notes
-    -----
     O(n k) while 64 colours suffice; then a point with more elements costs its elements once
     more. Memory O(n + n_points), whatever the number of colours.
     """

@@ -5,27 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Arrays that hold group numbers, under the names that formats and meshio give them.
-GROUP_ARRAYS: dict[str, str] = {
-    "gmsh:physical": "physical",
-    "gmsh:geometrical": "entity",
-    **{
-        name: name
-        for name in (
-            "su2:tag",
-            "medit:ref",
-            "nastran:ref",
-            "cell_tags",
-            "point_tags",
-            "tetgen:ref",
-            "ugrid:ref",
-            "netgen:index",
-            "avsucd:material",
-            "obj:group_ids",
-            "exodus:block",
-            "abaqus:type",
-        )
-    },
-}
+_SAME = (
+    *("su2:tag", "medit:ref", "nastran:ref", "cell_tags", "point_tags", "tetgen:ref", "ugrid:ref"),
+    *("netgen:index", "avsucd:material", "obj:group_ids", "exodus:block", "abaqus:type"),
+)
+GROUP_ARRAYS = {"gmsh:physical": "physical", "gmsh:geometrical": "entity"}
+GROUP_ARRAYS |= {name: name for name in _SAME}
 GROUP_PREFIX = "group:"
 
 
@@ -46,73 +31,37 @@ def array_of_group(name: str) -> str:
 
 @dataclass(frozen=True)
 class Values:
-    """Values on nodes or cells that a format can carry.
+    """Values on nodes or cells that a format can carry."""
 
-    Parameters
-    ----------
-    kinds : str
-        NumPy's letters of the kinds of number: ``i``, ``u``, ``f``.
-    widths : tuple of int
-        Components a row may have; empty for any number. One row is one axis of components.
-    name : str
-        Pattern that names must match.
-    cast : mapping of dtype name to dtype name
-        Types that are widened, without a change of value, since the format lacks them.
-    """
-
-    kinds: str = "iuf"
+    kinds: str = "iuf"  # NumPy's letters of the kinds of number: ``i``, ``u``, ``f``
+    # Components a row may have; empty for any number. One row is one axis of components.
     widths: tuple[int, ...] = ()
-    name: str = r"[^\x00-\x1f]+"
+    name: str = r"[^\x00-\x1f]+"  # pattern that names must match
+    # By dtype name: types that are widened, without a change of value, since the format lacks them.
     cast: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a format can carry.
+    """What a format can carry."""
 
-    Parameters
-    ----------
-    cell_types : tuple of str
-        Cells of the highest dimension and below.
-    lower : str
-        Cells below the highest dimension: ``"any"``, ``"facets"`` (one below) or ``"none"``.
-    mixed : bool
-        Several types of the highest dimension.
-    type_order : tuple of str
-        The order in which types come back; empty where it is that of the file.
-    node_values, cell_values : Values or None
-    one_namespace : bool
-        Values of nodes and of cells cannot have the same name.
-    tag : str or None
-        The name of the one group number that a cell has, where there is only one, without a name
-        of its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
-    other_tags : bool
-        Groups of another name become ``tag`` where there are none of that name.
-    node_tag : str or None
-        The same for nodes.
-    tag_on : str
-        Which cells have group numbers: ``"all"`` or ``"facets"``.
-    group_names : bool
-    lists : tuple of str
-        Kinds of index lists (``attrs["kind"]``).
-    plane : bool
-        Coordinates of two numbers a node stay so; elsewhere a zero is added.
-    extras : tuple of str
-        Keys of :attr:`meshprep.mesh.Mesh.extras`.
-    """
-
-    cell_types: tuple[str, ...]
+    cell_types: tuple[str, ...]  # cells of the highest dimension and below
+    # Cells below the highest dimension: ``"any"``, ``"facets"`` (one below) or ``"none"``.
     lower: str = "any"
-    mixed: bool = True
+    mixed: bool = True  # several types of the highest dimension
+    # The order in which types come back; empty where it is that of the file.
     type_order: tuple[str, ...] = ()
     node_values: Values | None = None
     cell_values: Values | None = None
-    one_namespace: bool = False
+    one_namespace: bool = False  # values of nodes and of cells cannot have the same name
+    # The name of the one group number that a cell has, where there is only one, without a name of
+    # its own in the file; ``"*"``: every tag, as arrays of integers; None: no groups.
     tag: str | None = None
+    # Groups of another name become ``tag`` where there are none of that name.
     other_tags: bool = True
-    node_tag: str | None = None
-    tag_on: str = "all"
+    node_tag: str | None = None  # the same for nodes
+    tag_on: str = "all"  # which cells have group numbers: ``"all"`` or ``"facets"``
     group_names: bool = False
-    lists: tuple[str, ...] = ()
-    plane: bool = False
-    extras: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()  # kinds of index lists (``attrs["kind"]``)
+    plane: bool = False  # coordinates of two numbers a node stay so; elsewhere a zero is added
+    extras: tuple[str, ...] = ()  # keys of :attr:`meshprep.mesh.Mesh.extras`

@@ -22,7 +22,6 @@ def difference(
 
     Parameters
     ----------
-    expected, found : Mesh
     digits : int
         Significant decimal digits that coordinates and floating data keep; 17 means exactly.
     partial : bool

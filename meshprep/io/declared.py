@@ -24,10 +24,7 @@ ANY = "*"
 def parse(texts: Iterable[str]) -> dict[str, str]:
     """Declarations as a user types them, several in one text or one in each.
 
-    Raises
-    ------
-    MeshprepError
-        For what does not read NAME=SET, NAME=SET->SET, or SET alone.
+    Raises MeshprepError for what does not read NAME=SET, NAME=SET->SET, or SET alone.
     """
     out: dict[str, str] = {}
     for word in (w for text in texts for w in text.replace(",", " ").split()):
@@ -44,10 +41,7 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
 def declared(sets: Mapping[str, str] | Iterable[str] | str | None) -> dict[str, str]:
     """Declarations by name, or as a user types them: one text, or several.
 
-    Raises
-    ------
-    MeshprepError
-        For what is neither.
+    Raises MeshprepError for what is neither.
     """
     if sets is None:
         return {}

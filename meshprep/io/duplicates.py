@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, UInt64s, kernel
 
 
 @kernel
-def hash_cells(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> tuple[int, int]:
+def hash_cells(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
     """Fill in a number for every row; returns where a row first repeats a node.
 
     Row and column, or (-1, -1). The numbers do not depend on the order of the nodes; they are good
@@ -28,7 +28,7 @@ def hash_cells(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> tuple[in
     return -1, -1
 
 
-def first_duplicate(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> tuple[int, int]:
+def first_duplicate(table: Int32s, hashes: UInt64s) -> tuple[int, int]:
     """The first cell whose nodes an earlier cell has, after that one; (-1, -1) if there is none.
 
     O(n log n) on numbers; only cells that share theirs with another one are looked at closely.
@@ -50,7 +50,7 @@ def first_duplicate(table: NDArray[np.int32], hashes: NDArray[np.uint64]) -> tup
     return -1, -1
 
 
-def first_equal(rows: NDArray[np.integer]) -> NDArray[np.int64]:
+def first_equal(rows: NDArray[np.integer]) -> Int64s:
     """For each row of a table the first one that equals it, which may be itself. O(n log n)."""
     factors = np.random.default_rng(0).integers(2**63, size=rows.shape[1], dtype=np.uint64)
     key = rows.astype(np.uint64) @ factors

@@ -35,11 +35,7 @@ _NOTED = {*FORMATS, "skfem"}
 
 
 def read(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    dimension: int | None = None,
-    **options: Any,
+    path: str | Path, *, format: str | None = None, dimension: int | None = None, **options: Any
 ) -> Mesh:
     """Read and validate a mesh file.
 

@@ -159,12 +159,5 @@ def _sniff(start: bytes) -> bool:
 
 
 FORMAT = Format(
-    "op2-grid",
-    (".dat",),
-    _read,
-    _write,
-    _losses,
-    reduce=_reduced,
-    cells=False,
-    sniff=_sniff,
+    "op2-grid", (".dat",), _read, _write, _losses, reduce=_reduced, cells=False, sniff=_sniff
 )

@@ -38,11 +38,8 @@ def reduce(mesh: Mesh, capabilities: Capabilities) -> tuple[Mesh, list[str]]:
     numbers. Tags become one group an element. Coordinates get a zero where the format wants three.
     O(size of the mesh).
 
-    Raises
-    ------
-    MeshprepError
-        Where the format cannot hold the cells of the highest dimension, or there are no
-        coordinates: nothing worth writing would be left.
+    Raises MeshprepError where the format cannot hold the cells of the highest dimension, or there
+    are no coordinates: nothing worth writing would be left.
     """
     dim = _highest(mesh)
     lost: list[str] = []
@@ -267,18 +264,13 @@ def _foreign_sets(job: _Job) -> None:
         job.lost.extend(f"{what} '{i.name}' on '{i.set}'" for i in foreign)
 
 
-def with_tags(mesh: Mesh, tags: Iterable[Tag]) -> Mesh:
-    """The mesh with these tags instead of its own."""
-    return Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags, mesh.lists, mesh.extras)
-
-
 def flattened(mesh: Mesh) -> Mesh:
     """The mesh with two coordinates a node, where the third is zero throughout."""
     points = mesh.coordinates
     if points is None or points.shape[1] < 3 or points[:, 2].any():
         return mesh
-    flat = [
+    flat = tuple(
         replace(d, values=d.values[:, :2]) if (d.name, d.set) == ("coordinates", "nodes") else d
         for d in mesh.dats
-    ]
-    return Mesh(mesh.sets.values(), mesh.maps.values(), flat, mesh.tags, mesh.lists, mesh.extras)
+    )
+    return replace(mesh, dats=flat)

@@ -14,58 +14,36 @@ from ..mesh import Mesh
 
 @dataclass(frozen=True)
 class Format:
-    """A file format.
+    """A file format."""
 
-    Parameters
-    ----------
-    name : str
-        What ``--format`` takes.
-    extensions : tuple of str
-        With the dot, lower case; the first is the usual one.
-    read : callable
-        ``read(path) -> Mesh``.
-    write : callable or None
-        ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may
-        assume that the caller asked ``losses`` first. None where the format is read only.
-    losses : callable
-        ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
-        written with these options, in a few words each, empty when nothing is lost.
-    options : mapping of option name to default
-        What ``write`` takes besides.
-    reduce : callable or None
-        ``reduce(mesh) -> Mesh``: what is left of the mesh when the losses are accepted, exactly as
-        reading the written file gives it. None where nothing beyond the losses changes.
-    digits : int
-        Significant decimal digits that coordinates keep; 17 means exactly.
-    cells : bool
-        The file holds cells of known types; False where it holds sets and maps of any kind.
-    extras : tuple of str
-        Keys of :attr:`meshprep.mesh.Mesh.extras` that hold content and are written.
-    read_options : mapping of option name to default
-        What ``read`` takes besides.
-    again : callable or None
-        ``again(mesh) -> dict``: the options of ``read`` that give back this mesh once written.
-    sniff : callable or None
-        ``sniff(start) -> bool``: whether a file that begins with these bytes is of this format;
-        for formats that share an ending with another.
-    breaks : callable or None
-        ``breaks(mesh, sets) -> str``: which usual reader of this format cannot read the file once
-        these sets have values of whole numbers more, in words; empty where all can.
-    """
-
-    name: str
-    extensions: tuple[str, ...]
-    read: Callable[[Path], Mesh]
+    name: str  # what ``--format`` takes
+    extensions: tuple[str, ...]  # with the dot, lower case; the first is the usual one
+    read: Callable[[Path], Mesh]  # ``read(path) -> Mesh``
+    # ``write(mesh, path, **options)``; writes what it can, in the order of the mesh, and may assume
+    # that the caller asked ``losses`` first. None where the format is read only.
     write: Callable[..., None] | None
+    # ``losses(mesh, **options) -> list of str``: what of this mesh the format cannot carry when
+    # written with these options, in a few words each, empty when nothing is lost.
     losses: Callable[..., list[str]]
+    # By option name: what ``write`` takes besides.
     options: Mapping[str, Any] = field(default_factory=dict)
+    # ``reduce(mesh) -> Mesh``: what is left of the mesh when the losses are accepted, exactly as
+    # reading the written file gives it. None where nothing beyond the losses changes.
     reduce: Callable[[Mesh], Mesh] | None = None
-    digits: int = 17
+    digits: int = 17  # significant decimal digits that coordinates keep; 17 means exactly
+    # The file holds cells of known types; False where it holds sets and maps of any kind.
     cells: bool = True
+    # Keys of :attr:`meshprep.mesh.Mesh.extras` that hold content and are written.
     extras: tuple[str, ...] = ()
+    # By option name: what ``read`` takes besides.
     read_options: Mapping[str, Any] = field(default_factory=dict)
+    # ``again(mesh) -> dict``: the options of ``read`` that give back this mesh once written.
     again: Callable[[Mesh], dict[str, Any]] | None = None
+    # ``sniff(start) -> bool``: whether a file that begins with these bytes is of this format; for
+    # formats that share an ending with another.
     sniff: Callable[[bytes], bool] | None = None
+    # ``breaks(mesh, sets) -> str``: which usual reader of this format cannot read the file once
+    # these sets have values of whole numbers more, in words; empty where all can.
     breaks: Callable[[Mesh, Sequence[str]], str] | None = None
 
 

@@ -24,7 +24,6 @@ def validate(mesh: Mesh, dimension: int | None = None) -> None:
 
     Parameters
     ----------
-    mesh : Mesh
     dimension : int, optional
         Accepts lower cells that are no face or edge: loops run over the cells of this dimension,
         the others are carried along. Must be the highest there is.

@@ -7,9 +7,17 @@ from numpy.typing import NDArray
 
 from .compiled import helper
 
+# Arrays as signatures of kernels name them.
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+UInt8s = NDArray[np.uint8]
+UInt64s = NDArray[np.uint64]
+
 
 @helper
-def numbers(n: int) -> NDArray[np.int32]:
+def numbers(n: int) -> Int32s:
     """0 to n - 1."""
     out = np.empty(n, np.int32)
     for i in range(n):

@@ -148,11 +148,7 @@ class Options:
         of_partitioner=True,
     )
     staged_bytes: int | None = _option(
-        None,
-        "--staged-bytes",
-        "The most bytes a block may stage.",
-        CUTTING,
-        of_partitioner=True,
+        None, "--staged-bytes", "The most bytes a block may stage.", CUTTING, of_partitioner=True
     )
     block_size: int | None = _option(
         None,

@@ -36,7 +36,6 @@ def template(mesh: Mesh, name: str) -> str:
 
     Parameters
     ----------
-    mesh : Mesh
     name : str
         Of the file, for the heading.
     """

@@ -32,26 +32,14 @@ class GroupTable:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Cells of one type as they stand together in a file.
+    """Cells of one type as they stand together in a file."""
 
-    Parameters
-    ----------
-    cell_type : str
-        meshio's name.
-    nodes : (n, k) integers
-        0-based positions of the nodes.
-    label : (n,) int64, optional
-        The numbers that the file gives the cells.
-    tags : mapping of tag name to (n,) integers or GroupTable
-        Integers mean one group a cell, 0 for none.
-    data : mapping of name to (n, ...) values
-    """
-
-    cell_type: str
-    nodes: NDArray[np.integer]
-    label: NDArray[np.int64] | None = None
+    cell_type: str  # meshio's name
+    nodes: NDArray[np.integer]  # (n, k): 0-based positions of the nodes
+    label: NDArray[np.int64] | None = None  # (n,): the numbers that the file gives the cells
+    # By tag name, (n,): integers mean one group a cell, 0 for none.
     tags: Mapping[str, NDArray[np.integer] | GroupTable] = field(default_factory=dict)
-    data: Mapping[str, NDArray] = field(default_factory=dict)
+    data: Mapping[str, NDArray] = field(default_factory=dict)  # by name, (n, ...)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper
+from ..kernels import Int32s, helper
 
 # 2^64 divided by the golden ratio: spreads consecutive numbers over a power of two.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @helper
-def _find(slot: NDArray[np.int32], points: NDArray[np.int32], point: int) -> np.int64:
+def _find(slot: Int32s, points: Int32s, point: int) -> np.int64:
     """Where the open hash ``slot`` keeps the position of ``point`` in ``points``, or would."""
     mask = slot.size - 1
     at = np.int64((np.uint64(point) * SPREAD) >> np.uint64(32)) & mask
@@ -22,7 +21,7 @@ def _find(slot: NDArray[np.int32], points: NDArray[np.int32], point: int) -> np.
 
 
 @helper
-def number_points(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def number_points(rows: Int32s) -> tuple[Int32s, Int32s]:
     """The distinct points of a block in the order of first touch, and its rows in these numbers.
 
     Parameters
@@ -59,9 +58,7 @@ def number_points(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[n
 
 
 @helper
-def elements_of_points(
-    local: NDArray[np.int32], n_points: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def elements_of_points(local: Int32s, n_points: int) -> tuple[Int32s, Int32s]:
     """The elements on each point of a block, ascending, each once: ``(offset, element)`` int32.
 
     An element that names a point twice stands once in its row. O(m k).
@@ -91,7 +88,7 @@ def elements_of_points(
 
 
 @helper
-def most_on_a_point(offset: NDArray[np.int32]) -> int:
+def most_on_a_point(offset: Int32s) -> int:
     """The largest number of elements on one point: no block has fewer thread colours."""
     most = 0
     for p in range(offset.size - 1):

@@ -122,7 +122,6 @@ def check_node_count(which: str, cell_type: str, found: int) -> None:
     ----------
     which : str
         The cell in words: ``"cell 3 of set 'cells'"``; the message begins with it.
-    cell_type : str
     found : int
         Nodes that the file gives the cell.
     """

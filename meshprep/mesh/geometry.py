@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ..kernels import kernel
+from ..kernels import Float64s, Int32s, kernel
 from ..kernels.parallel import each, pieces
 from .cells import shape_of
 from .model import Mesh
@@ -18,7 +17,7 @@ _PLACED = ("nodes", "vertices")
 CENTROID = "meshprep:centroid"
 
 
-def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
+def centroids(mesh: Mesh, name: str) -> Float64s | None:
     """Mean of the corners of every element of a set, (n, d); None where the mesh cannot tell.
 
     Nodes give their coordinates, and so do the vertices of a graph; other sets go through
@@ -50,7 +49,7 @@ def centroids(mesh: Mesh, name: str) -> NDArray[np.float64] | None:
     return None if inner is None else _mean(inner, through.table)
 
 
-def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.float64]:
+def _mean(xyz: Float64s, table: Int32s) -> Float64s:
     mean = np.empty((len(table), xyz.shape[1]))
     arrays = read_only(xyz.astype(np.float64, copy=False)), read_only(table)
     each(_fill_mean, [(*arrays, begin, end, mean) for begin, end in pieces(len(table))])
@@ -58,13 +57,7 @@ def _mean(xyz: NDArray[np.float64], table: NDArray[np.int32]) -> NDArray[np.floa
 
 
 @kernel
-def _fill_mean(
-    xyz: NDArray[np.float64],
-    table: NDArray[np.int32],
-    begin: int,
-    end: int,
-    mean: NDArray[np.float64],
-) -> None:
+def _fill_mean(xyz: Float64s, table: Int32s, begin: int, end: int, mean: Float64s) -> None:
     for i in range(begin, end):
         for k in range(xyz.shape[1]):
             total = xyz[table[i, 0], k]

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, kernel
 from ..kernels.arrays import sort
 from ..kernels.parallel import each, pieces
 
@@ -23,8 +22,8 @@ from ..kernels.parallel import each, pieces
 class Csr:
     """Rows of indices of different lengths: row ``i`` is ``index[offset[i]:offset[i + 1]]``."""
 
-    offset: NDArray[np.int64]
-    index: NDArray[np.int32]
+    offset: Int64s
+    index: Int32s
 
     @property
     def n_rows(self) -> int:
@@ -32,7 +31,7 @@ class Csr:
         return int(self.offset.size) - 1
 
 
-def transpose(table: NDArray[np.int32], n_to: int) -> Csr:
+def transpose(table: Int32s, n_to: int) -> Csr:
     """The elements that touch each point, ascending.
 
     Parameters
@@ -49,9 +48,7 @@ def transpose(table: NDArray[np.int32], n_to: int) -> Csr:
     return Csr(*_transpose(table, n_to))
 
 
-def stack(
-    tables: Sequence[NDArray[np.int32]], sizes: Sequence[int]
-) -> tuple[NDArray[np.int32], int]:
+def stack(tables: Sequence[Int32s], sizes: Sequence[int]) -> tuple[Int32s, int]:
     """Several maps of one from-set as one table into the disjoint union of their to-sets.
 
     Returns the table ``(n_from, sum of arities)`` and the number of points of the union.
@@ -65,17 +62,13 @@ def stack(
     return np.ascontiguousarray(np.hstack(shifted)), int(base[-1])
 
 
-def as_csr(table: NDArray[np.int32]) -> Csr:
+def as_csr(table: Int32s) -> Csr:
     """A map's table seen as rows; shares its memory."""
     n, arity = table.shape
     return Csr(np.arange(n + 1, dtype=np.int64) * arity, np.ascontiguousarray(table).reshape(-1))
 
 
-def renumber_table(
-    table: NDArray[np.int32],
-    new_to_old: NDArray[np.int32] | None,
-    old_to_new: NDArray[np.int32] | None,
-) -> NDArray[np.int32]:
+def renumber_table(table: Int32s, new_to_old: Int32s | None, old_to_new: Int32s | None) -> Int32s:
     """A map's table in a new order of its elements, with new numbers of its points.
 
     Parameters
@@ -98,7 +91,7 @@ def renumber_table(
     return out
 
 
-def point_graph(table: NDArray[np.int32], n_to: int) -> Csr:
+def point_graph(table: Int32s, n_to: int) -> Csr:
     """The clique graph: two points are neighbours when an element has both [S19 section 2.3.1].
 
     No loops, no repeated neighbours; rows are ascending. O(sum over points of incidences x arity).
@@ -106,7 +99,7 @@ def point_graph(table: NDArray[np.int32], n_to: int) -> Csr:
     return _two_steps(transpose(table, n_to), as_csr(table))
 
 
-def element_graph(table: NDArray[np.int32], n_to: int) -> Csr:
+def element_graph(table: Int32s, n_to: int) -> Csr:
     """The conflict graph: two elements are neighbours when they share a point [S19 section 2.3].
 
     No loops, no repeated neighbours; rows are ascending. O(sum of arity x incidences).
@@ -127,12 +120,7 @@ def _two_steps(first: Csr, second: Csr) -> Csr:
 
 @kernel
 def _renumber_rows(
-    table: NDArray[np.int32],
-    new_to_old: NDArray[np.int32],
-    old_to_new: NDArray[np.int32],
-    begin: int,
-    end: int,
-    out: NDArray[np.int32],
+    table: Int32s, new_to_old: Int32s, old_to_new: Int32s, begin: int, end: int, out: Int32s
 ) -> None:
     """Rows ``begin`` to ``end - 1``; an empty array stands for numbers that stay."""
     for i in range(begin, end):
@@ -143,7 +131,7 @@ def _renumber_rows(
 
 
 @kernel
-def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _transpose(table: Int32s, n_to: int) -> tuple[Int64s, Int32s]:
     n, arity = table.shape
     offset = np.zeros(n_to + 1, np.int64)
     for i in range(n):
@@ -163,14 +151,14 @@ def _transpose(table: NDArray[np.int32], n_to: int) -> tuple[NDArray[np.int64], 
 
 @kernel
 def _visit_two_steps(
-    offset1: NDArray[np.int64],
-    index1: NDArray[np.int32],
-    offset2: NDArray[np.int64],
-    index2: NDArray[np.int32],
+    offset1: Int64s,
+    index1: Int32s,
+    offset2: Int64s,
+    index2: Int32s,
     start: int,
     stop: int,
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
+    offset: Int64s,
+    index: Int32s,
 ) -> None:
     """Fill rows ``start`` to ``stop - 1``; without room, add the length of each to ``offset``."""
     filling = index.size > 0

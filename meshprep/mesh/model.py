@@ -341,8 +341,9 @@ def _renumber_list(i: IndexList, order: Ordering | None) -> IndexList:
 
 
 def _by_name(items: Iterable[Any], what: str) -> Mapping[str, Any]:
+    """The items by name; those of another mesh come so, as ``dataclasses.replace`` gives them."""
     out: dict[str, Any] = {}
-    for item in items:
+    for item in items.values() if isinstance(items, Mapping) else items:
         if item.name in out:
             raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
         out[item.name] = item

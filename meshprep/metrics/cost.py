@@ -17,31 +17,18 @@ from .traffic import SECTOR_BYTES
 class Assumptions:
     """What figures of time and occupancy rest on.
 
-    Parameters
-    ----------
-    device : str
-        A name in ``occupancy.DEVICES``.
-    registers : int
-        Registers of a thread; what the compiler gives a kernel.
-    bandwidth : float or None
-        GB/s of the device's memory; None takes the published one, which no loop reaches, so that
-        the time saved is not overrated.
-    launch : float
-        Microseconds of a launch; a call has one for each block colour.
-    measured : mapping of str to (float, float)
-        Milliseconds of a call of a loop in the input order and in the plan's, where they were
-        measured; they replace what is predicted.
-
-    Raises
-    ------
-    MeshprepError
-        For an unknown device, and numbers out of range.
+    Raises MeshprepError for an unknown device, and numbers out of range.
     """
 
-    device: str = "H200"
-    registers: int = 64
+    device: str = "H200"  # a name in ``occupancy.DEVICES``
+    registers: int = 64  # registers of a thread; what the compiler gives a kernel
+    # GB/s of the device's memory; None takes the published one, which no loop reaches, so that the
+    # time saved is not overrated.
     bandwidth: float | None = None
+    # Microseconds of a launch; a call has one for each block colour.
     launch: float = 1e6 * LAUNCH_SECONDS
+    # By loop: milliseconds of a call in the input order and in the plan's, where measured; they
+    # replace what is predicted.
     measured: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -66,22 +53,11 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a plan cost, and what a call of every one of its loops saves.
+    """What a plan cost, and what a call of every one of its loops saves."""
 
-    Parameters
-    ----------
-    seconds : float
-        Of preparation, files apart.
-    saved : float or None
-        Milliseconds; None where it was neither measured nor can be predicted.
-    measured : bool
-        Whether every time was measured; else at least one is predicted.
-    loops : int
-    """
-
-    seconds: float
-    saved: float | None
-    measured: bool
+    seconds: float  # of preparation, files apart
+    saved: float | None  # milliseconds; None where it was neither measured nor can be predicted
+    measured: bool  # whether every time was measured; else at least one is predicted
     loops: int
 
     @property

@@ -20,7 +20,6 @@ def histograms(variant: Variant, columns: int) -> Histograms:
 
     Parameters
     ----------
-    variant : Variant
     columns : int
         Entries that an element has in the loop's maps together.
 

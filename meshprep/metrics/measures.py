@@ -46,7 +46,6 @@ def variant_metrics(
     ----------
     loop, maps, sizes
         The loop, its maps in the plan's numbering and the sizes of the sets.
-    variant : Variant
 
     O(n x arity + loads x dats).
     """

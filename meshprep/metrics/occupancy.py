@@ -25,32 +25,16 @@ LAUNCH_SECONDS = 3e-6
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """What differs between devices; all of them have 64 warps, 32 blocks and 65,536 registers.
-
-    Parameters
-    ----------
-    multiprocessors : int
-    shared : int
-        Bytes of shared memory of a multiprocessor, at the largest share of its cache.
-    shared_per_block : int
-        The most bytes that one block may ask for.
-    shared_unit : int
-        Bytes are handed out in multiples of this.
-    shared_reserved : int
-        Bytes that the system takes for each block.
-    partitions : int
-        Parts of a multiprocessor; each hands out its share of the registers to its warps.
-    bandwidth : int
-        GB/s between memory and processor, as published; what a loop reaches is less.
-    """
+    """What differs between devices; all of them have 64 warps, 32 blocks and 65,536 registers."""
 
     multiprocessors: int
-    shared: int
-    shared_per_block: int
-    shared_unit: int
-    shared_reserved: int
+    shared: int  # bytes of shared memory of a multiprocessor, at the largest share of its cache
+    shared_per_block: int  # the most bytes that one block may ask for
+    shared_unit: int  # bytes are handed out in multiples of this
+    shared_reserved: int  # bytes that the system takes for each block
+    # Parts of a multiprocessor; each hands out its share of the registers to its warps.
     partitions: int
-    bandwidth: int
+    bandwidth: int  # GB/s between memory and processor, as published; what a loop reaches is less
 
 
 # The A100 of 80 GB; A100, H100 and H200 on SXM boards.
@@ -65,21 +49,13 @@ DEVICES = {
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What a multiprocessor holds at once.
+    """What a multiprocessor holds at once."""
 
-    Parameters
-    ----------
-    blocks, warps : int
-        0 where not even one block fits.
-    share : float
-        Warps over the most that the device holds, from 0 to 1.
-    limited_by : tuple of str
-        Those of ``threads``, ``blocks``, ``registers`` and ``shared memory`` that allow no more.
-    """
-
+    # 0 where not even one block fits.
     blocks: int
     warps: int
-    share: float
+    share: float  # warps over the most that the device holds, from 0 to 1
+    # Those of ``threads``, ``blocks``, ``registers`` and ``shared memory`` that allow no more.
     limited_by: tuple[str, ...]
 
 

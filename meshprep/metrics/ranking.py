@@ -66,8 +66,6 @@ def rank(
     MeshprepError
         For an unknown device, and where no strategy can run the loop.
 
-    Notes
-    -----
     A call takes the bytes of the traffic model over the device's bandwidth, longer where fewer
     than half of the warps fit on a multiprocessor, and three microseconds a launch. Good for an
     order of preference; caches between blocks, contention of atomics and arithmetic are not in it.

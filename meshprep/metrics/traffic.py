@@ -48,20 +48,13 @@ class Widths:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Sectors read and written, by what they hold.
+    """Sectors read and written, by what they hold."""
 
-    Parameters
-    ----------
-    reads : mapping of str to int
-        ``indirect``: values reached through maps, those to increment included; ``direct``;
-        ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
-        maps, colours and offsets, or the order of the elements where there are no blocks.
-    writes : mapping of str to int
-        ``indirect`` and ``direct``.
-    """
-
+    # ``indirect``: values reached through maps, those to increment included; ``direct``;
+    # ``maps``: the loop's own maps, where values are not staged; ``plan``: staging lists, local
+    # maps, colours and offsets, or the order of the elements where there are no blocks.
     reads: Mapping[str, int]
-    writes: Mapping[str, int]
+    writes: Mapping[str, int]  # ``indirect`` and ``direct``
 
     @property
     def read(self) -> int:
@@ -139,7 +132,6 @@ def traffic(
     ----------
     loop, maps, sizes
         The loop, its maps in the plan's numbering and the sizes of the sets.
-    variant : Variant
     staged : {"all", "increments", "none", "atomics"}
         What blocks keep in shared memory: all that is reached through maps; only what is written
         through maps, the rest being fetched by every thread and shared through the cache; or
@@ -157,8 +149,6 @@ def traffic(
     MeshprepError
         For other values of ``staged`` and ``layout``.
 
-    Notes
-    -----
     Values that are incremented are read and written. A sector that two blocks touch counts for
     both. Of a dat that is staged the whole list of the block's points is moved. Direct values of
     blocks that list their elements are gathered: each block moves the sectors they lie on, and
@@ -217,11 +207,7 @@ def _blocks(variant: Variant) -> _Groups:
 
 
 def _groups(
-    staged: str,
-    loop: Loop,
-    maps: Mapping[str, SetMap],
-    sizes: Mapping[str, int],
-    variant: Variant,
+    staged: str, loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], variant: Variant
 ) -> _Groups:
     if staged == "none":
         return _warps(loop, maps, sizes)

@@ -9,25 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """An order of the elements in which every block is a range.
+    """An order of the elements in which every block is a range."""
 
-    Parameters
-    ----------
-    new_to_old : (n,) int32
-        Place in the current order of the element that now stands at each place.
-    block_offset : (n_blocks + 1,) int64
-        Block ``b`` is ``new_to_old[block_offset[b]:block_offset[b + 1]]``; none is empty.
-    notes : mapping
-        What the partitioner has to report, JSON values.
-    """
-
-    new_to_old: NDArray[np.int32]
-    block_offset: NDArray[np.int64]
+    # (n,): place in the current order of the element that now stands at each place.
+    new_to_old: Int32s
+    # (n_blocks + 1,): block ``b`` is ``new_to_old[block_offset[b]:block_offset[b + 1]]``; none is
+    # empty.
+    block_offset: Int64s
+    # What the partitioner has to report, JSON values.
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -36,7 +30,7 @@ class Blocks:
         return int(self.block_offset.size) - 1
 
     @property
-    def block_of_element(self) -> NDArray[np.int32]:
+    def block_of_element(self) -> Int32s:
         """The block of each element of the current order, (n,). O(n)."""
         block = np.empty(self.new_to_old.size, dtype=np.int32)
         numbers = np.arange(self.n_blocks, dtype=np.int32)
@@ -56,7 +50,6 @@ def blocks_of(
     Parameters
     ----------
     block_of_element : (n,) integers in 0..n_blocks-1
-    n_blocks : int
     notes : mapping
     keep_numbers : bool
         Blocks stand in the order of their numbers; otherwise in that of their first elements.
@@ -66,8 +59,6 @@ def blocks_of(
     Blocks
         Elements inside a block keep the current order.
 
-    Notes
-    -----
     O(n + n_blocks).
     """
     block = np.ascontiguousarray(block_of_element, dtype=np.int32)
@@ -76,9 +67,7 @@ def blocks_of(
 
 
 @kernel
-def _sort_by_block(
-    block: NDArray[np.int32], n_blocks: int, keep_numbers: bool
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _sort_by_block(block: Int32s, n_blocks: int, keep_numbers: bool) -> tuple[Int32s, Int64s]:
     n = block.size
     size = np.zeros(n_blocks, np.int64)
     order = np.empty(n_blocks, np.int64)
@@ -106,7 +95,7 @@ def _sort_by_block(
 
 
 @kernel
-def sort_by(key: NDArray[np.int32], n_keys: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def sort_by(key: Int32s, n_keys: int) -> tuple[Int64s, Int32s]:
     """Offsets and members of each key, ascending. O(n + n_keys)."""
     offset = np.zeros(n_keys + 1, np.int64)
     for k in key:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, inlined, kernel
+from ..kernels import Int32s, Int64s, helper, inlined, kernel
 
 # More neighbouring blocks than this are not looked at: points of high degree aside.
 MAX_CANDIDATES = 24
@@ -25,26 +24,26 @@ class Connectivity(NamedTuple):
     a point costs; ``block`` (n,) and ``size`` (n_blocks,) are current. ``found_*`` are scratch.
     """
 
-    table: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    block: NDArray[np.int32]
-    size: NDArray[np.int64]
-    slot_offset: NDArray[np.int64]
-    slot_block: NDArray[np.int32]
-    slot_count: NDArray[np.int32]
-    used: NDArray[np.int32]
-    found_block: NDArray[np.int32]
-    found_weight: NDArray[np.int64]
+    table: Int32s
+    weight: Int32s
+    block: Int32s
+    size: Int64s
+    slot_offset: Int64s
+    slot_block: Int32s
+    slot_count: Int32s
+    used: Int32s
+    found_block: Int32s
+    found_weight: Int64s
 
 
-def distinct_rows(table: NDArray[np.int32]) -> NDArray[np.int32]:
+def distinct_rows(table: Int32s) -> Int32s:
     """The table with -1 where a row names a point again; the table itself when none does."""
     repeats = _count_repeats(table)
     return _mark_repeats(table) if repeats else table
 
 
 @kernel
-def _count_repeats(table: NDArray[np.int32]) -> int:
+def _count_repeats(table: Int32s) -> int:
     count = 0
     for i in range(table.shape[0]):
         for j in range(1, table.shape[1]):
@@ -56,7 +55,7 @@ def _count_repeats(table: NDArray[np.int32]) -> int:
 
 
 @kernel
-def _mark_repeats(table: NDArray[np.int32]) -> NDArray[np.int32]:
+def _mark_repeats(table: Int32s) -> Int32s:
     out = table.copy()
     for i in range(table.shape[0]):
         for j in range(1, table.shape[1]):
@@ -68,9 +67,7 @@ def _mark_repeats(table: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 @helper
-def connect(
-    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
-) -> Connectivity:
+def connect(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Connectivity:
     """Count the blocks at every point. O(n * arity * blocks at a point)."""
     n, arity = table.shape
     slot_offset = np.zeros(weight.size + 1, np.int64)
@@ -199,12 +196,3 @@ def best_target(state: Connectivity, element: int, cap: int, only: int) -> tuple
         if better:
             target, gain = b, score
     return target, gain
-
-
-@helper
-def weighted_loads(state: Connectivity) -> int:
-    """The objective as the counts have it: the weight of every (point, block) pair."""
-    total = 0
-    for t in range(state.weight.size):
-        total += np.int64(state.weight[t]) * state.used[t]
-    return total

@@ -65,8 +65,6 @@ def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     MissingPackageError
         Where the package ``mtkahypar`` is not installed.
 
-    Notes
-    -----
     Its Python interface takes the nets as lists: about 40 bytes for each incidence besides what
     Mt-KaHyPar needs itself.
     """

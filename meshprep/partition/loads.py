@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, kernel
 from ..kernels.parallel import each, rows_in_pieces
 from .blocks_of import sort_by
 
 
-def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]) -> int:
+def loads(table: Int32s, n_points: int, block_offset: Int64s) -> int:
     """The sum over blocks of the number of distinct points a block touches.
 
     Parameters
     ----------
     table : (n, arity) int32
         Rows in the order of the blocks.
-    n_points : int
     block_offset : (n_blocks + 1,) int64
 
     Returns
@@ -26,15 +24,13 @@ def loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int6
         At least the number of points in use; at most ``n * arity``. The reuse factor is
         ``table.size / loads`` [S19].
 
-    Notes
-    -----
     O(n * arity + n_points).
     """
     return int(_loads(table, n_points, block_offset))
 
 
 @kernel
-def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int64]) -> int:
+def _loads(table: Int32s, n_points: int, block_offset: Int64s) -> int:
     seen = np.full(n_points, -1, np.int64)
     count = 0
     for b in range(block_offset.size - 1):
@@ -46,16 +42,12 @@ def _loads(table: NDArray[np.int32], n_points: int, block_offset: NDArray[np.int
     return count
 
 
-def weighted_loads_of(
-    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
-) -> int:
+def weighted_loads_of(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> int:
     """The weight of the distinct points of all blocks, as of :func:`staged_bytes`."""
     return int(staged_bytes(table, weight, block, n_blocks).sum())
 
 
-def staged_bytes(
-    table: NDArray[np.int32], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
-) -> NDArray[np.int64]:
+def staged_bytes(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int) -> Int64s:
     """The weight of the distinct points of each block, for elements in any order.
 
     ``table`` may have -1 for no point. Returns (n_blocks,). O(n * arity + n_points + n_blocks).
@@ -66,12 +58,7 @@ def staged_bytes(
 
 
 @kernel
-def _staged_bytes(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    member: NDArray[np.int32],
-    offset: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def _staged_bytes(table: Int32s, weight: Int32s, member: Int32s, offset: Int64s) -> Int64s:
     seen = np.full(weight.size, -1, np.int32)
     total = np.zeros(offset.size - 1, np.int64)
     for b in range(offset.size - 1):

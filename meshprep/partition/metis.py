@@ -67,16 +67,14 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     Blocks
         ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
 
-    Notes
-    -----
-    The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
-    integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual
-    graph and 70 in the conflict graph.
-
     Raises
     ------
     MeshprepError
         When a conflict graph could have more than 2^31-1 pairs.
+
+    The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
+    integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual
+    graph and 70 in the conflict graph.
     """
     n, target = problem.n, part_size(problem.block_size, options["tolerance"])
     n_parts = math.ceil(n / target)

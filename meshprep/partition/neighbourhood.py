@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ..kernels import helper, kernel
+from ..kernels import Float64s, Int32s, Int64s, helper, kernel
 from ..kernels.parallel import each, pieces
 from ..mesh.incidence import Csr
 
@@ -26,14 +26,13 @@ HIGH_DEGREE = 128
 NEAREST = 8
 
 
-def facet_graph(table: NDArray[np.int32], n_points: int) -> Csr:
+def facet_graph(table: Int32s, n_points: int) -> Csr:
     """Each element's neighbours: those that share most points with it.
 
     Parameters
     ----------
     table : (n, arity) int32
         Points of the elements, with -1 where a row names a point again.
-    n_points : int
 
     Returns
     -------
@@ -41,8 +40,6 @@ def facet_graph(table: NDArray[np.int32], n_points: int) -> Csr:
         Symmetric, without loops or repeats. An element with no neighbour that shares enough has
         those that share most; one that shares no point has none.
 
-    Notes
-    -----
     O(n * arity * elements at a point), which are at most 128 for each point.
     """
     n = table.shape[0]
@@ -57,7 +54,7 @@ def facet_graph(table: NDArray[np.int32], n_points: int) -> Csr:
     return graph
 
 
-def _choose(mean: NDArray[np.float64]) -> tuple[int, int]:
+def _choose(mean: Float64s) -> tuple[int, int]:
     """Points that neighbours share, and how near they stand at a point; 0 for any distance.
 
     ``mean[k]`` is the mean number of elements that share more than ``k`` points with one.
@@ -73,12 +70,7 @@ def _choose(mean: NDArray[np.float64]) -> tuple[int, int]:
     return least, max(1, NEAREST // mean.size) if many else 0
 
 
-def _graph(
-    table: NDArray[np.int32],
-    entries: tuple[NDArray[np.int64], NDArray[np.int32]],
-    need: NDArray[np.int32],
-    window: int,
-) -> Csr:
+def _graph(table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int) -> Csr:
     n = table.shape[0]
     pairs = each(_pairs, [(table, *entries, need, window, *piece) for piece in pieces(n)])
     degree = np.zeros(n + 1, np.int64)
@@ -92,21 +84,14 @@ def _graph(
 
 
 @kernel
-def _count_pairs(
-    low: NDArray[np.int32], high: NDArray[np.int32], degree: NDArray[np.int64]
-) -> None:
+def _count_pairs(low: Int32s, high: Int32s, degree: Int64s) -> None:
     for k in range(low.size):
         degree[low[k] + 1] += 1
         degree[high[k] + 1] += 1
 
 
 @kernel
-def _enter_pairs(
-    low: NDArray[np.int32],
-    high: NDArray[np.int32],
-    at: NDArray[np.int64],
-    index: NDArray[np.int32],
-) -> None:
+def _enter_pairs(low: Int32s, high: Int32s, at: Int64s, index: Int32s) -> None:
     for k in range(low.size):
         i, j = low[k], high[k]
         index[at[i]], index[at[j]] = j, i
@@ -115,9 +100,7 @@ def _enter_pairs(
 
 
 @kernel
-def _entries(
-    table: NDArray[np.int32], n_points: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _entries(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
     """The elements at each point, ascending; the table may have -1."""
     n, arity = table.shape
     offset = np.zeros(n_points + 2, np.int64)
@@ -139,13 +122,13 @@ def _entries(
 
 @helper
 def _count_shared(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    entries: NDArray[np.int32],
+    table: Int32s,
+    offset: Int64s,
+    entries: Int32s,
     element: int,
     window: int,
     count: NDArray[np.int16],
-    met: NDArray[np.int32],
+    met: Int32s,
 ) -> int:
     """List the elements at the points of one, and count the points that they share with it.
 
@@ -170,7 +153,7 @@ def _count_shared(
 
 
 @helper
-def _place(entries: NDArray[np.int32], low: int, high: int, element: int) -> int:
+def _place(entries: Int32s, low: int, high: int, element: int) -> int:
     """Where an element stands in an ascending list that has it."""
     while high - low > 1:
         middle = (low + high) >> 1
@@ -182,9 +165,7 @@ def _place(entries: NDArray[np.int32], low: int, high: int, element: int) -> int
 
 
 @kernel
-def _histogram(
-    table: NDArray[np.int32], offset: NDArray[np.int64], entries: NDArray[np.int32], step: int
-) -> NDArray[np.int64]:
+def _histogram(table: Int32s, offset: Int64s, entries: Int32s, step: int) -> Int64s:
     """At ``k`` the pairs that share ``k`` points, of every ``step``-th element; at 0 these."""
     n, arity = table.shape
     pairs = np.zeros(arity + 1, np.int64)
@@ -201,14 +182,8 @@ def _histogram(
 
 @kernel
 def _pairs(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    entries: NDArray[np.int32],
-    need: NDArray[np.int32],
-    window: int,
-    begin: int,
-    end: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    table: Int32s, offset: Int64s, entries: Int32s, need: Int32s, window: int, begin: int, end: int
+) -> tuple[Int32s, Int32s]:
     """The neighbours of the elements ``begin`` to ``end - 1`` that stand after them, as pairs."""
     n, arity = table.shape
     count, met = np.zeros(n, np.int16), np.empty(HIGH_DEGREE * arity + 1, np.int32)
@@ -247,9 +222,7 @@ def _pairs(
 
 
 @helper
-def _with_room(
-    low: NDArray[np.int32], high: NDArray[np.int32], used: int, room: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _with_room(low: Int32s, high: Int32s, used: int, room: int) -> tuple[Int32s, Int32s]:
     """The first ``used`` pairs with room for ``room``."""
     new_low, new_high = np.empty(room + 64, np.int32), np.empty(room + 64, np.int32)
     for k in range(used):
@@ -259,12 +232,7 @@ def _with_room(
 
 @kernel
 def _lower_needs(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    entries: NDArray[np.int32],
-    begin: NDArray[np.int64],
-    window: int,
-    need: NDArray[np.int32],
+    table: Int32s, offset: Int64s, entries: Int32s, begin: Int64s, window: int, need: Int32s
 ) -> bool:
     """Lower what elements without neighbours need to the most points that they share."""
     n, arity = table.shape

@@ -16,40 +16,24 @@ from meshprep_runtime.maps import INDEX_LIMIT, read_only
 class BlockProblem:
     """The elements of one set, to be cut into blocks that share as few points as possible.
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-        Every map of the loop, stacked into the disjoint union of the to-sets
-        (:func:`~meshprep.mesh.stack`); rows in the current locality order. Arity 0 stands for
-        a loop without maps.
-    n_points : int
-        Size of the union; every entry of ``table`` is in 0..n_points-1.
-    block_size : int
-        The cap S: no block may have more elements.
-    point_bytes : (n_points,) int32 or None
-        What staging a point costs, at least 0; None where all points cost the same.
-    coordinates : (n, d) float64 or None
-        Centroids of the elements, finite.
-    written : (n_points,) bool or None
-        Points that the loop increments, which elements of one colour must not share; None for all.
-    seed : int
-        From 0 to 2^31-1; the same seed gives the same blocks.
-    progress : callable
-        Told the share of a long search that is done, from 0 to 1.
-
-    Raises
-    ------
-    MeshprepError
-        When an array has the wrong shape or an index, size, weight or coordinate is out of range.
+    Raises MeshprepError when an array has the wrong shape or an index, size, weight or coordinate
+    is out of range.
     """
 
+    # (n, arity): every map of the loop, stacked into the disjoint union of the to-sets
+    # (:func:`~meshprep.mesh.stack`); rows in the current locality order. Arity 0 stands for a loop
+    # without maps.
     table: NDArray[np.int32]
-    n_points: int
-    block_size: int
+    n_points: int  # size of the union; every entry of ``table`` is in 0..n_points-1
+    block_size: int  # the cap S: no block may have more elements
+    # (n_points,): what staging a point costs, at least 0; None where all points cost the same.
     point_bytes: NDArray[np.int32] | None = None
-    coordinates: NDArray[np.float64] | None = None
-    seed: int = 0
+    coordinates: NDArray[np.float64] | None = None  # (n, d): centroids of the elements, finite
+    seed: int = 0  # from 0 to 2^31-1; the same seed gives the same blocks
+    # (n_points,): points that the loop increments, which elements of one colour must not share;
+    # None for all.
     written: NDArray[np.bool_] | None = None
+    # Told the share of a long search that is done, from 0 to 1.
     progress: Callable[[float], None] = lambda share: None
 
     def __post_init__(self) -> None:

@@ -54,15 +54,10 @@ def partition(
 
     Parameters
     ----------
-    problem : BlockProblem
     name : str
         A name in :data:`PARTITIONERS`.
     options : mapping of option name to value
         Values may be text, as a command line gives them.
-
-    Returns
-    -------
-    Blocks
 
     Raises
     ------

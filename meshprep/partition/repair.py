@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, helper, kernel
 from .connectivity import Connectivity, connect, distinct_rows
 from .shift import Members, evict, gather, move_along_chain, move_listed, new_members
 
@@ -28,24 +27,19 @@ SLIVER = 4
 class Repaired:
     """Blocks within the cap: ``block`` (n,) with numbers in 0..n_blocks-1, some perhaps unused."""
 
-    block: NDArray[np.int32]
+    block: Int32s
     n_blocks: int
     notes: Mapping[str, Any]
 
 
 def repair(
-    table: NDArray[np.int32],
-    n_points: int,
-    block_of_element: NDArray[np.int32],
-    n_asked: int,
-    block_size: int,
+    table: Int32s, n_points: int, block_of_element: Int32s, n_asked: int, block_size: int
 ) -> Repaired:
     """Move as few elements as needed so that no block has more than ``block_size``.
 
     Parameters
     ----------
     table : (n, arity) int32
-    n_points : int
     block_of_element : (n,) int32 in 0..n_asked-1
     n_asked : int
         Number of blocks the partitioner was asked for; ``n_asked * block_size`` is at least n.
@@ -59,8 +53,6 @@ def repair(
         ``n_asked + max(1, n_asked // 100)`` blocks are in use. ``notes`` counts what was done:
         elements moved, blocks split, slivers merged.
 
-    Notes
-    -----
     Linear in the incidences, plus for each element over the cap its block's incidences.
     """
     limit = n_asked + max(1, n_asked // 100)
@@ -75,11 +67,7 @@ def repair(
 
 @kernel
 def enforce_cap(
-    rows: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    limit: int,
-    cap: int,
+    rows: Int32s, weight: Int32s, block: Int32s, limit: int, cap: int
 ) -> tuple[int, int, int]:
     """Bring every block within the cap; ``block`` is changed in place.
 
@@ -111,12 +99,7 @@ def enforce_cap(
 
 @helper
 def _divide(
-    state: Connectivity,
-    members: Members,
-    source: int,
-    cap: int,
-    cursor: NDArray[np.int64],
-    order: NDArray[np.int32],
+    state: Connectivity, members: Members, source: int, cap: int, cursor: Int64s, order: Int32s
 ) -> int:
     """Split a block evenly into unused ones; what is left over goes wherever there is room.
 
@@ -139,7 +122,7 @@ def _divide(
 
 
 @helper
-def _next_block(state: Connectivity, cursor: NDArray[np.int64], which: int, below: int) -> int:
+def _next_block(state: Connectivity, cursor: Int64s, which: int, below: int) -> int:
     """The next block with fewer than ``below`` elements, round from where the last one was."""
     n_blocks = state.size.size
     for _ in range(n_blocks):
@@ -152,7 +135,7 @@ def _next_block(state: Connectivity, cursor: NDArray[np.int64], which: int, belo
 
 @helper
 def _merge_sliver(
-    state: Connectivity, members: Members, source: int, cap: int, journal: NDArray[np.int32]
+    state: Connectivity, members: Members, source: int, cap: int, journal: Int32s
 ) -> int:
     """Merge a whole block into its neighbours, or leave it as it is; returns how many moved."""
     size = state.size[source]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper
+from ..kernels import Int32s, Int64s, helper
 from ..kernels.heap import new_heap, pop, push, with_room
 from .connectivity import Connectivity, best_target, move
 
@@ -20,15 +19,15 @@ HIGH_DEGREE = 256
 class Members(NamedTuple):
     """The elements of each block as doubly linked lists, their points' elements, and scratch."""
 
-    head: NDArray[np.int32]
-    after: NDArray[np.int32]
-    before: NDArray[np.int32]
-    touch_offset: NDArray[np.int64]
-    touch_index: NDArray[np.int32]
-    element_mark: NDArray[np.int64]
-    block_mark: NDArray[np.int64]
-    parent: NDArray[np.int32]
-    tick: NDArray[np.int64]
+    head: Int32s
+    after: Int32s
+    before: Int32s
+    touch_offset: Int64s
+    touch_index: Int32s
+    element_mark: Int64s
+    block_mark: Int64s
+    parent: Int32s
+    tick: Int64s
 
 
 @helper
@@ -91,7 +90,7 @@ def evict(
     count: int,
     cap: int,
     only: int,
-    journal: NDArray[np.int32],
+    journal: Int32s,
 ) -> int:
     """Move up to ``count`` elements to neighbouring blocks with room, best gain first.
 
@@ -129,7 +128,7 @@ def evict(
 def _refresh(
     state: Connectivity,
     members: Members,
-    heap: NDArray[np.int64],
+    heap: Int64s,
     n: int,
     element: int,
     source: int,
@@ -152,7 +151,7 @@ def _refresh(
 
 @helper
 def move_along_chain(
-    state: Connectivity, members: Members, source: int, cap: int, journal: NDArray[np.int32]
+    state: Connectivity, members: Members, source: int, cap: int, journal: Int32s
 ) -> tuple[int, int]:
     """Pass elements on from block to block up to the nearest one with room.
 
@@ -206,7 +205,7 @@ def _nearest_room(state: Connectivity, members: Members, source: int, cap: int) 
 
 
 @helper
-def gather(state: Connectivity, members: Members, source: int, out: NDArray[np.int32]) -> int:
+def gather(state: Connectivity, members: Members, source: int, out: Int32s) -> int:
     """Write a block's elements to ``out``, breadth-first from a far end: ranges are compact.
 
     Returns how many. Parts that do not touch follow one another.
@@ -217,7 +216,7 @@ def gather(state: Connectivity, members: Members, source: int, out: NDArray[np.i
 
 @helper
 def _breadth_first(
-    state: Connectivity, members: Members, source: int, root: int, out: NDArray[np.int32]
+    state: Connectivity, members: Members, source: int, root: int, out: Int32s
 ) -> int:
     members.tick[0] += 1
     tick = members.tick[0]

@@ -30,11 +30,7 @@ from .repair import repair
 SHAPES = ("line", "rectangle", "brick")
 
 OPTIONS: Mapping[str, Option] = {
-    "shape": Option(
-        str,
-        "brick",
-        "line, rectangle, brick, or sites along each axis such as 8x8x4",
-    ),
+    "shape": Option(str, "brick", "line, rectangle, brick, or sites along each axis such as 8x8x4")
 }
 
 # Values closer than this share of the axis, or of the longest axis, are one: coordinates read
@@ -46,17 +42,10 @@ FILLED = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Sites in whole numbers, and the elements on them.
+    """Sites in whole numbers, and the elements on them."""
 
-    Parameters
-    ----------
-    position : (n, d) int32
-        The site of every element, from 0 on; d is 1 to 3.
-    per_site : int
-        The kinds of elements: a site has no more, but for a few where a lattice is broken.
-    """
-
-    position: NDArray[np.int32]
+    position: NDArray[np.int32]  # (n, d): the site of every element, from 0 on; d is 1 to 3
+    # The kinds of elements: a site has no more, but for a few where a lattice is broken.
     per_site: int
 
 
@@ -82,8 +71,6 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     MeshprepError
         Where there is no structure, and for shapes that do not fit the mesh or the block size.
 
-    Notes
-    -----
     O(n log n).
     """
     wanted = _sizes(options["shape"])

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
@@ -107,8 +106,9 @@ def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProb
     dats = indirect_dats(loop, {m: mesh.map(m) for m in loop.maps})
     # an element of a map into its own set stands among its points
     own = leading.from_set == points
+    itself = np.arange(leading.size, dtype=np.int32)
     return LocalityProblem(
-        table=_with_itself(leading.table) if own else leading.table,
+        table=np.column_stack([itself, leading.table]) if own else leading.table,
         rows_are_points=own,
         n_points=mesh.size(points),
         coordinates=None if where is None else numbering.present_ordering(points).apply(where),
@@ -116,10 +116,6 @@ def _problem(numbering: Numbering, loop: Loop, options: Options) -> LocalityProb
         block_size=options.block_elements,
         point_bytes=sum(dim * size for (_, to), (dim, size) in dats.items() if to == points),
     )
-
-
-def _with_itself(table: NDArray[np.int32]) -> NDArray[np.int32]:
-    return np.column_stack([np.arange(len(table), dtype=np.int32), table])
 
 
 def _tried(candidate: OrderCandidate) -> TriedOrder:

@@ -15,7 +15,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 from meshprep_runtime.plan import Staging
 
-from ..kernels import kernel
+from ..kernels import Bools, Int32s, Int64s, kernel
 from ..kernels.arrays import sort
 from ..kernels.parallel import each, pieces
 from ..loops.reach import joined_tables
@@ -32,7 +32,7 @@ class StagingError(MeshprepError):
 
 
 def build_staging(
-    tables: Sequence[NDArray[np.int32]], n_to: int, block_offset: NDArray[np.int64]
+    tables: Sequence[Int32s], n_to: int, block_offset: Int64s
 ) -> tuple[Staging, list[NDArray[np.uint16]]]:
     """List the points of one to-set that each block touches, through any of the maps into it.
 
@@ -40,7 +40,6 @@ def build_staging(
     ----------
     tables : sequence of (n_from, arity) int32
         The maps into the set, in the new numbering; at least one.
-    n_to : int
     block_offset : (n_blocks + 1,) int64
 
     Returns
@@ -80,11 +79,7 @@ def build_staging(
 
 @kernel
 def _count_points(
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    first: int,
-    last: int,
-    loads: NDArray[np.int64],
+    table: Int32s, block_offset: Int64s, first: int, last: int, loads: Int64s
 ) -> None:
     for b in range(first, last):
         points, _ = number_points(table[block_offset[b] : block_offset[b + 1]])
@@ -95,10 +90,10 @@ def _count_points(
 def _fill_points(
     first: int,
     last: int,
-    table: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-    point_offset: NDArray[np.int64],
-    points: NDArray[np.int32],
+    table: Int32s,
+    block_offset: Int64s,
+    point_offset: Int64s,
+    points: Int32s,
     local: NDArray[np.uint16],
 ) -> None:
     for b in range(first, last):
@@ -118,7 +113,7 @@ def _fill_points(
 
 
 @kernel
-def _exclusive(points: NDArray[np.int32], n_to: int) -> NDArray[np.bool_]:
+def _exclusive(points: Int32s, n_to: int) -> Bools:
     """True where a point is in one block's list only."""
     blocks = np.zeros(n_to, np.uint8)
     for p in points:

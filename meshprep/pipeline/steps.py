@@ -42,7 +42,6 @@ from .blocks import colour, cut, wants_lists
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
-from .staging import StagingError
 from .variants import baseline
 
 __all__ = [
@@ -204,9 +203,7 @@ def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
 
 
 def cut_and_colour(
-    ordered: Ordered,
-    options: Options,
-    progress: Progress = lambda done, total, name: None,
+    ordered: Ordered, options: Options, progress: Progress = lambda done, total, name: None
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
@@ -223,9 +220,7 @@ def cut_and_colour(
 
 
 def draft(
-    ordered: Ordered,
-    options: Options,
-    progress: Progress = lambda done, total, name: None,
+    ordered: Ordered, options: Options, progress: Progress = lambda done, total, name: None
 ) -> Draft:
     """All of :func:`cut_and_colour` but the proof.
 
@@ -365,19 +360,15 @@ def _measure(
 
 
 def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
-    """The figures of the input order; None where its blocks are too scattered to be staged."""
+    """The figures of the input order, see :func:`baseline`."""
     maps = {m: full.map(m) for m in loop.maps}
     sizes = {name: s.size for name, s in full.sets.items()}
-    try:
-        return baseline(loop, maps, sizes, block_size)
-    except StagingError:
-        return None
+    return baseline(loop, maps, sizes, block_size)
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
     """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
     ordering = {name: plan.ordering[name] for name in mesh.sets}
     moved = {name for name, order in ordering.items() if not order.is_identity}
-    kept = [d for d in mesh.dats if d.name != "label" or d.set not in moved]
-    bare = Mesh(mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras)
-    return bare.renumber(ordering)
+    kept = tuple(d for d in mesh.dats if d.name != "label" or d.set not in moved)
+    return replace(mesh, dats=kept).renumber(ordering)

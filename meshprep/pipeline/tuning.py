@@ -35,22 +35,12 @@ Kernel = Callable[..., None] | DeviceFunction
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What came out.
+    """What came out."""
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan with the entry, and with the variants that are best in some layout.
-    loop : str
-    tuned : Tuned
-    notes : list of str
-        Block sizes that could not be tried, and why.
-    """
-
-    plan: Plan
+    plan: Plan  # the plan with the entry, and with the variants that are best in some layout
     loop: str
     tuned: Tuned
-    notes: list[str]
+    notes: list[str]  # block sizes that could not be tried, and why
 
 
 def tune_plan(

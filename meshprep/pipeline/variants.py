@@ -12,12 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
-from meshprep_runtime.plan.metrics import (
-    BeforeAfter,
-    LoopMetrics,
-    PartitionMetrics,
-    VariantMetrics,
-)
+from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
@@ -35,7 +30,6 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
 
     Parameters
     ----------
-    plan : LoopPlan
     block_size : int
         The most elements of a block.
     target : {"gpu", "cpu"}
@@ -115,18 +109,12 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     for variant in loop_plan.variants.values():
         if variant.name not in measured:
             before = before or _input_maps(plan, loop_plan)
-            measured[variant.name] = _figures(loop_plan, before, variant)
+            base = baseline(loop_plan.loop, before, loop_plan.sizes, variant.block_size)
+            after = replace(measure(loop_plan, variant), partition=PartitionMetrics())
+            measured[variant.name] = BeforeAfter(base, after)
     loops = {**plan.metrics.loops, name: LoopMetrics(measured)}
     metrics = replace(plan.metrics, loops=loops)
     return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
-
-
-def _figures(plan: LoopPlan, before: dict[str, SetMap], variant: Variant) -> BeforeAfter:
-    try:
-        base = baseline(plan.loop, before, plan.sizes, variant.block_size)
-    except StagingError:
-        base = None
-    return BeforeAfter(base, replace(measure(plan, variant), partition=PartitionMetrics()))
 
 
 def _input_maps(plan: Plan, loop_plan: LoopPlan) -> dict[str, SetMap]:
@@ -182,7 +170,6 @@ def build_variant(
 
     Parameters
     ----------
-    loop : Loop
     maps : mapping of map name to SetMap
         In the new numbering, place by place; at least those of the loop.
     sizes : mapping of set name to number of elements
@@ -241,12 +228,15 @@ def stage_maps(
 
 def baseline(
     loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int], block_size: int
-) -> VariantMetrics:
+) -> VariantMetrics | None:
     """:func:`variant_metrics` of the order as it is, cut into blocks of ``block_size``.
 
-    What a solver gets without meshprep; raises MeshprepError when such a block cannot be staged.
+    What a solver gets without meshprep; None where such a block is too scattered to be staged.
     """
-    return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
+    try:
+        return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
+    except StagingError:
+        return None
 
 
 def baseline_variant(

@@ -288,10 +288,7 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=declared)
     if job.output is not None and not job.drop:
         # The numbers of the file give way to new ones, and stay in the plan.
-        kept = [d for d in mesh.dats if d.name != "label"]
-        bare = Mesh(
-            mesh.sets.values(), mesh.maps.values(), kept, mesh.tags, mesh.lists, mesh.extras
-        )
+        bare = replace(mesh, dats=tuple(d for d in mesh.dats if d.name != "label"))
         io.refuse_losses(bare, job.output, _target(job, mesh))
     return mesh
 
@@ -358,9 +355,7 @@ def _empty(loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]) -> li
 
 
 def _check_default(
-    asked: Sequence[LoopRequest],
-    loops: Iterable[LoopSpec | LoopPlan],
-    sizes: Mapping[str, int],
+    asked: Sequence[LoopRequest], loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]
 ) -> None:
     """Raise MeshprepError where nobody named a loop and the default one has no elements."""
     for one in loops:

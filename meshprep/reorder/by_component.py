@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import kernel
+from ..kernels import Int32s, Int64s, kernel
 from ..mesh.incidence import Csr
 from .levels import components
 
@@ -16,7 +16,7 @@ from .levels import components
 LOCAL_GAP = 1 << 15
 
 
-def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> NDArray[np.int32]:
+def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> Int32s:
     """Order a graph component by component, vertices without neighbours last.
 
     Parameters
@@ -33,8 +33,6 @@ def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> NDArray[np
     new_to_old : (n,) int32
         Components stand in the order of their first vertices.
 
-    Notes
-    -----
     O(vertices + edges) besides the kernel.
     """
     # unsigned: numba then leaves out the test for negative indices, half of a search's time;
@@ -51,7 +49,7 @@ def by_component(graph: Csr, order_ranges: Callable[..., NDArray]) -> NDArray[np
     return _connected_first(new_to_old.view(np.int32), graph.offset)
 
 
-def _connected_first(new_to_old: NDArray[np.int32], offset: NDArray[np.int64]) -> NDArray[np.int32]:
+def _connected_first(new_to_old: Int32s, offset: Int64s) -> Int32s:
     alone = (np.diff(offset) == 0)[new_to_old]
     return np.concatenate([new_to_old[~alone], new_to_old[alone]]) if alone.any() else new_to_old
 

@@ -40,30 +40,16 @@ class OrderCandidate:
 
 @dataclass(frozen=True, eq=False)
 class LocalityResult:
-    """A locality order and what it does.
+    """A locality order and what it does."""
 
-    Parameters
-    ----------
-    method : str
-        The method whose order this is; the one that came nearest where none was applied.
-    ordering : Ordering
-        Of the points; the identity where no order was applied.
-    before, after : Figures
-        Of the input's numbering and of the method's, applied or not.
-    applied : bool
-    reason : str
-        One sentence with the figures.
-    candidates : tuple of OrderCandidate
-        Every method that was looked at.
-    """
-
-    method: str
-    ordering: Ordering
+    method: str  # the method whose order this is; the one that came nearest where none was applied
+    ordering: Ordering  # of the points; the identity where no order was applied
+    # Of the input's numbering and of the method's, applied or not.
     before: Figures
     after: Figures
     applied: bool
-    reason: str
-    candidates: tuple[OrderCandidate, ...] = ()
+    reason: str  # one sentence with the figures
+    candidates: tuple[OrderCandidate, ...] = ()  # every method that was looked at
 
 
 def locality_order(
@@ -77,7 +63,6 @@ def locality_order(
 
     Parameters
     ----------
-    problem : LocalityProblem
     method : str
         A name in ``METHODS``, or ``"auto"``: every method that fits is tried, as long as time
         lasts, and the best one kept.

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..kernels import helper, kernel
+from ..kernels import Float64s, Int32s, helper, kernel
 from .problem import LocalityProblem
 from .radix import stable_argsort
 
@@ -17,7 +17,7 @@ BITS = {1: 52, 2: 31, 3: 21}
 FLAT = 1e-9
 
 
-def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> NDArray[np.int32]:
+def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int32s:
     """Order points along a curve through the cube that holds them.
 
     Axes of no extent are left out, so that a planar mesh stored with z = 0 gets the curve of the
@@ -26,7 +26,6 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> NDAr
 
     Parameters
     ----------
-    problem : LocalityProblem
     method : str
         Its name, for errors.
     turning : bool
@@ -41,8 +40,6 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> NDAr
     MeshprepError
         Without coordinates, with infinite ones, and past three dimensions.
 
-    Notes
-    -----
     O(points): up to 31 steps a point for the key, then a radix sort.
     """
     where = finite_coordinates(problem, method)
@@ -62,7 +59,7 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> NDAr
     return stable_argsort(keys[:, None])
 
 
-def finite_coordinates(problem: LocalityProblem, method: str) -> NDArray[np.float64]:
+def finite_coordinates(problem: LocalityProblem, method: str) -> Float64s:
     """The coordinates of a problem; raises MeshprepError where they are missing or infinite."""
     if problem.coordinates is None:
         raise MeshprepError(f"method '{method}' needs coordinates: use gps or rcm on this set")

@@ -8,9 +8,7 @@ from ..kernels import helper
 
 
 @helper
-def sweep(
-    offset: NDArray, index: NDArray, order: NDArray, begin: int, sweeps: int, scratch: NDArray
-) -> None:
+def sweep(graph: tuple, order: NDArray, begin: int, sweeps: int, scratch: NDArray) -> None:
     """Lower the profile of one component's order, in place, by exchanges of adjacent places.
 
     Sweeps go up and down by turns. In every other pair of them exchanges that change nothing are
@@ -25,14 +23,12 @@ def sweep(
     scratch : (2 or more, n) int32
         Overwritten in the component's range.
 
-    Notes
-    -----
     O(sweeps x edges of the component): an exchange moves every lowest neighbour by at most one
     place, so that its gain is found by counting.
     """
     if order.size < 3:
         return
-    place, low = scratch[0], scratch[1]
+    (offset, index), place, low = graph, scratch[0], scratch[1]
     for i in range(order.size):
         place[order[i]] = i
     bandwidth = 0
@@ -45,21 +41,14 @@ def sweep(
         limit = 0 if s % 4 < 2 else -1
         for j in range(order.size - 1):
             i = j if s % 2 == 0 else order.size - 2 - j
-            if _change(offset, index, order, place, low, i, bandwidth) <= limit:
-                _exchange(offset, index, order, place, low, i)
+            if _change(graph, (order, place, low), i, bandwidth) <= limit:
+                _exchange(graph, (order, place, low), i)
 
 
 @helper
-def _change(
-    offset: NDArray,
-    index: NDArray,
-    order: NDArray,
-    place: NDArray,
-    low: NDArray,
-    i: int,
-    bandwidth: int,
-) -> int:
+def _change(graph: tuple, line: tuple, i: int, bandwidth: int) -> int:
     """What the profile gains or loses when places i and i + 1 are exchanged; 1 when too wide."""
+    (offset, index), (order, place, low) = graph, line
     u, v = order[i], order[i + 1]
     if low[u] < i and i + 1 - low[u] > bandwidth:
         return 1
@@ -81,10 +70,9 @@ def _change(
 
 
 @helper
-def _exchange(
-    offset: NDArray, index: NDArray, order: NDArray, place: NDArray, low: NDArray, i: int
-) -> None:
+def _exchange(graph: tuple, line: tuple, i: int) -> None:
     """Exchange places i and i + 1, and keep the lowest neighbours right."""
+    (offset, index), (order, place, low) = graph, line
     u, v = order[i], order[i + 1]
     meet = False
     for k in range(offset[u], offset[u + 1]):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 from meshprep_runtime.plan.metrics import OrderFigures as Figures
 
-from ..kernels import kernel
+from ..kernels import Int32s, kernel
 from ..kernels.arrays import numbers
 from ..kernels.parallel import each
 from ..mesh.incidence import Csr
@@ -21,19 +21,13 @@ LINE_BYTES = 128
 
 @dataclass(frozen=True)
 class Envelope:
-    """How far apart neighbours are numbered; the diagonal is not counted.
+    """How far apart neighbours are numbered; the diagonal is not counted."""
 
-    Parameters
-    ----------
-    bandwidth : int
-        Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in
-        order, n - 1 at worst.
-    profile : int
-        Sum over the points of the distance back to the smallest neighbour's number, 0 where
-        that is larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
-    """
-
+    # Largest difference of two neighbours' numbers: 0 without neighbours, 1 for a chain in order,
+    # n - 1 at worst.
     bandwidth: int
+    # Sum over the points of the distance back to the smallest neighbour's number, 0 where that is
+    # larger: 0 without neighbours, n - 1 for a chain in order, n (n - 1) / 2 at worst.
     profile: int
 
     @property
@@ -42,9 +36,7 @@ class Envelope:
         return self.bandwidth * self.profile
 
 
-def envelope(
-    neighbours: Csr | NDArray[np.int32], old_to_new: NDArray[np.int32] | None = None
-) -> Envelope:
+def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Envelope:
     """Measure a numbering of the points of a map, or of the vertices of a graph.
 
     Parameters
@@ -54,8 +46,6 @@ def envelope(
     old_to_new : (n_points,) int32 or None
         The numbering to measure; None for the present one.
 
-    Notes
-    -----
     O(n_from x arity) from a table, O(edges) from a graph; both give the same figures.
     """
     if isinstance(neighbours, Csr):
@@ -70,18 +60,15 @@ def envelope(
     return Envelope(*_envelope(read_only(table), read_only(place)))
 
 
-def figures(problem: LocalityProblem, old_to_new: NDArray[np.int32] | None = None) -> Figures:
+def figures(problem: LocalityProblem, old_to_new: Int32s | None = None) -> Figures:
     """Measure a numbering of the points of a problem.
 
     Parameters
     ----------
-    problem : LocalityProblem
     old_to_new : (n_points,) int32 or None
         The numbering; the elements follow it as the problem's target asks. None measures points
         and elements as they stand.
 
-    Notes
-    -----
     O(n_from x arity + n_points).
     """
     table = problem.table

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, helper, kernel
 from ..mesh.incidence import Csr
 from .by_component import by_component
 from .exchange import sweep
@@ -40,7 +40,7 @@ MIDDLE = 1 << 20
 FEW, MANY, MAX_ROUNDS = 3, 16, 12
 
 
-def gps(graph: Csr) -> NDArray[np.int32]:
+def gps(graph: Csr) -> Int32s:
     """Order the vertices of a symmetric graph for a small bandwidth and profile [GPS76].
 
     Parameters
@@ -53,8 +53,6 @@ def gps(graph: Csr) -> NDArray[np.int32]:
     new_to_old : (n,) int32
         Components stand in the order of their first vertices, vertices without neighbours last.
 
-    Notes
-    -----
     O(vertices + edges): at most a fixed number of searches, and only the levels in use are
     looked at.
     """
@@ -80,9 +78,9 @@ def _gps(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray, rounds: 
             out[0, begin] = begin
         for t in range(min(tries, end - begin - 1)):
             start = far[c] if t == 0 else _start(offset, begin, end, t, tries)
-            best = _try_start(offset, index, begin, end, start, effort, best, work, out)
+            best = _try_start((offset, index), begin, end, start, effort, best, work, out)
         if sweeps > 0:
-            sweep(offset, index, out[0][begin:end], begin, sweeps, work[0])
+            sweep((offset, index), out[0][begin:end], begin, sweeps, work[0])
     return out[0]
 
 
@@ -97,8 +95,7 @@ def _start(offset: NDArray, begin: int, end: int, t: int, tries: int) -> int:
 
 @helper
 def _try_start(
-    offset: NDArray,
-    index: NDArray,
+    graph: tuple,
     begin: int,
     end: int,
     start: int,
@@ -114,23 +111,23 @@ def _try_start(
     (levels, queue, bins, sizes), (rounds, chosen, both_ends) = work, effort
     queue, order, trial = queue[begin:end], out[0][begin:end], out[1][begin:end]
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        offset, index, begin, end, start, levels, queue, (rounds, chosen)
+        graph, begin, end, start, levels, queue, (rounds, chosen)
     )
     level, other, state = levels[row_v], levels[row_u], levels[3 - row_v - row_u]
     size = sizes[:depth]
     size[:] = 0
-    moved = combine(offset, index, begin, end, level, other, state, queue, bins, size, narrow_v)
+    moved = combine(graph, begin, end, (level, other, state), (queue, bins), size, narrow_v)
     # from the end whose levels most vertices have: each is then next to one of the level before
     v_first = 2 * moved <= end - begin
     if both_ends or not v_first:
         for p in range(begin, end):
             other[p] = depth - 1 - level[p]
         _turn(size)
-        cost = number(offset, index, u, begin, other, size, trial)
+        cost = number(graph, u, begin, other, size, trial)
         best = _keep_better(cost, best, order, trial)
         _turn(size)
     if both_ends or v_first:
-        cost = number(offset, index, v, begin, level, size, trial)
+        cost = number(graph, v, begin, level, size, trial)
         best = _keep_better(cost, best, order, trial)
     return best
 

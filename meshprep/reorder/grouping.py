@@ -7,13 +7,11 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import largest
 
 
-def group_points(
-    table: NDArray[np.int32], n_to: int, block_offset: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def group_points(table: Int32s, n_to: int, block_offset: Int64s) -> Int32s:
     """Sort points by how many blocks access them, then by which blocks, lexicographically.
 
     Points that one block alone uses come first, so that its data are contiguous; points on the
@@ -38,8 +36,6 @@ def group_points(
     MeshprepError
         When the offsets do not rise from 0 to the number of rows.
 
-    Notes
-    -----
     Partition refinement: points with equally many blocks begin as one class; block after block
     splits off, ahead of the rest of each class, the points it accesses. Among classes of one
     count that is the lexicographic order. O(n_from x arity + n_to).

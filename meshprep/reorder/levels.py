@@ -1,7 +1,7 @@
 """Level structures: breadth-first search, components, and the ends of a pseudo-diameter.
 
-Kernels over a symmetric graph ``offset``, ``index``; a loop at a vertex does no harm. Scratch
-arrays run over all vertices, so that a component costs no more than its own size.
+Kernels over a symmetric graph, which is a tuple of offsets and neighbours; a loop at a vertex does
+no harm. Scratch arrays run over all vertices, so that a component costs no more than its own size.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ from ..kernels import helper, kernel
 
 @helper
 def breadth_first(
-    offset: NDArray,
-    index: NDArray,
-    root: int | np.int64,
-    level: NDArray,
-    queue: NDArray,
-    width_limit: int,
+    graph: tuple, root: int | np.int64, level: NDArray, queue: NDArray, width_limit: int
 ) -> tuple[int, int, int, int]:
     """Levels from ``root``; stops as soon as one has ``width_limit`` vertices or more.
 
@@ -27,6 +22,7 @@ def breadth_first(
     Returns the number of levels (-1 when stopped), the largest one, where in ``queue`` the last
     one begins, and how many vertices were reached.
     """
+    offset, index = graph
     queue[0] = root
     level[root] = 0
     begin, end, tail, depth, width = 0, 0, 1, 0, 1
@@ -64,7 +60,7 @@ def components(offset: NDArray, index: NDArray) -> tuple[NDArray, NDArray, NDArr
     for v in range(n):
         if level[v] < 0:
             queue = order[bound[found] :]
-            _, _, last, size = breadth_first(offset, index, v, level, queue, n + 1)
+            _, _, last, size = breadth_first((offset, index), v, level, queue, n + 1)
             far[found] = lowest_degree(offset, queue[last:size])
             bound[found + 1] = bound[found] + size
             found += 1
@@ -101,14 +97,7 @@ def candidates(offset: NDArray, last: NDArray, chosen: NDArray) -> int:
 
 @helper
 def pseudo_diameter(
-    offset: NDArray,
-    index: NDArray,
-    begin: int,
-    end: int,
-    start: int,
-    levels: NDArray,
-    queue: NDArray,
-    effort: tuple,
+    graph: tuple, begin: int, end: int, start: int, levels: NDArray, queue: NDArray, effort: tuple
 ) -> tuple[int, int, int, int, int, bool]:
     """End points of a pseudo-diameter of the component ``begin..end-1`` [GPS76 algorithm I].
 
@@ -121,16 +110,14 @@ def pseudo_diameter(
     n, (rounds, chosen) = end - begin, effort
     v = u = start
     levels[row_v, begin:end] = -1
-    depth, width_v, last, _ = breadth_first(offset, index, np.int64(v), levels[row_v], queue, n + 1)
+    depth, width_v, last, _ = breadth_first(graph, np.int64(v), levels[row_v], queue, n + 1)
     width_u = n + 1
     for round in range(rounds):
-        count = candidates(offset, queue[last:n], chosen)
+        count = candidates(graph[0], queue[last:n], chosen)
         width_u, deeper = n + 1, False
         for s in chosen[:count]:
             levels[row_s, begin:end] = -1
-            found, width, at, _ = breadth_first(
-                offset, index, np.int64(s), levels[row_s], queue, width_u
-            )
+            found, width, at, _ = breadth_first(graph, np.int64(s), levels[row_s], queue, width_u)
             if found > depth and round < rounds - 1:
                 v, depth, width_v, last, deeper = s, found, width, at, True
                 row_v, row_s = row_s, row_v

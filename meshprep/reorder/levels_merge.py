@@ -15,32 +15,30 @@ from .radix import counting_sort
 
 @helper
 def combine(
-    offset: NDArray,
-    index: NDArray,
+    graph: tuple,
     begin: int,
     end: int,
-    level: NDArray,
-    other: NDArray,
-    state: NDArray,
-    queue: NDArray,
-    bins: NDArray,
+    levels: tuple,
+    scratch: tuple,
     size: NDArray,
     prefer_first: bool,
 ) -> int:
-    """Merge the levels from both ends into ``level`` [GPS76 algorithm II].
+    """Merge the levels from both ends into one of them [GPS76 algorithm II].
 
-    ``other`` holds the levels from the second end and becomes those counted from the first.
+    ``graph`` has offsets and neighbours; ``levels`` those from the first end, which become the
+    result, those from the second, which become counted from the first, and room for as many.
+    ``scratch`` is a queue and where its pieces begin.
     Vertices where both agree are settled; the connected pieces of the rest follow, largest first.
     ``size``, zero on entry, receives the number of vertices of each level. Returns how many took
     the level of the second end where the two disagree. O(n + edges).
     """
-    depth = size.size
+    (level, other, state), (queue, bins), depth = levels, scratch, size.size
     for p in range(begin, end):
         other[p] = max(0, depth - 1 - other[p])
         state[p] = level[p] != other[p]
         if not state[p]:
             size[level[p]] += 1
-    count = _pieces(offset, index, begin, end, state, queue, bins[begin:])
+    count = _pieces(graph, begin, end, state, queue, bins[begin:])
     bound = bins[begin : begin + count + 1]
     if count == 1:
         return _settle(queue[bound[0] : bound[1]], level, other, size, prefer_first)
@@ -53,16 +51,10 @@ def combine(
 
 @helper
 def _pieces(
-    offset: NDArray,
-    index: NDArray,
-    begin: int,
-    end: int,
-    state: NDArray,
-    queue: NDArray,
-    bound: NDArray,
+    graph: tuple, begin: int, end: int, state: NDArray, queue: NDArray, bound: NDArray
 ) -> int:
     """Connected pieces of the vertices with ``state`` 1; returns how many. Leaves ``state`` 0."""
-    count, head, tail = 0, 0, 0
+    (offset, index), count, head, tail = graph, 0, 0, 0
     bound[0] = 0
     for root in range(begin, end):
         if state[root] == 0:

@@ -17,19 +17,12 @@ SHORT = 24
 
 @helper
 def number(
-    offset: NDArray,
-    index: NDArray,
-    start: int,
-    begin: int,
-    level: NDArray,
-    size: NDArray,
-    out: NDArray,
+    graph: tuple, start: int, begin: int, level: NDArray, size: NDArray, out: NDArray
 ) -> tuple[float, bool]:
     """Number one component from ``start`` [GPS76 algorithm III].
 
     Parameters
     ----------
-    begin : the component has vertices begin..begin + out.size - 1
     level : (n,) int32
         Level of each vertex; overwritten.
     size : (depth,) int32
@@ -42,8 +35,6 @@ def number(
     The cost of the numbering, and whether it is that of the reverse one: the cube of the bandwidth
     times the smaller profile of both directions, so that 1 % of bandwidth is worth 3 % of profile.
 
-    Notes
-    -----
     ``level`` doubles as the record of what is numbered, ``-1 - i`` for the vertex at place ``i``,
     so that one look at a neighbour serves both: a vertex's lowest neighbour is the one that
     numbered it, its highest is known when the next level has been numbered from it.
@@ -62,14 +53,14 @@ def number(
         while head < first or tail < full:
             if head == tail:
                 if leftover.size == 0:
-                    leftover, bound = _leftovers(offset, begin, level, size.size, out.size)
+                    leftover, bound = _leftovers(graph[0], begin, level, size.size, out.size)
                 while level[leftover[bound[depth]]] != depth:
                     bound[depth] += 1
                 out[tail] = leftover[bound[depth]]
                 level[out[tail]] = -1 - tail
                 tail += 1
                 continue
-            added, high = _append(offset, index, out[head], depth, level, out, tail)
+            added, high = _append(graph, out[head], depth, level, out, tail)
             if added > 0:
                 bandwidth = max(bandwidth, tail + added - 1 - head)
                 profile += added * (tail - head) + added * (added - 1) // 2
@@ -82,13 +73,13 @@ def number(
 
 @inlined
 def _append(
-    offset: NDArray, index: NDArray, p: int, depth: int, level: NDArray, out: NDArray, tail: int
+    graph: tuple, p: int, depth: int, level: NDArray, out: NDArray, tail: int
 ) -> tuple[int, int]:
     """Number the neighbours of ``p`` in this level.
 
     Returns how many, and the highest number among all its neighbours that have one.
     """
-    end, low = tail, 0
+    (offset, index), end, low = graph, tail, 0
     for k in range(offset[p], offset[p + 1]):
         q = index[k]
         state = level[q]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, helper, kernel
 from ..kernels.arrays import sort
 from .radix import stable_argsort
 
@@ -13,7 +13,7 @@ from .radix import stable_argsort
 SHORT = 32
 
 
-def from_set_order(table: NDArray[np.int32]) -> NDArray[np.int32]:
+def from_set_order(table: Int32s) -> Int32s:
     """Sort elements by their points, lexicographically [S19 section 2.3.1].
 
     Parameters
@@ -27,8 +27,6 @@ def from_set_order(table: NDArray[np.int32]) -> NDArray[np.int32]:
         Ascending by the row of each element with its points in ascending order; elements with
         the same points keep their order.
 
-    Notes
-    -----
     Rows are packed into as few 64-bit words as hold them. O(n_from x arity), apart from sorting
     inside a row.
     """
@@ -40,7 +38,7 @@ def from_set_order(table: NDArray[np.int32]) -> NDArray[np.int32]:
     return stable_argsort(_packed_rows(table, bits, per_word, -(-arity // per_word)))
 
 
-def order_by_ends(table: NDArray[np.int32]) -> NDArray[np.int32]:
+def order_by_ends(table: Int32s) -> Int32s:
     """Sort elements by the lowest and then the highest of their points.
 
     For a loop that streams: what an element reaches in between was touched, or will be, by its

@@ -23,35 +23,18 @@ FOLLOW = {"gpu": from_set_order, "cpu": order_by_ends}
 class LocalityProblem:
     """The points of a map, to be numbered so that the points of an element stand close together.
 
-    Parameters
-    ----------
-    table : (n_from, arity) int32
-        The points of each element, in 0..n_points-1.
-    n_points : int
-    coordinates : (n_points, d) or None
-    target : str
-        ``"gpu"`` or ``"cpu"``: how the elements follow, and which figure counts.
-    block_size : int
-        Elements that run together.
-    point_bytes : int
-        What a loop moves for one point.
-    rows_are_points : bool
-        True for a map of a set into itself: the first column is the element itself, 0 to n - 1,
-        and elements stand where their points stand.
-
-    Raises
-    ------
-    MeshprepError
-        When the table is not two-dimensional, names a point outside the set, or the coordinates
-        are not one row a point.
+    Raises MeshprepError when the table is not two-dimensional, names a point outside the set, or
+    the coordinates are not one row a point.
     """
 
-    table: NDArray[np.int32]
+    table: NDArray[np.int32]  # (n_from, arity): the points of each element, in 0..n_points-1
     n_points: int
-    coordinates: NDArray[np.float64] | None = None
-    target: str = "gpu"
-    block_size: int = 256
-    point_bytes: int = 8
+    coordinates: NDArray[np.float64] | None = None  # (n_points, d)
+    target: str = "gpu"  # ``"gpu"`` or ``"cpu"``: how the elements follow, and which figure counts
+    block_size: int = 256  # elements that run together
+    point_bytes: int = 8  # what a loop moves for one point
+    # True for a map of a set into itself: the first column is the element itself, 0 to n - 1, and
+    # elements stand where their points stand.
     rows_are_points: bool = False
 
     def __post_init__(self) -> None:
@@ -87,17 +70,9 @@ class LocalityProblem:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to order the points of a map.
+    """A way to order the points of a map."""
 
-    Parameters
-    ----------
-    function : callable
-        ``function(problem) -> new_to_old``, an (n_points,) int32 permutation.
-    description : str
-        One line for help texts.
-    needs_coordinates : bool
-    """
-
+    # ``function(problem) -> new_to_old``, an (n_points,) int32 permutation.
     function: Callable[[LocalityProblem], NDArray[np.int32]]
-    description: str
+    description: str  # one line for help texts
     needs_coordinates: bool = False

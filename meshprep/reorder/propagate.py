@@ -13,12 +13,12 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
 
-from ..kernels import kernel
+from ..kernels import Int32s, kernel
 from ..mesh import Mesh
 from .lexicographic import from_set_order
 
 Orderings = dict[str, Ordering]
-Follow = Callable[[NDArray[np.int32]], NDArray[np.int32]]
+Follow = Callable[[Int32s], Int32s]
 
 
 def propagate(
@@ -36,7 +36,6 @@ def propagate(
 
     Parameters
     ----------
-    mesh : Mesh
     known : mapping of set name to Ordering
         From the mesh's numbering.
     follow : callable
@@ -53,8 +52,6 @@ def propagate(
         On an unknown set, an ordering of the wrong size, and the ordering of a union set that
         mixes its parts or contradicts theirs.
 
-    Notes
-    -----
     O(sum over the sets of the size of one map each, and over maps reached by rule 3).
     """
     _check(mesh, known)
@@ -86,7 +83,7 @@ def followers(mesh: Mesh, names: Iterable[str]) -> set[str]:
     return found
 
 
-def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> NDArray[np.int32]:
+def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> Int32s:
     """The order of a union set with its parts one after the other; stable inside each part.
 
     Parameters
@@ -151,7 +148,7 @@ def _by_touch(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
             yield m.to_set, _with_parts(mesh, m.to_set, _touched(mesh.size(m.to_set), into, done))
 
 
-def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> NDArray[np.int32]:
+def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> Int32s:
     order, place, count = np.empty(n, np.int32), np.full(n, -1, np.int32), 0
     for m in maps:
         count = _first_touch(m.table, done[m.from_set].new_to_old, place, order, count)
@@ -159,7 +156,7 @@ def _touched(n: int, maps: Sequence[SetMap], done: Orderings) -> NDArray[np.int3
     return order
 
 
-def _with_parts(mesh: Mesh, name: str, new_to_old: NDArray[np.int32]) -> Ordering:
+def _with_parts(mesh: Mesh, name: str, new_to_old: Int32s) -> Ordering:
     parts = mesh.sets[name].parts
     if parts:
         new_to_old = keep_parts(new_to_old, [mesh.size(p) for p in parts])

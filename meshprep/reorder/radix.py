@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, UInt64s, helper, kernel
 from ..kernels.arrays import largest, numbers
 
 DIGIT_BITS = 11
 N_DIGITS = -(-64 // DIGIT_BITS)
 
 
-def stable_argsort(words: NDArray[np.uint64]) -> NDArray[np.int32]:
+def stable_argsort(words: UInt64s) -> Int32s:
     """The order that sorts rows of words lexicographically; equal rows keep their order.
 
     Parameters
@@ -25,8 +25,6 @@ def stable_argsort(words: NDArray[np.uint64]) -> NDArray[np.int32]:
     order : (n,) int32
         ``words[order]`` ascends.
 
-    Notes
-    -----
     Radix sort from the last digit to the first, digits that never change left out. O(n x w): at
     most six passes a word, where a comparing sort takes 20 at a million rows.
     """

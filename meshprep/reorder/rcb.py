@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, inlined, kernel
+from ..kernels import Int32s, helper, inlined, kernel
 from ..kernels.arrays import numbers, sort
 from .curve import finite_coordinates
 from .problem import LocalityProblem
 
 
-def rcb(problem: LocalityProblem) -> NDArray[np.int32]:
+def rcb(problem: LocalityProblem) -> Int32s:
     """Order points by cutting their box in halves, across its longest side, again and again.
 
     Each half has as many points as the other, to one [G10 section 6]; every part's points stand
@@ -26,8 +26,6 @@ def rcb(problem: LocalityProblem) -> NDArray[np.int32]:
     MeshprepError
         Without coordinates, and with infinite ones.
 
-    Notes
-    -----
     O(points x log points) expected, for any number of dimensions.
     """
     where = np.ascontiguousarray(finite_coordinates(problem, "rcb"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, helper, kernel
 from .by_component import by_component
 from .levels import breadth_first, lowest_degree
 from .levels_number import number
@@ -15,19 +15,15 @@ from .problem import LocalityProblem
 MAX_SEARCHES = 12
 
 
-def rcm(problem: LocalityProblem) -> NDArray[np.int32]:
+def rcm(problem: LocalityProblem) -> Int32s:
     """Order points by reverse Cuthill-McKee on their clique graph.
 
     Each component starts at a pseudo-peripheral vertex: breadth-first search from a vertex of
     lowest degree in the last level, again while that goes deeper (George and Liu). Cheaper than
     :func:`gps.gps` and usually wider.
 
-    Returns
-    -------
-    new_to_old : (n_points,) int32
+    Returns ``new_to_old``, (n_points,).
 
-    Notes
-    -----
     O(points + neighbours).
     """
     return by_component(problem.graph, _rcm)
@@ -41,13 +37,13 @@ def _rcm(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArr
     levels, sizes = np.empty((2, n), np.int32), np.empty(n, np.int32)
     for c in range(bound.size - 1):
         begin, end = bound[c], bound[c + 1]
-        start, row, depth = _peripheral(offset, index, begin, end, far[c], levels, queue)
+        start, row, depth = _peripheral((offset, index), begin, end, far[c], levels, queue)
         level, size = levels[row], sizes[:depth]
         size[:] = 0
         for p in range(begin, end):
             size[level[p]] += 1
         # numbering plain levels by adjacency, lowest degree first, is Cuthill and McKee's
-        number(offset, index, start, begin, level, size, queue[begin:end])
+        number((offset, index), start, begin, level, size, queue[begin:end])
         for i in range(begin, end):
             out[i] = queue[end - 1 - (i - begin)]
     return out
@@ -55,22 +51,16 @@ def _rcm(offset: NDArray, index: NDArray, bound: NDArray, far: NDArray) -> NDArr
 
 @helper
 def _peripheral(
-    offset: NDArray,
-    index: NDArray,
-    begin: int,
-    end: int,
-    start: int,
-    levels: NDArray,
-    queue: NDArray,
+    graph: tuple, begin: int, end: int, start: int, levels: NDArray, queue: NDArray
 ) -> tuple[int, int, int]:
     """A vertex far from others: it, the row of ``levels`` with its levels, and how many."""
     n, row = end - begin, 0
     levels[row, begin:end] = -1
-    depth, width, last, _ = breadth_first(offset, index, start, levels[row], queue, n + 1)
+    depth, width, last, _ = breadth_first(graph, start, levels[row], queue, n + 1)
     for _ in range(MAX_SEARCHES):
-        other = lowest_degree(offset, queue[last:n])
+        other = lowest_degree(graph[0], queue[last:n])
         levels[1 - row, begin:end] = -1
-        found, wide, last, _ = breadth_first(offset, index, other, levels[1 - row], queue, n + 1)
+        found, wide, last, _ = breadth_first(graph, other, levels[1 - row], queue, n + 1)
         deeper = found > depth
         if deeper or wide < width:
             start, row, depth, width = other, 1 - row, found, wide

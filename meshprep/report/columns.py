@@ -15,39 +15,22 @@ from .verdict import against_metis, repayment, tuned, verdict
 
 @dataclass(frozen=True)
 class Column:
-    """One variant of one loop in one plan: what stands in one column of a comparison.
-
-    Parameters
-    ----------
-    plan, loop, variant : str
-    before, after
-        The figures; ``before`` is None where the input order cannot be staged.
-    price : str
-        What the plan cost, and when that is repaid.
-    peer : str
-        What METIS needs for the same, where a plan by METIS is compared, too.
-    way : str
-        Tells plans of one partitioner apart: by options or the order of points where these differ,
-        else by the file.
-    tuned : str
-        What was tuned.
-    elements : int
-        Of the loop.
-    chosen : bool
-        Whether the variant is the default one of the plan's loop.
-    """
+    """One variant of one loop in one plan: what stands in one column of a comparison."""
 
     plan: str
     loop: str
     variant: str
+    # The figures; ``before`` is None where the input order cannot be staged.
     before: ShownMetrics | None
     after: ShownMetrics
-    price: str = ""
-    peer: str = ""
+    price: str = ""  # what the plan cost, and when that is repaid
+    peer: str = ""  # what METIS needs for the same, where a plan by METIS is compared, too
+    # Tells plans of one partitioner apart: by options or the order of points where these differ,
+    # else by the file.
     way: str = ""
-    tuned: str = ""
-    elements: int = 0
-    chosen: bool = True
+    tuned: str = ""  # what was tuned
+    elements: int = 0  # of the loop
+    chosen: bool = True  # whether the variant is the default one of the plan's loop
 
     @property
     def label(self) -> str:

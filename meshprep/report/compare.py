@@ -157,15 +157,11 @@ class Comparison:
         return render("notebook.html", columns=self.columns(), tables=self.tables())
 
 
-def compare(
-    paths: Sequence[Path | str],
-    assumptions: Assumptions | None = None,
-) -> Comparison:
+def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
 
     Parameters
     ----------
-    paths : sequence of Path or str
     assumptions : Assumptions, optional
         Device, registers, bandwidth, and times of calls that were measured.
 

@@ -13,42 +13,23 @@ from .table import two_digits
 
 @dataclass(frozen=True, kw_only=True)
 class ShownMetrics(VariantMetrics):
-    """The figures of one side of a variant, and those that rest on assumptions.
+    """The figures of one side of a variant, and those that rest on assumptions."""
 
-    Parameters
-    ----------
-    measured_ms : float or None
-        Of a call, where it was measured.
-    cost : Cost or None
-        Of the plan; None for the input order.
-    """
-
-    measured_ms: float | None = None
-    cost: Cost | None = None
+    measured_ms: float | None = None  # of a call, where it was measured
+    cost: Cost | None = None  # of the plan; None for the input order
 
 
 @dataclass(frozen=True)
 class ReportRow:
-    """A row of a report.
-
-    Parameters
-    ----------
-    label : str
-    find : callable
-        Finds the figure; None where there is none, as in plans of older versions.
-    better : {1, 0, -1}
-        Whether large is good, nothing is, or small is.
-    short : str
-        Heads the figure's column where a plan is a line; empty for figures that are left out there.
-    brief : bool
-        Whether a user acts on it, so that it is always shown.
-    """
+    """A row of a report."""
 
     label: str
+    # Finds the figure; None where there is none, as in plans of older versions.
     find: Callable[[ShownMetrics], float | int | None]
-    better: int = 0
+    better: int = 0  # {1, 0, -1}: whether large is good, nothing is, or small is
+    # Heads the figure's column where a plan is a line; empty for figures that are left out there.
     short: str = ""
-    brief: bool = False
+    brief: bool = False  # whether a user acts on it, so that it is always shown
 
 
 def _traffic(layout: str, what: str) -> Callable[[ShownMetrics], int | None]:

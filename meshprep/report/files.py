@@ -25,23 +25,15 @@ PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
 
 @dataclass(frozen=True)
 class Files:
-    """What to write beside the tables, and from which meshes.
-
-    Parameters
-    ----------
-    html, png, vtu : Path or None
-    meshes : tuple of Path
-        Meshes of the plans, as they were read or renumbered; ``png`` and ``vtu`` need that of the
-        first plan.
-    loop : str or None
-        The loop of the first plan that ``png`` and ``vtu`` show; None for its first one.
-    overwrite : bool
-    """
+    """What to write beside the tables, and from which meshes."""
 
     html: Path | None = None
     png: Path | None = None
     vtu: Path | None = None
+    # Meshes of the plans, as they were read or renumbered; ``png`` and ``vtu`` need that of the
+    # first plan.
     meshes: tuple[Path, ...] = ()
+    # The loop of the first plan that ``png`` and ``vtu`` show; None for its first one.
     loop: str | None = None
     overwrite: bool = False
 
@@ -78,11 +70,8 @@ def write_files(
     ``meshes`` are at hand already; those of ``files.meshes`` are read. ``title`` is the page's,
     ``best`` the name of the best plan and what it is best in, where there is one.
 
-    Raises
-    ------
-    MeshprepError
-        Where a mesh cannot be read, is another than the plan's, or cannot be drawn; where a file
-        exists and ``overwrite`` is False.
+    Raises MeshprepError where a mesh cannot be read, is another than the plan's, or cannot be
+    drawn; where a file exists and ``overwrite`` is False.
     """
     if not files.outputs:
         return []

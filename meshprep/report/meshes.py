@@ -27,31 +27,22 @@ class NamedMesh:
 
 @dataclass(frozen=True, eq=False)
 class BlockValues:
-    """What a plan says of every element of a loop, in the numbering of the mesh it was made from.
+    """What a plan says of every element of a loop, numbered as in the mesh it was made from."""
 
-    Parameters
-    ----------
-    block, block_colour, thread_colour : (n,) int32
-    input_block : (n,) int32
-        The block of the input order, cut into runs of the block size.
-    reuse : (n,) float64
-        Reuse factor of the element's block; 1 where nothing is reached through a map.
-    """
-
+    # (n,)
     block: NDArray[np.int32]
     block_colour: NDArray[np.int32]
     thread_colour: NDArray[np.int32]
+    # (n,): the block of the input order, cut into runs of the block size.
     input_block: NDArray[np.int32]
+    # (n,): reuse factor of the element's block; 1 where nothing is reached through a map.
     reuse: NDArray[np.float64]
 
 
 def mesh_of(plan: Plan, meshes: Sequence[NamedMesh]) -> NamedMesh:
     """The mesh that a plan was made from, among those given; a renumbered one is brought back.
 
-    Raises
-    ------
-    MeshprepError
-        Where none of them is.
+    Raises MeshprepError where none of them is.
     """
     for named in meshes:
         content = named.mesh.content_hash()
@@ -76,17 +67,9 @@ def bare(mesh: Mesh) -> Mesh:
 def scene_of(plan: Plan, loop: str, named: NamedMesh) -> Scene:
     """Where the elements of a loop lie; the mesh is that of :func:`mesh_of`.
 
-    Raises
-    ------
-    MeshprepError
-        Where they cannot be placed.
+    Raises MeshprepError where they cannot be placed.
     """
     return place(named.mesh, plan[loop].loop.over, plan.maps)
-
-
-def input_blocks(n: int, block_size: int) -> NDArray[np.int32]:
-    """The input order cut into runs."""
-    return (np.arange(n, dtype=np.int64) // block_size).astype(np.int32)
 
 
 def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValues:
@@ -99,7 +82,7 @@ def block_values(plan: Plan, loop: str, variant: str | None = None) -> BlockValu
         block,
         chosen.colour_of_block()[block],
         chosen.by_element(chosen.thread_colour)[new].astype(np.int32),
-        input_blocks(new.size, chosen.block_size),
+        np.arange(new.size, dtype=np.int32) // np.int32(chosen.block_size),
         block_reuse(loop_plan, chosen)[block],
     )
 
@@ -117,10 +100,7 @@ def block_reuse(loop_plan: LoopPlan, variant: Variant) -> NDArray[np.float64]:
 def read_meshes(paths: Sequence[Path], plans: Sequence[Plan] = ()) -> list[NamedMesh]:
     """Read mesh files; what a file does not say of its sets is taken from the plans' options.
 
-    Raises
-    ------
-    MeshprepError
-        For a file that cannot be read.
+    Raises MeshprepError for a file that cannot be read.
     """
     from .. import io
 

@@ -28,22 +28,12 @@ VARIED = ("block_size", "partition", "effort")
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """One way to make a plan.
+    """One way to make a plan."""
 
-    Parameters
-    ----------
-    method : str
-        Locality order.
-    partitioner : str
-    block_size : int
-    options : mapping
-        Of the partitioner.
-    """
-
-    method: str
+    method: str  # locality order
     partitioner: str
     block_size: int
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the partitioner
 
     @property
     def name(self) -> str:
@@ -64,21 +54,13 @@ class SweepPoint:
 
 @dataclass(frozen=True, eq=False)
 class SweepResult:
-    """What a sweep found.
+    """What a sweep found."""
 
-    Parameters
-    ----------
-    comparison : Comparison
-        A plan for each way that worked. All but the best have figures alone, no arrays.
-    failures : tuple of (str, str)
-        Ways that did not work, and why.
-    best : SweepPoint
-        The one with the fewest predicted milliseconds for a call of every loop, for the CPU the
-        one with the fewest loads.
-    """
-
+    # A plan for each way that worked. All but the best have figures alone, no arrays.
     comparison: Comparison
-    failures: tuple[tuple[str, str], ...]
+    failures: tuple[tuple[str, str], ...]  # ways that did not work, and why
+    # The one with the fewest predicted milliseconds for a call of every loop, for the CPU the one
+    # with the fewest loads.
     best: SweepPoint
 
     @property

@@ -37,10 +37,7 @@ class SweepJob:
 def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
     """Read once, make every plan, compare them, and write the page if it is asked for.
 
-    Raises
-    ------
-    MeshprepError
-        On bad input, outputs that exist, and where no plan could be made.
+    Raises MeshprepError on bad input, outputs that exist, and where no plan could be made.
     """
     find(io.FORMATS, job.mesh, job.input_format)
     job.files.check([job.mesh])

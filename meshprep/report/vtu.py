@@ -34,8 +34,6 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
 
     Parameters
     ----------
-    plan : Plan
-    loop : str
     named : NamedMesh
         What :func:`~meshprep.report.meshes.mesh_of` gives.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, kernel
+from ..kernels import Bools, Int32s, helper, kernel
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
 from .layout import layout_of, lower_sets
@@ -13,7 +12,7 @@ from .match import first_slots
 from .slots import Slots, corner, corners_of, part_cells, plain_part, slots_of
 
 
-def unattached(mesh: Mesh) -> dict[str, NDArray[np.int32]]:
+def unattached(mesh: Mesh) -> dict[str, Int32s]:
     """Lower-dimension cells that are no face or edge of any cell of the highest dimension.
 
     Corner nodes count, in any order; sets of single vertices are not looked at. Expected
@@ -34,13 +33,13 @@ def unattached(mesh: Mesh) -> dict[str, NDArray[np.int32]]:
     return out
 
 
-def lower_corners(mesh: Mesh, set_name: str) -> NDArray[np.int32]:
+def lower_corners(mesh: Mesh, set_name: str) -> Int32s:
     """The corner nodes of a set of cells, without those of high order."""
     corners = shape_of(str(mesh.sets[set_name].cell_type)).n_corners
     return mesh.cell_map(set_name).table[:, :corners]
 
 
-def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np.int32]:
+def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     """For each row of corners, the lowest slot with the same nodes, or -1.
 
     Only slots whose every corner is a corner of some row are matched, so that a boundary costs
@@ -48,9 +47,7 @@ def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np
 
     Parameters
     ----------
-    slots : Slots
     corners : (n, arity) int32
-    n_nodes : int
 
     Returns
     -------
@@ -68,7 +65,7 @@ def locate(slots: Slots, corners: NDArray[np.int32], n_nodes: int) -> NDArray[np
 
 
 @kernel
-def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
+def _slots_near(slots: Slots, flagged: Bools) -> Int32s:
     """The slots whose corners are all flagged, ascending."""
     near = np.empty(0, np.int32)
     # The first pass counts, the second fills.
@@ -89,9 +86,7 @@ def _slots_near(slots: Slots, flagged: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 @helper
-def _all_flagged(
-    slots: Slots, part: int, cell: int, facet: int, flagged: NDArray[np.bool_]
-) -> bool:
+def _all_flagged(slots: Slots, part: int, cell: int, facet: int, flagged: Bools) -> bool:
     j, arity = 0, slots.local.shape[2]
     while j < arity and flagged[corner(slots, part, cell, facet, j)]:
         j += 1

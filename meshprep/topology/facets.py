@@ -6,31 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..kernels import kernel
+from ..kernels import Int32s, UInt8s, kernel
 from .match import first_slots, number_in_place
 from .slots import Part, Slots, cell_of, corner, corners_of, part_cells, part_of, slots_of
 
 
 @dataclass(frozen=True, eq=False)
 class Facets:
-    """The unique facets of one type, numbered by first appearance (cell, then local facet).
-
-    Parameters
-    ----------
-    slots : Slots
-    number : (n_slots,) int32
-        Facet of each slot.
-    count : (n_facets,) uint8
-        Cells of each facet, 3 standing for three and more.
-    """
+    """The unique facets of one type, numbered by first appearance (cell, then local facet)."""
 
     slots: Slots
-    number: NDArray[np.int32]
-    count: NDArray[np.uint8]
+    number: Int32s  # (n_slots,): facet of each slot
+    count: UInt8s  # (n_facets,): cells of each facet, 3 standing for three and more
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +28,7 @@ class Selection:
     """Some of the facets: ``row`` is the new number of each, -1 for those left out."""
 
     facets: Facets
-    row: NDArray[np.int32]
+    row: Int32s
     size: int
 
 
@@ -66,17 +56,17 @@ def select(facets: Facets, which: str) -> Selection:
     return Selection(facets, row, int(np.count_nonzero(chosen)))
 
 
-def facets_to_cells(chosen: Selection, arity: int) -> NDArray[np.int32]:
+def facets_to_cells(chosen: Selection, arity: int) -> Int32s:
     """Cells ``(size, arity)`` of each chosen facet, ascending. O(slots)."""
     return _fill_cells(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size, arity)
 
 
-def facets_to_nodes(chosen: Selection) -> NDArray[np.int32]:
+def facets_to_nodes(chosen: Selection) -> Int32s:
     """Corner nodes ``(size, corners)``, seen from the facet's lowest cell. O(slots)."""
     return _fill_nodes(chosen.facets.slots, chosen.facets.number, chosen.row, chosen.size)
 
 
-def fill_cell_facets(chosen: Selection, base: int, table: NDArray[np.int32]) -> None:
+def fill_cell_facets(chosen: Selection, base: int, table: Int32s) -> None:
     """Write the number, plus ``base``, of each facet into the row of each of its cells."""
     _fill_cell_facets(chosen.facets.slots, chosen.facets.number, chosen.row, base, table)
 
@@ -101,9 +91,7 @@ def check_manifold(facets: Facets, entity: str, other: str) -> None:
 
 
 @kernel
-def _fill_cells(
-    slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int, arity: int
-) -> NDArray[np.int32]:
+def _fill_cells(slots: Slots, number: Int32s, row: Int32s, size: int, arity: int) -> Int32s:
     table = np.full((size, arity), -1, np.int32)
     slot = 0
     for part in range(slots.width.size):
@@ -118,9 +106,7 @@ def _fill_cells(
 
 
 @kernel
-def _fill_nodes(
-    slots: Slots, number: NDArray[np.int32], row: NDArray[np.int32], size: int
-) -> NDArray[np.int32]:
+def _fill_nodes(slots: Slots, number: Int32s, row: Int32s, size: int) -> Int32s:
     table = np.full((size, slots.local.shape[2]), -1, np.int32)
     slot = 0
     for part in range(slots.width.size):
@@ -135,13 +121,7 @@ def _fill_nodes(
 
 
 @kernel
-def _fill_cell_facets(
-    slots: Slots,
-    number: NDArray[np.int32],
-    row: NDArray[np.int32],
-    base: int,
-    table: NDArray[np.int32],
-) -> None:
+def _fill_cell_facets(slots: Slots, number: Int32s, row: Int32s, base: int, table: Int32s) -> None:
     slot = 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels import helper, inlined, kernel
+from ..kernels import Int32s, Int64s, helper, inlined, kernel
 from ..kernels.parallel import each, pieces
 from .slots import Slots, corner, part_cells, part_of, read_corners
 
@@ -15,7 +14,7 @@ from .slots import Slots, corner, part_cells, part_of, read_corners
 FEW = 8
 
 
-def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
+def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     """For every slot, the lowest slot with the same corner nodes in any order.
 
     A counting sort puts the slots with one lowest node side by side, where a small hash table
@@ -24,7 +23,6 @@ def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
 
     Parameters
     ----------
-    slots : Slots
     n_nodes : int
         All nodes are in 0..n_nodes-1.
 
@@ -40,7 +38,7 @@ def first_slots(slots: Slots, n_nodes: int) -> NDArray[np.int32]:
 
 
 @kernel
-def number_in_place(first: NDArray[np.int32]) -> int:
+def number_in_place(first: Int32s) -> int:
     """Turn first slots into numbers of facets, in order of first appearance; returns how many.
 
     ``first[i] <= i`` must hold, and a first slot must name itself. O(n).
@@ -56,7 +54,7 @@ def number_in_place(first: NDArray[np.int32]) -> int:
 
 
 @kernel
-def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[Int64s, Int32s]:
     """Slots sorted by lowest corner node, ascending under one node, and where each node starts."""
     offset = np.zeros(n_nodes + 2, np.int64)
     for part in range(slots.width.size):
@@ -88,12 +86,7 @@ def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
 
 @kernel
 def _match(
-    slots: Slots,
-    offset: NDArray[np.int64],
-    order: NDArray[np.int32],
-    begin: int,
-    end: int,
-    first: NDArray[np.int32],
+    slots: Slots, offset: Int64s, order: Int32s, begin: int, end: int, first: Int32s
 ) -> None:
     """Match the slots of the lowest nodes ``begin`` to ``end - 1``."""
     longest = FEW
@@ -110,9 +103,7 @@ def _match(
 
 
 @helper
-def _match_few(
-    slots: Slots, bucket: NDArray[np.int32], key: NDArray[np.int32], first: NDArray[np.int32]
-) -> None:
+def _match_few(slots: Slots, bucket: Int32s, key: Int32s, first: Int32s) -> None:
     for i in range(bucket.size):
         slot = bucket[i]
         read_corners(slots, part_of(slots, slot), slot, key[i])
@@ -124,13 +115,7 @@ def _match_few(
 
 
 @helper
-def _match_bucket(
-    slots: Slots,
-    bucket: NDArray[np.int32],
-    key: NDArray[np.int32],
-    place: NDArray[np.int32],
-    first: NDArray[np.int32],
-) -> None:
+def _match_bucket(slots: Slots, bucket: Int32s, key: Int32s, place: Int32s, first: Int32s) -> None:
     """Open addressing with linear probing, at most half full; ``place`` is scratch."""
     mask = _table_size(bucket.size) - 1
     place[: mask + 1] = -1
@@ -155,7 +140,7 @@ def _table_size(n: int) -> int:
 
 
 @helper
-def _sort(key: NDArray[np.int32]) -> None:
+def _sort(key: Int32s) -> None:
     for i in range(1, key.size):
         value = key[i]
         j = i - 1
@@ -166,7 +151,7 @@ def _sort(key: NDArray[np.int32]) -> None:
 
 
 @helper
-def _hash(key: NDArray[np.int32]) -> np.int64:
+def _hash(key: Int32s) -> np.int64:
     """Multiply and fold: neighbouring node numbers must not make runs in the table."""
     h = np.uint64(0)
     for i in range(1, key.size):
@@ -176,7 +161,7 @@ def _hash(key: NDArray[np.int32]) -> np.int64:
 
 
 @helper
-def _equal(a: NDArray[np.int32], b: NDArray[np.int32]) -> bool:
+def _equal(a: Int32s, b: Int32s) -> bool:
     # The lowest node, in column 0, is the bucket's and the same in all.
     same = True
     for i in range(1, a.size):

@@ -11,34 +11,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import INDEX_LIMIT, read_only
 
-from ..kernels import helper, kernel
+from ..kernels import Int32s, Int64s, helper, kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Cells of one type and what to take of each.
+    """Cells of one type and what to take of each."""
 
-    Parameters
-    ----------
-    table : (n, k) int32
-        Nodes of the cells.
-    local : sequence of (arity,) corner numbers
-        Columns of ``table`` that make each local facet.
-    column : sequence of int
-        Place of each local facet among all facets of the cell.
-    cell_start : int
-        Number of the first of these cells in the set ``cells``.
-    """
-
-    table: NDArray[np.int32]
-    local: Sequence[tuple[int, ...]]
-    column: Sequence[int]
-    cell_start: int = 0
+    table: Int32s  # (n, k): nodes of the cells
+    local: Sequence[tuple[int, ...]]  # columns of ``table`` that make each local facet
+    column: Sequence[int]  # place of each local facet among all facets of the cell
+    cell_start: int = 0  # number of the first of these cells in the set ``cells``
 
 
 class Slots(NamedTuple):
@@ -50,14 +37,14 @@ class Slots(NamedTuple):
     ``local[p]`` and whose places among the cell's facets are ``column[p]``.
     """
 
-    flat: NDArray[np.int32]
-    flat_start: NDArray[np.int64]
-    width: NDArray[np.int64]
-    slot_start: NDArray[np.int64]
-    cell_start: NDArray[np.int64]
-    n_local: NDArray[np.int64]
-    local: NDArray[np.int32]
-    column: NDArray[np.int32]
+    flat: Int32s
+    flat_start: Int64s
+    width: Int64s
+    slot_start: Int64s
+    cell_start: Int64s
+    n_local: Int64s
+    local: Int32s
+    column: Int32s
 
     @property
     def size(self) -> int:
@@ -75,10 +62,7 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
 
     Nodes are shared, not copied, when one part alone has facets of this arity.
 
-    Raises
-    ------
-    MeshprepError
-        When there are more than 2^31-1 slots.
+    Raises MeshprepError when there are more than 2^31-1 slots.
     """
     kept = [p for p in parts if len(p.local)]
     most = max((len(p.local) for p in kept), default=0)
@@ -104,16 +88,16 @@ def slots_of(parts: Sequence[Part], arity: int) -> Slots:
     )
 
 
-def plain_part(corners: NDArray[np.int32]) -> Part:
+def plain_part(corners: Int32s) -> Part:
     """Rows of corners as they stand: each row is one slot."""
     return Part(corners, [tuple(range(corners.shape[1]))], [0])
 
 
-def _starts(counts: Sequence[int]) -> NDArray[np.int64]:
+def _starts(counts: Sequence[int]) -> Int64s:
     return np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))]).astype(np.int64)
 
 
-def _flatten(tables: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _flatten(tables: Sequence[Int32s]) -> Int32s:
     # Always read-only: numba compiles once for it, whatever the mesh.
     flat = [t.reshape(-1) for t in tables]
     one = len(flat) == 1
@@ -149,7 +133,7 @@ def corner(slots: Slots, part: int, cell: int, facet: int, j: int) -> np.int32:
 
 
 @helper
-def read_corners(slots: Slots, part: int, slot: int, out: NDArray[np.int32]) -> None:
+def read_corners(slots: Slots, part: int, slot: int, out: Int32s) -> None:
     """Write the corner nodes of a slot of this part into ``out``, in the order of the shape."""
     within = slot - slots.slot_start[part]
     cell = within // slots.n_local[part]
@@ -158,7 +142,7 @@ def read_corners(slots: Slots, part: int, slot: int, out: NDArray[np.int32]) -> 
 
 
 @kernel
-def corners_of(slots: Slots, chosen: NDArray[np.int32]) -> NDArray[np.int32]:
+def corners_of(slots: Slots, chosen: Int32s) -> Int32s:
     """Corner nodes ``(n, arity)`` of the slots in ``chosen``. O(n)."""
     out = np.empty((chosen.size, slots.local.shape[2]), np.int32)
     for i in range(chosen.size):

@@ -54,11 +54,9 @@ class ArrayForm:
 def slots(loop_plan: LoopPlan, layout: Layout = AOS) -> tuple[Slot, ...]:
     """One slot for each name in the loop, in the order of its arguments.
 
-    Raises
-    ------
-    MeshprepError
-        For a dtype that loops do not run on, an unknown layout, and for one dat with accesses that
-        conflict: an element could see what another one has or has not written yet [G10 9.2].
+    Raises MeshprepError for a dtype that loops do not run on, an unknown layout, and for one dat
+    with accesses that conflict: an element could see what another one has or has not written yet
+    [G10 9.2].
     """
     layouts = _layouts(loop_plan.loop, layout)
     made: dict[str, tuple[Arg, Slot]] = {}
@@ -85,11 +83,8 @@ class Binder:
     def __call__(self, given: Mapping[str, Any]) -> list[NDArray[Any]]:
         """The arrays in the order of the slots, flat; those only read are read-only.
 
-        Raises
-        ------
-        MeshprepError
-            For names that are missing or unknown; dtype, shape, layout; arrays that cannot be
-            written; memory that is written under one name and used under another.
+        Raises MeshprepError for names that are missing or unknown; dtype, shape, layout; arrays
+        that cannot be written; memory that is written under one name and used under another.
         """
         wanted, last = self.wanted, self._last
         check_names(self.loop, wanted, given)

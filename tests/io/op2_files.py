@@ -3,6 +3,8 @@
 import h5py
 import numpy as np
 
+from meshprep_runtime import Ordering
+
 
 def c_mesh(i_parts=4, j_parts=3):
     """Coordinates of six decimals, and the tables of cells, edges and boundary edges."""
@@ -94,3 +96,9 @@ def write_hdf5(path, mesh, base=0, map_dtype="<i4"):
         file["link"] = h5py.SoftLink("/p_q")
         file.attrs["title"] = "airfoil"
     return sizes
+
+
+def shuffles(sizes, seed=0):
+    """A random order of every set."""
+    random = np.random.default_rng(seed)
+    return {s: Ordering.from_new_to_old(random.permutation(n)) for s, n in sizes.items()}

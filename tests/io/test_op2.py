@@ -1,15 +1,12 @@
 """OP2's files: every value at its new place, everything else as it was."""
 
-import itertools
-import re
-
 import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_meshes import plain_meshes
-from op2_files import attribute_text, c_mesh, put_dat, put_map, write_hdf5, write_text
+from op2_files import attribute_text, c_mesh, put_dat, put_map, shuffles, write_hdf5
 
 from meshprep import io
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
@@ -26,11 +23,6 @@ DATS = {
     **dict.fromkeys(("p_q", "p_qold", "p_res", "p_adt", "flags"), "cells"),
     **{"p_bound": "bedges", "p_x": "nodes", "p_single": "edges"},
 }
-
-
-def shuffles(sizes, seed=0):
-    random = np.random.default_rng(seed)
-    return {s: Ordering.from_new_to_old(random.permutation(n)) for s, n in sizes.items()}
 
 
 def attributes(item):
@@ -99,161 +91,6 @@ def test_a_loop_over_the_renumbered_file_gives_the_same_sums(tmp_path):
     assert np.array_equal(residual(new_path), order["cells"].apply(residual(old_path)))
 
 
-def test_what_fits_several_sets_is_asked_for_and_can_be_declared(tmp_path):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        for name in ("cells", "points"):
-            file[name] = np.array([4], "<i4")
-        file["edges"] = np.array([5], "<i4")
-        put_map(file, "link", [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
-        put_dat(file, "q", np.arange(4.0)[:, None], "double")
-        file["mystery"] = np.arange(4)
-    with pytest.raises(MeshprepError) as error:
-        io.read(path)
-    assert "q (cells or points)" in str(error.value)
-    assert "mystery (cells or points)" in str(error.value)
-    assert "cells 4, edges 5, points 4" in str(error.value)
-    assert "--sets 'link=edges->SET mystery=SET q=SET'" in str(error.value)
-    mesh = io.read(path, sets={"link": "edges->points", "q": "points", "mystery": "none"})
-    assert mesh.maps["edges->points"].table.shape == (5, 2)
-    assert mesh.dat("q", "points").values.shape == (4, 1)
-    assert mesh.dat("mystery", "points") is None
-    for wrong, message in (
-        ({"link": "edges->walls"}, "there is no set 'walls'"),
-        ({"lonk": "edges->cells"}, "there is no dataset 'lonk'"),
-        ({"link": "cells->points", "q": "cells", "mystery": "none"}, "has 5 rows, but set 'cells'"),
-    ):
-        with pytest.raises(MeshprepError, match=message):
-            io.read(path, sets=wrong)
-
-
-@pytest.fixture(scope="module")
-def shuffled(tmp_path_factory):
-    """OP2's Airfoil in an order in which sizes and ranges do not tell where pbedge leads."""
-    folder = tmp_path_factory.mktemp("shuffled")
-    sizes = write_hdf5(folder / "grid.h5", c_mesh(10, 8))
-    io.write(io.read(folder / "grid.h5").renumber(shuffles(sizes)), folder / "new.h5")
-    return folder / "new.h5"
-
-
-def test_what_is_asked_for_holds_no_guess(shuffled):
-    with pytest.raises(MeshprepError) as error:
-        io.read(shuffled)
-    assert "pbedge (bedges->edges or nodes)" in str(error.value)
-    assert "bedges 56, cells 240, edges 452, nodes 279" in str(error.value)
-    assert "--sets 'pbecell=bedges->SET pbedge=bedges->SET'" in str(error.value)
-    right = io.read(shuffled, sets="pbecell=bedges->cells pbedge=bedges->nodes")
-    assert right.maps["bedges->nodes"].arity == 2
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ("pbedge=bedges->edges", "declared as bedges->edges, but the other maps of 'bedges' say"),
-        ("pbedge=bedges->edges", "its rows hold nodes: declare bedges->nodes"),
-        ("pbecell=bedges->edges", "its name says bedges->cells"),
-        ("pecell=edges->nodes", "its name says edges->cells"),
-        ("pedge=edges->edges", "its rows hold nodes: declare edges->nodes"),
-    ],
-)
-def test_maps_that_are_not_what_they_are_declared_as(shuffled, wrong, said):
-    right = ["pbecell=bedges->cells", "pbedge=bedges->nodes"]
-    name = wrong.partition("=")[0]
-    with pytest.raises(MeshprepError, match=said):
-        io.read(shuffled, sets=[wrong, *(r for r in right if not r.startswith(f"{name}="))])
-
-
-def test_names_of_other_programs_are_held_against_nobody(tmp_path, shuffled):
-    path = tmp_path / "a.h5"
-    with h5py.File(shuffled) as old, h5py.File(path, "w") as file:
-        file["nodes"], file["edges"] = old["nodes"][()], old["edges"][()]
-        file["wall_edges"] = old["pbedge"][()]
-        file["cell"] = old["pcell"][()]
-    mesh = io.read(path, sets={"wall_edges": "wall->nodes", "cell": "cells->nodes"})
-    assert list(mesh.maps) == ["cells->nodes", "wall->nodes"]
-
-
-def test_numbers_that_are_no_indices(tmp_path):
-    path = tmp_path / "a.h5"
-    flags = np.array([[0, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 1]] * 40)
-    with h5py.File(path, "w") as file:
-        file["nodes"], file["cells"] = np.array([200], "<i4"), np.array([120], "<i4")
-        file["flags"] = flags
-        put_map(file, "corners", np.arange(480).reshape(120, 4) % 200)
-    with pytest.raises(MeshprepError, match=r"flags.* 120 of its 120 rows hold an index twice"):
-        io.read(path, sets="flags=cells->nodes")
-    # Collapsed quads are quads.
-    corners = np.arange(480).reshape(120, 4) % 200
-    corners[:50, 3] = corners[:50, 2]
-    with h5py.File(path, "w") as file:
-        file["nodes"], file["cells"] = np.array([200], "<i4"), np.array([120], "<i4")
-        put_map(file, "corners", corners)
-    assert io.read(path, sets="corners=cells->nodes").maps["cells->nodes"].arity == 4
-
-
-def test_what_was_found_by_sizes_is_checked_too(tmp_path, shuffled):
-    """The last node of the boundary happens to have the number of the last cell."""
-    path = tmp_path / "a.h5"
-    mesh = io.read(shuffled, sets="pbecell=bedges->cells pbedge=bedges->nodes")
-    boundary = np.unique(mesh.maps["bedges->nodes"].table)
-    inner = np.setdiff1d(np.arange(279), boundary)
-    before = 240 - boundary.size
-    new = np.concatenate([inner[:before], boundary, inner[before:]])
-    order = {"nodes": Ordering.from_new_to_old(new)}
-    io.write(mesh.renumber(order), path)
-    with pytest.raises(
-        MeshprepError, match=r"'pbedge' is taken for bedges->cells.*rows hold nodes"
-    ):
-        io.read(path, sets="pbecell=bedges->cells")
-
-
-@pytest.mark.parametrize(
-    "sets",
-    [
-        {"pbecell": "bedges->cells", "pbedge": "bedges->nodes"},
-        ["pbecell=bedges->cells", "pbedge=bedges->nodes"],
-        "pbecell=bedges->cells, pbedge=bedges->nodes",
-    ],
-)
-def test_declarations_in_python_read_as_in_the_command(shuffled, sets):
-    assert list(io.read(shuffled, sets=sets).maps)[:2] == ["bedges->cells", "bedges->nodes"]
-
-
-@pytest.mark.parametrize(
-    ("sets", "said"),
-    [
-        ([3], "give a dict of name to set, or texts such as 'p_q=cells'"),
-        (3, "give a dict of name to set"),
-        (["pbecell="], "must read NAME=SET"),
-        ({"pbecell": "a->b->c"}, "must read SET or SET->SET"),
-    ],
-)
-def test_declarations_that_are_none(shuffled, sets, said):
-    with pytest.raises(MeshprepError, match=said):
-        io.read(shuffled, sets=sets)
-
-
-def test_a_map_into_the_first_nodes_is_not_taken_for_one_into_its_own_set(tmp_path):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        for name, size in (("nodes", 9), ("walls", 4)):
-            file[name] = np.array([size], "<i4")
-        put_map(file, "ends", [[0, 1], [1, 2], [2, 3], [3, 0]])
-    with pytest.raises(MeshprepError, match=r"ends \(walls->nodes or walls\)"):
-        io.read(path)
-
-
-def test_files_without_a_zero_index_are_asked_about(tmp_path):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([2], "<i4")
-        put_map(file, "ends", [[1, 2], [2, 5]])
-    with pytest.raises(MeshprepError, match="--sets base=0"):
-        io.read(path)
-    mesh = io.read(path, sets={"base": "1"})
-    assert mesh.maps["edges->nodes"].table.tolist() == [[0, 1], [1, 4]]
-
-
 def test_attributes_that_op2_wants_are_completed(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
@@ -271,17 +108,6 @@ def test_attributes_that_op2_wants_are_completed(tmp_path):
         assert attributes(file["ends"])["type"][0] == b"int".ljust(10, b"\0")
         assert file["x"].attrs["size"].tolist() == [16]
         assert len(file["plain"].attrs) == 0
-
-
-def test_small_integer_dats_are_no_maps(tmp_path):
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        file["nodes"], file["edges"] = np.array([9], "<i4"), np.array([4], "<i4")
-        put_map(file, "ends", [[0, 1], [1, 2], [2, 8], [3, 0]])
-        put_dat(file, "bound", np.ones((4, 1), "<i4"), "int")
-    mesh = io.read(path)
-    assert list(mesh.maps) == ["edges->nodes"]
-    assert mesh.dat("bound", "edges").values.tolist() == [[1]] * 4
 
 
 def test_any_hdf5_file_whose_datasets_are_declared(tmp_path):
@@ -384,72 +210,3 @@ def test_a_plan_is_no_mesh(tmp_path):
     path.write_bytes(b"meshprep-plan 1\n")
     with pytest.raises(MeshprepError, match="is a plan, not a mesh"):
         io.read(path)
-
-
-def test_the_text_grid_keeps_every_digit(tmp_path):
-    mesh = c_mesh()
-    write_text(tmp_path / "new_grid.dat", mesh)
-    read = io.read(tmp_path / "new_grid.dat")
-    order = shuffles({s.name: s.size for s in read.sets.values()})
-    assert io.write(read.renumber(order), tmp_path / "new.dat") == []
-    old, new = (
-        [line.split() for line in (tmp_path / n).read_text().splitlines()]
-        for n in ("new_grid.dat", "new.dat")
-    )
-    assert old[0] == new[0]
-    n, e, b = (order[s] for s in ("nodes", "edges", "bedges"))
-    cells = order["cells"]
-    first = [1]
-    for s in (n, cells, e, b):
-        first.append(first[-1] + s.size)
-    text = [new[a:z] for a, z in itertools.pairwise(first)]
-    before = [old[a:z] for a, z in itertools.pairwise(first)]
-    assert text[0] == [before[0][i] for i in n.new_to_old]
-    moved = lambda order, words: [str(order.old_to_new[int(w)]) for w in words]  # noqa: E731
-    assert text[1] == [moved(n, before[1][i]) for i in cells.new_to_old]
-    assert text[2] == [
-        moved(n, before[2][i][:2]) + moved(cells, before[2][i][2:]) for i in e.new_to_old
-    ]
-    assert text[3] == [
-        moved(n, row[:2]) + moved(cells, row[2:3]) + row[3:]
-        for row in (before[3][i] for i in b.new_to_old)
-    ]
-
-
-def test_text_grids_of_other_digits_keep_their_values(tmp_path):
-    x, *tables = c_mesh()
-    path = tmp_path / "grid.dat"
-    write_text(path, (x, *tables))
-    lines = path.read_text().splitlines()
-    lines[3] = "1e-3 0.12345678901234567"
-    path.write_text("\n".join(lines))
-    mesh = io.read(path)
-    io.write(mesh, tmp_path / "b.dat")
-    assert np.array_equal(io.read(tmp_path / "b.dat").coordinates, mesh.coordinates)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda t: t[:-6], "the file ends before boundary edges"),
-        (lambda t: t + "1\n", "more in the file than its first line says"),
-        (lambda t: re.sub(r"\n.*\n", "\nnan nan\n", t, count=1), "finite"),
-        (lambda t: t.replace(" ", " x", 5), "expected"),
-        (lambda t: "9" + t, "declares"),
-        (lambda t: t.replace("\n1 2 15 14\n", "\n1 2 99 14\n", 1), "index 99"),
-    ],
-)
-def test_damaged_text_grids(tmp_path, change, message):
-    path = tmp_path / "grid.dat"
-    write_text(path, c_mesh())
-    path.write_text(change(path.read_text()))
-    with pytest.raises(MeshprepError, match=message):
-        io.read(path, format="op2-grid")
-
-
-def test_other_dat_files_are_tecplot(tmp_path):
-    io.write(plain_meshes()["triangles"], tmp_path / "a.dat")
-    assert (tmp_path / "a.dat").read_text().lstrip().startswith(("TITLE", "VARIABLES"))
-    assert io.read(tmp_path / "a.dat").size("cells") == plain_meshes()["triangles"].size("cells")
-    with pytest.raises(MeshprepError, match="has no option for reading 'sets'"):
-        io.read(tmp_path / "a.dat", sets={"a": "b"})

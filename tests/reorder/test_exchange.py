@@ -18,7 +18,7 @@ def swept(g, order, sweeps):
     """The order of one component after sweeps."""
     out = np.array(order, np.uint32)
     scratch = np.empty((2, g.n_rows), np.int32)
-    sweep(g.offset.view(np.uint64), g.index.view(np.uint32), out, 0, sweeps, scratch)
+    sweep((g.offset.view(np.uint64), g.index.view(np.uint32)), out, 0, sweeps, scratch)
     return out.tolist()
 
 
@@ -70,6 +70,6 @@ def test_a_component_among_others_is_swept_alone():
     g = graph(6, [(0, 1), (1, 2), (3, 4), (4, 5)])
     order = np.array([3, 5, 4], np.uint32)
     scratch = np.full((2, 6), -7, np.int32)
-    sweep(g.offset.view(np.uint64), g.index.view(np.uint32), order, 3, 1, scratch)
+    sweep((g.offset.view(np.uint64), g.index.view(np.uint32)), order, 3, 1, scratch)
     assert sorted(neighbours(g, int(order[1]))) == [3, 5]
     assert (scratch[:, :3] == -7).all()

@@ -96,7 +96,7 @@ def ends(graph, start, rounds=ROUNDS):
     n = graph.n_rows
     levels, queue = np.zeros((3, n), np.int32), np.zeros(n, np.uint32)
     v, u, row_v, row_u, depth, narrow_v = pseudo_diameter(
-        *unsigned(graph), 0, n, start, levels, queue, (rounds, np.empty(MANY, np.uint32))
+        unsigned(graph), 0, n, start, levels, queue, (rounds, np.empty(MANY, np.uint32))
     )
     return int(v), int(u), levels[row_v], levels[row_u], depth, narrow_v
 
@@ -124,13 +124,13 @@ def test_breadth_first_and_its_width_limit(case, root, limit):
     queue, level = slow_levels(g, root)
     width = widths(level)
     found, out = np.full(g.n_rows, -1, np.int32), np.zeros(g.n_rows, np.uint32)
-    depth, widest, last, size = breadth_first(*unsigned(g), root, found, out, g.n_rows + 1)
+    depth, widest, last, size = breadth_first(unsigned(g), root, found, out, g.n_rows + 1)
     assert (depth, widest, size) == (len(width), max(width), len(queue))
     assert last == size - width[-1]
     assert out[:size].tolist() == queue
     assert {p: int(found[p]) for p in queue} == level
     found[:] = -1
-    depth = breadth_first(*unsigned(g), root, found, out, limit)[0]
+    depth = breadth_first(unsigned(g), root, found, out, limit)[0]
     assert depth == (len(width) if max(width) < limit else -1)
 
 
@@ -180,13 +180,13 @@ def test_combine_and_number(case, start, rounds):
     expected = slow_combine(g, dict(enumerate(level)), dict(enumerate(other)), depth, narrow_v)
     size, state = np.zeros(depth, np.int32), np.zeros(n, np.int32)
     scratch = np.zeros(n, np.uint32), np.zeros(n + 1, np.int32)
-    combine(*unsigned(g), 0, n, level, other, state, *scratch, size, narrow_v)
+    combine(unsigned(g), 0, n, (level, other, state), scratch, size, narrow_v)
     assert level.tolist() == [expected[p] for p in range(n)]
     assert size.tolist() == np.bincount(level, minlength=depth).tolist()
     assert (level[v], level[u]) == (0, depth - 1)
 
     out = np.zeros(n, np.uint32)
-    cost, reverse = number(*unsigned(g), v, 0, level.copy(), size, out)
+    cost, reverse = number(unsigned(g), v, 0, level.copy(), size, out)
     assert out.tolist() == slow_number(g, v, expected)
     bandwidth, profile = slow_envelope(g, np.argsort(out))
     assert slow_envelope(g, np.argsort(out[::-1]))[0] == bandwidth
@@ -200,8 +200,8 @@ def test_pieces_go_to_the_side_that_stays_narrow():
     g = graph(8, [(0, i) for i in range(1, 8)])
     _, _, level, other, depth, narrow_v = ends(g, 1)
     size, n = np.zeros(depth, np.int32), 8
-    scratch = np.zeros(n, np.int32), np.zeros(n, np.uint32), np.zeros(n + 1, np.int32)
-    combine(*unsigned(g), 0, n, level, other, *scratch, size, narrow_v)
+    state, scratch = np.zeros(n, np.int32), (np.zeros(n, np.uint32), np.zeros(n + 1, np.int32))
+    combine(unsigned(g), 0, n, (level, other, state), scratch, size, narrow_v)
     assert sorted(size.tolist()) == [1, 3, 4]
 
 
@@ -216,7 +216,7 @@ def test_children_are_numbered_by_degree_however_many(many):
     level = {p: level.get(p, 0) for p in range(used)}
     out, size = np.zeros(used, np.uint32), np.bincount(list(level.values())).astype(np.int32)
     kernel = np.array([level[p] for p in range(used)], dtype=np.int32)
-    number(*unsigned(g), 0, 0, kernel, size, out)
+    number(unsigned(g), 0, 0, kernel, size, out)
     assert out[1 : many + 1].tolist() == sorted(range(1, many + 1), key=lambda p: degree(g, p))
 
 
@@ -225,6 +225,6 @@ def test_a_grid_keeps_its_short_side():
     _, _, level, other, depth, narrow_v = ends(g, 33)
     assert depth == 4 + 20 - 1
     size, n = np.zeros(depth, np.int32), 80
-    scratch = np.zeros(n, np.int32), np.zeros(n, np.uint32), np.zeros(n + 1, np.int32)
-    combine(*unsigned(g), 0, n, level, other, *scratch, size, narrow_v)
+    state, scratch = np.zeros(n, np.int32), (np.zeros(n, np.uint32), np.zeros(n + 1, np.int32))
+    combine(unsigned(g), 0, n, (level, other, state), scratch, size, narrow_v)
     assert size.max() == 4

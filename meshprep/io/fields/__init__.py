@@ -44,7 +44,6 @@ def move(
 
     Parameters
     ----------
-    plan : Plan
     source, target : Path
         ``.npy``, ``.npz``, ``.h5``, ``.csv`` or a mesh, by the ending of the source. The target
         is written as it stands: the caller stages it (:mod:`meshprep_runtime.plan.atomic`).

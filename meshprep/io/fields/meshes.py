@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.ordering import Ordering
 
 from ... import io
 from ..registry import find
@@ -26,13 +25,9 @@ def move(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
     for name, order in orders.items():
         if order is None or order.size != mesh.size(name):
             raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")
-    ways = {n: _inverse(o) if permuter.inverse else o for n, o in orders.items() if o is not None}
+    ways = {n: o.inverse if permuter.inverse else o for n, o in orders.items() if o is not None}
     io.write(mesh.renumber(ways), staged, format=form.name)
     return [PermutedField(name, name, mesh.size(name)) for name in mesh.sets]
-
-
-def _inverse(order: Ordering) -> Ordering:
-    return Ordering(order.old_to_new, order.new_to_old)
 
 
 def _check(permuter: Permuter, found: str) -> None:

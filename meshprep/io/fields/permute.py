@@ -118,18 +118,11 @@ class PlacedArray:
 
 @dataclass(frozen=True)
 class FieldFormat:
-    """A kind of file.
+    """A kind of file."""
 
-    Parameters
-    ----------
-    read : callable
-        ``read(path, permuter) -> {name: PlacedArray}``: what of the file belongs to sets of the
-        plan.
-    write : callable
-        ``write(source, target, arrays, permuter)``: a copy of the source with these arrays in it.
-    """
-
+    # ``read(path, permuter) -> {name: PlacedArray}``: what of the file belongs to sets of the plan.
     read: Callable[[Path, Permuter], dict[str, PlacedArray]]
+    # ``write(source, target, arrays, permuter)``: a copy of the source with these arrays in it.
     write: Callable[[Path, Path, Mapping[str, NDArray], Permuter], None]
 
 

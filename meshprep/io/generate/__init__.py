@@ -70,7 +70,6 @@ def generate(name: str, **options: Any) -> Mesh:
 
     Parameters
     ----------
-    name : str
     options
         Override the generator's defaults; text is converted to the type of the default.
 

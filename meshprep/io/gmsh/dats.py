@@ -24,26 +24,13 @@ from .types import TO_MEMORY
 
 @dataclass(frozen=True)
 class SectionMark:
-    """What the string tags of a section say, of those that meshprep wrote.
+    """What the string tags of a section say, of those that meshprep wrote."""
 
-    Parameters
-    ----------
-    kind : str
-        ``dat`` or ``tag``; empty where another program wrote the section.
-    own : int
-        How many string tags are not meshprep's.
-    dtype : dtype, optional
-    shape : tuple of int
-        Of one row.
-    lines : tuple of str
-        What follows.
-    """
-
-    kind: str
-    own: int
+    kind: str  # ``dat`` or ``tag``; empty where another program wrote the section
+    own: int  # how many string tags are not meshprep's
     dtype: np.dtype[Any] | None
-    shape: tuple[int, ...]
-    lines: tuple[str, ...]
+    shape: tuple[int, ...]  # of one row
+    lines: tuple[str, ...]  # what follows
 
 
 def _mark(f: RawField) -> SectionMark:
@@ -81,9 +68,6 @@ def field_values(
 
     Parameters
     ----------
-    fields : sequence of RawField
-    nodes : Lookup
-    cells : list of FileCells
     names : mapping of cell type to the name of its set
     taken : set of str
         Names of dats that the nodes have already.

@@ -5,19 +5,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
-from ..text.tokens import (
-    ASCII,
-    BLANK,
-    BREAK,
-    DOUBLE_ROOM,
-    INT_ROOM,
-    Mode,
-    put_float,
-    put_int,
-)
+from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
+from ..text.tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int
 from ..text.writer import SMALL_PIECE, NumberWriter
 
 # Blocks of fewer rows on average are put together before they are written.
@@ -36,12 +26,7 @@ class GmshWriter(NumberWriter):
         self.text(f"\n$End{section}\n" if self.mode != ASCII else f"$End{section}\n")
 
     def _label_rows(
-        self,
-        kind: str,
-        label: NDArray[np.int64],
-        tags: NDArray[np.int64],
-        nodes: NDArray[np.int32],
-        node_label: NDArray[np.int64],
+        self, kind: str, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
     ) -> None:
         """Write label, tags (one row for all, or one each) and nodes of elements."""
         behind = 1 + tags.shape[1]
@@ -59,7 +44,7 @@ class GmshWriter(NumberWriter):
             else:
                 self.file.write(piece.data)
 
-    def _as_wholes(self, heads: NDArray[np.int64], n: int) -> bool:
+    def _as_wholes(self, heads: Int64s, n: int) -> bool:
         """Whether blocks are written one at a time from arrays, which is fast where they are long.
 
         Arrays are as the file wants them where this machine has its byte order.
@@ -69,12 +54,7 @@ class GmshWriter(NumberWriter):
         )
 
     def nodes4(
-        self,
-        heads: NDArray[np.int64],
-        start: NDArray[np.int64],
-        label: NDArray[np.int64],
-        points: NDArray[np.float64],
-        parametric: NDArray[np.float64],
+        self, heads: Int64s, start: Int64s, label: Int64s, points: Float64s, parametric: Float64s
     ) -> None:
         """Write blocks of nodes: heads (m, 3) and where each starts (m + 1), see `_nodes4`."""
         if self._as_wholes(heads, len(label)) and not heads[:, 2].any():
@@ -89,16 +69,11 @@ class GmshWriter(NumberWriter):
         for i in range(0, 2 * len(label), step):
             stop = min(i + step, 2 * len(label))
             block = int(np.searchsorted(2 * start, i, side="right")) - 1
-            used = _nodes4(out, self.mode, i, stop, block, heads, start, label, points, parametric)
-            self.put(out, used)
+            items = (i, stop, block)
+            self.put(out, _nodes4(out, self.mode, items, heads, start, label, points, parametric))
 
     def elements4(
-        self,
-        heads: NDArray[np.int64],
-        start: NDArray[np.int64],
-        label: NDArray[np.int64],
-        nodes: NDArray[np.int32],
-        node_label: NDArray[np.int64],
+        self, heads: Int64s, start: Int64s, label: Int64s, nodes: Int32s, node_label: Int64s
     ) -> None:
         """Write blocks of elements: heads (m, 3) and where each starts (m + 1)."""
         if self._as_wholes(heads, len(label)):
@@ -111,17 +86,11 @@ class GmshWriter(NumberWriter):
         for i in range(0, len(label), step):
             stop = min(i + step, len(label))
             block = int(np.searchsorted(start, i, side="right")) - 1
-            used = _elements4(out, self.mode, i, stop, block, heads, start, label, nodes,
-                              node_label)  # fmt: skip
-            self.put(out, used)
+            items = (i, stop, block)
+            self.put(out, _elements4(out, self.mode, items, heads, start, label, nodes, node_label))
 
     def elements2(
-        self,
-        number: int,
-        label: NDArray[np.int64],
-        tags: NDArray[np.int64],
-        nodes: NDArray[np.int32],
-        node_label: NDArray[np.int64],
+        self, number: int, label: Int64s, tags: Int64s, nodes: Int32s, node_label: Int64s
     ) -> None:
         """Write elements of MSH 2.2 that have the same tags (1, t) or as many of them (n, t)."""
         if self.mode != ASCII:
@@ -136,7 +105,7 @@ _NO_TAGS = np.empty((1, 0), dtype=np.int64)
 
 
 @helper
-def _head(out: NDArray[np.uint8], pos: int, mode: Mode, head: NDArray[np.int64], count: int) -> int:
+def _head(out: UInt8s, pos: int, mode: Mode, head: Int64s, count: int) -> int:
     for j in range(3):
         pos = put_int(out, pos, mode, 4, head[j], BLANK)
     return put_int(out, pos, mode, 8, count, BREAK)
@@ -144,19 +113,17 @@ def _head(out: NDArray[np.uint8], pos: int, mode: Mode, head: NDArray[np.int64],
 
 @kernel
 def _nodes4(
-    out: NDArray[np.uint8],
+    out: UInt8s,
     mode: Mode,
-    first: int,
-    stop: int,
-    block: int,
-    heads: NDArray[np.int64],
-    start: NDArray[np.int64],
-    label: NDArray[np.int64],
-    points: NDArray[np.float64],
-    parametric: NDArray[np.float64],
+    items: tuple[int, int, int],
+    heads: Int64s,
+    start: Int64s,
+    label: Int64s,
+    points: Float64s,
+    parametric: Float64s,
 ) -> int:
-    """Items ``first`` to ``stop - 1``: in each block its numbers come first, then the points."""
-    pos = int(np.int64(0))
+    """Items from the first to the last, from this block on: its numbers come before its points."""
+    pos, (first, stop, block) = int(np.int64(0)), items
     for item in range(first, stop):
         while item >= 2 * start[block + 1]:
             block += 1
@@ -180,18 +147,16 @@ def _nodes4(
 
 @kernel
 def _elements4(
-    out: NDArray[np.uint8],
+    out: UInt8s,
     mode: Mode,
-    first: int,
-    stop: int,
-    block: int,
-    heads: NDArray[np.int64],
-    start: NDArray[np.int64],
-    label: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    node_label: NDArray[np.int64],
+    items: tuple[int, int, int],
+    heads: Int64s,
+    start: Int64s,
+    label: Int64s,
+    nodes: Int32s,
+    node_label: Int64s,
 ) -> int:
-    pos, k = int(np.int64(0)), nodes.shape[1]
+    pos, k, (first, stop, block) = int(np.int64(0)), nodes.shape[1], items
     for i in range(first, stop):
         while i >= start[block + 1]:
             block += 1

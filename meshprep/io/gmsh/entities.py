@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import kernel
+from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from .info import source
-from .layout import FileLayout
+from .layout import CellBlock, FileLayout
 from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 
@@ -37,27 +37,36 @@ class CellKind:
 
 @dataclass(eq=False)
 class EntityAssignment:
-    """Entities of the cells as they are written.
+    """Entities of the cells as they are written."""
 
-    Parameters
-    ----------
-    number : mapping of set to (n,) int64
-        The entity of each cell.
-    entities, parts : mapping of (dim, number) to Entity
-        For $Entities and $PartitionedEntities.
-    notes : list of (dim, new, old)
-    ghosts : list of (number, partition)
-        The entities that Gmsh wants for the ghosts of each partition.
-    alike : mapping of set to bool
-        MSH 2.2: whether cells of one entity have different groups.
-    """
-
-    number: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    # By set, (n,): the entity of each cell.
+    number: dict[str, Int64s] = field(default_factory=dict)
+    # By (dim, number): for $Entities and $PartitionedEntities.
     entities: dict[tuple[int, int], Entity] = field(default_factory=dict)
     parts: dict[tuple[int, int], Entity] = field(default_factory=dict)
     notes: list[tuple[int, int, int]] = field(default_factory=list)
+    # The entities that Gmsh wants for the ghosts of each partition.
     ghosts: list[tuple[int, int]] = field(default_factory=list)
+    # By set: MSH 2.2: whether cells of one entity have different groups.
     alike: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class FileContent:
+    """A mesh as it is written."""
+
+    mesh: Mesh
+    layout: FileLayout
+    assignment: EntityAssignment
+    cells: Sequence[CellBlock]
+    node_label: Int64s  # (n,)
+
+    @property
+    def points(self) -> Float64s:
+        """Three coordinates a node."""
+        points = _points(self.mesh)
+        missing = 3 - points.shape[1]
+        return np.pad(points, ((0, 0), (0, missing))) if missing else points
 
 
 def keep_entities(layout: FileLayout) -> EntityAssignment:
@@ -122,9 +131,7 @@ def _fresh(taken: set[tuple[int, int]]) -> list[Iterator[int]]:
     return [unused(dim) for dim in range(4)]
 
 
-def _kinds(
-    layout: FileLayout, *, positive: bool
-) -> tuple[list[CellKind], dict[str, NDArray[np.int64]]]:
+def _kinds(layout: FileLayout, *, positive: bool) -> tuple[list[CellKind], dict[str, Int64s]]:
     """All kinds of cells by first appearance, and the kind of every cell of each set.
 
     With ``positive``, partitions where a cell is a ghost are left out.
@@ -133,9 +140,9 @@ def _kinds(
     place = {}
     for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
-        entities, entity = _lists(layout.entity.get(s.name), s.size)
-        groups, group = _lists(layout.physical.get(s.name), s.size)
-        owners, owner = _lists(layout.partition.get(s.name), s.size, positive=positive)
+        entities, entity = row_lists(layout.entity.get(s.name), s.size)
+        groups, group = row_lists(layout.physical.get(s.name), s.size)
+        owners, owner = row_lists(layout.partition.get(s.name), s.size, positive=positive)
         pairs = _joined(group, owner, len(owners))
         both = _joined(entity, pairs.place, pairs.values.size)
         numbers = np.empty(both.values.size, dtype=np.int64)
@@ -154,9 +161,9 @@ def _joined(a: NDArray[np.integer], b: NDArray[np.integer], width: int) -> Disti
     return distinct(a if width == 1 else a * np.int64(width) + b)
 
 
-def _lists(
+def row_lists(
     tag: Tag | None, n: int, *, positive: bool = False
-) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
+) -> tuple[list[tuple[int, ...]], Int64s]:
     """Distinct lists of groups and the place of every cell; only positive ones where asked."""
     if tag is None:
         return [()], constant(0, n)
@@ -173,7 +180,7 @@ def _lists(
 def _fill_numbers(
     assignment: EntityAssignment,
     kinds: Sequence[CellKind],
-    place: Mapping[str, NDArray[np.int64]],
+    place: Mapping[str, Int64s],
     number: Mapping[CellKind, int],
 ) -> None:
     table = np.array([number[k] for k in kinds], dtype=np.int64)
@@ -240,7 +247,7 @@ def _parent(
     return key
 
 
-def _list_node_entities(mesh: Mesh, pairs: NDArray[np.int64], assignment: EntityAssignment) -> None:
+def _list_node_entities(mesh: Mesh, pairs: Int64s, assignment: EntityAssignment) -> None:
     points = _points(mesh)
     rows, place, _ = distinct_pairs(pairs[:, 0], pairs[:, 1])
     box = _empty_boxes(len(rows))
@@ -255,7 +262,7 @@ def _cell_boxes(
 ) -> dict[tuple[int, int], tuple[float, ...]]:
     """Bounding boxes of the entities of the cells, from the nodes of these."""
     points = _points(mesh)
-    found: dict[tuple[int, int], NDArray[np.float64]] = {}
+    found: dict[tuple[int, int], Float64s] = {}
     for s in layout.cells:
         dim = shape_of(str(s.cell_type)).dim
         tags, place, _ = distinct(assignment.number[s.name])
@@ -270,17 +277,17 @@ def _cell_boxes(
     return {(dim, tag): _as_box(dim, b) for (dim, tag), b in found.items()}
 
 
-def _points(mesh: Mesh) -> NDArray[np.float64]:
+def _points(mesh: Mesh) -> Float64s:
     points = mesh.coordinates
     assert points is not None
     return np.asarray(points, dtype=np.float64)
 
 
-def _empty_boxes(n: int) -> NDArray[np.float64]:
+def _empty_boxes(n: int) -> Float64s:
     return np.repeat(np.array([[np.inf] * 3 + [-np.inf] * 3]), n, axis=0)
 
 
-def _as_box(dim: int, box: NDArray[np.float64]) -> tuple[float, ...]:
+def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:
     """Six numbers, three for a point; zeros where nothing is inside."""
     if box[0] > box[3]:
         box = np.zeros(6)
@@ -289,12 +296,7 @@ def _as_box(dim: int, box: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 @kernel
-def _grow(
-    points: NDArray[np.float64],
-    table: NDArray[np.int32],
-    place: NDArray[np.int32],
-    box: NDArray[np.float64],
-) -> None:
+def _grow(points: Float64s, table: Int32s, place: Int32s, box: Float64s) -> None:
     """Extend the box of each place over the nodes of its rows. O(size of the table)."""
     for i in range(len(table)):
         b = box[place[i]]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import kernel
+from ...kernels import Float64s, Int64s, UInt8s, kernel
 from ..text.tokens import ASCII, Mode, next_int, skip_tokens, take_doubles
 from .raw import RawField
 from .scan import GmshCursor
@@ -51,9 +50,7 @@ def _strings(cursor: GmshCursor) -> tuple[str, ...]:
     return tuple(unquote(decode(cursor.line().strip())) for _ in range(n))
 
 
-def _element_nodes(
-    cursor: GmshCursor, n: int, components: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+def _element_nodes(cursor: GmshCursor, n: int, components: int) -> tuple[Int64s, Float64s, Int64s]:
     """Labels, flat values and nodes of each row."""
     cursor.need(n, 4, 8, "entries")
     cursor.need(components, 1, 1, "components")
@@ -74,7 +71,7 @@ def _element_nodes(
 
 @kernel
 def _scan_rows(
-    data: NDArray[np.uint8], pos: int, mode: Mode, components: int, rows: NDArray[np.int64]
+    data: UInt8s, pos: int, mode: Mode, components: int, rows: Int64s
 ) -> tuple[int, int]:
     """Read label and number of nodes of every row; returns the position and how many values."""
     total = 0
@@ -104,13 +101,13 @@ def _scan_rows(
 
 @kernel
 def _fill_rows(
-    data: NDArray[np.uint8],
+    data: UInt8s,
     pos: int,
     mode: Mode,
     components: int,
-    rows: NDArray[np.int64],
-    values: NDArray[np.float64],
-    hard: NDArray[np.int64],
+    rows: Int64s,
+    values: Float64s,
+    hard: Int64s,
 ) -> tuple[int, int]:
     at, found = 0, 0
     for i in range(len(rows)):

@@ -33,41 +33,23 @@ TEXT_LIMIT = 200
 
 @dataclass(frozen=True, eq=False)
 class FileLayout:
-    """Where each part of a mesh goes.
+    """Where each part of a mesh goes."""
 
-    Parameters
-    ----------
-    cells : tuple of ElementSet
-        The sets that are written, in order.
-    physical, entity, partition : mapping of set to Tag
-        Tags that Gmsh has a place for.
-    physical_name : str
-        What the tag is called that is written as physical groups.
-    tags : tuple of Tag
-        Tags that are written as values, with the table of their groups beside them.
-    dats : tuple of Dat
-        Dats that are written as values.
-    node_label : (n,) int64, optional
-    cell_label : mapping of set to (n,) int64
-    node_entity : (n, 2) int64, optional
-        Dimension and number of the entity of each node, where the file has a place for it.
-    parametric : Dat, optional
-    lost : tuple of str
-        What is written nowhere.
-    """
-
-    cells: tuple[ElementSet, ...]
+    cells: tuple[ElementSet, ...]  # the sets that are written, in order
+    # By set: tags that Gmsh has a place for.
     physical: dict[str, Tag]
     entity: dict[str, Tag]
     partition: dict[str, Tag]
-    physical_name: str
+    physical_name: str  # what the tag is called that is written as physical groups
+    # Tags that are written as values, with the table of their groups beside them.
     tags: tuple[Tag, ...]
-    dats: tuple[Dat, ...]
-    node_label: NDArray[np.int64] | None
-    cell_label: dict[str, NDArray[np.int64]]
+    dats: tuple[Dat, ...]  # dats that are written as values
+    node_label: NDArray[np.int64] | None  # (n,)
+    cell_label: dict[str, NDArray[np.int64]]  # by set, (n,)
+    # (n, 2): dimension and number of the entity of each node, where the file has a place for it.
     node_entity: NDArray[np.int64] | None
     parametric: Dat | None
-    lost: tuple[str, ...]
+    lost: tuple[str, ...]  # what is written nowhere
 
 
 def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None) -> list[str]:
@@ -75,7 +57,6 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 
     Parameters
     ----------
-    mesh : Mesh
     version, binary : optional
         As for writing; without them those of the file that the mesh came from.
     """
@@ -245,11 +226,7 @@ def _parametric(mesh: Mesh, dim: NDArray[np.int64]) -> Dat | None:
 
 
 def _labels(
-    mesh: Mesh,
-    labels: dict[str, Dat],
-    version: str,
-    tags: tuple[Tag, ...],
-    dats: tuple[Dat, ...],
+    mesh: Mesh, labels: dict[str, Dat], version: str, tags: tuple[Tag, ...], dats: tuple[Dat, ...]
 ) -> tuple[NDArray[np.int64] | None, dict[str, NDArray[np.int64]], list[str]]:
     """Numbers of nodes and cells that can be written as they are; what is lost of the others."""
     lost = []
@@ -313,22 +290,12 @@ def keeps_section(mesh: Mesh, name: str, version: str, binary: bool) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CellBlock:
-    """A set of cells as it is written.
-
-    Parameters
-    ----------
-    set : ElementSet
-    number : int
-        Gmsh's number of the type.
-    dim : int
-    nodes : (n, k) int32
-        Positions of nodes, in Gmsh's order.
-    label, entity : (n,) int64
-    """
+    """A set of cells as it is written."""
 
     set: ElementSet
-    number: int
+    number: int  # Gmsh's number of the type
     dim: int
-    nodes: NDArray[np.int32]
+    nodes: NDArray[np.int32]  # (n, k): positions of nodes, in Gmsh's order
+    # (n,)
     label: NDArray[np.int64]
     entity: NDArray[np.int64]

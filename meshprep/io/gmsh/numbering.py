@@ -15,26 +15,16 @@ AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Lookup:
-    """Positions of numbers.
+    """Positions of numbers."""
 
-    Parameters
-    ----------
-    low : int
-        The number that ``table[0]`` stands for.
-    table : (m,) int32
-        Position of every number from ``low`` on, -1 where it is not used; empty where the
-        numbers are spread too widely, or where they are consecutive.
-    keys, order : (n,) arrays
-        Sorted numbers and their positions, where there is no table; else empty.
-    size : int
-        How many numbers there are.
-    """
-
-    low: int
+    low: int  # the number that ``table[0]`` stands for
+    # (m,): position of every number from ``low`` on, -1 where it is not used; empty where the
+    # numbers are spread too widely, or where they are consecutive.
     table: NDArray[np.int32]
+    # (n,) arrays: sorted numbers and their positions, where there is no table; else empty.
     keys: NDArray[np.int64]
     order: NDArray[np.int32]
-    size: int
+    size: int  # how many numbers there are
 
     @property
     def plain(self) -> bool:

@@ -15,74 +15,40 @@ BAD_TOTAL, BAD_ROW = 7, 8
 
 @dataclass(frozen=True)
 class Entity:
-    """A geometric entity as the sections $Entities and $PartitionedEntities list it.
-
-    Parameters
-    ----------
-    dim, tag : int
-    box : tuple of float
-        Three numbers for a point, else the six of the bounding box.
-    physical : tuple of int
-    bounding : tuple of int
-        Signed numbers of the entities that bound it.
-    parent : (dim, tag), optional
-        Of a part of a partitioned mesh.
-    partitions : tuple of int
-    """
+    """A geometric entity as the sections $Entities and $PartitionedEntities list it."""
 
     dim: int
     tag: int
-    box: tuple[float, ...]
+    box: tuple[float, ...]  # three numbers for a point, else the six of the bounding box
     physical: tuple[int, ...] = ()
-    bounding: tuple[int, ...] = ()
-    parent: tuple[int, int] | None = None
+    bounding: tuple[int, ...] = ()  # signed numbers of the entities that bound it
+    parent: tuple[int, int] | None = None  # (dim, tag): of a part of a partitioned mesh
     partitions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class RawNodes:
-    """Nodes in the order of the file.
+    """Nodes in the order of the file."""
 
-    Parameters
-    ----------
-    label : (n,) int64
-    points : (n, 3) float64
-    runs : (m, 4) int64, optional
-        Dimension and number of the entity, whether parametric, and how many nodes.
-    parametric : (n, 3) float64, optional
-    """
-
-    label: NDArray[np.int64]
-    points: NDArray[np.float64]
+    label: NDArray[np.int64]  # (n,)
+    points: NDArray[np.float64]  # (n, 3)
+    # (m, 4): dimension and number of the entity, whether parametric, and how many nodes.
     runs: NDArray[np.int64] | None = None
-    parametric: NDArray[np.float64] | None = None
+    parametric: NDArray[np.float64] | None = None  # (n, 3)
 
 
 @dataclass(frozen=True, eq=False)
 class RawCells:
-    """The cells of one type in the order of the file.
+    """The cells of one type in the order of the file."""
 
-    Parameters
-    ----------
-    number : int
-        Gmsh's number of the type.
-    nodes : (n, k) int32
-        Positions of nodes, in Gmsh's order.
-    label : (n,) int64
-    runs : (m, 2) int64
-        Entity and how many cells, MSH 4; empty in MSH 2.
-    entity, physical : (n,) int64
-        MSH 2; empty in MSH 4.
-    part_start, part_count : (n,) int64
-        Where in ``parts`` of :class:`RawElements` the partitions stand; empty in MSH 4.
-    """
-
-    number: int
-    nodes: NDArray[np.int32]
-    label: NDArray[np.int64]
-    runs: NDArray[np.int64]
+    number: int  # Gmsh's number of the type
+    nodes: NDArray[np.int32]  # (n, k): positions of nodes, in Gmsh's order
+    label: NDArray[np.int64]  # (n,)
+    runs: NDArray[np.int64]  # (m, 2): entity and how many cells, MSH 4; empty in MSH 2
+    # (n,): MSH 2; empty in MSH 4.
     entity: NDArray[np.int64]
     physical: NDArray[np.int64]
+    # (n,): where in ``parts`` of :class:`RawElements` the partitions stand; empty in MSH 4.
     part_start: NDArray[np.int64]
     part_count: NDArray[np.int64]
 
@@ -97,27 +63,15 @@ class RawElements:
 
 @dataclass(frozen=True, eq=False)
 class RawField:
-    """A section of values: header and rows.
+    """A section of values: header and rows."""
 
-    Parameters
-    ----------
-    section : str
-        NodeData, ElementData or ElementNodeData.
-    strings : tuple of str
-    reals : tuple of float
-    integers : tuple of int
-    label : (n,) int64
-    values : (n, c) float64, or flat
-    row_nodes : (n,) int64
-        Nodes of each row where ``values`` is flat: ElementNodeData.
-    """
-
-    section: str
+    section: str  # NodeData, ElementData or ElementNodeData
     strings: tuple[str, ...]
     reals: tuple[float, ...]
     integers: tuple[int, ...]
-    label: NDArray[np.int64]
-    values: NDArray[np.float64]
+    label: NDArray[np.int64]  # (n,)
+    values: NDArray[np.float64]  # (n, c) or flat
+    # (n,): nodes of each row where ``values`` is flat: ElementNodeData.
     row_nodes: NDArray[np.int64]
 
 

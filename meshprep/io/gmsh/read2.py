@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Int64s, UInt8s, helper, kernel
 from ..text.tokens import ASCII, Mode, skip_blank, take_ints, take_rows
 from .raw import BAD_ROW, FINE, NO_NUMBER, RawCells, RawElements, RawNodes, RawPeriodic
 from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
@@ -90,13 +89,7 @@ def _n_parts(n_tags: int, third: int, legacy: bool) -> int:
 
 @kernel
 def _elements(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    n: int,
-    legacy: bool,
-    columns: NDArray[np.int64],
-    flat: NDArray[np.int64],
+    data: UInt8s, pos: int, mode: Mode, n: int, legacy: bool, columns: Int64s, flat: Int64s
 ) -> tuple[int, int, int, int]:
     """Read all numbers into ``flat``; returns code, position, a number for the message, how many.
 

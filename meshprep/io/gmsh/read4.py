@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
-from ..text.tokens import (
-    ASCII,
-    Mode,
-    next_int,
-    skip_blank,
-    take_doubles,
-    take_ints,
-)
+from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
+from ..text.tokens import ASCII, Mode, next_int, skip_blank, take_doubles, take_ints
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
@@ -32,6 +24,8 @@ from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
 from .types import DIMS, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
+# Numbers, points and parameters of the nodes, and entries that are to be converted otherwise.
+NodeArrays = tuple[Int64s, Float64s, Float64s, Int64s]
 
 
 def read_nodes(cursor: GmshCursor) -> RawNodes:
@@ -39,13 +33,13 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     n_blocks, n = _header(cursor, "nodes", 8, cursor.size_width + 24)
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
-    parametric: NDArray[np.float64] = np.empty((0, 3))
+    parametric: Float64s = np.empty((0, 3))
     hard = cursor.hard_list(6 * n)
     start = cursor.pos
     while True:
         code, pos, extra, found = _nodes(
-            cursor.data, start, cursor.mode, cursor.size_width,
-            runs, label, points.reshape(-1), parametric.reshape(-1), hard,
+            cursor.data, start, cursor.mode, cursor.size_width, runs,
+            (label, points.reshape(-1), parametric.reshape(-1), hard),
         )  # fmt: skip
         if code != WANTS_ROOM:
             break
@@ -90,9 +84,7 @@ def _check(cursor: GmshCursor, code: int, pos: int, extra: int, what: str) -> No
 
 
 @helper
-def _block(
-    data: NDArray[np.uint8], pos: int, mode: Mode, width: int, row: NDArray[np.int64]
-) -> int:
+def _block(data: UInt8s, pos: int, mode: Mode, width: int, row: Int64s) -> int:
     """Read the four numbers at the head of a block."""
     for j in range(4):
         row[j], pos = next_int(data, pos, mode, 4 if j < 3 else width)
@@ -103,17 +95,10 @@ def _block(
 
 @kernel
 def _nodes(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    width: int,
-    runs: NDArray[np.int64],
-    label: NDArray[np.int64],
-    points: NDArray[np.float64],
-    parametric: NDArray[np.float64],
-    hard: NDArray[np.int64],
+    data: UInt8s, pos: int, mode: Mode, width: int, runs: Int64s, out: NodeArrays
 ) -> tuple[int, int, int, int]:
     """Fill everything; returns a code, a position, a number for the message, entries of hard."""
+    label, points, parametric, _ = out
     # Typed, so that the kernels below are compiled once.
     done, found = int(np.int64(0)), int(np.int64(0))
     for b in range(len(runs)):
@@ -130,10 +115,8 @@ def _nodes(
             return BAD_COUNT, start, count, found
         if flag == 1 and parametric.size < points.size:
             return WANTS_ROOM, pos, 0, found
-        pos, found = _node_block(
-            data, pos, mode, width, dim * flag, done, done + count, label, points, parametric,
-            hard, found,
-        )  # fmt: skip
+        rows = (done, done + count)
+        pos, found = _node_block(data, pos, mode, width, dim * flag, rows, out, found)
         if pos < 0:
             return NO_NUMBER, pos, 0, found
         done += count
@@ -144,20 +127,17 @@ def _nodes(
 
 @helper
 def _node_block(
-    data: NDArray[np.uint8],
+    data: UInt8s,
     pos: int,
     mode: Mode,
     width: int,
     n_parametric: int,
-    start: int,
-    stop: int,
-    label: NDArray[np.int64],
-    points: NDArray[np.float64],
-    parametric: NDArray[np.float64],
-    hard: NDArray[np.int64],
+    rows: tuple[int, int],
+    out: NodeArrays,
     found: int,
 ) -> tuple[int, int]:
     """One block: its numbers, then the points, whose arrays are flat."""
+    (start, stop), (label, points, parametric, hard) = rows, out
     pos = take_ints(data, pos, mode, width, label, start, stop - start)
     if pos < 0 or n_parametric == 0:
         if pos >= 0:
@@ -204,13 +184,7 @@ def read_elements(cursor: GmshCursor) -> RawElements:
 
 @kernel
 def _elements(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    width: int,
-    blocks: NDArray[np.int64],
-    place: NDArray[np.int64],
-    flat: NDArray[np.int64],
+    data: UInt8s, pos: int, mode: Mode, width: int, blocks: Int64s, place: Int64s, flat: Int64s
 ) -> tuple[int, int, int]:
     """Read labels and nodes of all blocks into ``flat``; where each element stands in the file."""
     done, end = 0, 0

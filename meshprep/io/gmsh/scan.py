@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
-from ...kernels import helper
+from ...kernels import Int32s, Int64s, UInt8s, helper
 from ..text.cursor import Cursor
 from ..text.tokens import ASCII, BIG, LITTLE, Mode, skip_blank, skip_line, take_ints
 from .numbering import Lookup
@@ -26,7 +25,7 @@ DOLLAR = ord("$")
 class GmshCursor(Cursor):
     """A position in a Gmsh file; ``nodes`` are those read so far."""
 
-    def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
+    def __init__(self, path: Path, data: UInt8s) -> None:
         super().__init__(path, data)
         self.version, self.exact_version = "", ""
         self.nodes: Lookup | None = None
@@ -123,17 +122,12 @@ def nodes_before(cursor: GmshCursor) -> Lookup:
 
 
 def tables_by_type(
-    cursor: GmshCursor,
-    kind: NDArray[np.int64],
-    flat: NDArray[np.int64],
-    at: NDArray[np.int64],
-    place: NDArray[np.int64],
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int32]]]:
+    cursor: GmshCursor, kind: Int64s, flat: Int64s, at: Int64s, place: Int64s
+) -> Iterator[tuple[int, Int64s, Int32s]]:
     """For each type, by first appearance: its elements and the positions of their nodes.
 
     Parameters
     ----------
-    cursor : GmshCursor
     kind : (n,) int64
         Gmsh's number of the type of each element.
     flat : int64
@@ -165,9 +159,7 @@ def tables_by_type(
 
 
 @helper
-def take_line(
-    data: NDArray[np.uint8], pos: int, out: NDArray[np.int64], at: int, least: int
-) -> tuple[int, int]:
+def take_line(data: UInt8s, pos: int, out: Int64s, at: int, least: int) -> tuple[int, int]:
     """Take the numbers of one line of text, or ``least`` where it has fewer.
 
     An element is a line, or its nodes could be taken from those of another. Returns the position

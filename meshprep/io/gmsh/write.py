@@ -16,7 +16,7 @@ from ...mesh.cells import shape_of
 from ..text.tokens import ASCII, LITTLE
 from . import write2, write4
 from .emit import GmshWriter
-from .entities import EntityAssignment, keep_entities, split_entities
+from .entities import EntityAssignment, FileContent, keep_entities, split_entities
 from .info import source, target
 from .layout import INT_LIMIT, CellBlock, FileLayout, find_layout, is_text, keeps_section
 from .numbering import is_range, unused
@@ -34,7 +34,6 @@ def write_file(
     ----------
     mesh : Mesh
         With coordinates and cells.
-    path : Path
     version : ``"2.2"`` or ``"4.1"``, optional
         That of the file that the mesh came from, else 4.1.
     binary : bool, optional
@@ -59,13 +58,14 @@ def write_file(
     if node_label is None:
         node_label = np.arange(1, len(points) + 1, dtype=np.int64)
     cells, numbers = _cells(mesh, layout, assignment)
+    content = FileContent(mesh, layout, assignment, cells, node_label)
     try:
         with Path(path).open("wb") as file:
             sink = GmshWriter(file, LITTLE if binary else ASCII)
             _write_format(sink, version)
             _write_names(sink, mesh, layout)
             module = write4 if version == "4.1" else write2
-            notes = module.write_mesh(sink, mesh, layout, assignment, cells, node_label)
+            notes = module.write_mesh(sink, content)
             _write_notes(sink, [*notes, *_notes(layout, assignment, version), *numbers])
             _write_kept(sink, mesh, version, binary)
             labels = {"nodes": node_label, **{c.set.name: c.label for c in cells}}

@@ -12,8 +12,8 @@ from meshprep_runtime.maps import read_only
 
 from ...mesh import Mesh, Tag
 from .emit import GmshWriter
-from .entities import EntityAssignment
-from .layout import INT_LIMIT, CellBlock, FileLayout
+from .entities import FileContent, row_lists
+from .layout import INT_LIMIT, CellBlock
 from .merge2 import merge_copies
 from .numbering import constant, unused
 from .raw import RawCells
@@ -22,42 +22,30 @@ from .sections import periodic_links
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def write_mesh(
-    sink: GmshWriter,
-    mesh: Mesh,
-    layout: FileLayout,
-    assignment: EntityAssignment,
-    cells: Sequence[CellBlock],
-    node_label: NDArray[np.int64],
-) -> list[str]:
+def write_mesh(sink: GmshWriter, content: FileContent) -> list[str]:
     """Write nodes, elements and periodic links; returns what the reader must be told."""
-    points = mesh.coordinates
-    assert points is not None
     sink.begin("Nodes")
-    sink.text(f"{len(points)}\n")
-    if points.shape[1] < 3:
-        points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
-    sink.rows(node_label.reshape(-1, 1), points)
+    sink.text(f"{content.node_label.size}\n")
+    sink.rows(content.node_label.reshape(-1, 1), content.points)
     sink.end("Nodes")
-    notes = _write_elements(sink, layout, assignment, cells, node_label)
-    _write_periodic(sink, mesh, node_label)
+    notes = _write_elements(sink, content)
+    _write_periodic(sink, content.mesh, content.node_label)
     return notes
 
 
-def _write_elements(
-    sink: GmshWriter,
-    layout: FileLayout,
-    assignment: EntityAssignment,
-    cells: Sequence[CellBlock],
-    node_label: NDArray[np.int64],
-) -> list[str]:
+def _write_elements(sink: GmshWriter, content: FileContent) -> list[str]:
     """Every cell once in order, then the copies of those in several groups. O(n)."""
-    first = [_group_columns(layout.physical.get(c.set.name), c.label.size) for c in cells]
-    copies = [_copies(layout.physical.get(c.set.name)) for c in cells]
+    layout, cells, node_label = content.layout, content.cells, content.node_label
+    physical = [layout.physical.get(c.set.name) for c in cells]
+    first = [
+        constant(0, c.label.size) if tag is None else tag.first_ids()
+        for c, tag in zip(cells, physical, strict=True)
+    ]
+    copies = [_copies(tag) for tag in physical]
     n_copies = sum(rows.size for rows, _ in copies)
     total = sum(c.label.size for c in cells) + n_copies
     fresh = unused([c.label for c in cells], n_copies, INT_LIMIT)
-    apart = _must_stay_apart(layout, assignment, cells, first, copies)
+    apart = _must_stay_apart(content, first, copies)
     sink.begin("Elements")
     sink.text(f"{total}\n")
     for c, group in zip(cells, first, strict=True):
@@ -68,10 +56,6 @@ def _write_elements(
         _write_runs(sink, c, layout.partition.get(c.set.name), rows, label, group, node_label)
     sink.end("Elements")
     return ["apart"] if apart else []
-
-
-def _group_columns(tag: Tag | None, n: int) -> NDArray[np.int64]:
-    return constant(0, n) if tag is None else tag.first_ids()
 
 
 def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -88,20 +72,17 @@ def _copies(tag: Tag | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _must_stay_apart(
-    layout: FileLayout,
-    assignment: EntityAssignment,
-    cells: Sequence[CellBlock],
+    content: FileContent,
     first: Sequence[NDArray[np.int64]],
     copies: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
 ) -> bool:
     """Whether equal cells would be taken for copies of one cell when the file is read."""
     wrong = False
-    for c, group, (rows, more) in zip(cells, first, copies, strict=True):
-        if not rows.size and not assignment.alike[c.set.name]:
+    for c, group, (rows, more) in zip(content.cells, first, copies, strict=True):
+        if not rows.size and not content.assignment.alike[c.set.name]:
             continue
         n = c.label.size
-        tag = layout.partition.get(c.set.name)
-        part = np.zeros(n, np.int32) if tag is None else _row_lists(tag)
+        part = row_lists(content.layout.partition.get(c.set.name), n)[1]
         every = np.concatenate([np.arange(n), rows])
         raw = RawCells(
             c.number, c.nodes[every], every, np.empty((0, 2), np.int64),
@@ -114,14 +95,6 @@ def _must_stay_apart(
             "equal cells in several groups cannot be told apart in MSH 2.2: write version 4.1"
         )
     return wrong
-
-
-def _row_lists(tag: Tag) -> NDArray[np.int32]:
-    """A number for the list of partitions of every cell; equal lists have the same."""
-    found: dict[tuple[int, ...], int] = {}
-    rows = range(tag.group_offset.size - 1)
-    number = [found.setdefault(tag.groups(r), len(found)) for r in rows]
-    return np.asarray(number or [0], dtype=np.int32)[tag.values]
 
 
 def _write_runs(

@@ -7,37 +7,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import read_only
+
 from ...mesh import Mesh, Tag
 from .emit import GmshWriter
-from .entities import EntityAssignment
+from .entities import EntityAssignment, FileContent
 from .info import source
 from .layout import CellBlock, FileLayout
 from .raw import Entity
 from .sections import periodic_links
 
 
-def write_mesh(
-    sink: GmshWriter,
-    mesh: Mesh,
-    layout: FileLayout,
-    assignment: EntityAssignment,
-    cells: Sequence[CellBlock],
-    node_label: NDArray[np.int64],
-) -> list[str]:
+def write_mesh(sink: GmshWriter, content: FileContent) -> list[str]:
     """Write entities, nodes, elements, periodic links and ghosts; returns no notes."""
-    _write_entities(sink, assignment.entities)
-    _write_partitioned(sink, mesh, assignment)
-    _write_nodes(sink, mesh, layout, cells, node_label)
-    _write_elements(sink, cells, node_label)
-    _write_periodic(sink, mesh, node_label)
-    _write_ghosts(sink, layout, cells)
-    return []
-
-
-def _write_entities(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
     sink.begin("Entities")
-    _write_table(sink, entities)
+    _write_table(sink, content.assignment.entities)
     sink.end("Entities")
+    _write_partitioned(sink, content.mesh, content.assignment)
+    _write_nodes(sink, content)
+    _write_elements(sink, content.cells, content.node_label)
+    _write_periodic(sink, content.mesh, content.node_label)
+    _write_ghosts(sink, content)
+    return []
 
 
 def _write_table(sink: GmshWriter, entities: Mapping[tuple[int, int], Entity]) -> None:
@@ -78,21 +69,10 @@ def _write_partitioned(sink: GmshWriter, mesh: Mesh, assignment: EntityAssignmen
     sink.end("PartitionedEntities")
 
 
-def _write_nodes(
-    sink: GmshWriter,
-    mesh: Mesh,
-    layout: FileLayout,
-    cells: Sequence[CellBlock],
-    label: NDArray[np.int64],
-) -> None:
+def _write_nodes(sink: GmshWriter, content: FileContent) -> None:
     """A block for each run of nodes of one entity; nothing is sorted. O(n)."""
-    points = mesh.coordinates
-    assert points is not None
-    if points.shape[1] < 3:
-        points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
-    points = points.astype(np.float64, copy=False)
-    points.flags.writeable = False
-    heads, start, parametric = _node_blocks(layout, cells, len(points))
+    label, points = content.node_label, read_only(content.points)
+    heads, start, parametric = _node_blocks(content.layout, content.cells, len(points))
     sink.begin("Nodes")
     bounds = (int(label.min()), int(label.max())) if label.size else (0, 0)
     sink.ints((start.size - 1, label.size, *bounds), size=True)
@@ -166,11 +146,11 @@ def _write_periodic(sink: GmshWriter, mesh: Mesh, node_label: NDArray[np.int64])
     sink.end("Periodic")
 
 
-def _write_ghosts(sink: GmshWriter, layout: FileLayout, cells: Sequence[CellBlock]) -> None:
+def _write_ghosts(sink: GmshWriter, content: FileContent) -> None:
     """Cells that are ghosts elsewhere: negative numbers among their partitions."""
     found: list[tuple[int, int, list[int]]] = []
-    for c in cells:
-        tag = layout.partition.get(c.set.name)
+    for c in content.cells:
+        tag = content.layout.partition.get(c.set.name)
         if tag is not None:
             found += _ghosts(tag, c.label)
     if not found:

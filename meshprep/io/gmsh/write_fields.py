@@ -76,14 +76,14 @@ def _write_dats(
     section, strings, reals, integers = _header(group[0])
     shape, dtype = _row_shape(group[0]), group[0].values.dtype
     n = int(np.prod(shape, dtype=np.int64))
-    width = n if section == "ElementNodeData" else _width(n)
-    width = max(width, 1)
+    filled = next((c for c in COMPONENTS if n <= c), n)
+    width = max(n if section == "ElementNodeData" else filled, 1)
     plain = dtype == np.float64 and shape == (() if width == 1 else (width,))
     if section == "ElementNodeData":
         plain = dtype == np.float64 and len(shape) == 1 and n > 0
     own = len(strings)
     if not plain:
-        marked = f"{MARK}dat {own} {_dtype_text(dtype)} {','.join(map(str, shape))},"
+        marked = f"{MARK}dat {own} {dtype.newbyteorder('<').str} {','.join(map(str, shape))},"
         strings = (*strings, *[""] * (2 - own), marked)
     entries = sum(len(d.values) for d in group)
     _write_header(sink, section, strings, reals, (integers[0], width, entries, *integers[1:]))
@@ -94,14 +94,6 @@ def _write_dats(
         else:
             sink.rows(label.reshape(-1, 1), _padded(d.values, n, width))
     sink.end(section)
-
-
-def _width(n: int) -> int:
-    return next((c for c in COMPONENTS if n <= c), n)
-
-
-def _dtype_text(dtype: np.dtype[Any]) -> str:
-    return dtype.newbyteorder("<").str
 
 
 def _padded(values: NDArray, n: int, width: int) -> NDArray:

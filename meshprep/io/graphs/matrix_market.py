@@ -88,12 +88,9 @@ def _comments(path: Path) -> tuple[str, ...]:
     """The lines between the first one and the sizes, without their ``%``."""
     with path.open(encoding="utf-8", errors="replace") as file:
         file.readline()
-        lines = [line[1:].rstrip("\n") for line in takewhile(_is_comment, file)]
+        found = takewhile(lambda line: line.startswith("%"), file)
+        lines = [line[1:].rstrip("\n") for line in found]
     return tuple(lines) if any(lines) else ()
-
-
-def _is_comment(line: str) -> bool:
-    return line.startswith("%")
 
 
 def _check(rows: int, columns: int, count: int, form: str, size: int) -> None:
@@ -176,10 +173,7 @@ def _mirrored(values: NDArray[Any], above: NDArray[np.bool_], symmetry: str) -> 
 def _whole_lines(path: Path) -> Iterator[Path]:
     """The file, or where its last line has no end a copy in which it has.
 
-    Raises
-    ------
-    MeshprepError
-        Where there is no first line and no line of sizes.
+    Raises MeshprepError where there is no first line and no line of sizes.
     """
     data = path.read_bytes()
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,6 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
 
     Parameters
     ----------
-    source : meshio.Mesh
     unread : sequence of str
         What the reader left out, in words: kept in ``extras["unread"]`` so that writing tells.
     """
@@ -53,10 +52,8 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
 
 def _completed(mesh: Mesh, tags: Sequence[Tag], lists: Sequence[IndexList]) -> Mesh:
     """The mesh with node tags and lists, and without tags that put nothing in a group."""
-    kept = [_own_names(t) for t in mesh.tags if t.group_id.size or t.names]
-    return Mesh(
-        mesh.sets.values(), mesh.maps.values(), mesh.dats, [*kept, *tags], lists, mesh.extras
-    )
+    kept = (_own_names(t) for t in mesh.tags if t.group_id.size or t.names)
+    return replace(mesh, tags=(*kept, *tags), lists=tuple(lists))
 
 
 def _own_names(tag: Tag) -> Tag:

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
-from ..reduce import with_tags
 from .exodus_write import blocks
 
 # Names of groups that a format can write and read back; MED's are 80 bytes in a path of HDF5.
@@ -39,21 +38,14 @@ def own_losses(name: str, mesh: Mesh) -> list[str]:
 def normal(name: str, mesh: Mesh) -> Mesh:
     """The mesh without what :func:`own_losses` tells of."""
     if name == "exodus":
-        mesh = with_tags(mesh, [*(t for t in mesh.tags if t.set == "nodes"), *blocks(mesh)[0]])
+        on_nodes = (t for t in mesh.tags if t.set == "nodes")
+        mesh = replace(mesh, tags=(*on_nodes, *blocks(mesh)[0]))
     if name in _USED_ALONE:
-        mesh = with_tags(mesh, [_with_used_names(t) for t in mesh.tags])
+        mesh = replace(mesh, tags=tuple(map(_with_used_names, mesh.tags)))
     bad_names = _bad_group_names(name, mesh)
     bad_lists = {id(i) for i in _bad_lists(name, mesh)}
-    if not bad_names and not bad_lists:
-        return mesh
-    return Mesh(
-        mesh.sets.values(),
-        mesh.maps.values(),
-        mesh.dats,
-        [_without(t, bad_names) for t in mesh.tags],
-        [i for i in mesh.lists if id(i) not in bad_lists],
-        mesh.extras,
-    )
+    tags = tuple(_without(t, bad_names) for t in mesh.tags)
+    return replace(mesh, tags=tags, lists=tuple(i for i in mesh.lists if id(i) not in bad_lists))
 
 
 def _with_used_names(tag: Tag) -> Tag:

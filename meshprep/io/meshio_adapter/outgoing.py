@@ -18,7 +18,6 @@ def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
     ----------
     mesh : Mesh
         Reduced to what the format carries.
-    capabilities : Capabilities
     module
         The module ``meshio``.
     """

@@ -53,71 +53,34 @@ _MED_ORDER = (
 
 
 # Keywords of a medit file that meshio reads past without keeping anything.
-MEDIT_IGNORED = frozenset(
-    {
-        "Corners",
-        "Normals",
-        "NormalAtVertices",
-        "SubDomainFromMesh",
-        "VertexOnGeometricVertex",
-        "VertexOnGeometricEdge",
-        "EdgeOnGeometricEdge",
-        "Identifier",
-        "Geometry",
-    }
-)
+MEDIT_IGNORED = {
+    *("Corners", "Normals", "NormalAtVertices", "SubDomainFromMesh", "VertexOnGeometricVertex"),
+    *("VertexOnGeometricEdge", "EdgeOnGeometricEdge", "Identifier", "Geometry"),
+}
 # Cards of a Nastran deck that come back as they were, and those that hold nothing; meshio reads
 # others, such as CTRIAR or CSHEAR, for the like of these.
-NASTRAN_READ = frozenset(
-    {
-        "GRID",
-        "ENDDATA",
-        "CROD",
-        "CTRIA3",
-        "CTRIA6",
-        "CQUAD4",
-        "CQUAD8",
-        "CQUAD9",
-        "CTETRA",
-        "CPYRAM",
-        "CPYRA",
-        "CPENTA",
-        "CHEXA",
-    }
-)
+NASTRAN_READ = {
+    *("GRID", "ENDDATA", "CROD", "CTRIA3", "CTRIA6", "CQUAD4", "CQUAD8", "CQUAD9"),
+    *("CTETRA", "CPYRAM", "CPYRA", "CPENTA", "CHEXA"),
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One format that meshio reads, and perhaps writes.
+    """One format that meshio reads, and perhaps writes."""
 
-    Parameters
-    ----------
-    name, extensions
-        As in :class:`meshprep.io.registry.Format`.
-    capabilities : Capabilities or None
-        None: read only; ``why`` says why it is not written.
-    mode : str or None
-        How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
-    options : dict
-        Arguments of meshio's writer.
-    tolerated : tuple of str
-        Beginnings of meshio's warnings on reading that tell of something left out; every other
-        warning is an error.
-    digits : int
-        Significant digits that numbers keep.
-    why : str
-        Why the format is read only.
-    """
-
+    # As in :class:`meshprep.io.registry.Format`.
     name: str
     extensions: tuple[str, ...]
-    capabilities: Capabilities | None = None
+    capabilities: Capabilities | None = None  # None: read only; ``why`` says why it is not written
+    # How the reader wants its file opened (``"r"``, ``"rb"``); None where it takes a path.
     mode: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # arguments of meshio's writer
+    # Beginnings of meshio's warnings on reading that tell of something left out; every other
+    # warning is an error.
     tolerated: tuple[str, ...] = ()
-    digits: int = 17
-    why: str = ""
+    digits: int = 17  # significant digits that numbers keep
+    why: str = ""  # why the format is read only
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -130,13 +93,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "vtk",
         (".vtk",),
-        Capabilities(
-            _VTK,
-            node_values=_VTK_VALUES,
-            cell_values=_VTK_VALUES,
-            tag="*",
-            node_tag="*",
-        ),
+        Capabilities(_VTK, node_values=_VTK_VALUES, cell_values=_VTK_VALUES, tag="*", node_tag="*"),
         mode="rb",
     ),
     Entry(
@@ -221,9 +178,7 @@ ENTRIES: tuple[Entry, ...] = (
         Capabilities(
             ("vertex", *_FLAT),
             node_values=Values(
-                widths=(1,),
-                name=_SIMPLE,
-                cast=(("int16", "int32"), ("uint16", "int32")),
+                widths=(1,), name=_SIMPLE, cast=(("int16", "int32"), ("uint16", "int32"))
             ),
         ),
         mode="rb",
@@ -275,11 +230,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "avsucd",
         (".avs",),
-        Capabilities(
-            LINEAR,
-            node_values=Values(kinds="f", name=_SIMPLE),
-            tag="avsucd:material",
-        ),
+        Capabilities(LINEAR, node_values=Values(kinds="f", name=_SIMPLE), tag="avsucd:material"),
         mode="r",
         digits=15,
     ),

@@ -29,8 +29,6 @@ def check_fit(maps: Mapping[str, SetMap], sizes: Sizes, declared: Mapping[str, s
     sizes : mapping of set to size
     declared : mapping of path to ``FROM->TO``
 
-    Notes
-    -----
     Refused is a map whose name says another set as OP2's names do (``pecell``: from edges to
     cells), one most of whose rows hold an index twice, and one whose rows are no neighbours in its
     set by way of the other maps, while in another set all of them are. O(maps^3) on a sample of

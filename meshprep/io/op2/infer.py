@@ -17,19 +17,11 @@ Range = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class InferredSets:
-    """Where everything belongs.
+    """Where everything belongs."""
 
-    Parameters
-    ----------
-    maps : mapping of path to (from-set, to-set)
-    dats : mapping of path to set
-    base : int
-        The index that stands for the first element, 0 or 1.
-    """
-
-    maps: Mapping[str, tuple[str, str]]
-    dats: Mapping[str, str]
-    base: int
+    maps: Mapping[str, tuple[str, str]]  # by path, (from-set, to-set)
+    dats: Mapping[str, str]  # by path
+    base: int  # the index that stands for the first element, 0 or 1
 
 
 def infer(
@@ -48,7 +40,6 @@ def infer(
 
     Parameters
     ----------
-    found : sequence of DatasetInfo
     sizes : mapping of set name to size
     declared : mapping of path to ``SET`` or ``FROM->TO``
         Goes before everything; ``base`` may be among them.

@@ -17,23 +17,15 @@ ORIGINAL_ID = "original_id"
 
 @dataclass(frozen=True)
 class Op2Notes:
-    """Where everything stood.
+    """Where everything stood."""
 
-    Parameters
-    ----------
-    sets, maps : mapping of name to path
-    dats : mapping of (set, name) to path
-    base : int
-        The index that stands for the first element.
-    rest : bytes
-        An HDF5 file with everything else, and an empty dataset of the same type and attributes
-        for each map and dat.
-    """
-
+    # By name.
     sets: Mapping[str, str]
     maps: Mapping[str, str]
-    dats: Mapping[tuple[str, str], str]
-    base: int
+    dats: Mapping[tuple[str, str], str]  # by (set, name)
+    base: int  # the index that stands for the first element
+    # An HDF5 file with everything else, and an empty dataset of the same type and attributes for
+    # each map and dat.
     rest: bytes
 
 

@@ -28,7 +28,6 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
 
     Parameters
     ----------
-    path : Path
     declared : mapping of dataset to ``SET`` or ``FROM->TO``
         See :mod:`meshprep.io.declared`. Sets that the file does not hold are as large as what is
         declared on them has rows.

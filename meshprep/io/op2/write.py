@@ -77,10 +77,8 @@ def _put(file: Any, path: str, values: NDArray, old: Any) -> None:
 
 def _same_kind(old: np.dtype, new: np.dtype) -> bool:
     """Whether the old type holds these values; maps are int32 in memory, whatever the file has."""
-    return old.kind + new.kind in ("ii", "ui") or (old.kind, old.itemsize) == (
-        new.kind,
-        new.itemsize,
-    )
+    same = (old.kind, old.itemsize) == (new.kind, new.itemsize)
+    return same or old.kind + new.kind in ("ii", "ui")
 
 
 def _describe(file: Any, path: str, old: Any, size: int, dim: int, kind: str) -> None:

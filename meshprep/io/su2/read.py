@@ -57,10 +57,8 @@ def read(path: Path) -> Mesh:
     Cells of the volume come first, then those of the markers. Marker names that are integers are
     the group numbers; the others are numbered from 1 in the order of the file.
 
-    Raises
-    ------
-    MeshprepError
-        On several zones, counts that the file does not hold, unknown cell types and bad numbers.
+    Raises MeshprepError on several zones, counts that the file does not hold, unknown cell types
+    and bad numbers.
     """
     sections = list(_sections(path.read_bytes()))
     _refuse_halos(sections)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,7 +16,7 @@ from meshprep_runtime.ordering import Ordering
 from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from ..capabilities import Capabilities
-from ..reduce import flattened, reduce, with_tags
+from ..reduce import flattened, reduce
 from .read import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
 UNMARKED = "none"
@@ -126,7 +127,7 @@ def reduced(mesh: Mesh) -> Mesh:
             "SU2 holds faces in a plane and volumes, no surfaces or lines in space: "
             "use another format"
         )
-    return _by_marker(with_tags(kept, _marker_tags(kept)))
+    return _by_marker(replace(kept, tags=_marker_tags(kept)))
 
 
 def _by_marker(mesh: Mesh) -> Mesh:
@@ -138,7 +139,7 @@ def _by_marker(mesh: Mesh) -> Mesh:
     return mesh.renumber(ordering)
 
 
-def _marker_tags(mesh: Mesh) -> list[Tag]:
+def _marker_tags(mesh: Mesh) -> tuple[Tag, ...]:
     """The tags with the numbers that reading gives to markers of these names."""
     names = {0: UNMARKED, **_names(mesh)}
     ids = {s: _ids(mesh, s) for s in _lower(mesh)}
@@ -147,7 +148,8 @@ def _marker_tags(mesh: Mesh) -> list[Tag]:
     numbers = group_numbers(markers)
     named = {numbers[m]: m for m in markers if str(numbers[m]) != m}
     new = np.asarray([numbers[m] for m in markers], dtype=np.int64)
-    return [Tag.from_ids(TAG, s, new[np.searchsorted(groups, i)], named) for s, i in ids.items()]
+    found = ((s, new[np.searchsorted(groups, i)]) for s, i in ids.items())
+    return tuple(Tag.from_ids(TAG, s, marker, named) for s, marker in found)
 
 
 def _clean(name: str) -> str:

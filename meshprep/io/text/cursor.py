@@ -63,12 +63,9 @@ class Cursor:
     def no_number(self, pos: int, what: str = "a number") -> MeshprepError:
         """The error for a failed read, given the negative position of a kernel."""
         at = -1 - pos
-        if at >= self.data.size or self.mode != ASCII:
-            return self.error(f"the file ends before {what}: it is truncated, write it again", at)
-        start = self.behind_blank(at)
-        if start >= self.data.size:
-            return self.error(f"the file ends before {what}: it is truncated, write it again", at)
-        return self.error(f"expected {what}, found '{self.word(start)}': repair the file", start)
+        if self.mode == ASCII and self.behind_blank(at) < self.data.size:
+            return self.no_text(pos, what)
+        return self.error(f"the file ends before {what}: it is truncated, write it again", at)
 
     def wrong_row(self, pos: int, number: int, found: int) -> MeshprepError:
         """The error for an element of Gmsh's type ``number`` whose line has ``found`` nodes."""

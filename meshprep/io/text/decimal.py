@@ -9,9 +9,8 @@ numbers of 20 digits or more) it reports, for Python's ``float`` to decide.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper
+from ...kernels import UInt8s, UInt64s, helper
 
 LOWEST, HIGHEST = -342, 324
 U64 = np.uint64
@@ -24,7 +23,7 @@ _U32, _U40, _U63 = U64(32), U64(40), U64(63)
 _LONGEST_MANTISSA = U64(10**18)
 
 
-def _powers(rounding_up: tuple[tuple[int, int], ...]) -> NDArray[np.uint64]:
+def _powers(rounding_up: tuple[tuple[int, int], ...]) -> UInt64s:
     """Leading 128 bits (high, low) of 10^q, q in LOWEST..HIGHEST, rounded up in these ranges."""
     out = np.empty((HIGHEST - LOWEST + 1, 2), dtype=np.uint64)
     for q in range(LOWEST, HIGHEST + 1):
@@ -112,7 +111,7 @@ def is_blank(char: int) -> bool:
 
 
 @helper
-def parse_double(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
+def parse_double(text: UInt8s, pos: int) -> tuple[float, int, bool]:
     """Read the number that begins at ``pos``.
 
     Returns
@@ -157,7 +156,7 @@ def parse_double(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
 
 
 @helper
-def _parse_exponent(text: NDArray[np.uint8], pos: int) -> tuple[int, int]:
+def _parse_exponent(text: UInt8s, pos: int) -> tuple[int, int]:
     n = text.size
     if pos >= n or (text[pos] != 101 and text[pos] != 69):
         return pos, 0
@@ -176,7 +175,7 @@ def _parse_exponent(text: NDArray[np.uint8], pos: int) -> tuple[int, int]:
 
 
 @helper
-def _parse_word(text: NDArray[np.uint8], pos: int) -> tuple[float, int, bool]:
+def _parse_word(text: UInt8s, pos: int) -> tuple[float, int, bool]:
     """``nan`` and ``inf`` in any case, with a sign."""
     n = text.size
     negative = pos < n and text[pos] == 45
@@ -233,7 +232,7 @@ def shortest(bits: U64) -> tuple[U64, int]:
 
 
 @helper
-def put_digits(out: NDArray[np.uint8], pos: int, value: U64) -> int:
+def put_digits(out: UInt8s, pos: int, value: U64) -> int:
     """Write an unsigned whole number at ``pos``; returns the end. At most 20 bytes."""
     n, rest = 1, value
     while rest >= _U10:
@@ -249,7 +248,7 @@ def put_digits(out: NDArray[np.uint8], pos: int, value: U64) -> int:
 
 
 @helper
-def put_double(out: NDArray[np.uint8], pos: int, value: float) -> int:
+def put_double(out: UInt8s, pos: int, value: float) -> int:
     """Write a double so that it reads back exactly; returns the end. At most 25 bytes."""
     bits = np.float64(value).view(np.uint64)
     if value != value:
@@ -274,13 +273,13 @@ def put_double(out: NDArray[np.uint8], pos: int, value: float) -> int:
 
 
 @helper
-def _put_word(out: NDArray[np.uint8], pos: int, a: int, b: int, c: int) -> int:
+def _put_word(out: UInt8s, pos: int, a: int, b: int, c: int) -> int:
     out[pos], out[pos + 1], out[pos + 2] = a, b, c
     return pos + 3
 
 
 @helper
-def _put_decimal(out: NDArray[np.uint8], pos: int, digits: U64, power: int) -> int:
+def _put_decimal(out: UInt8s, pos: int, digits: U64, power: int) -> int:
     stop = put_digits(out, pos, digits)
     n = stop - pos
     point = n + power
@@ -307,7 +306,7 @@ def _put_decimal(out: NDArray[np.uint8], pos: int, digits: U64, power: int) -> i
 
 
 @helper
-def _insert_point(out: NDArray[np.uint8], at: int, stop: int) -> int:
+def _insert_point(out: UInt8s, at: int, stop: int) -> int:
     for i in range(stop - 1, at - 1, -1):
         out[i + 1] = out[i]
     out[at] = 46

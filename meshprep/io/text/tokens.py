@@ -7,9 +7,8 @@ means that there is no such number at ``p``. Nothing is read past the end of the
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
 from .decimal import is_blank, parse_double, put_digits, put_double
 
 # None for the usual mode: numba then leaves out what it does not reach, such as decimal numbers.
@@ -21,7 +20,7 @@ INT_ROOM, DOUBLE_ROOM = 21, 26
 
 
 @kernel
-def skip_blank(data: NDArray[np.uint8], pos: int) -> int:
+def skip_blank(data: UInt8s, pos: int) -> int:
     """The first position at or behind ``pos`` that is not blank."""
     while pos < data.size and is_blank(data[np.uint64(pos)]):
         pos += 1
@@ -29,7 +28,7 @@ def skip_blank(data: NDArray[np.uint8], pos: int) -> int:
 
 
 @helper
-def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
+def skip_tokens(data: UInt8s, pos: int, count: int) -> int:
     """Behind ``count`` tokens of text, whatever they are."""
     for _ in range(count):
         pos = skip_blank(data, pos)
@@ -42,7 +41,7 @@ def skip_tokens(data: NDArray[np.uint8], pos: int, count: int) -> int:
 
 
 @helper
-def skip_line(data: NDArray[np.uint8], pos: int) -> tuple[int, int]:
+def skip_line(data: UInt8s, pos: int) -> tuple[int, int]:
     """Behind the words on the rest of this line, and how many there are. O(bytes)."""
     words, inside = 0, False
     while pos < data.size:
@@ -57,7 +56,7 @@ def skip_line(data: NDArray[np.uint8], pos: int) -> tuple[int, int]:
 
 
 @helper
-def next_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple[int, int]:
+def next_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
     """A whole number: of ``width`` bytes (4, signed, or 8), or of text."""
     if mode != ASCII:
         return _binary_int(data, pos, mode, width)
@@ -78,13 +77,7 @@ def next_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple
 
 @kernel
 def take_ints(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    width: int,
-    out: NDArray[np.int64],
-    start: int,
-    n: int,
+    data: UInt8s, pos: int, mode: Mode, width: int, out: Int64s, start: int, n: int
 ) -> int:
     """``n`` whole numbers into ``out`` from ``start`` on; returns the position behind."""
     if mode != ASCII and n > (data.size - pos) // width:
@@ -103,13 +96,13 @@ def take_ints(
 
 @kernel
 def take_doubles(
-    data: NDArray[np.uint8],
+    data: UInt8s,
     pos: int,
     mode: Mode,
-    out: NDArray[np.float64],
+    out: Float64s,
     start: int,
     stop: int,
-    hard: NDArray[np.int64],
+    hard: Int64s,
     found: int,
 ) -> tuple[int, int]:
     """Doubles into ``out[start:stop]``; returns the position behind and the entries of hard.
@@ -135,7 +128,7 @@ def take_doubles(
 
 
 @helper
-def _binary_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tuple[int, int]:
+def _binary_int(data: UInt8s, pos: int, mode: Mode, width: int) -> tuple[int, int]:
     if pos + width > data.size:
         return 0, -1 - data.size
     if width == 4:
@@ -144,7 +137,7 @@ def _binary_int(data: NDArray[np.uint8], pos: int, mode: Mode, width: int) -> tu
 
 
 @helper
-def _bytes4(data: NDArray[np.uint8], pos: int, mode: Mode) -> np.uint64:
+def _bytes4(data: UInt8s, pos: int, mode: Mode) -> np.uint64:
     # Unsigned positions: numba tests signed ones for being negative, which costs 10 times as much.
     p = np.uint64(pos)
     a, b = np.uint64(data[p]), np.uint64(data[p + np.uint64(1)])
@@ -155,7 +148,7 @@ def _bytes4(data: NDArray[np.uint8], pos: int, mode: Mode) -> np.uint64:
 
 
 @helper
-def take8(data: NDArray[np.uint8], pos: int, mode: Mode) -> np.uint64:
+def take8(data: UInt8s, pos: int, mode: Mode) -> np.uint64:
     """Eight bytes as a number; they must be there."""
     a, b = _bytes4(data, pos, mode), _bytes4(data, pos + 4, mode)
     if mode is None:
@@ -164,7 +157,7 @@ def take8(data: NDArray[np.uint8], pos: int, mode: Mode) -> np.uint64:
 
 
 @helper
-def next_double(data: NDArray[np.uint8], pos: int, mode: Mode) -> tuple[float, int, bool]:
+def next_double(data: UInt8s, pos: int, mode: Mode) -> tuple[float, int, bool]:
     """A double; the third value says that the text must be converted in another way."""
     if mode != ASCII:
         if pos + 8 > data.size:
@@ -177,13 +170,7 @@ def next_double(data: NDArray[np.uint8], pos: int, mode: Mode) -> tuple[float, i
 
 @kernel
 def take_rows(
-    data: NDArray[np.uint8],
-    pos: int,
-    mode: Mode,
-    width: int,
-    ints: NDArray[np.int64],
-    values: NDArray[np.float64],
-    hard: NDArray[np.int64],
+    data: UInt8s, pos: int, mode: Mode, width: int, ints: Int64s, values: Float64s, hard: Int64s
 ) -> tuple[int, int]:
     """Rows of whole numbers followed by doubles into (n, a) ``ints`` and (n, c) ``values``.
 
@@ -202,7 +189,7 @@ def take_rows(
 
 
 @helper
-def put_int(out: NDArray[np.uint8], pos: int, mode: Mode, width: int, value: int, end: int) -> int:
+def put_int(out: UInt8s, pos: int, mode: Mode, width: int, value: int, end: int) -> int:
     """Write a whole number and, in text, the byte ``end``."""
     if mode != ASCII:
         return _put_bytes(out, pos, width, np.uint64(value))
@@ -215,7 +202,7 @@ def put_int(out: NDArray[np.uint8], pos: int, mode: Mode, width: int, value: int
 
 
 @helper
-def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -> int:
+def _put_bytes(out: UInt8s, pos: int, width: int, value: np.uint64) -> int:
     for i in range(width):
         out[np.uint64(pos + i)] = np.uint8(value)
         value >>= np.uint64(8)
@@ -223,7 +210,7 @@ def _put_bytes(out: NDArray[np.uint8], pos: int, width: int, value: np.uint64) -
 
 
 @helper
-def put_float(out: NDArray[np.uint8], pos: int, mode: Mode, value: float, end: int) -> int:
+def put_float(out: UInt8s, pos: int, mode: Mode, value: float, end: int) -> int:
     """Write a double and, in text, the byte ``end``."""
     if mode != ASCII:
         return put_int(out, pos, mode, 8, int(np.float64(value).view(np.int64)), end)
@@ -233,7 +220,7 @@ def put_float(out: NDArray[np.uint8], pos: int, mode: Mode, value: float, end: i
 
 
 @kernel
-def put_rows(out: NDArray[np.uint8], ints: NDArray[np.int64], values: NDArray[np.float64]) -> int:
+def put_rows(out: UInt8s, ints: Int64s, values: Float64s) -> int:
     """Write rows of whole numbers followed by doubles as text; returns the number of bytes."""
     # Typed, so that the kernels below are compiled once.
     pos, a, c = int(np.int64(0)), ints.shape[1], values.shape[1]

@@ -12,9 +12,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, inlined
+from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
 from .point_degrees import DegreeCounts, colours_changed, count_move
@@ -59,14 +58,14 @@ class Sweep(NamedTuple):
 class Candidates(NamedTuple):
     """Scratch: the blocks beside a cluster, its points and facets there; where each block is."""
 
-    block: NDArray[np.int32]
-    points: NDArray[np.int64]
-    facets: NDArray[np.int64]
-    place: NDArray[np.int32]
+    block: Int32s
+    points: Int64s
+    facets: Int64s
+    place: Int32s
 
 
 @helper
-def acceptance_thresholds() -> NDArray[np.float64]:
+def acceptance_thresholds() -> Float64s:
     """Quantiles of the exponential distribution, to draw what a move may cost."""
     quantile = np.empty(THRESHOLDS, np.float64)
     for k in range(THRESHOLDS):
@@ -89,8 +88,8 @@ def sweep_over(
     degrees: DegreeCounts | None,
     sweep: Sweep,
     backwards: bool,
-    rest: NDArray[np.uint8],
-    quantile: NDArray[np.float64],
+    rest: UInt8s,
+    quantile: Float64s,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
     """Look at every cluster that does not rest once; returns the next random state and the moves.

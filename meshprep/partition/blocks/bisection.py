@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import helper, kernel
+from ...kernels import Float64s, Int32s, Int64s, helper, kernel
 from ...kernels.arrays import sort
 from ...kernels.parallel import each
 
@@ -34,15 +34,15 @@ GRID = 0.4
 
 
 def bisect(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    directions: NDArray[np.float64],
+    table: Int32s,
+    position: Float64s,
+    coordinates: Float64s,
+    directions: Float64s,
     n_blocks: int,
     thinnest: float = THINNEST,
-    weight: NDArray[np.int32] | None = None,
-    share: NDArray[np.int64] | None = None,
-) -> NDArray[np.int32]:
+    weight: Int32s | None = None,
+    share: Int64s | None = None,
+) -> Int32s:
     """Cut elements into ``n_blocks`` parts whose sizes differ by at most one or two.
 
     Parameters
@@ -69,8 +69,6 @@ def bisect(
     (n,) int32
         Parts are numbered along the tree: neighbouring numbers are neighbouring parts.
 
-    Notes
-    -----
     O(n d log n_blocks) expected; the same result for any number of threads.
     """
     part = np.zeros(coordinates.shape[0], dtype=np.int32)
@@ -97,9 +95,7 @@ def bisect(
 
 
 @kernel
-def point_positions(
-    table: NDArray[np.int32], n_points: int, coordinates: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def point_positions(table: Int32s, n_points: int, coordinates: Float64s) -> Float64s:
     """The mean of the elements at each point, (n_points, d); 0 where there are none. O(n)."""
     n, d = coordinates.shape
     position = np.zeros((n_points, d), np.float64)
@@ -120,11 +116,11 @@ class Items(NamedTuple):
     ``before`` (n_blocks + 1,) adds up the shares of the blocks before each.
     """
 
-    table: NDArray[np.int32]
-    position: NDArray[np.float64]
-    coordinates: NDArray[np.float64]
-    weight: NDArray[np.int32]
-    before: NDArray[np.int64]
+    table: Int32s
+    position: Float64s
+    coordinates: Float64s
+    weight: Int32s
+    before: Int64s
     thinnest: float
 
 
@@ -140,12 +136,12 @@ class Subtree(NamedTuple):
 @kernel
 def _cut(
     items: Items,
-    directions: NDArray[np.float64],
-    order: NDArray[np.int32],
-    key: NDArray[np.float64],
+    directions: Float64s,
+    order: Int32s,
+    key: Float64s,
     tree: Subtree,
     deepest: int,
-    part: NDArray[np.int32],
+    part: Int32s,
 ) -> list[Subtree]:
     """Cut a subtree ``deepest`` times, one half after the other, as long as these fit a cache.
 
@@ -183,7 +179,7 @@ def _cut(
 
 
 @helper
-def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np.float64]) -> float:
+def _along(coordinates: Float64s, element: int, direction: Float64s) -> float:
     total = 0.0
     for a in range(direction.size):
         total += coordinates[element, a] * direction[a]
@@ -191,9 +187,7 @@ def _along(coordinates: NDArray[np.float64], element: int, direction: NDArray[np
 
 
 @helper
-def _widest(
-    items: Items, directions: NDArray[np.float64], elements: NDArray[np.int32]
-) -> NDArray[np.float64]:
+def _widest(items: Items, directions: Float64s, elements: Int32s) -> Float64s:
     """The direction in which a part is most elements wide, in the frame of the coordinates."""
     d = directions.shape[0]
     step = max(1, elements.size // SAMPLE)
@@ -214,7 +208,7 @@ def _widest(
 
 
 @helper
-def _element_width(items: Items, elements: NDArray[np.int32], step: int) -> NDArray[np.float64]:
+def _element_width(items: Items, elements: Int32s, step: int) -> Float64s:
     """Cholesky factor of the second moments of points about their elements, of a sample."""
     table, position, coordinates, thinnest = (
         items.table, items.position, items.coordinates, items.thinnest
@@ -257,12 +251,8 @@ def _element_width(items: Items, elements: NDArray[np.int32], step: int) -> NDAr
 
 @helper
 def _along_lines(
-    items: Items,
-    directions: NDArray[np.float64],
-    elements: NDArray[np.int32],
-    step: int,
-    lower: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    items: Items, directions: Float64s, elements: Int32s, step: int, lower: Float64s
+) -> Float64s:
     """Turn the directions with the lines of a part of a plane grid; as they are where it has none.
 
     Points stand around an element of a grid in four directions: the mean of the fourth powers of
@@ -296,12 +286,7 @@ def _along_lines(
 
 
 @helper
-def _spread(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    element: int,
-) -> float:
+def _spread(table: Int32s, position: Float64s, coordinates: Float64s, element: int) -> float:
     total = 0.0
     for j in range(table.shape[1]):
         t = table[element, j]
@@ -311,7 +296,7 @@ def _spread(
 
 
 @helper
-def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> NDArray[np.float64]:
+def _unsheared(lower: Float64s, direction: Float64s) -> Float64s:
     """Solve ``lower.T @ out = direction``: a direction among equal widths, among the real ones."""
     d = direction.size
     out = np.zeros(d, np.float64)
@@ -325,12 +310,7 @@ def _unsheared(lower: NDArray[np.float64], direction: NDArray[np.float64]) -> ND
 
 @helper
 def select(
-    key: NDArray[np.floating],
-    order: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    low: int,
-    high: int,
-    wanted: int,
+    key: NDArray[np.floating], order: Int32s, weight: Int32s, low: int, high: int, wanted: int
 ) -> int:
     """Reorder ``low..high-1`` and find a place with about the weight ``wanted`` before it.
 

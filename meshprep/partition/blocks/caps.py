@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...kernels import kernel
+from ...kernels import Bools, Int32s, Int64s, kernel
 from ...mesh.incidence import Csr
 from ..connectivity import connect
 from ..loads import staged_bytes
@@ -26,9 +25,7 @@ SAMPLE = 400_000
 NEAR = 2
 
 
-def within_cap(
-    geometry: Geometry, graph: Csr, block: NDArray[np.int32], n_blocks: int, cap: int
-) -> bool:
+def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap: int) -> bool:
     """Bring every block within the cap; ``block`` is changed in place.
 
     ``graph`` has the neighbours of each element. Returns whether any was over it. Linear in the
@@ -53,7 +50,7 @@ def within_cap(
     return True
 
 
-def _beside(graph: Csr, block: NDArray[np.int32], some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _beside(graph: Csr, block: Int32s, some: Bools) -> Bools:
     """The blocks that have neighbours of the elements of some, and these."""
     starts = np.flatnonzero(some[block])
     begin, count = graph.offset[starts], graph.offset[starts + 1] - graph.offset[starts]
@@ -88,8 +85,8 @@ def room_for_bytes(geometry: Geometry, cap: int, limit: int) -> int:
 
 
 def split_for_bytes(
-    geometry: Geometry, block: NDArray[np.int32], n_blocks: int, limit: int
-) -> tuple[NDArray[np.int32], int]:
+    geometry: Geometry, block: Int32s, n_blocks: int, limit: int
+) -> tuple[Int32s, int]:
     """Halve blocks that stage more than ``limit`` bytes until none does; new blocks come last."""
     while True:
         staged = staged_bytes(geometry.table, geometry.weight, block, n_blocks)
@@ -100,7 +97,7 @@ def split_for_bytes(
 
 
 @kernel
-def _bytes_of_elements(table: NDArray[np.int32], weight: NDArray[np.int32]) -> NDArray[np.int64]:
+def _bytes_of_elements(table: Int32s, weight: Int32s) -> Int64s:
     total = np.zeros(table.shape[0], np.int64)
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
@@ -110,13 +107,7 @@ def _bytes_of_elements(table: NDArray[np.int32], weight: NDArray[np.int32]) -> N
 
 
 @kernel
-def _halve(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    n_blocks: int,
-    over: NDArray[np.bool_],
-) -> int:
+def _halve(table: Int32s, weight: Int32s, block: Int32s, n_blocks: int, over: Bools) -> int:
     """The second half of every block that is over, breadth-first, becomes a block."""
     state = connect(table, weight, block, n_blocks)
     members = new_members(state)

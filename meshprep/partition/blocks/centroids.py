@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, inlined, kernel
+from ...kernels import Float64s, Int32s, Int64s, helper, inlined, kernel
 
 LEAST_WIDTH = 1e-100
 # Where elements widen, the centroid of a block lies towards its narrow ones. With this share of its
@@ -30,20 +29,20 @@ class Centroids(NamedTuple):
     radius of a block is about 1.
     """
 
-    place: NDArray[np.float64]
-    metric: NDArray[np.float64]
-    centroid: NDArray[np.float64]
+    place: Float64s
+    metric: Float64s
+    centroid: Float64s
 
 
 def block_metrics(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    example: NDArray[np.int32],
-    block: NDArray[np.int32],
+    table: Int32s,
+    position: Float64s,
+    coordinates: Float64s,
+    example: Int32s,
+    block: Int32s,
     n_blocks: int,
     thinnest: float,
-) -> NDArray[np.float64]:
+) -> Float64s:
     """Measure elements of each block: their squared width as a metric, (n_blocks, 6).
 
     Parameters
@@ -56,12 +55,9 @@ def block_metrics(
     example : (clusters,) int32
         One element of each cluster.
     block : (clusters,) int32
-    n_blocks : int
     thinnest : float
         As of :func:`bisection.bisect`.
 
-    Notes
-    -----
     O(clusters * (arity + 1) d^2).
     """
     moment = _moments(table, position, coordinates, example, block, n_blocks)
@@ -89,13 +85,13 @@ OFF_DIAGONAL = ((0, 1), (0, 2), (1, 2))
 
 @kernel
 def _moments(
-    table: NDArray[np.int32],
-    position: NDArray[np.float64],
-    coordinates: NDArray[np.float64],
-    example: NDArray[np.int32],
-    block: NDArray[np.int32],
+    table: Int32s,
+    position: Float64s,
+    coordinates: Float64s,
+    example: Int32s,
+    block: Int32s,
     n_blocks: int,
-) -> NDArray[np.float64]:
+) -> Float64s:
     """Mean second moments of the points about their elements, of each block."""
     d = min(3, coordinates.shape[1])
     moment = np.zeros((n_blocks, d, d), np.float64)
@@ -119,12 +115,7 @@ def _moments(
 
 
 @kernel
-def squared_radius(
-    place: NDArray[np.float64],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    metric: NDArray[np.float64],
-) -> float:
+def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float64s) -> float:
     """The mean squared distance of elements from the centroid of their block, each in its metric.
 
     O(clusters).
@@ -142,12 +133,7 @@ def squared_radius(
 
 
 @helper
-def find_centroids(
-    centroids: Centroids,
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    size: NDArray[np.int64],
-) -> None:
+def find_centroids(centroids: Centroids, weight: Int32s, block: Int32s, size: Int64s) -> None:
     """The mean place of the elements of each block. O(clusters)."""
     centroid = centroids.centroid
     centroid[:] = 0.0
@@ -161,12 +147,7 @@ def find_centroids(
 
 @inlined
 def update_centroids(
-    centroids: Centroids,
-    size: NDArray[np.int64],
-    cluster: int,
-    weight: int,
-    source: int,
-    target: int,
+    centroids: Centroids, size: Int64s, cluster: int, weight: int, source: int, target: int
 ) -> None:
     """Update both centroids before a cluster leaves a block that has others."""
     for a in range(3):

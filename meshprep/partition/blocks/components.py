@@ -3,45 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Int32s, Int64s, helper, kernel
 from ...kernels.arrays import numbers
 from ...kernels.parallel import each, rows_in_pieces
 from ..blocks_of import sort_by
 
 
-def fragmented_blocks(
-    table: NDArray[np.int32],
-    n_points: int,
-    new_to_old: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-) -> int:
-    """How many blocks have several components, which share no point.
-
-    Parameters
-    ----------
-    table : (n, arity) int32
-        In the order before the blocks; -1 for no point.
-    n_points : int
-    new_to_old : (n,) int32
-    block_offset : (n_blocks + 1,) int64
-
-    Returns
-    -------
-    int
-        0 at best. Blocks across parts of the mesh that do not touch are counted too.
-
-    Notes
-    -----
-    O(n * arity), a union of elements by their points.
-    """
-    return int((_count_components(table, n_points, new_to_old, block_offset) > 1).sum())
-
-
-def count_components(
-    table: NDArray[np.int32], n_points: int, block: NDArray[np.int32], n_blocks: int
-) -> NDArray[np.int64]:
+def count_components(table: Int32s, n_points: int, block: Int32s, n_blocks: int) -> Int64s:
     """Number of components of every block, 0 for an empty one, for elements in any order."""
     offset, member = sort_by(block, n_blocks)
     shares = [(table, n_points, member, piece) for piece in rows_in_pieces(offset)]
@@ -50,11 +19,8 @@ def count_components(
 
 @kernel
 def _count_components(
-    table: NDArray[np.int32],
-    n_points: int,
-    new_to_old: NDArray[np.int32],
-    block_offset: NDArray[np.int64],
-) -> NDArray[np.int64]:
+    table: Int32s, n_points: int, new_to_old: Int32s, block_offset: Int64s
+) -> Int64s:
     n = new_to_old.size
     parent = numbers(n)
     first = np.full(n_points, -1, np.int32)
@@ -79,7 +45,7 @@ def _count_components(
 
 
 @helper
-def _root(parent: NDArray[np.int32], k: int) -> int:
+def _root(parent: Int32s, k: int) -> int:
     while parent[k] != k:
         parent[k] = parent[parent[k]]
         k = parent[k]

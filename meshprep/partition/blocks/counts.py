@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, inlined
+from ...kernels import Int32s, Int64s, helper, inlined
 
 # A block and a count share an int32. Points with more clusters than fit are in nearly every block
 # anyway: moves do not look at them.
@@ -30,18 +29,18 @@ class Counts(NamedTuple):
     most that it may have, and ``least`` what it should have.
     """
 
-    point_offset: NDArray[np.int32]
-    points: NDArray[np.int32]
-    offset: NDArray[np.int32]
-    neighbours: NDArray[np.int32]
-    facets: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    block: NDArray[np.int32]
-    size: NDArray[np.int64]
-    cap: NDArray[np.int64]
-    least: NDArray[np.int64]
-    record: NDArray[np.int32]
-    slots: NDArray[np.int32]
+    point_offset: Int32s
+    points: Int32s
+    offset: Int32s
+    neighbours: Int32s
+    facets: Int32s
+    weight: Int32s
+    block: Int32s
+    size: Int64s
+    cap: Int64s
+    least: Int64s
+    record: Int32s
+    slots: Int32s
 
 
 @helper

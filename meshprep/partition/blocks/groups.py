@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ...kernels.parallel import each
 from ..blocks_of import sort_by
 from .anneal import Sweep, acceptance_thresholds, sweep_over
@@ -22,6 +21,8 @@ from .counts import BEGIN, MOST, WEIGHT, Counts, count_blocks, loads_of
 from .levels import Level
 from .point_degrees import DegreeCounts, count_degrees
 
+# The share of the sweeps after which excess and its price have their last values.
+HOLDS = 0.9
 # Each worker numbers the points of its group in an array over all points.
 MAX_WORKERS = 8
 
@@ -29,15 +30,15 @@ MAX_WORKERS = 8
 class Points(NamedTuple):
     """What each point weighs, (n_points,) int32, and whether it counts for colours; None: never."""
 
-    weight: NDArray[np.int32]
-    written: NDArray[np.bool_] | None
+    weight: Int32s
+    written: Bools | None
 
 
 class AnnealingSchedule(NamedTuple):
     """Sweeps ``begin`` to ``end`` of ``total``, and the first and last value of what changes.
 
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
-    ``over`` from the share ``holds`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
+    ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
     the most that each block may have, ``excess`` the share by which it may be over that, and
     ``least`` (n_blocks,) what it should have. Prices as of :class:`anneal.Sweep`.
     """
@@ -45,10 +46,9 @@ class AnnealingSchedule(NamedTuple):
     begin: int
     end: int
     total: int
-    cap: NDArray[np.int64]
-    least: NDArray[np.int64]
+    cap: Int64s
+    least: Int64s
     settled: float
-    holds: float
     temperature: tuple[float, float]
     excess: tuple[float, float]
     pull: tuple[float, float]
@@ -67,27 +67,27 @@ class Group(NamedTuple):
     """
 
     number: int
-    clusters: NDArray[np.int32]
-    blocks: NDArray[np.int32]
-    rank_of_block: NDArray[np.int32]
-    rank_of_cluster: NDArray[np.int32]
-    group_of_cluster: NDArray[np.int32]
+    clusters: Int32s
+    blocks: Int32s
+    rank_of_block: Int32s
+    rank_of_cluster: Int32s
+    group_of_cluster: Int32s
 
 
 class Grouping(NamedTuple):
     """Clusters and blocks by group, and the place of each in its group."""
 
     groups: int
-    cluster_offset: NDArray[np.int64]
-    clusters: NDArray[np.int32]
-    block_offset: NDArray[np.int64]
-    blocks: NDArray[np.int32]
-    rank_of_block: NDArray[np.int32]
-    rank_of_cluster: NDArray[np.int32]
-    group_of_cluster: NDArray[np.int32]
+    cluster_offset: Int64s
+    clusters: Int32s
+    block_offset: Int64s
+    blocks: Int32s
+    rank_of_block: Int32s
+    rank_of_cluster: Int32s
+    group_of_cluster: Int32s
 
     @classmethod
-    def of(cls, block: NDArray[np.int32], group_of_block: NDArray[np.int32]) -> Grouping:
+    def of(cls, block: Int32s, group_of_block: Int32s) -> Grouping:
         """Group the clusters by the group of their block. Linear."""
         count = int(group_of_block.max(initial=-1)) + 1
         group_of_cluster = group_of_block[block]
@@ -114,9 +114,9 @@ class Grouping(NamedTuple):
 def anneal_groups(
     level: Level,
     points: Points,
-    metric: NDArray[np.float64],
-    block: NDArray[np.int32],
-    group_of_block: NDArray[np.int32],
+    metric: Float64s,
+    block: Int32s,
+    group_of_block: Int32s,
     schedule: AnnealingSchedule,
     seed: int,
 ) -> int:
@@ -124,22 +124,16 @@ def anneal_groups(
 
     Parameters
     ----------
-    level : Level
-    points : Points
     metric : (n_blocks, 6) float64
         As of :class:`centroids.Centroids`.
     block : (clusters,) int32
     group_of_block : (n_blocks,) int32
-    schedule : AnnealingSchedule
-    seed : int
 
     Returns
     -------
     int
         By how much the weighted loads fell, points with thousands of clusters left out.
 
-    Notes
-    -----
     O(points of the clusters) for the grouping and each sweep; 4 bytes a point and worker, at most
     8 workers.
     """
@@ -159,13 +153,13 @@ def anneal_groups(
     return sum(each(refine, grouping.shares()))
 
 
-def unit_of(weight: NDArray[np.int32]) -> float:
+def unit_of(weight: Int32s) -> float:
     """Weight of a typical point."""
     used = weight[weight > 0]
     return float(used.mean()) if used.size else 1.0
 
 
-def _ranks(offset: NDArray[np.int64], members: NDArray[np.int32]) -> NDArray[np.int32]:
+def _ranks(offset: Int64s, members: Int32s) -> Int32s:
     """The place of every member in its own row."""
     rank = np.empty(members.size, np.int32)
     rank[members] = np.arange(members.size) - np.repeat(offset[:-1], np.diff(offset))
@@ -177,10 +171,10 @@ def _anneal(
     level: Level,
     points: Points,
     group: Group,
-    metric: NDArray[np.float64],
-    block: NDArray[np.int32],
+    metric: Float64s,
+    block: Int32s,
     schedule: AnnealingSchedule,
-    number: NDArray[np.int32],
+    number: Int32s,
     seed: int,
 ) -> int:
     """Anneal one group; returns by how much the weighted loads fell."""
@@ -236,7 +230,7 @@ def _sweep_at(schedule: AnnealingSchedule, k: int) -> Sweep:
     temperature = schedule.temperature[0] + share * (
         schedule.temperature[1] - schedule.temperature[0]
     )
-    held = min(1.0, k / (schedule.holds * schedule.total))
+    held = min(1.0, k / (HOLDS * schedule.total))
     excess = schedule.excess[0] + held * (schedule.excess[1] - schedule.excess[0])
     over = schedule.over[0] + held * (schedule.over[1] - schedule.over[0])
     pull = schedule.pull[0] + share * (schedule.pull[1] - schedule.pull[0])
@@ -248,11 +242,11 @@ def _extract(
     level: Level,
     points: Points,
     group: Group,
-    block: NDArray[np.int32],
-    number: NDArray[np.int32],
-    cap: NDArray[np.int64],
-    least: NDArray[np.int64],
-) -> tuple[Counts, NDArray[np.int32]]:
+    block: Int32s,
+    number: Int32s,
+    cap: Int64s,
+    least: Int64s,
+) -> tuple[Counts, Int32s]:
     """The clusters of a group with points, neighbours and blocks numbered in it; the points.
 
     Points with one cluster, or with more than a slot can count, are left out, and so are
@@ -307,9 +301,7 @@ def _extract(
 
 
 @helper
-def _degrees(
-    state: Counts, written: NDArray[np.bool_] | None, points: NDArray[np.int32]
-) -> DegreeCounts | None:
+def _degrees(state: Counts, written: Bools | None, points: Int32s) -> DegreeCounts | None:
     """Degrees at the points of a group; None where colours have no price."""
     if written is None:
         return None
@@ -320,13 +312,7 @@ def _degrees(
 
 
 @helper
-def _copy(
-    level: Level,
-    group: Group,
-    block: NDArray[np.int32],
-    number: NDArray[np.int32],
-    state: Counts,
-) -> None:
+def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Counts) -> None:
     """Fill the rows of points and neighbours, the weights and the blocks."""
     pairs, links = 0, 0
     for k in range(group.clusters.size):

@@ -8,11 +8,11 @@ found in the mesh, whatever its shape: an element's neighbours on opposite sides
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .geometry import Geometry
@@ -26,9 +26,17 @@ SPARE = 0.08
 REGULAR = 0.98
 
 
-def layered_blocks(
-    geometry: Geometry, graph: Csr, cap: int
-) -> Iterator[tuple[NDArray[np.int32], int]]:
+class ElementAxes(NamedTuple):
+    """Elements and their neighbours; those ``across`` by axis; scratch for points."""
+
+    table: Int32s
+    offset: Int64s
+    neighbours: Int32s
+    across: Int32s
+    mark: Int32s
+
+
+def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[Int32s, int]]:
     """Blocks of at most ``cap`` elements that are plates, then sticks, and their number.
 
     Nothing where elements have no opposite neighbours. Plates lie in layers along two axes, sticks
@@ -50,7 +58,7 @@ def layered_blocks(
         yield min(found, key=lambda cut: geometry.loads(*cut))
 
 
-def grid_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[np.float64] | None:
+def grid_places(table: Int32s, graph: Csr, n_points: int) -> Float64s | None:
     """Places of the elements of a grid in steps along its lines, (n, 3); None where it is no grid.
 
     Components stand beside each other. O(n * arity).
@@ -73,12 +81,7 @@ def grid_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[
     return place
 
 
-def _cut_layers(
-    geometry: Geometry,
-    across: NDArray[np.int32],
-    along: NDArray[np.bool_],
-    cap: int,
-) -> tuple[NDArray[np.int32], int]:
+def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> tuple[Int32s, int]:
     """Blocks of layers that follow some axes; those of one class touch no other layer of it."""
     layer, count, order = _layers(across, along)
     offset, members = sort_by(layer, count)
@@ -104,11 +107,8 @@ def _cut_layers(
 
 @kernel
 def opposite_neighbours(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    n_points: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int
+) -> tuple[Int32s, Int32s, Int32s]:
     """Neighbours of each element by axis, (n, 6): two on opposite sides in turn, -1 for none.
 
     Axes are carried from element to element: where two elements are beside each other along one
@@ -119,18 +119,15 @@ def opposite_neighbours(
     n = table.shape[0]
     steps, component, count = np.zeros((n, AXES), np.int32), np.zeros(n, np.int32), 0
     across = np.full((n, 2 * AXES), -1, np.int32)
-    seen, queue, mark = (
-        np.zeros(n, np.bool_),
-        np.empty(n, np.int32),
-        np.full(n_points, -1, np.int32),
-    )
+    seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
+    axes = ElementAxes(table, offset, neighbours, across, np.full(n_points, -1, np.int32))
     for start in range(n):
         if seen[start]:
             continue
         seen[start], queue[0], ahead, end = True, start, 0, 1
         component[start] = count
         count += 1
-        _first_axes(table, offset, neighbours, start, across, mark)
+        _first_axes(axes, start)
         while ahead < end:
             i = queue[ahead]
             ahead += 1
@@ -143,26 +140,20 @@ def opposite_neighbours(
                     for a in range(AXES):
                         steps[j, a] = steps[i, a]
                     steps[j, s >> 1] += 1 - 2 * (s & 1)
-                    _carry_axes(table, offset, neighbours, i, s, across, mark)
+                    _carry_axes(axes, i, s)
     return across, steps, component
 
 
 @helper
-def _opposite(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    element: int,
-    one: int,
-    mark: NDArray[np.int32],
-) -> int:
+def _opposite(axes: ElementAxes, element: int, one: int) -> int:
     """The neighbour of an element that shares no point with another neighbour of it; -1: none."""
+    table, mark = axes.table, axes.mark
     for k in range(table.shape[1]):
         if table[one, k] >= 0:
             mark[table[one, k]] = one
     found, count = -1, 0
-    for s in range(offset[element], offset[element + 1]):
-        j, apart = neighbours[s], True
+    for s in range(axes.offset[element], axes.offset[element + 1]):
+        j, apart = axes.neighbours[s], True
         for k in range(table.shape[1]):
             t = table[j, k]
             if t >= 0 and mark[t] == one:
@@ -174,39 +165,25 @@ def _opposite(
 
 
 @helper
-def _first_axes(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    element: int,
-    across: NDArray[np.int32],
-    mark: NDArray[np.int32],
-) -> None:
+def _first_axes(axes: ElementAxes, element: int) -> None:
     """Give the axes of an element numbers, pair by pair."""
     axis = 0
-    for s in range(offset[element], offset[element + 1]):
-        j = neighbours[s]
-        if axis == AXES or _has(across, element, j):
+    for s in range(axes.offset[element], axes.offset[element + 1]):
+        j = axes.neighbours[s]
+        if axis == AXES or _has(axes.across, element, j):
             continue
-        across[element, 2 * axis] = j
-        across[element, 2 * axis + 1] = _opposite(table, offset, neighbours, element, j, mark)
+        axes.across[element, 2 * axis] = j
+        axes.across[element, 2 * axis + 1] = _opposite(axes, element, j)
         axis += 1
 
 
 @helper
-def _carry_axes(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    element: int,
-    side: int,
-    across: NDArray[np.int32],
-    mark: NDArray[np.int32],
-) -> None:
+def _carry_axes(axes: ElementAxes, element: int, side: int) -> None:
     """Give the axes of the neighbour on one side the numbers that they have in an element."""
+    offset, neighbours, across = axes.offset, axes.neighbours, axes.across
     j = across[element, side]
     across[j, side ^ 1] = element
-    across[j, side] = _opposite(table, offset, neighbours, j, element, mark)
+    across[j, side] = _opposite(axes, j, element)
     for other in range(2 * AXES):
         k = across[element, other]
         if other >> 1 == side >> 1 or k < 0 or across[j, other] >= 0:
@@ -217,12 +194,12 @@ def _carry_axes(
                 continue
             if _beside(offset, neighbours, k, e):
                 across[j, other] = e
-                across[j, other ^ 1] = _opposite(table, offset, neighbours, j, e, mark)
+                across[j, other ^ 1] = _opposite(axes, j, e)
                 break
 
 
 @helper
-def _has(across: NDArray[np.int32], element: int, other: int) -> bool:
+def _has(across: Int32s, element: int, other: int) -> bool:
     found = False
     for s in range(2 * AXES):
         found |= across[element, s] == other
@@ -230,7 +207,7 @@ def _has(across: NDArray[np.int32], element: int, other: int) -> bool:
 
 
 @helper
-def _beside(offset: NDArray[np.int64], neighbours: NDArray[np.int32], one: int, other: int) -> bool:
+def _beside(offset: Int64s, neighbours: Int32s, one: int, other: int) -> bool:
     found = False
     for s in range(offset[one], offset[one + 1]):
         found |= neighbours[s] == other
@@ -238,9 +215,7 @@ def _beside(offset: NDArray[np.int64], neighbours: NDArray[np.int32], one: int, 
 
 
 @kernel
-def _layers(
-    across: NDArray[np.int32], along: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], int, NDArray[np.int32]]:
+def _layers(across: Int32s, along: Bools) -> tuple[Int32s, int, Int32s]:
     """The layer of each element, all that can be reached along some axes; how many; their order.
 
     Rows are ordered from one end to the other.
@@ -273,12 +248,7 @@ def _layers(
 
 
 @kernel
-def _classes(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    members: NDArray[np.int32],
-    n_points: int,
-) -> NDArray[np.int32]:
+def _classes(table: Int32s, offset: Int64s, members: Int32s, n_points: int) -> Int32s:
     """Classes of layers, first fit, such that those of one class share no point; 62 at most."""
     taken, kind = np.zeros(n_points, np.int64), np.zeros(offset.size - 1, np.int32)
     for k in range(offset.size - 1):

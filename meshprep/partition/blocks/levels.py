@@ -10,11 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import helper, kernel
+from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
@@ -39,14 +38,14 @@ class Level(NamedTuple):
     number of elements, ``place`` their mean and ``example`` one of them.
     """
 
-    point_offset: NDArray[np.int64]
-    points: NDArray[np.int32]
-    offset: NDArray[np.int64]
-    neighbours: NDArray[np.int32]
-    facets: NDArray[np.int32]
-    weight: NDArray[np.int32]
-    place: NDArray[np.float64]
-    example: NDArray[np.int32]
+    point_offset: Int64s
+    points: Int32s
+    offset: Int64s
+    neighbours: Int32s
+    facets: Int32s
+    weight: Int32s
+    place: Float64s
+    example: Int32s
 
 
 def cluster_sizes(cap: int) -> list[int]:
@@ -59,10 +58,7 @@ def cluster_sizes(cap: int) -> list[int]:
 
 
 def element_level(
-    table: NDArray[np.int32],
-    graph: Csr,
-    coordinates: NDArray[np.float64],
-    weight: NDArray[np.int32] | None = None,
+    table: Int32s, graph: Csr, coordinates: Float64s, weight: Int32s | None = None
 ) -> Level:
     """The finest level: every element is a cluster.
 
@@ -89,7 +85,7 @@ def element_level(
     )
 
 
-def stand_in_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDArray[np.float64]:
+def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
     """Places for elements that have none: graph distances between clusters, smoothed.
 
     Parameters as of :func:`element_level`. Returns (n, 3) float64. Linear.
@@ -116,7 +112,7 @@ def stand_in_places(table: NDArray[np.int32], graph: Csr, n_points: int) -> NDAr
     return place
 
 
-def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, NDArray[np.int32]]:
+def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
     """Clusters of at most ``most`` elements, and the cluster of every member. Linear."""
     n = level.weight.size
     runs = 2 * -(-n // (2 * RUN)) if n > RUN else 1
@@ -151,7 +147,7 @@ def _joined(parts: list[Level]) -> Level:
 
 
 @kernel
-def _points_of(table: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _points_of(table: Int32s) -> tuple[Int64s, Int32s]:
     """The points of each element as rows, without -1."""
     n, arity = table.shape
     offset, points, used = np.zeros(n + 1, np.int64), np.empty(n * arity, np.int32), 0
@@ -165,9 +161,7 @@ def _points_of(table: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 @kernel
-def _grow(
-    level: Level, most: int, rounds: int, begin: int, end: int, label: NDArray[np.int32]
-) -> int:
+def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int32s) -> int:
     """Clusters of the members ``begin`` to ``end - 1``; their labels, and how many there are."""
     n = end - begin
     weight, shared = np.empty(n, np.int32), np.zeros(n, np.int32)
@@ -200,7 +194,7 @@ def _grow(
 
 
 @helper
-def _renumbered(label: NDArray[np.int32], begin: int, end: int) -> int:
+def _renumbered(label: Int32s, begin: int, end: int) -> int:
     """Number the labels as they appear."""
     number, count = np.full(end - begin, -1, np.int32), 0
     for i in range(begin, end):
@@ -212,7 +206,7 @@ def _renumbered(label: NDArray[np.int32], begin: int, end: int) -> int:
 
 
 @kernel
-def _shared_points(level: Level, label: NDArray[np.int32], n_points: int) -> NDArray[np.bool_]:
+def _shared_points(level: Level, label: Int32s, n_points: int) -> Bools:
     """The points that more than one cluster has."""
     first, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
     for i in range(label.size):
@@ -227,13 +221,7 @@ def _shared_points(level: Level, label: NDArray[np.int32], n_points: int) -> NDA
 
 @kernel
 def _contract(
-    level: Level,
-    label: NDArray[np.int32],
-    begin: NDArray[np.int64],
-    members: NDArray[np.int32],
-    shared: NDArray[np.bool_],
-    low: int,
-    high: int,
+    level: Level, label: Int32s, begin: Int64s, members: Int32s, shared: Bools, low: int, high: int
 ) -> Level:
     """The clusters ``low`` to ``high - 1``; points that no other cluster has are left out."""
     count, n_points, n_facets = high - low, 0, 0

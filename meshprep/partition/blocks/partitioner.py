@@ -20,11 +20,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import clock
+from ...kernels import Bools, Float64s, Int32s, clock
 from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
@@ -95,8 +94,6 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     MeshprepError
         When one element alone stages more than ``staged_bytes``.
 
-    Notes
-    -----
     O(n (log n_blocks + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
     begin = clock()
@@ -137,7 +134,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     return blocks_of(block, n_blocks, notes, keep_numbers=True)
 
 
-def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[np.int32]]]:
+def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]:
     """Blocks found by the search; where there are few elements, as bisection gives them, too.
 
     Where colours have a price, plates and sticks as well.
@@ -159,7 +156,7 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, NDArray[
             yield layered, layered.improve(block, OTHER)
 
 
-def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
+def _mended(search: Search, block: Int32s) -> Int32s:
     """The blocks within the cap and connected; changed in place."""
     g = search.geometry
     search.within_cap(block)
@@ -172,21 +169,19 @@ def _mended(search: Search, block: NDArray[np.int32]) -> NDArray[np.int32]:
     return block
 
 
-def _fragmented(search: Search, block: NDArray[np.int32], n_blocks: int) -> NDArray[np.bool_]:
+def _fragmented(search: Search, block: Int32s, n_blocks: int) -> Bools:
     g = search.geometry
     return count_components(g.table, g.weight.size, block, n_blocks) > 1
 
 
-def _single(table: NDArray[np.int32], n_points: int) -> Blocks:
+def _single(table: Int32s, n_points: int) -> Blocks:
     """All elements fit one block."""
     block = np.zeros(table.shape[0], np.int32)
     components = count_components(table, n_points, block, 1)
     return blocks_of(block, 1, {"scattered": int((components > 1).sum())})
 
 
-def improved(
-    problem: BlockProblem, graph: Csr, block: NDArray[np.int32], n_blocks: int
-) -> NDArray[np.int32]:
+def improved(problem: BlockProblem, graph: Csr, block: Int32s, n_blocks: int) -> Int32s:
     """Blocks of a partitioner that minimises something else, annealed for the loads.
 
     ``graph`` has the neighbours of each element; no block is over the cap. Linear.
@@ -199,12 +194,12 @@ def improved(
     return search.improve(block, OTHER)
 
 
-def _numbers(block: NDArray[np.int32]) -> NDArray[np.float64]:
+def _numbers(block: Int32s) -> Float64s:
     """Numbers of blocks as coordinates: neighbours often have near ones."""
     return block[:, None].astype(np.float64)
 
 
-def _geometry(problem: BlockProblem, table: NDArray[np.int32], graph: Csr) -> Geometry:
+def _geometry(problem: BlockProblem, table: Int32s, graph: Csr) -> Geometry:
     weight, written = problem.point_bytes, problem.written
     if weight is None:
         weight = np.ones(problem.n_points, dtype=np.int32)
@@ -214,11 +209,7 @@ def _geometry(problem: BlockProblem, table: NDArray[np.int32], graph: Csr) -> Ge
 
 
 def geometry_of(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    written: NDArray[np.bool_],
-    places: NDArray[np.float64] | None,
-    graph: Csr,
+    table: Int32s, weight: Int32s, written: Bools, places: Float64s | None, graph: Csr
 ) -> Geometry:
     """The geometry of elements; without places, graph distances stand in for them."""
     known, n_points = places is not None, weight.size

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import helper, kernel
+from ...kernels import Float64s, Int32s, Int64s, helper, kernel
 from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr, transpose
 
@@ -23,9 +23,7 @@ SMOOTHING = 40
 HIGH_DEGREE = 1024
 
 
-def pivot_coordinates(
-    table: NDArray[np.int32], n_points: int, n_pivots: int = PIVOTS
-) -> NDArray[np.float64]:
+def pivot_coordinates(table: Int32s, n_points: int, n_pivots: int = PIVOTS) -> Float64s:
     """Principal components of the distances from ``n_pivots`` elements of each component.
 
     Each pivot is an element farthest from those before it. Components are set apart along the
@@ -35,15 +33,12 @@ def pivot_coordinates(
     ----------
     table : (n, arity) int32
         With -1 for a point that is named again.
-    n_points : int
 
     Returns
     -------
     (n, 3) float64
         In steps from element to element.
 
-    Notes
-    -----
     O((n_pivots + smoothing) * n * arity).
     """
     known = table if not table.size or table.min() >= 0 else np.where(table < 0, n_points, table)
@@ -68,7 +63,7 @@ def _principal(distance: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @kernel
-def _sums(distance: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _sums(distance: NDArray[np.float32]) -> tuple[Float64s, Float64s]:
     """Sums of the columns and of their products: of whole numbers, so in any order the same."""
     width = distance.shape[1]
     total, square = np.zeros(width), np.zeros((width, width))
@@ -95,12 +90,8 @@ def _project(distance: NDArray[np.float32], frame: NDArray[np.float32]) -> NDArr
 
 @kernel
 def _distances(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
-    n_points: int,
-    n_pivots: int,
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    table: Int32s, offset: Int64s, index: Int32s, n_points: int, n_pivots: int
+) -> tuple[NDArray[np.float32], Float64s]:
     n = table.shape[0]
     distance = np.zeros((n, n_pivots), np.float32)
     shift = np.zeros(n, np.float64)
@@ -136,13 +127,13 @@ def _distances(
 
 @helper
 def _breadth_first(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
+    table: Int32s,
+    offset: Int64s,
+    index: Int32s,
     root: int,
-    level: NDArray[np.int32],
-    queue: NDArray[np.int32],
-    seen: NDArray[np.int32],
+    level: Int32s,
+    queue: Int32s,
+    seen: Int32s,
     tick: int,
 ) -> int:
     """Levels from ``root``; each point is opened once. Returns how many elements were reached."""
@@ -168,7 +159,7 @@ def _breadth_first(
 
 
 def _smoothed(
-    table: NDArray[np.int32], touching: Csr, value: NDArray[np.float32], n_points: int
+    table: Int32s, touching: Csr, value: NDArray[np.float32], n_points: int
 ) -> NDArray[np.float32]:
     """The mean of the means at each element's points, high degrees left out. O(n * arity)."""
     n, width = value.shape
@@ -181,8 +172,8 @@ def _smoothed(
 
 @kernel
 def _means(
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
+    offset: Int64s,
+    index: Int32s,
     value: NDArray[np.float32],
     mean: NDArray[np.float32],
     start: int,
@@ -202,8 +193,8 @@ def _means(
 
 @kernel
 def _smooth(
-    table: NDArray[np.int32],
-    offset: NDArray[np.int64],
+    table: Int32s,
+    offset: Int64s,
     value: NDArray[np.float32],
     mean: NDArray[np.float32],
     out: NDArray[np.float32],

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, inlined
+from ...kernels import Bools, Int32s, helper, inlined
 from .counts import BEGIN, COUNT_BITS, MOST, USED, Counts
 
 # Points of higher degree than this count as this: they have a high degree in any block.
@@ -25,14 +24,14 @@ class DegreeCounts(NamedTuple):
     there is a slope to go down.
     """
 
-    degree_count: NDArray[np.int32]
-    most: NDArray[np.int32]
-    written: NDArray[np.bool_]
+    degree_count: Int32s
+    most: Int32s
+    written: Bools
     per_point: float
 
 
 @helper
-def count_degrees(state: Counts, written: NDArray[np.bool_], cap: int) -> DegreeCounts:
+def count_degrees(state: Counts, written: Bools, cap: int) -> DegreeCounts:
     """Count the levels of every block. O(n * arity)."""
     n_blocks = state.size.size
     degrees = DegreeCounts(

@@ -7,11 +7,10 @@ Where these are full, they give elements to their own neighbours
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import helper, kernel
+from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...kernels.arrays import largest
 from ...kernels.parallel import each
 from ..connectivity import Connectivity, best_target, connect
@@ -25,12 +24,12 @@ ROUNDS = 4
 
 
 def reconnect_groups(
-    table: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    group_of_block: NDArray[np.int32],
+    table: Int32s,
+    weight: Int32s,
+    block: Int32s,
+    group_of_block: Int32s,
     cap: int,
-    fragmented: NDArray[np.bool_],
+    fragmented: Bools,
 ) -> None:
     """Give all but the largest component of blocks to neighbours; ``block`` is changed.
 
@@ -53,13 +52,7 @@ def reconnect_groups(
     each(bring_together, grouping.shares())
 
 
-def reconnect(
-    rows: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    n_blocks: int,
-    cap: int,
-) -> bool:
+def reconnect(rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int) -> bool:
     """Give fragments to neighbours; ``block`` is changed, and undone where it does not help.
 
     ``rows`` with -1 for no point. Returns True when fewer blocks are fragmented than before; then
@@ -84,11 +77,7 @@ def reconnect(
 
 
 @kernel
-def extract(
-    table: NDArray[np.int32],
-    inside: NDArray[np.int32],
-    number: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def extract(table: Int32s, inside: Int32s, number: Int32s) -> tuple[Int32s, Int32s]:
     """The rows of some elements with points numbered as they appear, and these points.
 
     Points with one of the elements become -1. ``number`` is -1 again afterwards.
@@ -120,12 +109,7 @@ def extract(
 
 @kernel
 def _give_away(
-    rows: NDArray[np.int32],
-    weight: NDArray[np.int32],
-    block: NDArray[np.int32],
-    n_blocks: int,
-    cap: int,
-    components: NDArray[np.int64],
+    rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int, components: Int64s
 ) -> bool:
     """Dissolve the smaller pieces; True where a block is over the cap then, and need not be."""
     state = connect(rows, weight, block, n_blocks)
@@ -140,12 +124,7 @@ def _give_away(
 
 @helper
 def _give_fragments(
-    state: Connectivity,
-    members: Members,
-    source: int,
-    cap: int,
-    elements: NDArray[np.int32],
-    seen_by: NDArray[np.int32],
+    state: Connectivity, members: Members, source: int, cap: int, elements: Int32s, seen_by: Int32s
 ) -> None:
     """All components but the largest go to where they gain most, with room or without."""
     count = gather(state, members, source, elements)
@@ -178,8 +157,8 @@ def _give_fragments(
 
 @helper
 def _starts_of_components(
-    state: Connectivity, elements: NDArray[np.int32], source: int, seen_by: NDArray[np.int32]
-) -> NDArray[np.int64]:
+    state: Connectivity, elements: Int32s, source: int, seen_by: Int32s
+) -> Int64s:
     """Where each component of a gathered block starts: no point of it is among those before."""
     start = np.empty(elements.size + 1, np.int64)
     count = 0

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...colour.thread_colours import colour_threads
-from ...kernels import clock, kernel
+from ...kernels import Float64s, Int32s, clock, kernel
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
@@ -41,8 +40,6 @@ HURRIED = 4
 COLD_SWEEPS = 4
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
-# The share of the sweeps after which excess and its price have their last values.
-HOLDS = 0.9
 FOREVER = 1e9
 
 
@@ -83,7 +80,7 @@ class Search:
         """Whether all elements are annealed as one group."""
         return self._elements.weight.size <= LONE_GROUP
 
-    def multilevel(self, rotation: float) -> NDArray[np.int32]:
+    def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         levels, labels = self._levels()
         d = self.geometry.coordinates.shape[1]
@@ -100,7 +97,7 @@ class Search:
         rest = range(few if starts > 1 else 0, len(todo))
         return self._descend(todo, labels, begun[0], rest, 0)
 
-    def _levels(self) -> tuple[list[Level], list[NDArray[np.int32]]]:
+    def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
         levels, labels, one = [self._elements], [], self._sizes.mean_weight
         for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
@@ -109,7 +106,7 @@ class Search:
             labels.append(label)
         return levels, labels
 
-    def _bisect(self, top: Level, frame: NDArray[np.float64]) -> NDArray[np.int32]:
+    def _bisect(self, top: Level, frame: Float64s) -> Int32s:
         """Blocks of the largest clusters."""
         g = self.geometry
         return bisect(
@@ -120,18 +117,18 @@ class Search:
     def _descend(
         self,
         todo: list[tuple[Level, Phase]],
-        labels: list[NDArray[np.int32]],
-        block: NDArray[np.int32],
+        labels: list[Int32s],
+        block: Int32s,
         steps: range,
         start: int,
-    ) -> NDArray[np.int32]:
+    ) -> Int32s:
         """Anneal some levels, one after another; the blocks on the level below these."""
         for k in steps:
             self._anneal(*todo[k], block, todo[k:], start)
             block = block[labels[-1 - k]] if k < len(labels) else block
         return block
 
-    def _cost_of_clusters(self, level: Level, block: NDArray[np.int32]) -> float:
+    def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
         rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
         pairs = np.unique(level.points.astype(np.int64) * self.n_blocks + block[rows])
@@ -140,7 +137,7 @@ class Search:
         cut = level.facets[block[rows] != block[level.neighbours]].sum(dtype=np.int64) / 2
         return float(loads + ELEMENTS.facet * unit_of(self.geometry.weight) * cut)
 
-    def improve(self, block: NDArray[np.int32], phase: Phase) -> NDArray[np.int32]:
+    def improve(self, block: Int32s, phase: Phase) -> Int32s:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
@@ -150,11 +147,11 @@ class Search:
             return found if self.cost(found) <= self.cost(block) else block.copy()
         return found if gained >= 0 else block.copy()
 
-    def within_cap(self, block: NDArray[np.int32]) -> bool:
+    def within_cap(self, block: Int32s) -> bool:
         """Bring every block within the cap; whether any was over it."""
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
-    def cost(self, block: NDArray[np.int32]) -> float:
+    def cost(self, block: Int32s) -> float:
         """The weighted loads, and the price of the colours."""
         g = self.geometry
         cost = float(g.loads(block, self.n_blocks))
@@ -162,7 +159,7 @@ class Search:
             cost += self.colour * unit_of(g.weight) * self._colours(block)
         return cost
 
-    def _colours(self, block: NDArray[np.int32]) -> int:
+    def _colours(self, block: Int32s) -> int:
         """The thread colours of all blocks."""
         g = self.geometry
         offset, member = sort_by(block, self.n_blocks)
@@ -176,7 +173,7 @@ class Search:
         self,
         level: Level,
         phase: Phase,
-        block: NDArray[np.int32],
+        block: Int32s,
         todo: list[tuple[Level, Phase]],
         start: int = 0,
     ) -> int:
@@ -219,13 +216,13 @@ class Search:
         # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
-            0, total, total, self._sizes.cap, self._sizes.least, phase.settled, HOLDS,
+            0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
             1.0 / unit,
         )  # fmt: skip
 
-    def _metric(self, level: Level, block: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _metric(self, level: Level, block: Int32s) -> Float64s:
         """Of each block, scaled so that the mean squared radius is 1."""
         g, step = self.geometry, self._sample(level)
         metric = block_metrics(
@@ -241,11 +238,11 @@ class Search:
         """Every so manyth cluster tells where blocks are and how wide their elements."""
         return max(1, level.weight.size // (SAMPLED * self.n_blocks))
 
-    def groups(self, block: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+    def groups(self, block: Int32s, number: int) -> Int32s:
         """Groups of neighbouring blocks of elements, one where there are few."""
         return self._groups(self._elements, block, number)
 
-    def _groups(self, level: Level, block: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+    def _groups(self, level: Level, block: Int32s, number: int) -> Int32s:
         """Groups of neighbouring blocks, cut in directions that differ from time to time."""
         n_pairs = -(-self._elements.weight.size // (2 * GROUP_ELEMENTS))
         n_pairs = min(n_pairs, self.n_blocks // (2 * GROUP_BLOCKS))
@@ -262,13 +259,13 @@ class Search:
         return bisect(no_points, nowhere, where, directions, min(self.n_blocks, 2 * n_pairs))
 
 
-def _frames(d: int, rotation: float, count: int) -> list[NDArray[np.float64]]:
+def _frames(d: int, rotation: float, count: int) -> list[Float64s]:
     """A rotated frame, and others at random."""
     drawn = [np.random.default_rng(k).normal(size=(d, d)) for k in range(1, count)]
     return [rotated(d, rotation), *(np.linalg.qr(frame)[0] for frame in drawn)]
 
 
-def _refined(block: NDArray[np.int32], labels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:
     """The blocks of elements from those of the largest clusters."""
     for label in reversed(labels):
         block = block[label]
@@ -311,9 +308,7 @@ def _work(level: Level) -> float:
 
 
 @kernel
-def middles(
-    place: NDArray[np.float64], weight: NDArray[np.int32], block: NDArray[np.int32], n_blocks: int
-) -> NDArray[np.float64]:
+def middles(place: Float64s, weight: Int32s, block: Int32s, n_blocks: int) -> Float64s:
     """The mean place of the elements of every block, (n_blocks, 3). O(clusters)."""
     centroid = np.zeros((n_blocks, 3), np.float64)
     size = np.zeros(n_blocks, np.int64)

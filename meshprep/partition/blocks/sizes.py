@@ -10,24 +10,13 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What elements count, and how much each block may have.
+    """What elements count, and how much each block may have."""
 
-    Parameters
-    ----------
-    weight : (n,) int32
-        At least 1; below 2^31 together.
-    cap : (n_blocks,) int64
-        The most that a block may have, at least the largest weight.
-    least : (n_blocks,) int64
-        What a block should have.
-    share : (n_blocks,) int64
-        Sizes in proportion, at least 1; below 2^31 together.
-    """
-
-    weight: NDArray[np.int32]
+    weight: NDArray[np.int32]  # (n,): at least 1; below 2^31 together
+    # (n_blocks,): the most that a block may have, at least the largest weight.
     cap: NDArray[np.int64]
-    least: NDArray[np.int64]
-    share: NDArray[np.int64]
+    least: NDArray[np.int64]  # (n_blocks,): what a block should have
+    share: NDArray[np.int64]  # (n_blocks,): sizes in proportion, at least 1; below 2^31 together
 
     @classmethod
     def equal(cls, n: int, n_blocks: int, cap: int) -> Sizes:

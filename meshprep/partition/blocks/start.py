@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import kernel
+from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...mesh.incidence import Csr
 from ..loads import weighted_loads_of
 from .geometry import Geometry, block_count
@@ -61,12 +60,7 @@ def choose_start(geometry: Geometry, graph: Csr, block_size: int) -> Start:
 
 
 @kernel
-def _symmetric_share(
-    offset: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    coordinates: NDArray[np.float64],
-    step: int,
-) -> float:
+def _symmetric_share(offset: Int64s, neighbours: Int32s, coordinates: Float64s, step: int) -> float:
     """The share of neighbours with another one at the opposite place, of every ``step``-th."""
     d = coordinates.shape[1]
     pairs, count = 0, 0

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import kernel
+from ...kernels import Int32s, Int64s, UInt8s, kernel
 from .raster import NO_ELEMENT, OUTSIDE
 
 # Paul Tol, "Colour schemes", scheme "light" (pale fills that stay apart for the colour-blind).
@@ -17,12 +16,12 @@ PALE = "b8bcc2"
 SHADES = 4
 
 
-def rgba(colours: tuple[str, ...]) -> NDArray[np.uint8]:
+def rgba(colours: tuple[str, ...]) -> UInt8s:
     """Colours as rows of a palette, opaque."""
     return np.array([[*bytes.fromhex(c), 255] for c in colours], np.uint8)
 
 
-def ramp(count: int) -> NDArray[np.uint8]:
+def ramp(count: int) -> UInt8s:
     """``count`` colours for numbers in order, from dark to light."""
     known = rgba(CIVIDIS + CIVIDIS_END).astype(float)
     at = np.linspace(0, len(known) - 1, count)
@@ -30,12 +29,12 @@ def ramp(count: int) -> NDArray[np.uint8]:
     return np.stack(columns, axis=1).round().astype(np.uint8)
 
 
-def categories(count: int) -> NDArray[np.uint8]:
+def categories(count: int) -> UInt8s:
     """``count`` colours that are told apart: the light ones, or a ramp where there are too few."""
     return rgba(LIGHT[:count]) if count <= len(LIGHT) else ramp(min(count, 48))
 
 
-def apart(image: NDArray[np.int32], n_groups: int) -> NDArray[np.uint8]:
+def apart(image: Int32s, n_groups: int) -> UInt8s:
     """One of the light colours for every group, another than its neighbours' in the picture.
 
     Greedy in the order of first appearance; where a group has neighbours of every colour, it gets
@@ -51,7 +50,7 @@ def apart(image: NDArray[np.int32], n_groups: int) -> NDArray[np.uint8]:
     return _greedy(offset, neighbour.astype(np.int64), len(LIGHT))
 
 
-def _beside(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
+def _beside(a: Int32s, b: Int32s) -> Int64s:
     """Pairs of groups in neighbouring pixels, the lower in the higher half of the bits."""
     different = (a != b) & (a >= 0) & (b >= 0)
     low, high = np.minimum(a, b)[different], np.maximum(a, b)[different]
@@ -59,9 +58,7 @@ def _beside(a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 @kernel
-def _greedy(
-    offset: NDArray[np.int64], neighbour: NDArray[np.int64], n_colours: int
-) -> NDArray[np.uint8]:
+def _greedy(offset: Int64s, neighbour: Int64s, n_colours: int) -> UInt8s:
     colour = np.full(offset.size - 1, 255, np.uint8)
     used = np.zeros(n_colours, np.int64)
     for group in range(offset.size - 1):
@@ -79,7 +76,7 @@ def _greedy(
     return colour
 
 
-def shaded(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def shaded(colours: UInt8s) -> UInt8s:
     """Every colour in ``SHADES`` steps from full to dark: rows ``SHADES * i + step``."""
     light = np.linspace(1.0, 0.62, SHADES)
     out = np.repeat(colours.astype(float), SHADES, axis=0)
@@ -87,12 +84,12 @@ def shaded(colours: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return out.round().astype(np.uint8)
 
 
-def outside_and_pale() -> NDArray[np.uint8]:
+def outside_and_pale() -> UInt8s:
     """The two colours that stand before all others: nothing, and no element of the loop."""
     return np.concatenate([np.zeros((1, 4), np.uint8), rgba((PALE,))])
 
 
-def special(image: NDArray[np.int32]) -> NDArray[np.uint8]:
+def special(image: Int32s) -> UInt8s:
     """Rows of :func:`outside_and_pale` for the pixels without an element; 255 for the others."""
     out = np.full(image.shape, 255, np.uint8)
     out[image == OUTSIDE] = 0

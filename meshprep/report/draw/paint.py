@@ -17,17 +17,10 @@ MOST_OUTLINED = 0.12
 
 @dataclass(frozen=True, eq=False)
 class Painted:
-    """A picture in colours.
+    """A picture in colours."""
 
-    Parameters
-    ----------
-    pixels : (height, width) uint8
-        Rows of the palette.
-    palette : (k, 4) uint8
-    """
-
-    pixels: NDArray[np.uint8]
-    palette: NDArray[np.uint8]
+    pixels: NDArray[np.uint8]  # (height, width): rows of the palette
+    palette: NDArray[np.uint8]  # (k, 4)
 
     def png(self) -> bytes:
         """The picture as a PNG file; transparent outside the mesh."""
@@ -45,10 +38,8 @@ def by_group(picture: Picture, group: NDArray[np.int32], n_groups: int) -> Paint
 
     Parameters
     ----------
-    picture : Picture
     group : (n_elements,) int32
         Of each element, numbered as in the picture.
-    n_groups : int
     """
     shown = _looked_up(picture, group)
     return _painted(picture, shown, apart(shown, n_groups), rgba(LIGHT), outlined=shown)

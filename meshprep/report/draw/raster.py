@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...kernels import helper, kernel
+from ...kernels import Float64s, Int32s, helper, kernel
 
 # Pixels outside the mesh, and of the mesh's elements that a loop does not run over.
 OUTSIDE, NO_ELEMENT = -1, -2
@@ -22,12 +21,7 @@ def _span(low: float, high: float, size: int) -> tuple[int, int]:
 
 
 @helper
-def fill_triangle(
-    out: NDArray[np.int32],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    value: int,
-) -> None:
+def fill_triangle(out: Int32s, x: Float64s, y: Float64s, value: int) -> None:
     """Write ``value`` into the pixels whose centres lie in a triangle, its edges included."""
     left, right = _span(min(x[0], x[1], x[2]), max(x[0], x[1], x[2]), out.shape[1])
     top, bottom = _span(min(y[0], y[1], y[2]), max(y[0], y[1], y[2]), out.shape[0])
@@ -47,12 +41,7 @@ def fill_triangle(
 
 @kernel
 def fill_cells(
-    xy: NDArray[np.float64],
-    corners: NDArray[np.int32],
-    owner: NDArray[np.int32],
-    kind: int,
-    first: int,
-    out: NDArray[np.int32],
+    xy: Float64s, corners: Int32s, owner: Int32s, kind: int, first: int, out: Int32s
 ) -> None:
     """Draw plane cells, each cut into the triangles between its middle and its sides.
 
@@ -95,12 +84,7 @@ def fill_cells(
 
 
 @kernel
-def fill_nearest(
-    corners: NDArray[np.float64],
-    owner: NDArray[np.int32],
-    out: NDArray[np.int32],
-    near: NDArray[np.int32],
-) -> None:
+def fill_nearest(corners: Float64s, owner: Int32s, out: Int32s, near: Int32s) -> None:
     """Draw triangles in space ``(n, 3, 3)``: x and y in pixels, z larger where nearer.
 
     ``near`` gets the triangle that each pixel shows, -1 where none; of several the nearest.

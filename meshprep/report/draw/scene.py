@@ -23,45 +23,25 @@ EDGES = 3
 
 @dataclass(frozen=True, eq=False)
 class DrawnCells:
-    """The cells of one shape.
-
-    Parameters
-    ----------
-    shape : CellShape
-    corners : (n, k) int32
-    first : int
-        Element number of the first cell where elements are cells; -1 where these are none.
-    owner : (n, m) int32
-        The element on each side (``FACETS``) or edge (``EDGES``) of each cell, -1 where none is;
-        of no columns for other kinds.
-    exterior : (n, m) bool
-        In space, the faces that no other cell has; of no columns in the plane.
-    """
+    """The cells of one shape."""
 
     shape: CellShape
-    corners: NDArray[np.int32]
-    first: int
+    corners: NDArray[np.int32]  # (n, k)
+    first: int  # element number of the first cell where elements are cells; -1 where these are none
+    # (n, m): the element on each side (``FACETS``) or edge (``EDGES``) of each cell, -1 where none
+    # is; of no columns for other kinds.
     owner: NDArray[np.int32]
+    # (n, m): in space, the faces that no other cell has; of no columns in the plane.
     exterior: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Elements of one set, numbered as in the mesh, where they can be drawn.
+    """Elements of one set, numbered as in the mesh, where they can be drawn."""
 
-    Parameters
-    ----------
-    xyz : (n, 2 or 3) float64
-        Two columns where the mesh is plane.
-    dim : {2, 3}
-        Of the cells; cells of dimension 2 with three columns form a curved surface.
-    kind : {CELLS, FACETS, NODES, EDGES}
-    cells : tuple of DrawnCells
-    """
-
-    xyz: NDArray[np.float64]
-    dim: int
-    kind: int
+    xyz: NDArray[np.float64]  # (n, 2 or 3): two columns where the mesh is plane
+    dim: int  # {2, 3}: of the cells; cells of dimension 2 with three columns form a curved surface
+    kind: int  # {CELLS, FACETS, NODES, EDGES}
     cells: tuple[DrawnCells, ...]
 
 
@@ -72,7 +52,6 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     ----------
     mesh : Mesh
         With coordinates. Sets that it does not hold are those :func:`~meshprep.derive` makes.
-    over : str
     maps : collection of str
         Maps that were asked for when the set was derived: they tell whether ``edges`` and
         ``faces`` are the interior ones.

@@ -21,7 +21,6 @@ def spy(
     Parameters
     ----------
     table : (n, k) int32
-    n_points : int
     width, height : int
         Pixels for elements, from the left, and points, from the top; no more than there are.
     element_at, point_at : (n,), (n_points,) int32, optional

@@ -25,32 +25,18 @@ MARGIN = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """The element that each pixel shows.
+    """The element that each pixel shows."""
 
-    Parameters
-    ----------
-    name : {"mesh", "part", "surface", "cut"}
-    element : (height, width) int32
-        ``OUTSIDE`` and ``NO_ELEMENT`` where there is none.
-    shade : (height, width) uint8
-        From 0, full light, to ``SHADES - 1``.
-    axes : tuple of str
-        What runs to the right and up; empty where directions are mixed.
-    x, y : tuple of float
-        Limits of the picture, in the mesh's units.
-    at : str
-        Where a cut is, or how much of the mesh a part shows.
-    stretch : (float, float)
-        How many times longer than true a thin mesh is drawn to the right and up.
-    """
-
-    name: str
+    name: str  # {"mesh", "part", "surface", "cut"}
+    # (height, width): ``OUTSIDE`` and ``NO_ELEMENT`` where there is none.
     element: NDArray[np.int32]
-    shade: NDArray[np.uint8]
-    axes: tuple[str, ...]
+    shade: NDArray[np.uint8]  # (height, width): from 0, full light, to ``SHADES - 1``
+    axes: tuple[str, ...]  # what runs to the right and up; empty where directions are mixed
+    # Limits of the picture, in the mesh's units.
     x: tuple[float, float]
     y: tuple[float, float]
-    at: str = ""
+    at: str = ""  # where a cut is, or how much of the mesh a part shows
+    # (float, float): how many times longer than true a thin mesh is drawn to the right and up.
     stretch: tuple[float, float] = (1.0, 1.0)
 
 
@@ -59,7 +45,6 @@ def draw_views(scene: Scene, width: int = 1000, part: float = 1.0) -> list[Pictu
 
     Parameters
     ----------
-    scene : Scene
     width : int
         Pixels; pictures are at most a quarter taller than wide.
     part : float

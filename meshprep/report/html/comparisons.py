@@ -79,7 +79,8 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
         if own is not None:
             place = [(float(column.after.block_size), 100 * own)]
             marks.append(Series(_name(column), place, style))
-    title = f"Occupancy of {_article(assumptions.device)}"
+    device = assumptions.device
+    title = f"Occupancy of {'an' if device[0] in 'AH' else 'a'} {device}"
     missing = "Blocks with more elements than a block of threads may have, or for a CPU, have none."
     left = len(_distinct(columns)) - len(shown)
     caption = (
@@ -131,7 +132,3 @@ def _ends(series: Sequence[Series]) -> str:
     """The last point of each series, for those who hear the figure."""
     told = (f"{s.name} {s.points[-1][1]:.2f} at {s.points[-1][0]:.4g}" for s in series if s.points)
     return ", ".join(told)
-
-
-def _article(device: str) -> str:
-    return f"{'an' if device[0] in 'AH' else 'a'} {device}"

@@ -33,7 +33,6 @@ def html_report(
 
     Parameters
     ----------
-    comparison : Comparison
     meshes : sequence of NamedMesh
         The meshes of the plans, as read or renumbered; a plan holds no coordinates. Where the mesh
         of a plan is not among them, the page says so in place of its pictures.

@@ -19,30 +19,17 @@ BEFORE_AFTER: Legend = (
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page.
+    """A figure of the page."""
 
-    Parameters
-    ----------
-    id : str
-        Unique on the page.
-    title, caption : str
-        Plain text.
-    body : Markup or None
-        SVG or HTML; None where the figure is ``missing``.
-    legend : sequence of (Markup, str)
-        Marks and what they stand for.
-    missing : str
-        Why there is no drawing, and what to do; plain text.
-    row : {"chart", "mesh", "map"}
-        What it stands in one row with; pictures of meshes and maps take more room than charts.
-    """
-
-    id: str
+    id: str  # unique on the page
+    # Plain text.
     title: str
     caption: str
-    body: Markup | None = None
-    legend: Legend = ()
-    missing: str = ""
+    body: Markup | None = None  # SVG or HTML; None where the figure is ``missing``
+    legend: Legend = ()  # marks and what they stand for
+    missing: str = ""  # why there is no drawing, and what to do; plain text
+    # {"chart", "mesh", "map"}: what it stands in one row with; pictures of meshes and maps take
+    # more room than charts.
     row: str = "chart"
 
 

@@ -18,15 +18,7 @@ LONGEST_TICK = 4
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a chart.
-
-    Parameters
-    ----------
-    label : str
-    low, high : float
-    ticks : sequence of (float, str)
-    log : bool
-    """
+    """One direction of a chart."""
 
     label: str
     low: float
@@ -42,12 +34,7 @@ class Axis:
 
 
 def linear_axis(
-    label: str,
-    values: Sequence[float],
-    *,
-    zero: bool = False,
-    ticks: int = 5,
-    least: float = 0.0,
+    label: str, values: Sequence[float], *, zero: bool = False, ticks: int = 5, least: float = 0.0
 ) -> Axis:
     """An axis that holds all values, with round ticks; from 0 where asked.
 

@@ -26,32 +26,15 @@ COMBINED = {
 
 @dataclass(frozen=True)
 class ElementCode:
-    """What the text depends on.
-
-    Parameters
-    ----------
-    rows : tuple of Row
-    params : tuple of str
-        Names of maps and arrays, in the order of the call.
-    permuted : bool
-        Element ``i`` of a range is ``order[i]``.
-    maps_permuted : bool
-        The maps have been brought into that order already.
-    chunks : bool
-        Vectorise; needs rows that no two elements of a chunk change in turn.
-    fetches : bool
-        Ask for the rows of a chunk while the one before is under way.
-    suffix : str
-        Of the names ``elements`` and ``kernel``, where several loops share one text.
-    """
+    """What the text depends on."""
 
     rows: tuple[Row, ...]
-    params: tuple[str, ...]
-    permuted: bool = False
-    maps_permuted: bool = False
-    chunks: bool = True
-    fetches: bool = False
-    suffix: str = ""
+    params: tuple[str, ...]  # names of maps and arrays, in the order of the call
+    permuted: bool = False  # element ``i`` of a range is ``order[i]``
+    maps_permuted: bool = False  # the maps have been brought into that order already
+    chunks: bool = True  # vectorise; needs rows that no two elements of a chunk change in turn
+    fetches: bool = False  # ask for the rows of a chunk while the one before is under way
+    suffix: str = ""  # of the names ``elements`` and ``kernel``, where several loops share one text
 
     def text(self) -> str:
         """``def elements(start, stop, order, ...)``."""
@@ -118,7 +101,7 @@ class ElementCode:
                     for t in range(LANES)
                 ]
             else:
-                body.append(f"load4(b{n}, {size}, j, {r.array}, {', '.join(offsets)}, {r.dim})")
+                body.append(f"load4(b{n}, {size}, j, {r.array}, ({', '.join(offsets)}), {r.dim})")
         return [f"for j in range(U(0), U({size}), U({LANES})):", *_indent(1, body)]
 
     def _clear(self, size: int) -> list[str]:
@@ -159,8 +142,8 @@ class ElementCode:
             lines += [f"i{t} = first + j + U({t})", *self._element(f"i{t}", f"e{t}")]
         for n, r in rows:
             offsets = [r.offset(self._mapped(f"i{t}", f"e{t}"), f"e{t}") for t in range(LANES)]
-            call = f"{r.array}, {', '.join(offsets)}, {r.dim}, b{n}, {size}, j, {int(r.adds)}"
-            lines.append(f"store4({call})")
+            places = f"({', '.join(offsets)})"
+            lines.append(f"store4({r.array}, {places}, {r.dim}, b{n}, {size}, j, {int(r.adds)})")
         return lines
 
     def _store_one(self, rows: Sequence[tuple[int, Row]], size: int) -> list[str]:

@@ -77,10 +77,7 @@ class Executor:
         self._schedules: dict[StrategyAndVariant, Schedule] = {}
 
     def run(
-        self,
-        way: StrategyAndVariant,
-        arrays: Sequence[NDArray[Any]],
-        ranges: Ranges | None = None,
+        self, way: StrategyAndVariant, arrays: Sequence[NDArray[Any]], ranges: Ranges | None = None
     ) -> None:
         """Run the loop, or some ranges of its schedule, on arrays that a Binder has checked."""
         ready = self._ready.get(way)

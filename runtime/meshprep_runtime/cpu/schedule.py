@@ -23,29 +23,18 @@ PIECE = 4096
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """Ranges of elements in phases.
+    """Ranges of elements in phases."""
 
-    Parameters
-    ----------
-    range_offset : (n_ranges + 1,) int64
-        Range ``r`` holds places ``range_offset[r]`` to ``range_offset[r + 1] - 1``.
-    phase_offset : (n_phases + 1,) int64
-        Phase ``p`` runs ``range_order[phase_offset[p] : phase_offset[p + 1]]``.
-    range_order : (n_ranges,) int32
-    order : (n,) int32 or None
-        The element at each place; None where it is the place itself.
-    maps_permuted : bool
-        The maps are to be brought into that order, so that they are read as a stream.
-    fetches : bool
-        What elements touch lies where no processor would guess: it is asked for ahead.
-    parallel : bool
-    """
-
+    # (n_ranges + 1,): range ``r`` holds places ``range_offset[r]`` to ``range_offset[r + 1] - 1``.
     range_offset: NDArray[np.int64]
+    # (n_phases + 1,): phase ``p`` runs ``range_order[phase_offset[p] : phase_offset[p + 1]]``.
     phase_offset: NDArray[np.int64]
-    range_order: NDArray[np.int32]
+    range_order: NDArray[np.int32]  # (n_ranges,)
+    # (n,): the element at each place; None where it is the place itself.
     order: NDArray[np.int32] | None = None
+    # The maps are to be brought into that order, so that they are read as a stream.
     maps_permuted: bool = False
+    # What elements touch lies where no processor would guess: it is asked for ahead.
     fetches: bool = False
     parallel: bool = True
 

@@ -21,25 +21,14 @@ from .source import point_sums
 
 @dataclass(frozen=True, eq=False)
 class PointSums:
-    """The second step for one dat.
+    """The second step for one dat."""
 
-    Parameters
-    ----------
-    slot : int
-        Which array takes the sums.
-    names : tuple of str
-        The names of the temporary arrays in the text of the first step.
-    parts : tuple of arrays
-        Those arrays, one an argument and index, ``dim`` values an element; views of one.
-    arrays : tuple
-        ``point_offset``, ``place`` and the temporary array: point ``p`` adds up the rows
-        ``place[point_offset[p] : point_offset[p + 1]]``.
-    text : str
-    """
-
-    slot: int
-    names: tuple[str, ...]
+    slot: int  # which array takes the sums
+    names: tuple[str, ...]  # the names of the temporary arrays in the text of the first step
+    # Those arrays, one an argument and index, ``dim`` values an element; views of one.
     parts: tuple[NDArray[Any], ...]
+    # ``point_offset``, ``place`` and the temporary array: point ``p`` adds up the rows
+    # ``place[point_offset[p] : point_offset[p + 1]]``.
     arrays: tuple[NDArray[Any], ...]
     text: str
 

@@ -20,6 +20,7 @@ LANES = 4
 # Bytes of a line of a cache.
 LINE = 64
 _I32 = ir.IntType(32)
+_FOUR = types.UniTuple(types.uintp, LANES)
 
 
 @intrinsic(prefer_literal=True)
@@ -84,17 +85,14 @@ def fetch(typing: Any, base: Any, offset: Any, dim: Any, writes: Any) -> Any:
 
 
 @intrinsic(prefer_literal=True)
-def load4(
-    typing: Any, chunk: Any, size: Any, j: Any, dat: Any, a: Any, b: Any, c: Any, d: Any, dim: Any
-) -> Any:
+def load4(typing: Any, chunk: Any, size: Any, j: Any, dat: Any, offsets: Any, dim: Any) -> Any:
     """Four rows of ``dim`` values, at these offsets of a dat, into a chunk at element ``j``."""
-    u = types.uintp
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for k, width in _pieces(dim.literal_value):
             rows = [
                 _Values(context, builder, signature.args[3], args[3], o, k, width).load()
-                for o in args[4:8]
+                for o in cgutils.unpack_tuple(builder, args[4])
             ]
             for i, column in enumerate(_transpose(builder, rows)):
                 place = (k + i) * size.literal_value
@@ -102,43 +100,33 @@ def load4(
                 to.store(column)
         return context.get_dummy_value()
 
-    return types.void(chunk, size, u, dat, u, u, u, u, dim), make
+    return types.void(chunk, size, types.uintp, dat, _FOUR, dim), make
 
 
 @intrinsic(prefer_literal=True)
 def store4(
-    typing: Any,
-    dat: Any,
-    a: Any,
-    b: Any,
-    c: Any,
-    d: Any,
-    dim: Any,
-    chunk: Any,
-    size: Any,
-    j: Any,
-    adds: Any,
+    typing: Any, dat: Any, offsets: Any, dim: Any, chunk: Any, size: Any, j: Any, adds: Any
 ) -> Any:
     """Four rows of a chunk, from element ``j``, into a dat (or added to it): one after the other.
 
     Elements of one chunk may write the same row, so the rows are not loaded ahead.
     """
-    u = types.uintp
 
     def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         plus = builder.fadd if isinstance(dat.dtype, types.Float) else builder.add
         for k, width in _pieces(dim.literal_value):
             places = [(k + i) * size.literal_value for i in range(width)]
             columns = [
-                _Values(context, builder, signature.args[6], args[6], args[8], p, LANES).load()
+                _Values(context, builder, signature.args[3], args[3], args[5], p, LANES).load()
                 for p in places
             ]
-            for o, values in zip(args[1:5], _untranspose(builder, columns), strict=True):
+            offset = cgutils.unpack_tuple(builder, args[1])
+            for o, values in zip(offset, _untranspose(builder, columns), strict=True):
                 to = _Values(context, builder, signature.args[0], args[0], o, k, width)
                 to.store(plus(to.load(), values) if adds.literal_value else values)
         return context.get_dummy_value()
 
-    return types.void(dat, u, u, u, u, dim, chunk, size, u, adds), make
+    return types.void(dat, _FOUR, dim, chunk, size, types.uintp, adds), make
 
 
 class _Values:

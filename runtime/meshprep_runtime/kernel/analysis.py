@@ -56,7 +56,6 @@ def fresh(
 
     Parameters
     ----------
-    kernel : function, or one compiled by numba
     jit : function
         ``jit(function, options)`` returns the compiled function; ``options`` are those
         of a function that the user has compiled, else empty.

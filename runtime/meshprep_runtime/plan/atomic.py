@@ -18,10 +18,8 @@ def new_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     The data are flushed to the disk before the name appears. A link stays, and what it points to
     is replaced.
 
-    Raises
-    ------
-    MeshprepError
-        When ``path`` exists and not ``overwrite``, is no regular file, or cannot be written.
+    Raises MeshprepError when ``path`` exists and not ``overwrite``, is no regular file, or cannot
+    be written.
     """
     target = Path(os.path.realpath(path))
     _check_target(target, Path(path), overwrite)
@@ -41,11 +39,9 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
     KeyboardInterrupt included, no partial output is left. Where one output cannot have its name,
     none has.
 
-    Raises
-    ------
-    MeshprepError
-        When a folder takes no files, when the disk is full, and when an output exists, or has
-        come to exist meanwhile, and not ``overwrite``. It names the outputs, never what is hidden.
+    Raises MeshprepError when a folder takes no files, when the disk is full, and when an output
+    exists, or has come to exist meanwhile, and not ``overwrite``. It names the outputs, never what
+    is hidden.
     """
     with ExitStack() as ending:
         staged = {}
@@ -72,13 +68,9 @@ def _check_target(target: Path, shown: Path, overwrite: bool) -> None:
         if target.exists() and not target.is_file():
             raise MeshprepError(f"cannot write {shown}: it is a device or a pipe")
         if target.exists() and not overwrite:
-            raise _exists(shown)
+            raise MeshprepError(f"{shown} exists: choose another name, or allow overwriting it")
     except OSError as error:
         raise MeshprepError(f"cannot write {shown}: {error.strerror}") from error
-
-
-def _exists(shown: Path) -> MeshprepError:
-    return MeshprepError(f"{shown} exists: choose another name, or allow overwriting it")
 
 
 def _flush(path: Path) -> None:

@@ -68,9 +68,7 @@ def _make_group(made: dict[str, Any], path: str) -> Any:
     parent, _, leaf = path.rpartition("/")
     creation = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
     creation.set_obj_track_times(False)
-    made[path] = h5py.Group(
-        h5py.h5g.create(made[parent or "/"].id, leaf.encode(), gcpl=creation),
-    )
+    made[path] = h5py.Group(h5py.h5g.create(made[parent or "/"].id, leaf.encode(), gcpl=creation))
     return made[path]
 
 
@@ -110,11 +108,8 @@ def read_attribute(group: Any, name: str) -> Scalar:
 def read_tree(file: Any, size: int) -> Tree:
     """Everything in an open file of ``size`` bytes.
 
-    Raises
-    ------
-    PlanError
-        For objects, links, types and layouts that :func:`write_tree` does not write, and for
-        datasets that claim more bytes than the file has. h5py's own exceptions pass through.
+    Raises PlanError for objects, links, types and layouts that :func:`write_tree` does not write,
+    and for datasets that claim more bytes than the file has. h5py's own exceptions pass through.
     """
     reader = _TreeReader(size)
     reader.read_group(file["/"], "/", 0)

@@ -31,10 +31,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 def hidden_folder(parent: Path) -> Iterator[Path]:
     """An empty hidden folder in ``parent``, removed afterwards; those of ended runs go before.
 
-    Raises
-    ------
-    OSError
-        When ``parent`` takes no new files.
+    Raises OSError when ``parent`` takes no new files.
     """
     _remove_left_over(parent)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))

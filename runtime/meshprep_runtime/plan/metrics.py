@@ -32,17 +32,11 @@ class StagedBytes(Record):
 
 @dataclass(frozen=True)
 class ThreadColourMetrics(Record):
-    """Thread colours of a block, mean and largest; None where there are no blocks.
-
-    Parameters
-    ----------
-    mean, max
-    bound_mean : float or None
-        Mean of a lower bound: the largest number of the block's elements that write one point.
-    """
+    """Thread colours of a block, mean and largest; None where there are no blocks."""
 
     mean: float | None
     max: int | None = None
+    # Mean of a lower bound: the largest number of the block's elements that write one point.
     bound_mean: float | None = None
 
 
@@ -56,14 +50,9 @@ class UnitCount(Record):
 
 @dataclass(frozen=True)
 class MemoryUnits(Record):
-    """What the staged values of a block lie on, with dats that start on a line.
+    """What the staged values of a block lie on, with dats that start on a line."""
 
-    Parameters
-    ----------
-    lines, sectors : UnitCount
-        Of 128 and of 32 bytes.
-    """
-
+    # Of 128 and of 32 bytes.
     lines: UnitCount = field(default_factory=UnitCount)
     sectors: UnitCount = field(default_factory=UnitCount)
 
@@ -83,58 +72,32 @@ class SectorCounts(Record):
 
 @dataclass(frozen=True)
 class SetReuse(Record):
-    """How often what blocks load is used: over one to-set, or over all.
+    """How often what blocks load is used: over one to-set, or over all."""
 
-    Parameters
-    ----------
-    accesses : int
-        Entries of the loop's maps.
-    loads : int
-        Distinct points a block, summed over blocks.
-    reuse : float or None
-        ``accesses / loads``, 1 at worst; None where nothing is indirect [S19].
-    exclusive_share : float or None
-        Share of the loads whose point no other block touches, 0 to 1, 1 at best.
-    """
-
-    accesses: int
-    loads: int
-    reuse: float | None
+    accesses: int  # entries of the loop's maps
+    loads: int  # distinct points a block, summed over blocks
+    reuse: float | None  # ``accesses / loads``, 1 at worst; None where nothing is indirect [S19]
+    # Share of the loads whose point no other block touches, 0 to 1, 1 at best.
     exclusive_share: float | None = None
 
 
 @dataclass(frozen=True)
 class WarpEfficiency(Record):
-    """The share of a warp's 32 lanes that work, 1 at best; None for a set without elements [S19].
+    """The share of a warp's 32 lanes that work, 1 at best; None for an empty set [S19]."""
 
-    Parameters
-    ----------
-    computing : float or None
-        With an element a lane, only the last warp of a block has idle lanes.
-    increments : float or None
-        A warp writes once for every thread colour among its elements, and only the lanes of that
-        colour work; as good as ``computing`` where no elements of a warp differ in colour.
-    """
-
+    # With an element a lane, only the last warp of a block has idle lanes.
     computing: float | None = None
+    # A warp writes once for every thread colour among its elements, and only the lanes of that
+    # colour work; as good as ``computing`` where no elements of a warp differ in colour.
     increments: float | None = None
 
 
 @dataclass(frozen=True)
 class Histogram(Record):
-    """``blocks[i]`` blocks lie from ``width * bins[i]`` to less than ``width * (bins[i] + 1)``.
+    """``blocks[i]`` blocks lie from ``width * bins[i]`` to less than ``width * (bins[i] + 1)``."""
 
-    Parameters
-    ----------
-    width : float
-        1 where numbers are whole.
-    bins : tuple of int
-        Ascending; empty bins are left out.
-    blocks : tuple of int
-    """
-
-    width: float
-    bins: tuple[int, ...]
+    width: float  # 1 where numbers are whole
+    bins: tuple[int, ...]  # ascending; empty bins are left out
     blocks: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -158,90 +121,53 @@ class Histograms(Record):
 
 @dataclass(frozen=True)
 class PartitionMetrics(Record):
-    """What cutting the blocks took; ``other`` holds notes of the partitioner's own.
+    """What cutting the blocks took; ``other`` holds notes of the partitioner's own."""
 
-    Parameters
-    ----------
-    scattered : int or None
-        Blocks in several pieces; None where the partitioner does not tell.
-    seconds : float or None
-        With the grouping of points; None where blocks were cut from those of another variant.
-    """
-
+    # Blocks in several pieces; None where the partitioner does not tell.
     scattered: int | None = field(default=None, metadata=LEFT_OUT)
+    # With the grouping of points; None where blocks were cut from those of another variant.
     seconds: float | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariantMetrics(Record):
-    """The figures of a loop cut into blocks.
+    """The figures of a loop cut into blocks."""
 
-    Parameters
-    ----------
-    block_size : int
-        The most elements of a block.
-    target : {"gpu", "cpu"}
-    partitioner : str
-    sorted_by_colour : bool
-        Whether the elements of a block stand in the order of their thread colours.
-    listed : bool or None
-        True where blocks list their elements; None where they are ranges of the numbering.
-    accesses, loads, reuse, exclusive_share
-        Of all sets together, as in :class:`SetReuse`.
-    sets : mapping of to-set name to SetReuse
-    blocks : int
-    least_blocks : int or None
-        Elements over block size, rounded up.
-    blocks_over_least : float or None
-        Their quotient, 1 at best; None for a set without elements.
-    block_elements : Spread
-    staged_bytes : StagedBytes
-    thread_colours : ThreadColourMetrics
-    block_colours : int
-        Launches of a call.
-    block_colour_blocks : Spread
-        Blocks of a colour.
-    block_colour_sizes : tuple of int
-        Blocks of each colour; empty in older plans.
-    warp_efficiency : WarpEfficiency
-    histograms : Histograms
-    useful_bytes : int or None
-        Of a call: all values that the loop reaches of every dat, those that are read and written
-        twice [S19]; None in older plans.
-    aos, soa : MemoryUnits
-        With the components of an element together, and with an array for each component.
-    traffic : mapping of {"aos", "soa"} to SectorCounts
-        Of a call whose blocks stage everything, see :func:`meshprep.metrics.traffic.traffic`;
-        empty in older plans.
-    partition : PartitionMetrics or None
-        None for the input order.
-    """
-
-    block_size: int
-    target: str = "gpu"
+    block_size: int  # the most elements of a block
+    target: str = "gpu"  # {"gpu", "cpu"}
     partitioner: str
+    # Whether the elements of a block stand in the order of their thread colours.
     sorted_by_colour: bool = False
+    # True where blocks list their elements; None where they are ranges of the numbering.
     listed: bool | None = field(default=None, metadata=LEFT_OUT)
+    # Of all sets together, as in :class:`SetReuse`.
     accesses: int
     loads: int
     reuse: float | None
     exclusive_share: float | None = None
-    sets: Mapping[str, SetReuse] = field(default_factory=dict)
+    sets: Mapping[str, SetReuse] = field(default_factory=dict)  # by to-set name
     blocks: int
-    least_blocks: int | None = None
+    least_blocks: int | None = None  # elements over block size, rounded up
+    # Their quotient, 1 at best; None for a set without elements.
     blocks_over_least: float | None = None
     block_elements: Spread = field(default_factory=Spread)
     staged_bytes: StagedBytes = field(default_factory=StagedBytes)
     thread_colours: ThreadColourMetrics
-    block_colours: int
-    block_colour_blocks: Spread = field(default_factory=Spread)
-    block_colour_sizes: tuple[int, ...] = ()
+    block_colours: int  # launches of a call
+    block_colour_blocks: Spread = field(default_factory=Spread)  # blocks of a colour
+    block_colour_sizes: tuple[int, ...] = ()  # blocks of each colour; empty in older plans
     warp_efficiency: WarpEfficiency = field(default_factory=WarpEfficiency)
     histograms: Histograms = field(default_factory=Histograms)
+    # Of a call: all values that the loop reaches of every dat, those that are read and written
+    # twice [S19]; None in older plans.
     useful_bytes: int | None = None
+    # With the components of an element together, and with an array for each component.
     aos: MemoryUnits = field(default_factory=MemoryUnits)
     soa: MemoryUnits = field(default_factory=MemoryUnits)
+    # By {"aos", "soa"}: of a call whose blocks stage everything, see
+    # :func:`meshprep.metrics.traffic.traffic`; empty in older plans.
     traffic: Mapping[str, SectorCounts] = field(default_factory=dict)
+    # None for the input order.
     partition: PartitionMetrics | None = field(default=None, metadata=LEFT_OUT)
 
     def __post_init__(self) -> None:
@@ -257,16 +183,9 @@ class VariantMetrics(Record):
 
 @dataclass(frozen=True)
 class BeforeAfter(Record):
-    """A variant, and the input order cut into runs of its block size.
+    """A variant, and the input order cut into runs of its block size."""
 
-    Parameters
-    ----------
-    before : VariantMetrics or None
-        None where the runs are too scattered to be staged.
-    after : VariantMetrics
-    """
-
-    before: VariantMetrics | None
+    before: VariantMetrics | None  # None where the runs are too scattered to be staged
     after: VariantMetrics
 
     def __post_init__(self) -> None:
@@ -276,37 +195,26 @@ class BeforeAfter(Record):
 
 @dataclass(frozen=True)
 class LoopMetrics(Record):
-    """The figures of a loop.
+    """The figures of a loop."""
 
-    Parameters
-    ----------
-    variants : mapping of variant name to BeforeAfter
-    """
-
+    # By variant name.
     variants: Mapping[str, BeforeAfter] = field(default_factory=dict, metadata=IN_PLACE)
 
 
 @dataclass(frozen=True)
 class OrderFigures(Record):
-    """The figures of one numbering of the points, elements following.
+    """The figures of one numbering of the points, elements following."""
 
-    Parameters
-    ----------
-    bandwidth, profile : int
-        As in :class:`meshprep.reorder.Envelope`.
-    rms_wavefront : float
-        Root of the mean square, over the points i, of the number of points that have number i
-        or more and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at
-        most for a chain in order, n at worst.
-    lines : int
-        The 128-byte lines that each run of ``block_size`` consecutive elements touches, summed:
-        what blocks load that are cut from this order as it stands. At best the lines that all
-        points take, at worst one for every entry of the map.
-    """
-
+    # As in :class:`meshprep.reorder.Envelope`.
     bandwidth: int
     profile: int
+    # Root of the mean square, over the points i, of the number of points that have number i or more
+    # and a neighbour (or themselves) of number i or less: 1 without neighbours, 2 at most for a
+    # chain in order, n at worst.
     rms_wavefront: float
+    # The 128-byte lines that each run of ``block_size`` consecutive elements touches, summed: what
+    # blocks load that are cut from this order as it stands. At best the lines that all points take,
+    # at worst one for every entry of the map.
     lines: int
 
     @property
@@ -330,57 +238,33 @@ class TriedOrder(Record):
 
 @dataclass(frozen=True)
 class OrderMetrics(Record):
-    """The locality order of the points that a loop leads.
+    """The locality order of the points that a loop leads."""
 
-    Parameters
-    ----------
-    set : str
-        The points.
-    target : {"gpu", "cpu"}
-    asked, method : str
-        What was asked for, and what was chosen.
-    applied : bool
-        False where the order of the input was kept.
-    reason : str
-        One sentence with the figures.
-    before, after : OrderFigures
-        Of the input's numbering and of the method's, applied or not.
-    candidates : tuple of TriedOrder
-        The best first.
-    final : OrderFigures or None
-        Of the numbering in the plan: after points were grouped by blocks; None in older plans.
-    more : tuple of OrderMetrics, or None
-        Orders of parts that no chain of maps ties to these points; None in one of these.
-    """
-
-    set: str
-    target: str
+    set: str  # the points
+    target: str  # {"gpu", "cpu"}
+    # What was asked for, and what was chosen.
     asked: str
     method: str
-    applied: bool
-    reason: str
+    applied: bool  # False where the order of the input was kept
+    reason: str  # one sentence with the figures
+    # Of the input's numbering and of the method's, applied or not.
     before: OrderFigures
     after: OrderFigures
-    candidates: tuple[TriedOrder, ...]
+    candidates: tuple[TriedOrder, ...]  # the best first
+    # Of the numbering in the plan: after points were grouped by blocks; None in older plans.
     final: OrderFigures | None = field(default=None, metadata=LEFT_OUT)
+    # Orders of parts that no chain of maps ties to these points; None in one of these.
     more: tuple[OrderMetrics, ...] | None = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True)
 class Metrics(Record):
-    """All figures of a plan.
+    """All figures of a plan."""
 
-    Parameters
-    ----------
-    locality : OrderMetrics or None
-        Of the first loop that leads; None where every set kept its order.
-    loops : mapping of loop name to LoopMetrics
-    seconds : mapping of stage to float
-        What preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
-    """
-
+    # Of the first loop that leads; None where every set kept its order.
     locality: OrderMetrics | None = None
-    loops: Mapping[str, LoopMetrics] = field(default_factory=dict)
+    loops: Mapping[str, LoopMetrics] = field(default_factory=dict)  # by loop name
+    # By stage: what preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -68,7 +68,6 @@ def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
 
     Parameters
     ----------
-    loop_plan : LoopPlan
     variant : Variant
         One that passed :func:`structure.check_variant`.
 
@@ -78,8 +77,6 @@ def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
         One line a broken property, naming the first place and how many more there are. Races are
         looked for where staging lists and local maps are right.
 
-    Notes
-    -----
     O(a) for ``a`` accesses of the loop; some 40 bytes of memory an access of one to-set.
     """
     case = Case(loop_plan, variant)

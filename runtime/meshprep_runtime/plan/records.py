@@ -22,14 +22,9 @@ LEFT_OUT, IN_PLACE = {"left out": True}, {"in place": True}
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A JSON object. Fields without a default must be there when it is read.
+    """A JSON object. Fields without a default must be there when it is read."""
 
-    Parameters
-    ----------
-    other : mapping
-        JSON values that this version has no field for.
-    """
-
+    # JSON values that this version has no field for.
     other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
 
@@ -59,7 +54,6 @@ def from_json(kind: type[T], value: Any, where: str) -> T:
     kind : type
         A :class:`Record`, ``int``, ``float``, ``str``, ``bool`` or ``Any``; a mapping from ``str``
         to one of these, a tuple of one, or one or None.
-    value : JSON value
     where : str
         Names the value in messages.
 

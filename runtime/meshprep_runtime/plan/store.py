@@ -23,8 +23,6 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
 
     Parameters
     ----------
-    plan : PlanContent
-    path : path
     overwrite : bool
         Replace a file of that name.
 
@@ -35,8 +33,6 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
     MeshprepError
         When the file exists and not ``overwrite``, or cannot be written.
 
-    Notes
-    -----
     The same plan always gives the same bytes. O(bytes): hashing runs at 1 to 2 GB/s.
     """
     hdf5 = hdf5_module()
@@ -53,14 +49,9 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
 def load(path: str | Path) -> PlanContent:
     """Read a plan file and prove it undamaged and safe to run.
 
-    Raises
-    ------
-    PlanError
-        One line, when the file is missing, no plan, of another version, changed in any byte, or
-        holds arrays that do not fit each other.
+    Raises PlanError when the file is missing, no plan, of another version, changed in any byte, or
+    holds arrays that do not fit each other.
 
-    Notes
-    -----
     Memory stays within the size of the file and a few arrays of one index an element. O(bytes).
     """
     hdf5 = hdf5_module()

@@ -15,17 +15,11 @@ Scalar = int | str
 
 @dataclass
 class Tree:
-    """Groups with their attributes, and datasets, by path from the root.
+    """Groups with their attributes, and datasets, by path from the root."""
 
-    Parameters
-    ----------
-    groups : mapping of path to attributes
-        ``"/"`` is the root. Attributes are whole numbers (int64) or text.
-    datasets : mapping of path to array or text
-    """
-
+    # By path: ``"/"`` is the root. Attributes are whole numbers (int64) or text.
     groups: dict[str, dict[str, Scalar]] = field(default_factory=lambda: {"/": {}})
-    datasets: dict[str, NDArray[Any] | str] = field(default_factory=dict)
+    datasets: dict[str, NDArray[Any] | str] = field(default_factory=dict)  # by path
 
     def group(self, path: str, **attributes: Scalar) -> str:
         """Add a group under groups that exist already; returns its path."""

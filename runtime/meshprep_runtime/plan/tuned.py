@@ -12,20 +12,11 @@ CPU, GPU = "cpu", "gpu"
 
 @dataclass(frozen=True)
 class Machine(Record):
-    """What a choice holds for.
+    """What a choice holds for."""
 
-    Parameters
-    ----------
-    kind : {"cpu", "gpu"}
-    name : str
-        Of the processor or the device, as the system tells it.
-    threads : int
-        Threads of a CPU; 0 for a GPU.
-    """
-
-    kind: str
-    name: str
-    threads: int = 0
+    kind: str  # {"cpu", "gpu"}
+    name: str  # of the processor or the device, as the system tells it
+    threads: int = 0  # threads of a CPU; 0 for a GPU
 
     def __str__(self) -> str:
         if self.kind == GPU:
@@ -35,34 +26,16 @@ class Machine(Record):
 
 @dataclass(frozen=True)
 class Trial(Record):
-    """One way to run a loop, and how long a call takes.
-
-    Parameters
-    ----------
-    strategy : str
-    variant : str
-        The blocks; empty where the strategy has none.
-    soa : tuple of str
-        Dats stored component after component; all others element after element.
-    seconds : float
-        A call: the fastest run, or what the traffic model says.
-    median : float
-        Of all runs.
-    spread : float
-        The slowest run over the fastest, less 1.
-    runs : int
-        0 where nothing was measured; fewer than the others had where it was given up early.
-    commit : str
-        On a GPU, how blocks add to points that others share: ``"colours"`` or ``"atomics"``.
-    """
+    """One way to run a loop, and how long a call takes."""
 
     strategy: str
-    variant: str
-    soa: tuple[str, ...]
-    seconds: float
-    median: float
-    spread: float
-    runs: int
+    variant: str  # the blocks; empty where the strategy has none
+    soa: tuple[str, ...]  # dats stored component after component; all others element after element
+    seconds: float  # a call: the fastest run, or what the traffic model says
+    median: float  # of all runs
+    spread: float  # the slowest run over the fastest, less 1
+    runs: int  # 0 where nothing was measured; fewer than the others had where it was given up early
+    # On a GPU, how blocks add to points that others share: ``"colours"`` or ``"atomics"``.
     commit: str = "colours"
 
     @property
@@ -73,26 +46,13 @@ class Trial(Record):
 
 @dataclass(frozen=True)
 class Tuned(Record):
-    """All that was tried for one loop on one machine, the fastest first.
-
-    Parameters
-    ----------
-    machine : Machine
-    kernel : str
-        The name of the kernel that ran; empty where the traffic model ranked.
-    measured : bool
-        False where the traffic model ranked without running anything.
-    trials : tuple of Trial
-        At least one.
-    created : str
-        The time in UTC.
-    """
+    """All that was tried for one loop on one machine, the fastest first."""
 
     machine: Machine
-    kernel: str
-    measured: bool
-    trials: tuple[Trial, ...]
-    created: str = field(default="", compare=False)
+    kernel: str  # the name of the kernel that ran; empty where the traffic model ranked
+    measured: bool  # False where the traffic model ranked without running anything
+    trials: tuple[Trial, ...]  # at least one
+    created: str = field(default="", compare=False)  # the time in UTC
 
     def __post_init__(self) -> None:
         if not self.trials:

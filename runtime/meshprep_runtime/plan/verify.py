@@ -31,8 +31,6 @@ def verify(plan: PlanContent) -> list[str]:
         Empty when the plan is right. A property broken in many places gives one line, with the
         first place and the number of the others.
 
-    Notes
-    -----
     By gathers, scatters and counting, independent of the code that makes plans. O(a) for ``a``
     accesses.
     """

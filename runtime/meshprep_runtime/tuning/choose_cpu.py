@@ -16,29 +16,15 @@ from .lookup import AUTO, processor, tuned_for
 
 @dataclass
 class Chooser:
-    """The strategy and the blocks that a loop runs now; a call costs less than a microsecond.
-
-    Parameters
-    ----------
-    plan : LoopPlan
-    strategy : str
-        ``"auto"``, or the one to run always.
-    variant : Variant or None
-        The blocks where nothing was tuned.
-    soa : tuple of str
-        Dats stored component after component, as they must have been where it was tuned.
-    kernel : str
-        Its name.
-    fixed : bool
-        Run no other blocks than ``variant``, whatever was tuned.
-    """
+    """The strategy and the blocks that a loop runs now; a call costs less than a microsecond."""
 
     plan: LoopPlan
-    strategy: str
-    variant: Variant | None
+    strategy: str  # ``"auto"``, or the one to run always
+    variant: Variant | None  # the blocks where nothing was tuned
+    # Dats stored component after component, as they must have been where it was tuned.
     soa: tuple[str, ...]
-    kernel: str
-    fixed: bool
+    kernel: str  # its name
+    fixed: bool  # run no other blocks than ``variant``, whatever was tuned
     _by_threads: dict[int, StrategyAndVariant] = field(default_factory=dict, init=False)
 
     def __call__(self) -> StrategyAndVariant:

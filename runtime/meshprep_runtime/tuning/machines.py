@@ -24,30 +24,17 @@ from .lookup import processor
 
 @dataclass(frozen=True)
 class Backend:
-    """Where loops run while they are tuned.
-
-    Parameters
-    ----------
-    machine : Machine
-    strategies : tuple of str
-        What may be tried there, the likely best first.
-    variants_for : callable
-        ``variants_for(plan, strategy)`` gives pairs of a variant's name and a commit: all with
-        which the strategy can run the loop. The name is empty where it takes no blocks.
-    put : callable
-        A NumPy array as loops take it there.
-    assign : callable
-        ``assign(array, values)`` gives such an array new values.
-    wait : callable
-        Returns when all that was launched has run.
-    """
+    """Where loops run while they are tuned."""
 
     machine: Machine
-    strategies: tuple[str, ...]
+    strategies: tuple[str, ...]  # what may be tried there, the likely best first
+    # ``variants_for(plan, strategy)`` gives pairs of a variant's name and a commit: all with which
+    # the strategy can run the loop. The name is empty where it takes no blocks.
     variants_for: Callable[[LoopPlan, str], list[tuple[str, str]]]
-    put: Callable[[NDArray[Any]], Any] = np.array
+    put: Callable[[NDArray[Any]], Any] = np.array  # a NumPy array as loops take it there
+    # ``assign(array, values)`` gives such an array new values.
     assign: Callable[[Any, NDArray[Any]], None] = np.copyto
-    wait: Callable[[], None] = lambda: None
+    wait: Callable[[], None] = lambda: None  # returns when all that was launched has run
 
 
 def this_cpu() -> Backend:
@@ -60,12 +47,8 @@ def this_cpu() -> Backend:
 def this_gpu() -> Backend:
     """The current CUDA device, by CuPy.
 
-    Raises
-    ------
-    MissingPackageError
-        Where CuPy is not installed.
-    MeshprepError
-        Where CUDA finds no GPU.
+    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
+    GPU.
     """
     cupy = import_cupy()
     return on_gpu(

@@ -107,17 +107,11 @@ def tune(
     progress : callable
         ``progress(done, total, what)`` before each candidate.
 
-    Returns
-    -------
-    Tuned
-
     Raises
     ------
     MeshprepError
         For unknown strategies and layouts, and where no strategy can run the loop.
 
-    Notes
-    -----
     A sample repeats a call until it takes two milliseconds; written arrays start anew for each. At
     the end the three fastest take turns once more, so that a slow spell of the machine hits all.
     Compiling dominates the time of small meshes: once for each strategy and layout.

@@ -86,7 +86,7 @@ def drawn(data, tables):
 def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
-        0, end, total, cap, 0 * cap, 0.9, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3,
+        0, end, total, cap, 0 * cap, 0.9, heat, (0.1, 0.0), pulls, 0.3, (0.5, 2.0), 0.3,
         float(colour), 0.5,
     )  # fmt: skip
 

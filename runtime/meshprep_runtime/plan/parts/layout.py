@@ -16,25 +16,14 @@ from .slices import PartsTable
 
 @dataclass(frozen=True)
 class LaidOut:
-    """A file without its slices.
+    """A file without its slices."""
 
-    Parameters
-    ----------
-    pieces : mapping of address to bytes
-        Everything else.
-    addresses : sequence of (sequence of int)
-        Of every dataset of every table.
-    begin, end : int
-        The slices lie between these, one after the other.
-    size : int
-        Bytes of the file.
-    """
-
-    pieces: dict[int, bytes]
-    addresses: list[list[int]]
+    pieces: dict[int, bytes]  # by address: everything else
+    addresses: list[list[int]]  # of every dataset of every table
+    # The slices lie between these, one after the other.
     begin: int
     end: int
-    size: int
+    size: int  # bytes of the file
 
 
 def lay_out(tree: Tree, tables: Sequence[PartsTable]) -> LaidOut:

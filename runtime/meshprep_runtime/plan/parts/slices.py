@@ -18,23 +18,12 @@ from ...errors import PlanError
 
 @dataclass(frozen=True)
 class SlicedDataset:
-    """A dataset that holds the arrays of all parts, one after the other.
+    """A dataset that holds the arrays of all parts, one after the other."""
 
-    Parameters
-    ----------
-    name : str
-        Its place under ``/parts/K``.
-    dtype : str
-    row : tuple of int
-        The shape of one row.
-    address : int
-        Its first byte in the file.
-    """
-
-    name: str
+    name: str  # its place under ``/parts/K``
     dtype: str
-    row: tuple[int, ...]
-    address: int = 0
+    row: tuple[int, ...]  # the shape of one row
+    address: int = 0  # its first byte in the file
 
     @property
     def row_bytes(self) -> int:
@@ -44,24 +33,13 @@ class SlicedDataset:
 
 @dataclass(frozen=True, eq=False)
 class PartsTable:
-    """All that a process needs to read a part, without HDF5; it can be sent to others.
-
-    Parameters
-    ----------
-    parts : int
-    description : mapping
-        What all parts have in common: sets, maps, loops, figures.
-    datasets : sequence of SlicedDataset
-    offset : (n_datasets, parts + 1) int64
-        Rows of each part.
-    digest : (parts, 32) uint8
-        SHA-256 of the slices of each part, in the order of the datasets.
-    """
+    """All that a process needs to read a part, without HDF5; it can be sent to others."""
 
     parts: int
-    description: Mapping[str, Any]
+    description: Mapping[str, Any]  # what all parts have in common: sets, maps, loops, figures
     datasets: Sequence[SlicedDataset]
-    offset: NDArray[np.int64]
+    offset: NDArray[np.int64]  # (n_datasets, parts + 1): rows of each part
+    # (parts, 32): SHA-256 of the slices of each part, in the order of the datasets.
     digest: NDArray[np.uint8]
 
     def extent(self, index: int, part: int) -> tuple[int, int]:

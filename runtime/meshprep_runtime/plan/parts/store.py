@@ -17,16 +17,11 @@ from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
 from .structure import check_part
 
-TABLES = ("description", "datasets", "offset", "digest")
-
 
 def kept(path: str | Path) -> list[int]:
     """The numbers of parts into which a file has a mesh split, ascending.
 
-    Raises
-    ------
-    PlanError
-        When the file is missing, no file of parts, or damaged in its tables.
+    Raises PlanError when the file is missing, no file of parts, or damaged in its tables.
     """
     with _Opened(path) as opened:
         return opened.kept()
@@ -43,7 +38,6 @@ def parts_table(path: str | Path, parts: int) -> PartsTable:
 
     Parameters
     ----------
-    path : path
     parts : int
         One of :func:`kept`.
 
@@ -53,8 +47,6 @@ def parts_table(path: str | Path, parts: int) -> PartsTable:
         As :func:`kept`, and where the file is not split into so many; the message lists those
         there are, and the command that adds one.
 
-    Notes
-    -----
     O(bytes of the tables): 8 for each part and dataset, and 32 for each part.
     """
     with _Opened(path) as opened:
@@ -64,10 +56,7 @@ def parts_table(path: str | Path, parts: int) -> PartsTable:
 def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
     """One part, read by plain reads of its slices and checked against its digest.
 
-    Raises
-    ------
-    PlanError
-        Where the part does not exist, is damaged, or its arrays do not fit each other.
+    Raises PlanError where the part does not exist, is damaged, or its arrays do not fit each other.
     """
     if not 0 <= part < table.parts:
         raise PlanError(f"{path}: there is no part {part}: choose 0..{table.parts - 1}")
@@ -92,10 +81,6 @@ def load_part(path: str | Path, parts: int, part: int) -> PartPlan:
         Usually ``MESH.parts.h5``.
     parts, part : int
         Which part of how many.
-
-    Returns
-    -------
-    PartPlan
 
     Raises
     ------

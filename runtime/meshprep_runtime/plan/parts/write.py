@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..seal import seal_parts
 from ..tree import Tree
 from .arrays import arrays_of, describe_parts
 from .model import PartPlan
@@ -140,35 +139,8 @@ class SpilledParts:
         return found.astype(dataset.dtype, copy=False)
 
 
-def write_parts(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> None:
-    """Write a file of parts, each split a group ``/parts/K``.
-
-    Parameters
-    ----------
-    path : Path
-        Of a new file.
-    about : mapping
-        JSON values, the same for every split.
-    sources : sequence of PartsSource
-        One for each number of parts.
-
-    Raises
-    ------
-    OSError
-        When the disk refuses.
-
-    Notes
-    -----
-    HDF5 makes the tables in memory, and never sees a slice. The same splits give the same bytes.
-    O(bytes).
-    """
-    laid_out = begin_file(path, about, sources)
-    copy_slices(path, laid_out, sources)
-    seal_parts(path, laid_out.begin, laid_out.end)
-
-
 def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> LaidOut:
-    """The first step of :func:`write_parts`: everything but the slices, and room for them."""
+    """Everything but the slices, and room for them; the first of three steps."""
     from .layout import lay_out
 
     tree = Tree()
