@@ -1,5 +1,5 @@
 """Sparse matrices that loops add to: how they are stored."""
 
-from .stores import Csr, Ellpack, LocalMatrices
+from .stores import CsrMatrix, Ellpack, LocalMatrices
 
-__all__ = ["Csr", "Ellpack", "LocalMatrices"]
+__all__ = ["CsrMatrix", "Ellpack", "LocalMatrices"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Csr:
+class CsrMatrix:
     """Compressed rows, as scipy and PETSc have them.
 
     Parameters
@@ -40,11 +40,11 @@ class Csr:
     n_columns: int | None = None
 
     def __post_init__(self) -> None:
-        _check("Csr.row_ptr", self.row_ptr, ("i4", "i8"), 1)
-        _check("Csr.columns", self.columns, ("i4",), 1)
+        _check("CsrMatrix.row_ptr", self.row_ptr, ("i4", "i8"), 1)
+        _check("CsrMatrix.columns", self.columns, ("i4",), 1)
         if self.row_ptr.size < 1 or self.values.shape != self.columns.shape:
             raise MeshprepError(
-                f"Csr: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} and "
+                f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} and "
                 f"values the shape {self.values.shape}: give a value a column, and a row_ptr"
             )
 
@@ -63,8 +63,8 @@ class Csr:
         """Raise MeshprepError unless rows follow each other and columns are inside. O(nonzeros)."""
         ends = self.row_ptr[0], self.row_ptr[-1]
         if ends != (0, self.columns.size) or (np.diff(self.row_ptr) < 0).any():
-            raise MeshprepError(f"Csr.row_ptr must rise from 0 to {self.columns.size}")
-        _check_within("Csr.columns", self.columns, 0, self.shape[1])
+            raise MeshprepError(f"CsrMatrix.row_ptr must rise from 0 to {self.columns.size}")
+        _check_within("CsrMatrix.columns", self.columns, 0, self.shape[1])
 
     def to_scipy(self) -> csr_array:
         """The matrix as a ``scipy.sparse.csr_array``, which shares the arrays.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix import Csr, Ellpack, LocalMatrices
+from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
 
 # 10  1  0      entries at (0, 0), (0, 1), (1, 2), (3, 0)
 #  0  0  7
@@ -15,7 +15,7 @@ VALUES = np.array([10.0, 1, 7, 4])
 
 
 def test_csr_is_the_matrix_and_shares_its_arrays_with_scipy():
-    csr = Csr(ROW_PTR, COLUMNS, VALUES, 3)
+    csr = CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3)
     csr.check()
     assert csr.shape == (4, 3)
     assert csr.bytes == 4 * 5 + 4 * 4 + 8 * 4
@@ -52,10 +52,10 @@ def test_local_matrices_add_up_where_dofs_have_rows(symmetric):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Csr(ROW_PTR.astype("i2"), COLUMNS, VALUES), "Csr.row_ptr is int16"),
-        (lambda: Csr(ROW_PTR, COLUMNS, VALUES[:3]), "values the shape"),
-        (lambda: Csr(ROW_PTR[::-1], COLUMNS, VALUES).check(), "must rise from 0 to 4"),
-        (lambda: Csr(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),
+        (lambda: CsrMatrix(ROW_PTR.astype("i2"), COLUMNS, VALUES), "CsrMatrix.row_ptr is int16"),
+        (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES[:3]), "values the shape"),
+        (lambda: CsrMatrix(ROW_PTR[::-1], COLUMNS, VALUES).check(), "must rise from 0 to 4"),
+        (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),
         (lambda: Ellpack(COLUMNS[None], VALUES), "values has shape"),
         (lambda: Ellpack(COLUMNS[None], VALUES[None], 2).check(), "outside -1..1"),
         (
