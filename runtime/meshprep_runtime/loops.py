@@ -269,7 +269,7 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
     if unknown:
         raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(sorted(known))}")
     if matrix + ("dat" in values) + ("global" in values) != 1:
-        raise MeshprepError(f"{where}: give 'dat', 'global' or 'mat', the argument's name")
+        raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
     through = "rows" if matrix else "map"
     try:
         access = Access(values.get("access", "read"))

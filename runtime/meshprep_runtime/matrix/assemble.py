@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import MeshprepError
 from ..loop import ParLoop
+from ..loops import Arg
 from ..maps import INDEX_LIMIT, read_only
 from ..plan import LoopPlan, MatrixPlan
 from .stores import CsrMatrix, Ellpack, LocalMatrices
@@ -71,48 +72,45 @@ class Assembly:
         if self._arg.name not in plan.matrices:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
         self.matrix = plan.matrices[self._arg.name]
-        self._plan = plan
-        self._make = STORES[store]
+        self._plan, self._store = plan, store
         if store == "local":
             strategy = "two-step" if strategy == "auto" else strategy
         self.loop = ParLoop(kernel, _stored_as(plan, self.matrix, store), strategy=strategy)
 
     def __call__(self, **arrays: Any) -> Store:
         """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
-        made = self._make(self)
-        values = made.values
-        slots = {slot.name: slot for slot in self.loop.slots}
-        self.loop(**arrays, **{self._arg.name: values.reshape(slots[self._arg.name].shape)})
+        made = STORES[self._store](self._plan, self._arg)
+        flat = made.values if self._store == "local" else made.values.reshape(-1)
+        self.loop(**arrays, **{self._arg.name: flat})
         return made
 
-    def csr(self) -> CsrMatrix:
-        """A CSR matrix of zeros."""
-        return self.matrix.csr(self._arg.dtype)
 
-    def ellpack(self) -> Ellpack:
-        """An ELLPACK matrix of zeros."""
-        matrix = self.matrix
-        shape = _width(matrix), matrix.shape[0]
-        columns = np.full(shape, -1, np.int32)
-        columns.reshape(-1)[_ellpack_places(matrix)] = matrix.columns
-        return Ellpack(columns, np.zeros(shape, self._arg.dtype), matrix.shape[1])
-
-    def local(self) -> LocalMatrices:
-        """Room for the matrices of the elements."""
-        rows = self._plan.maps[str(self._arg.map)].table
-        if self._arg.columns != self._arg.map:
-            raise MeshprepError(
-                f"matrix '{self._arg.name}' has other rows than columns: use store 'csr'"
-            )
-        dofs = self.matrix.row_of[rows]
-        values = np.zeros((len(rows), rows.shape[1] ** 2), self._arg.dtype)
-        return LocalMatrices(values, dofs, False, self.matrix.shape[0])
+def _csr(plan: LoopPlan, arg: Arg) -> CsrMatrix:
+    return plan.matrices[arg.name].csr(arg.dtype)
 
 
-STORES: dict[str, Callable[[Assembly], Store]] = {
-    "csr": Assembly.csr,
-    "ellpack": Assembly.ellpack,
-    "local": Assembly.local,
+def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
+    matrix = plan.matrices[arg.name]
+    shape = _width(matrix), matrix.shape[0]
+    columns = np.full(shape, -1, np.int32)
+    columns.reshape(-1)[_ellpack_places(matrix)] = matrix.columns
+    return Ellpack(columns, np.zeros(shape, arg.dtype), matrix.shape[1])
+
+
+def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
+    """Room for the matrices of the elements."""
+    matrix, table = plan.matrices[arg.name], plan.maps[str(arg.map)].table
+    if arg.columns != arg.map:
+        raise MeshprepError(f"matrix '{arg.name}' has other rows than columns: use store 'csr'")
+    values = np.zeros((len(table), table.shape[1] ** 2), arg.dtype)
+    return LocalMatrices(values, matrix.row_of[table], False, matrix.shape[0])
+
+
+# A matrix of zeros, by the name of its store.
+STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
+    "csr": _csr,
+    "ellpack": _ellpack,
+    "local": _local,
 }
 
 
