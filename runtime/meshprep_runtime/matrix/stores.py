@@ -1,0 +1,248 @@
+"""How a sparse matrix lies in memory: CSR, ELLPACK, or the matrices of the elements [R14 3.2].
+
+Stores are arrays only. Their shapes are checked when they are made, in O(1); ``check`` proves the
+indices, for whoever hands them to compiled code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import MeshprepError, MissingPackageError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class CsrMatrix:
+    """Compressed rows, as scipy and PETSc have them.
+
+    Parameters
+    ----------
+    row_ptr : (rows + 1,) int32 or int64
+        Row ``i`` is ``row_ptr[i]`` to ``row_ptr[i + 1] - 1``; int64 where there are more than
+        2^31-1 values.
+    columns : (nonzeros,) int32
+        Ascending in each row.
+    values : (nonzeros,) array
+    n_columns : int or None
+        None for a square matrix.
+    """
+
+    row_ptr: NDArray[np.int32] | NDArray[np.int64]
+    columns: NDArray[np.int32]
+    values: NDArray[Any]
+    n_columns: int | None = None
+
+    def __post_init__(self) -> None:
+        _check("CsrMatrix.row_ptr", self.row_ptr, ("i4", "i8"), 1)
+        _check("CsrMatrix.columns", self.columns, ("i4",), 1)
+        if self.row_ptr.size < 1 or self.values.shape != self.columns.shape:
+            raise MeshprepError(
+                f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} "
+                f"and values the shape {self.values.shape}: give a value a column, and a row_ptr"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        rows = self.row_ptr.size - 1
+        return rows, rows if self.n_columns is None else self.n_columns
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.row_ptr.nbytes + self.columns.nbytes + self.values.nbytes
+
+    def check(self) -> None:
+        """Raise MeshprepError unless rows follow each other and columns are inside. O(nonzeros)."""
+        ends = self.row_ptr[0], self.row_ptr[-1]
+        if ends != (0, self.columns.size) or (np.diff(self.row_ptr) < 0).any():
+            raise MeshprepError(f"CsrMatrix.row_ptr must rise from 0 to {self.columns.size}")
+        _check_within("CsrMatrix.columns", self.columns, 0, self.shape[1])
+
+    def to_scipy(self) -> csr_array:
+        """The matrix for scipy, on the same memory.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+
+        Raises
+        ------
+        MissingPackageError
+            Where scipy is not installed.
+        """
+        made: csr_array = _sparse().csr_array(
+            (self.values, self.columns, self.row_ptr), shape=self.shape
+        )
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class Ellpack:
+    """Rows of one length, stored entry by entry so that neighbouring rows are read together.
+
+    Parameters
+    ----------
+    columns : (max_row, rows) int32
+        Entry ``k`` of row ``i`` is ``columns[k, i]``; -1 behind the last entry of a row.
+    values : (max_row, rows) array
+        0 where the column is -1.
+    n_columns : int or None
+        None for a square matrix.
+
+    Notes
+    -----
+    A row may hold several entries of one column, which count together.
+    """
+
+    columns: NDArray[np.int32]
+    values: NDArray[Any]
+    n_columns: int | None = None
+
+    def __post_init__(self) -> None:
+        _check("Ellpack.columns", self.columns, ("i4",), 2)
+        if self.values.shape != self.columns.shape:
+            raise MeshprepError(
+                f"Ellpack: values has shape {self.values.shape}, must be {self.columns.shape}"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        rows = self.columns.shape[1]
+        return rows, rows if self.n_columns is None else self.n_columns
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays, padding included."""
+        return self.columns.nbytes + self.values.nbytes
+
+    def check(self) -> None:
+        """Raise MeshprepError unless columns are inside, padding last and zero. O(entries)."""
+        _check_within("Ellpack.columns", self.columns, -1, self.shape[1])
+        padding = self.columns < 0
+        if (padding[:-1] & ~padding[1:]).any() or self.values[padding].any():
+            raise MeshprepError("Ellpack: padding must stand last in a row and have the value 0")
+
+    def to_scipy(self) -> csr_array:
+        """The matrix for scipy.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            A copy: rows sorted, equal entries added.
+
+        Raises
+        ------
+        MissingPackageError
+            Where scipy is not installed.
+        """
+        entry, row = np.nonzero(self.columns >= 0)
+        return _summed(self.values[entry, row], row, self.columns[entry, row], self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMatrices:
+    """The matrices of the elements, not added up: the matrix is the sum of them all (LMA).
+
+    Parameters
+    ----------
+    values : (elements, n * n) array, or (elements, n * (n + 1) / 2) where ``symmetric``
+        Row after row of each element's matrix; of a symmetric one the entries from the diagonal
+        on: (0, 0), (0, 1), ..., (1, 1), ...
+    dofs : (elements, n) int32
+        Row of the matrix of each local row and column, -1 for those without one.
+    symmetric : bool
+    n_rows : int
+        Rows, and columns, of the matrix.
+    """
+
+    values: NDArray[Any]
+    dofs: NDArray[np.int32]
+    symmetric: bool
+    n_rows: int
+
+    def __post_init__(self) -> None:
+        _check("LocalMatrices.dofs", self.dofs, ("i4",), 2)
+        elements, n = self.dofs.shape
+        wanted = (elements, n * (n + 1) // 2 if self.symmetric else n * n)
+        if self.values.shape != wanted:
+            raise MeshprepError(
+                f"LocalMatrices: values has shape {self.values.shape}, must be {wanted} for "
+                f"{elements} elements of {n} dofs"
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return self.n_rows, self.n_rows
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.values.nbytes + self.dofs.nbytes
+
+    def check(self) -> None:
+        """Raise MeshprepError unless every dof is -1 or a row. O(elements x n)."""
+        _check_within("LocalMatrices.dofs", self.dofs, -1, self.n_rows)
+
+    def to_scipy(self) -> csr_array:
+        """The matrix for scipy, added up.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            With an entry wherever two dofs have an element, even where the sum is 0.
+
+        Raises
+        ------
+        MissingPackageError
+            Where scipy is not installed.
+        """
+        n = self.dofs.shape[1]
+        i, j = np.triu_indices(n) if self.symmetric else np.indices((n, n)).reshape(2, -1)
+        values, rows, columns = self.values, self.dofs[:, i], self.dofs[:, j]
+        if self.symmetric:
+            below = i != j
+            values = np.hstack([values, values[:, below]])
+            rows, columns = (
+                np.hstack([rows, columns[:, below]]),
+                np.hstack([columns, rows[:, below]]),
+            )
+        kept = (rows >= 0) & (columns >= 0)
+        return _summed(values[kept], rows[kept], columns[kept], self.shape)
+
+
+def _summed(
+    values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]
+) -> csr_array:
+    made: csr_array = _sparse().coo_array((values, (rows, columns)), shape=shape).tocsr()
+    return made
+
+
+def _sparse() -> Any:
+    try:
+        import scipy.sparse
+    except ModuleNotFoundError as error:
+        raise MissingPackageError("matrices of scipy need it: pip install scipy") from error
+    return scipy.sparse
+
+
+def _check(where: str, values: NDArray[Any], dtypes: tuple[str, ...], ndim: int) -> None:
+    if values.dtype.str[1:] not in dtypes or values.ndim != ndim:
+        raise MeshprepError(
+            f"{where} is {values.dtype} of {values.ndim} dimensions, must be "
+            f"{' or '.join(dtypes)} of {ndim}"
+        )
+
+
+def _check_within(where: str, values: NDArray[Any], least: int, end: int) -> None:
+    if values.size and (values.min() < least or values.max() >= end):
+        raise MeshprepError(f"{where} has an entry outside {least}..{end - 1}")

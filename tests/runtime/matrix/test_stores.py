@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
+
+# 10  1  0      entries at (0, 0), (0, 1), (1, 2), (3, 0)
+#  0  0  7
+#  0  0  0
+#  4  0  0
+DENSE = np.array([[10.0, 1, 0], [0, 0, 7], [0, 0, 0], [4, 0, 0]])
+COLUMNS = np.array([0, 1, 2, 0], np.int32)
+ROW_PTR = np.array([0, 2, 3, 3, 4], np.int32)
+VALUES = np.array([10.0, 1, 7, 4])
+
+
+def test_csr_is_the_matrix_and_shares_its_arrays_with_scipy():
+    csr = CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3)
+    csr.check()
+    assert csr.shape == (4, 3)
+    assert csr.bytes == 4 * 5 + 4 * 4 + 8 * 4
+    made = csr.to_scipy()
+    assert np.array_equal(made.toarray(), DENSE)
+    assert np.shares_memory(made.data, VALUES)
+    assert np.shares_memory(made.indices, COLUMNS)
+
+
+def test_ellpack_leaves_padding_out_and_adds_equal_entries():
+    columns = np.array([[0, 2, -1, 0], [1, -1, -1, 0]], np.int32)
+    values = np.array([[10.0, 7, 0, 1], [1, 0, 0, 3]])
+    ellpack = Ellpack(columns, values, 3)
+    ellpack.check()
+    assert ellpack.shape == (4, 3)
+    assert ellpack.bytes == 8 * 4 + 8 * 8
+    made = ellpack.to_scipy()
+    assert np.array_equal(made.toarray(), DENSE)
+    assert made.nnz == 4
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_local_matrices_add_up_where_dofs_have_rows(symmetric):
+    whole = np.array([[[2.0, -1], [-1, 3]], [[5, 7], [7, 11]]])
+    dofs = np.array([[0, 1], [1, -1]], np.int32)
+    values = whole[:, [0, 0, 1], [0, 1, 1]] if symmetric else whole.reshape(2, 4)
+    local = LocalMatrices(values, dofs, symmetric, 3)
+    local.check()
+    assert local.shape == (3, 3)
+    assert local.bytes == values.nbytes + 16
+    assert local.to_scipy().toarray().tolist() == [[2, -1, 0], [-1, 8, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: CsrMatrix(ROW_PTR.astype("i2"), COLUMNS, VALUES), "CsrMatrix.row_ptr is int16"),
+        (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES[:3]), "values the shape"),
+        (lambda: CsrMatrix(ROW_PTR[::-1], COLUMNS, VALUES).check(), "must rise from 0 to 4"),
+        (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),
+        (lambda: Ellpack(COLUMNS[None], VALUES), "values has shape"),
+        (lambda: Ellpack(COLUMNS[None], VALUES[None], 2).check(), "outside -1..1"),
+        (
+            lambda: Ellpack(COLUMNS[:2].reshape(2, 1) - 1, np.ones((2, 1))).check(),
+            "padding must stand last",
+        ),
+        (lambda: LocalMatrices(VALUES[None], COLUMNS[None], True, 3), "must be (1, 10)"),
+        (lambda: LocalMatrices(np.ones((1, 16)), COLUMNS[None], False, 2).check(), "outside -1..1"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(make, words):
+    with pytest.raises(MeshprepError) as error:
+        make()
+    assert words in str(error.value)
