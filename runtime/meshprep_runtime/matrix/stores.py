@@ -44,8 +44,8 @@ class CsrMatrix:
         _check("CsrMatrix.columns", self.columns, ("i4",), 1)
         if self.row_ptr.size < 1 or self.values.shape != self.columns.shape:
             raise MeshprepError(
-                f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} and "
-                f"values the shape {self.values.shape}: give a value a column, and a row_ptr"
+                f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} "
+                f"and values the shape {self.values.shape}: give a value a column, and a row_ptr"
             )
 
     @property
