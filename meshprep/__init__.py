@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .loops import LoopRequest, read_requests
     from .loops.options import Options
     from .mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+    from .pipeline.skfem_forms import FormAssembly
     from .pipeline.steps import Prepared, prepare
     from .topology import derive
 
@@ -40,6 +41,7 @@ _HOME = {
     "Arg": "meshprep_runtime",
     "Dat": "meshprep.mesh",
     "ElementSet": "meshprep.mesh",
+    "FormAssembly": "meshprep.pipeline.skfem_forms",
     "IndexList": "meshprep.mesh",
     "Loop": "meshprep_runtime",
     "LoopRequest": "meshprep.loops",
@@ -71,6 +73,7 @@ __all__ = [
     "Arg",
     "Dat",
     "ElementSet",
+    "FormAssembly",
     "IndexList",
     "Loop",
     "LoopRequest",

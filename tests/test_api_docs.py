@@ -14,6 +14,7 @@ import pytest
 
 import meshprep
 import meshprep_runtime
+from meshprep_runtime import matrix
 
 PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 SECTION = re.compile(r"^(\w[\w ]*)\n-+$", re.MULTILINE)
@@ -23,6 +24,7 @@ def exported():
     """Every exported object once, under the package it is documented in."""
     names = dict.fromkeys(meshprep.__all__, "meshprep")
     names |= dict.fromkeys(meshprep_runtime.__all__, "meshprep_runtime")
+    names |= dict.fromkeys(matrix.__all__, "meshprep_runtime.matrix")
     return {
         f"{home}.{name}": getattr(importlib.import_module(home), name)
         for name, home in names.items()

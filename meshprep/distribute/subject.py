@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan.model import PlanContent
 
@@ -88,6 +89,7 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         The same with every map that the loops need.
     specs : sequence of LoopSpec
     """
+    _refuse_matrices(specs)
     names = dict.fromkeys(m for spec in specs for m in spec.loop.maps)
     names |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
     maps = {name: full.map(name) for name in names}
@@ -111,6 +113,7 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
         LoopSpec(p.loop, {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {})
         for p in plan.loops.values()
     )
+    _refuse_matrices(specs)
     sets = _sets(plan.maps.values(), specs)
     return SplitSubject(
         sizes={name: plan.sizes[name] for name in sets},
@@ -119,6 +122,14 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
         original={name: plan.ordering[name].new_to_old for name in sets},
         source_hash=plan.source_hash,
     )
+
+
+def _refuse_matrices(specs: Iterable[LoopSpec]) -> None:
+    for loop in (spec.loop for spec in specs if spec.loop.matrices):
+        raise MeshprepError(
+            f"loop '{loop.name}' adds to matrix '{loop.matrices[0].name}', which a mesh in parts "
+            "cannot have yet: leave the loop out"
+        )
 
 
 def _sets(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:

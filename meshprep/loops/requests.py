@@ -23,6 +23,9 @@ from .toml_files import read_toml
 __all__ = ["Access", "Arg", "Loop", "LoopRequest", "LoopSpec", "default_request"]
 
 _OPTIONS = loop_options()
+FIXED = "fixed"
+# The keys of an argument that name maps.
+_MAPS = ("map", "rows", "columns")
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,19 @@ class LoopRequest:
     def maps(self) -> tuple[str, ...]:
         """The maps the loop needs, each once."""
         args = [a for a in self.values["args"] if isinstance(a, dict)]
-        return tuple(dict.fromkeys(str(a["map"]) for a in args if "map" in a))
+        return tuple(dict.fromkeys(str(a[k]) for a in args for k in _MAPS if k in a))
 
 
 @dataclass(frozen=True)
 class LoopSpec:
-    """A loop that fits the mesh, and the options that its table gives (block_size, ...)."""
+    """A loop that fits the mesh, and the options that its table gives (block_size, ...).
+
+    ``fixed`` has the groups of the mesh whose rows of a matrix are left out, by its name.
+    """
 
     loop: Loop
     options: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
 
 
 def simple_request(text: str) -> LoopRequest:
@@ -137,11 +144,12 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
         if request.name in (s.loop.name for s in specs):
             raise MeshprepError(f"{request.where}: there are two loops of this name")
         values = {k: v for k, v in request.values.items() if k not in _OPTIONS}
+        fixed = dict(_fixed(a, request.where) for a in values["args"] if _is_matrix(a))
         values["args"] = [_with_index(a, mesh, request.where) for a in values["args"]]
         loop = loop_from_dict(request.name, values, request.where)
         _check(loop, mesh, request.where)
         options = {k: v for k, v in request.values.items() if k in _OPTIONS}
-        specs.append(LoopSpec(loop, options))
+        specs.append(LoopSpec(loop, options, fixed))
     return specs
 
 
@@ -159,7 +167,7 @@ def _request(name: str, values: Any, where: str) -> LoopRequest:
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):
             raise MeshprepError(f"{where}: {key} is {value!r}, must be {kind.__name__}")
     args = [
-        a | {"map": with_arrow(a["map"])} if isinstance(a, dict) and _is_text(a, "map") else a
+        a | {k: with_arrow(a[k]) for k in _MAPS if _is_text(a, k)} if isinstance(a, dict) else a
         for a in values["args"]
     ]
     return LoopRequest(name, values | {"args": args}, where)
@@ -170,13 +178,36 @@ def _is_text(values: dict[str, Any], key: str) -> bool:
 
 
 def _with_index(arg: Any, mesh: Mesh, where: str) -> Any:
-    """An argument through a map without ``index`` means every column, in order."""
-    if not isinstance(arg, dict) or "map" not in arg or "index" in arg:
+    """An argument through a map without ``index`` means every column, in order.
+
+    A matrix takes every column of its maps; its constraints are not the loop's.
+    """
+    matrix = _is_matrix(arg) and all(_is_text(arg, k) for k in ("rows", "columns"))
+    if not matrix and (not isinstance(arg, dict) or "map" not in arg or "index" in arg):
         return arg
     try:
+        if matrix:
+            arities = [mesh.map(arg[k]).arity for k in ("rows", "columns")]
+            kept = {k: v for k, v in arg.items() if k != FIXED}
+            return kept | {"index": list(range(arities[0])), "dim": arities[1]}
         return arg | {"index": list(range(mesh.map(str(arg["map"])).arity))}
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None
+
+
+def _is_matrix(arg: Any) -> bool:
+    return isinstance(arg, dict) and "mat" in arg
+
+
+def _fixed(arg: dict[str, Any], where: str) -> tuple[str, tuple[str | int, ...]]:
+    """The name of a matrix, and the groups whose points have no row."""
+    found = arg.get(FIXED, [])
+    groups = found if isinstance(found, list) else [found]
+    if not all(isinstance(g, str | int) and not isinstance(g, bool) for g in groups):
+        raise MeshprepError(
+            f'{where}: {FIXED} is {found!r}, must be "boundary", or names or numbers of groups'
+        )
+    return str(arg["mat"]), tuple(groups)
 
 
 def _check(loop: Loop, mesh: Mesh, where: str) -> None:

@@ -3,7 +3,7 @@
 ``prepare`` is the entrance for one plan; ``order`` and ``cut_and_colour`` are its two halves, for
 those who make several plans of one order. ``draft`` and ``prove`` are those of the second, for
 those who have something to do meanwhile. Every step is a function of arrays in a folder of its own;
-only this module, :mod:`order` and :mod:`blocks` know them.
+only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive
 from .blocks import colour, cut, wants_lists
+from .matrices import build_matrices
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
@@ -315,11 +316,18 @@ def _assemble(
     wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
     maps = {name: numbering.map(name) for name in wanted}
     sizes = {name: s.size for name, s in full.sets.items()}
+    matrices = build_matrices(numbering, specs)
     loops = {}
     for spec in specs:
         loop, variant = spec.loop, variants[spec.loop.name]
-        own = {m: maps[m] for m in loop.maps}
-        loops[loop.name] = LoopPlan(loop, sizes, own, {variant.name: variant}, variant.name)
+        loops[loop.name] = LoopPlan(
+            loop,
+            sizes,
+            {m: maps[m] for m in loop.maps},
+            {variant.name: variant},
+            variant.name,
+            matrices={a.name: matrices[a.name] for a in loop.matrices},
+        )
     ordering = numbering.all()
     return Plan(
         sizes=sizes,
@@ -331,6 +339,7 @@ def _assemble(
         options=options.effective(),
         about=about(),
         tags=_derived_tags(mesh, full, ordering),
+        matrices=matrices,
     )
 
 

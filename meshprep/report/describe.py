@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.plan import LoopPlan, Plan
+from meshprep_runtime.plan import LoopPlan, MatrixPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
@@ -108,6 +108,21 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for p in plan.loops.values()
             for a in p.loop.args
         ],
+        "matrices": [_matrix(m) for m in plan.matrices.values()],
+    }
+
+
+def _matrix(matrix: MatrixPlan) -> dict[str, Any]:
+    rows, columns = matrix.shape
+    return {
+        "matrix": matrix.name,
+        "on": matrix.row_set,
+        "rows": rows,
+        "columns": columns,
+        "constrained": matrix.row_of.size - rows,
+        "nonzeros": matrix.columns.size,
+        "longest row": int(np.diff(matrix.row_ptr).max(initial=0)),
+        "loops": ", ".join(matrix.place),
     }
 
 

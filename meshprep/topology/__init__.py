@@ -1,7 +1,8 @@
-"""Edges, faces and boundaries from cells, in linear time."""
+"""Edges, faces, boundaries and dofs from cells, in linear time."""
 
 from .attach import unattached
+from .constraints import constrained_points
 from .derive import derive
 from .names import derivable
 
-__all__ = ["derivable", "derive", "unattached"]
+__all__ = ["constrained_points", "derivable", "derive", "unattached"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ..mesh import ElementSet, Mesh, SetMap, Tag
+from .dofs import derive_dofs, dofs_degree
 from .facets import (
     Facets,
     Selection,
@@ -38,6 +39,8 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
       ``quad_faces`` (in that order), without them a set of its own in the same order. The same
       for ``boundary_faces``.
     - ``cells->...`` only where all cells have the same number; 1-D meshes give nothing.
+    - ``cells->dofs1`` to ``cells->dofs4``: the dofs of Lagrange elements of this degree, see
+      :func:`derive_dofs`.
 
     What ``edges`` (2-D) or ``faces`` (3-D) holds depends on what is asked: with ``edges->cells``
     or ``faces->cells``, the interior ones, which have two cells, as in OP2's Airfoil
@@ -73,6 +76,9 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
     Expected O(cells x facets); 8 bytes a slot (cell and local facet) beside the result.
     """
     wanted = [n for n in dict.fromkeys(names) if n not in mesh.maps]
+    for name in (n for n in wanted if dofs_degree(n)):
+        mesh = derive_dofs(mesh, name)
+    wanted = [n for n in wanted if not dofs_degree(n)]
     if not wanted:
         return mesh
     layout = layout_of(mesh)

@@ -99,4 +99,5 @@ def _why_not(mesh: Mesh, layout: Layout, name: str, possible: Sequence[str]) -> 
         return f"map '{name}': {what}: use another loop, for example '{other}'"
     names = [*mesh.maps, *(n for n in possible if n not in mesh.maps)]
     choice = ", ".join(f"'{n}'" for n in names)
-    return f"this mesh cannot give map '{name}': choose {choice}"
+    dofs = " (and cells->dofs1 to cells->dofs4)" if source == "cells" else ""
+    return f"this mesh cannot give map '{name}': choose {choice}{dofs}"

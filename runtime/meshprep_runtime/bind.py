@@ -167,6 +167,12 @@ def _slot(loop_plan: LoopPlan, arg: Arg, soa: bool) -> Slot:
     if arg.is_global:
         return Slot(arg.name, arg.access, dtype, (arg.dim,), None)
     rows = loop_plan.loop.over if arg.map is None else loop_plan.maps[arg.map].to_set
+    if arg.columns is not None:
+        matrix, nl = loop_plan.matrices.get(arg.name), len(arg.index) * arg.dim
+        if matrix is None:
+            over = loop_plan.loop.over
+            return Slot(arg.name, arg.access, dtype, (loop_plan.sizes[over], nl), over)
+        return Slot(arg.name, arg.access, dtype, (matrix.columns.size, 1), f"values of {arg.name}")
     n = loop_plan.rows_of(rows)
     # One component has one layout.
     soa = soa and arg.dim > 1

@@ -56,12 +56,17 @@ class Arg:
     full : bool
         Every element sets every component, whatever happens: values from before are not needed.
         For WRITE without a map. Tiles and checkpoints rely on it.
+    columns : str or None
+        Of a matrix: the map to its columns. ``map`` leads to its rows then, ``index`` lists all of
+        its columns, and ``dim`` is the arity of this map: the kernel gets the matrix of the
+        element, row after row, as one argument, and adds to it.
 
     Raises
     ------
     MeshprepError
         For a dim below 1, a type that is no number, an access that does not go with a global or a
-        dat, columns that are negative or repeated, and ``full`` where it means nothing.
+        dat, columns that are negative or repeated, ``full`` where it means nothing, and a matrix
+        that is not added to.
     """
 
     name: str
@@ -72,8 +77,13 @@ class Arg:
     index: tuple[int, ...] = ()
     is_global: bool = False
     full: bool = False
+    columns: str | None = None
 
     def __post_init__(self) -> None:
+        if self.columns is not None and (self.map is None or self.access is not Access.INC):
+            raise MeshprepError(
+                f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
+            )
         if self.dim < 1:
             raise MeshprepError(f"argument '{self.name}': dim is {self.dim}, must be at least 1")
         try:
@@ -116,8 +126,13 @@ class Arg:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one element of the dat."""
+        """Bytes of one element of the dat; of a matrix, of one row of an element's matrix."""
         return self.dim * np.dtype(self.dtype).itemsize
+
+    @property
+    def kernel_columns(self) -> tuple[int, ...]:
+        """The column of the map that each parameter of the kernel stands for, 0 for a matrix."""
+        return (0,) if self.columns is not None else self.index or (0,)
 
     def to_dict(self) -> dict[str, Any]:
         """The argument as plain values.
@@ -127,6 +142,10 @@ class Arg:
         dict
             JSON values, in the words of loops.toml.
         """
+        if self.columns is not None:
+            maps = {"mat": self.name, "rows": self.map, "columns": self.columns}
+            shape = {"index": list(self.index), "dim": self.dim}
+            return {**maps, **shape, "dtype": self.dtype, "access": str(self.access)}
         out: dict[str, Any] = {"global" if self.is_global else "dat": self.name}
         if self.map is not None:
             out |= {"map": self.map, "index": list(self.index)}
@@ -170,17 +189,26 @@ class Loop:
     def __post_init__(self) -> None:
         if not self.args:
             raise MeshprepError(f"loop '{self.name}' has no arguments: list at least one in args")
-        for arg in self.args:
-            if arg.map is not None and arg.map.partition("->")[0] != self.over:
+        for arg, name in ((a, m) for a in self.args for m in (a.map, a.columns)):
+            if name is not None and name.partition("->")[0] != self.over:
                 raise MeshprepError(
                     f"loop '{self.name}' runs over '{self.over}' but argument '{arg.name}' uses "
-                    f"map '{arg.map}': its maps must start at '{self.over}'"
+                    f"map '{name}': its maps must start at '{self.over}'"
                 )
+        matrices = [a.name for a in self.matrices]
+        if any(sum(a.name == name for a in self.args) > 1 for name in matrices):
+            raise MeshprepError(f"loop '{self.name}': a matrix stands twice: name it once")
 
     @property
     def maps(self) -> tuple[str, ...]:
         """The maps the loop uses, each once, in the order of the arguments."""
-        return tuple(dict.fromkeys(a.map for a in self.args if a.map is not None))
+        names = (name for a in self.args for name in (a.map, a.columns))
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    @property
+    def matrices(self) -> tuple[Arg, ...]:
+        """The arguments that are matrices."""
+        return tuple(a for a in self.args if a.columns is not None)
 
     @property
     def conflict_columns(self) -> dict[str, tuple[int, ...]]:
@@ -234,12 +262,15 @@ def cut_by_shell(text: str) -> str:
 
 def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
     """Build an argument from loops.toml's words; ``where`` begins the message of an error."""
-    known = {"dat", "global", "map", "index", "dim", "dtype", "access", "full"}
+    matrix = "mat" in values
+    known = {"index", "dim", "dtype", "access"}
+    known |= {"mat", "rows", "columns"} if matrix else {"dat", "global", "map", "full"}
     unknown = sorted(set(values) - known)
     if unknown:
         raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(sorted(known))}")
-    if ("dat" in values) == ("global" in values):
-        raise MeshprepError(f"{where}: give either 'dat' or 'global', the argument's name")
+    if matrix + ("dat" in values) + ("global" in values) != 1:
+        raise MeshprepError(f"{where}: give either 'dat' or 'global', or 'mat': its name")
+    through = "rows" if matrix else "map"
     try:
         access = Access(values.get("access", "read"))
     except ValueError:
@@ -248,14 +279,15 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
         ) from None
     try:
         return Arg(
-            name=_text(values.get("dat", values.get("global")), "name"),
+            name=_text(next(values[k] for k in ("dat", "global", "mat") if k in values), "name"),
             access=access,
             dim=_whole(values.get("dim", 1), "dim"),
             dtype=_text(values.get("dtype", "f8"), "dtype"),
-            map=None if "map" not in values else _text(values["map"], "map"),
+            map=None if through not in values else _text(values[through], through),
             index=_index(values.get("index", [])),
             is_global="global" in values,
             full=_yes_or_no(values.get("full", False), "full"),
+            columns=_text(values.get("columns"), "columns") if matrix else None,
         )
     except MeshprepError as error:
         raise MeshprepError(f"{where}: {error}") from None

@@ -63,10 +63,15 @@ class ElementCode:
 
     def _plain(self) -> list[str]:
         """The kernel on the dats themselves, one element after the other."""
+        placed = [(n, r) for n, r in enumerate(self.rows) if r.placed]
+        given = [f"b{n}" if r.placed else self._in_place(r) for n, r in enumerate(self.rows)]
         return [
+            *[f"    b{n} = stack({r.array}, {r.dim})" for n, r in placed],
             "    for i in range(U(start), U(stop)):",
+            *_indent(2, self._clear_placed(1)),
             *_indent(2, self._element("i", "e")),
-            f"        kernel{self.suffix}({', '.join(self._in_place(r) for r in self.rows)})",
+            f"        kernel{self.suffix}({', '.join(given)})",
+            *[line for n, r in placed for line in _indent(2, self._add_placed(n, r, "U(0)", 1))],
         ]
 
     def _chunked(self) -> list[str]:
@@ -79,6 +84,7 @@ class ElementCode:
             f"        count = min(U({size}), U(stop) - first)",
             *_indent(2, self._fetch(size)),
             *_indent(2, self._gather(size)),
+            *_indent(2, self._clear_placed(size)),
             f"        for j in range(U({size})):",
             *_indent(3, self._clear(size)),
             f"            kernel{self.suffix}({', '.join(given)})",
@@ -90,7 +96,7 @@ class ElementCode:
         """Ask for the rows of the next chunk; components of SoA dats would be a line each."""
         wanted: dict[str, None] = {}
         for r in self.rows:
-            if self.fetches and not r.is_global and not (r.soa and r.dim > 1):
+            if self.fetches and not (r.is_global or r.placed or (r.soa and r.dim > 1)):
                 at = r.offset(self._mapped("i", "e"), "e")
                 wanted[f"fetch({r.array}, {at}, {r.dim}, {int(r.stored)})"] = None
         if not wanted:
@@ -125,7 +131,7 @@ class ElementCode:
         """Sums start from zero, the least and the largest from what has been found so far."""
         lines = []
         for n, r in enumerate(self.rows):
-            if r.cleared:
+            if r.cleared and not r.placed:
                 from_total = r.access in (Access.MIN, Access.MAX)
                 lines += [
                     f"b{n}[j + U({k * size})] = {f'{r.array}[{k}]' if from_total else '0'}"
@@ -133,8 +139,38 @@ class ElementCode:
                 ]
         return lines
 
+    def _clear_placed(self, size: int) -> list[str]:
+        """Matrices of elements start from zero; a loop, as they may have hundreds of values."""
+        lines = []
+        for n, r in enumerate(self.rows):
+            if r.placed:
+                lines += [f"for k in range(U({r.dim * size})):", f"    b{n}[k] = 0"]
+        return lines
+
+    def _add_placed(self, n: int, r: Row, j: str, size: int) -> list[str]:
+        """Add the matrix of one element where its values have places; -1 is past any place."""
+        if r.table is None:
+            at = f"e * U({r.dim}) + k"
+            copy = f"    {r.array}[{at}] = b{n}[k * U({size}) + {j}]"
+            return [f"for k in range(U({r.dim})):", copy]
+        return [
+            f"for k in range(U({r.dim})):",
+            f"    p = U({r.table}[{self._mapped('i', 'e')}, k])",
+            f"    if p < U({r.array}.size):",
+            f"        {r.array}[p] += b{n}[k * U({size}) + {j}]",
+        ]
+
     def _scatter(self, size: int) -> list[str]:
-        stored = [(n, r) for n, r in enumerate(self.rows) if r.stored]
+        placed = [(n, r) for n, r in enumerate(self.rows) if r.placed]
+        stored = [(n, r) for n, r in enumerate(self.rows) if r.stored and not r.placed]
+        lines = self._scatter_rows(stored, size)
+        if placed:
+            add = [line for n, r in placed for line in self._add_placed(n, r, "j", size)]
+            body = ["i = first + j", *self._element("i", "e"), *add]
+            lines += ["for j in range(count):", *_indent(1, body)]
+        return lines
+
+    def _scatter_rows(self, stored: Sequence[tuple[int, Row]], size: int) -> list[str]:
         if not stored:
             return []
         vectors = [(n, r) for n, r in stored if not (r.soa and r.dim > 1)]

@@ -102,7 +102,7 @@ class Executor:
     ) -> Callable[..., None]:
         schedule = self.schedule(way)
         rows = rows_of(self.loop, self.slots)
-        tables = [self.plan.maps[name].table for name in self.loop.maps]
+        tables = self.plan.tables
         order = np.zeros(0, np.int32) if schedule.order is None else schedule.order
         if schedule.maps_permuted:
             tables = [table[order] for table in tables]

@@ -60,12 +60,15 @@ def temporaries(
 
 
 def _sums(plan: LoopPlan, at: int, slot: Slot, rows: Sequence[Row]) -> PointSums:
-    tables = [plan.maps[name].table for name in plan.loop.maps]
-    columns = [tables[int(str(r.table)[1:])][:, r.column] for r in rows]
+    tables = [plan.tables[int(str(r.table)[1:])] for r in rows]
+    # all columns of a matrix are one argument
+    pairs = zip(tables, rows, strict=True)
+    columns = [t.reshape(-1) if r.placed else t[:, r.column] for t, r in pairs]
     points = np.concatenate(columns)
     n_points = slot.shape[1] if slot.soa else slot.shape[0]
-    count = np.bincount(points, minlength=n_points)
-    offset = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    # what has no place in a matrix comes first, and is left out
+    count = np.bincount(points + 1, minlength=n_points + 1)
+    offset = np.cumsum(count).astype(np.int64)
     place = np.argsort(points, kind="stable").astype(np.int64)
     found = np.zeros(points.size * slot.dim, slot.dtype)
     names = tuple(f"t{at}_{i}" for i in range(len(rows)))

@@ -217,9 +217,9 @@ def check_parameters(kernel: Callable[..., None], plan: LoopPlan) -> None:
             "must be a Python function"
         )
     wanted = [
-        f"{a.name}[{i}]" if a.map is not None else a.name
+        f"{a.name}[{i}]" if a.map is not None and a.columns is None else a.name
         for a in plan.loop.args
-        for i in (a.index or (0,))
+        for i in a.kernel_columns
     ]
     code = function.__code__
     if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):

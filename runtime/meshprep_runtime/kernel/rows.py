@@ -17,7 +17,9 @@ class Row:
 
     ``array`` and ``table`` are the names of the dat and of the map in the generated text, ``table``
     None for direct rows and globals; ``column`` is the column of the map. A temporary row takes
-    what one element adds, for a second step to sum.
+    what one element adds, for a second step to sum. A placed row is the matrix of an element: value
+    ``k`` is added at ``table[element, k]``, where that is a place; without a table the matrices of
+    the elements are stored themselves.
     """
 
     array: str
@@ -29,6 +31,7 @@ class Row:
     table: str | None
     column: int
     temporary: bool = False
+    placed: bool = False
 
     @property
     def constant(self) -> bool:
@@ -86,17 +89,23 @@ class Row:
 def rows_of(loop: Loop, slots: Sequence[Slot]) -> tuple[Row, ...]:
     """One row for each parameter of the kernel, in its order."""
     place = {slot.name: i for i, slot in enumerate(slots)}
+    tables = {name: f"m{i}" for i, name in enumerate(loop.maps)}
+    # Those of matrices follow, see LoopPlan.tables; matrices of elements have none.
+    added = [a.name for a in loop.matrices if slots[place[a.name]].rows != loop.over]
+    tables |= {name: f"m{len(tables) + i}" for i, name in enumerate(added)}
     return tuple(
         Row(
             array=f"s{place[arg.name]}",
             access=arg.access,
-            dim=arg.dim,
+            dim=arg.dim if arg.columns is None else arg.dim * len(arg.index),
             itemsize=np.dtype(arg.dtype).itemsize,
             is_global=arg.is_global,
             soa=slots[place[arg.name]].soa,
-            table=None if arg.map is None else f"m{loop.maps.index(arg.map)}",
+            table=tables.get(arg.name if arg.columns else str(arg.map)),
             column=column,
+            temporary=arg.columns is not None and arg.name not in added,
+            placed=arg.columns is not None,
         )
         for arg in loop.args
-        for column in (arg.index or (0,))
+        for column in arg.kernel_columns
     )

@@ -67,7 +67,11 @@ class CsrMatrix:
         _check_within("CsrMatrix.columns", self.columns, 0, self.shape[1])
 
     def to_scipy(self) -> csr_array:
-        """The matrix as a ``scipy.sparse.csr_array``, which shares the arrays.
+        """The matrix for scipy, on the same memory.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
 
         Raises
         ------
@@ -128,7 +132,12 @@ class Ellpack:
             raise MeshprepError("Ellpack: padding must stand last in a row and have the value 0")
 
     def to_scipy(self) -> csr_array:
-        """The matrix as a ``scipy.sparse.csr_array``: a copy, rows sorted, equal entries added.
+        """The matrix for scipy.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            A copy: rows sorted, equal entries added.
 
         Raises
         ------
@@ -185,16 +194,17 @@ class LocalMatrices:
         _check_within("LocalMatrices.dofs", self.dofs, -1, self.n_rows)
 
     def to_scipy(self) -> csr_array:
-        """The matrix as a ``scipy.sparse.csr_array``, added up.
+        """The matrix for scipy, added up.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            With an entry wherever two dofs have an element, even where the sum is 0.
 
         Raises
         ------
         MissingPackageError
             Where scipy is not installed.
-
-        Notes
-        -----
-        Rows that elements have in common lie in it even where their sum is 0.
         """
         n = self.dofs.shape[1]
         i, j = np.triu_indices(n) if self.symmetric else np.indices((n, n)).reshape(2, -1)

@@ -16,6 +16,7 @@ from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
+from .matrices import MatrixPlan
 from .metrics import Metrics
 from .tuned import Tuned
 
@@ -186,6 +187,9 @@ class LoopPlan:
     rows : mapping of set name to int
         Rows of the dats of a set, where they are more than its size: on one part of a mesh, copies
         of other parts' elements follow those that the loop runs over.
+    matrices : mapping of matrix name to MatrixPlan
+        Those that the loop adds to. Of a matrix that is not here, the loop stores the matrices of
+        the elements, a row each.
     """
 
     loop: Loop
@@ -195,6 +199,14 @@ class LoopPlan:
     default: str
     tuned: tuple[Tuned, ...] = ()
     rows: Mapping[str, int] = field(default_factory=dict)
+    matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> list[NDArray[np.int32]]:
+        """What compiled loops reach their data through: the maps, then the places in matrices."""
+        added = [self.matrices[a.name] for a in self.loop.matrices if a.name in self.matrices]
+        maps = [self.maps[name].table for name in self.loop.maps]
+        return [*maps, *(m.place[self.loop.name] for m in added)]
 
     def rows_of(self, name: str) -> int:
         """Rows of the dats of one set.
@@ -250,6 +262,7 @@ class PlanContent:
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+    matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
 
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)

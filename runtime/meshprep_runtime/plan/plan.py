@@ -31,6 +31,8 @@ class Plan(PlanContent):
     tags : mapping of set name to (mapping of tag name to (n,) int64)
         Group numbers in the new numbering, for sets that the input file does not have (boundary
         faces), so that a solver can set boundary conditions.
+    matrices : mapping of matrix name to MatrixPlan
+        The pattern of each matrix that loops add to, and the places of what they add.
 
     Notes
     -----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..errors import MeshprepError, PlanError
 from ..loops import Loop, loop_from_dict
 from ..maps import SetMap, read_only
 from ..ordering import Ordering
+from .matrices import MatrixPlan
 from .metrics import Metrics
 from .model import LoopPlan, PlanContent, Staging, Variant
 from .records import from_json, to_json, wrong_figures
@@ -33,6 +35,8 @@ def to_tree(plan: PlanContent) -> Tree:
             f"/maps/{_name(m.name)}", from_set=m.from_set, to_set=m.to_set, position=i
         )
         tree.datasets[f"{path}/table"] = m.table
+    for i, matrix in enumerate(plan.matrices.values()):
+        _put_matrix(tree, matrix, i)
     tree.group("/loops")
     for i, loop_plan in enumerate(plan.loops.values()):
         _put_loop(tree, loop_plan, i)
@@ -45,7 +49,9 @@ def from_tree(tree: Tree) -> PlanContent:
     """The plan that a tree holds; raises PlanError when something is missing or misshapen."""
     sizes = {name: tree.number(f"/mesh/{name}", "size") for name in tree.children("/mesh")}
     maps = {name: _get_map(tree, name) for name in tree.children("/maps")}
+    matrices = {name: _get_matrix(tree, name) for name in tree.children("/matrices")}
     loops = {name: _get_loop(tree, name, sizes, maps) for name in tree.children("/loops")}
+    loops = {name: _with_matrices(loop_plan, matrices) for name, loop_plan in loops.items()}
     return PlanContent(
         sizes=sizes,
         ordering={n: _get_ordering(tree, n) for n in _by(sizes, tree, "/ordering")},
@@ -57,6 +63,7 @@ def from_tree(tree: Tree) -> PlanContent:
         metrics=_get_metrics(tree, loops),
         options=_from_json(tree, "options"),
         about=_from_json(tree, "about"),
+        matrices=matrices,
     )
 
 
@@ -76,6 +83,18 @@ def _put_sets(tree: Tree, plan: PlanContent) -> None:
             tree.datasets[f"{path}/{_name(tag)}"] = values
 
 
+def _put_matrix(tree: Tree, matrix: MatrixPlan, position: int) -> None:
+    path, sets = f"/matrices/{_name(matrix.name)}", (matrix.row_set, matrix.column_set)
+    tree.group("/matrices")
+    tree.group(path, row_set=sets[0], column_set=sets[1], position=position)
+    names = [*MATRIX_ARRAYS] if sets[0] == sets[1] else [*MATRIX_ARRAYS, "column_of"]
+    for name in names:
+        tree.datasets[f"{path}/{name}"] = getattr(matrix, name)
+    tree.group(f"{path}/place")
+    for loop, place in matrix.place.items():
+        tree.datasets[f"{path}/place/{_name(loop)}"] = place
+
+
 def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
     loop = loop_plan.loop
     path = tree.group(
@@ -93,6 +112,7 @@ def _put_loop(tree: Tree, loop_plan: LoopPlan, position: int) -> None:
         _put_variant(tree, f"{path}/{_name(variant.name)}", loop_plan, variant, i)
 
 
+MATRIX_ARRAYS = {"row_of": "<i4", "row_ptr": "<i8", "columns": "<i4"}
 BLOCK_ARRAYS = {
     "block_offset": ("<i8",),
     "block_colour_offset": ("<i8",),
@@ -165,6 +185,25 @@ def _get_loop(
     return LoopPlan(
         loop, sizes, own, variants, tree.text(path, "default"), _get_tuned(tree, f"{path}/{TUNED}")
     )
+
+
+def _get_matrix(tree: Tree, name: str) -> MatrixPlan:
+    path = f"/matrices/{name}"
+    row_set, column_set = tree.text(path, "row_set"), tree.text(path, "column_set")
+    row_of, row_ptr, columns = (
+        read_only(tree.array(f"{path}/{k}", kind)) for k, kind in MATRIX_ARRAYS.items()
+    )
+    column_of = row_of
+    if row_set != column_set:
+        column_of = read_only(tree.array(f"{path}/column_of", "<i4"))
+    loops = tree.leaves(f"{path}/place")
+    place = {loop: read_only(tree.array(f"{path}/place/{loop}", "<i4", ndim=2)) for loop in loops}
+    return MatrixPlan(name, row_set, column_set, row_of, column_of, row_ptr, columns, place)
+
+
+def _with_matrices(loop_plan: LoopPlan, matrices: Mapping[str, MatrixPlan]) -> LoopPlan:
+    names = [a.name for a in loop_plan.loop.matrices if a.name in matrices]
+    return replace(loop_plan, matrices={name: matrices[name] for name in names})
 
 
 def _get_tuned(tree: Tree, path: str) -> tuple[Tuned, ...]:

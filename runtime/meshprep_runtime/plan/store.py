@@ -14,8 +14,9 @@ from .schema import from_tree, to_tree
 from .seal import check_seal, seal
 from .structure import check_plan
 
-# The second is that of plans some of whose variants list their elements.
-VERSIONS = (1, 2)
+# The second is that of plans some of whose variants list their elements, the third of those with
+# matrices.
+VERSIONS = (1, 2, 3)
 
 
 def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> None:
@@ -72,9 +73,8 @@ def load(path: str | Path) -> PlanContent:
             tree = hdf5.read_tree(file, size)
         plan = from_tree(tree)
         if _version(plan) != version:
-            which = "a" if version == 1 else "no"
             raise PlanError(
-                f"version {version}, but {which} variant lists its elements: make it anew"
+                f"version {version}, but it holds what version {_version(plan)} does: make it anew"
             )
         check_plan(plan)
     except MeshprepError as error:
@@ -87,7 +87,9 @@ def load(path: str | Path) -> PlanContent:
 def _version(plan: PlanContent) -> int:
     """The oldest version whose readers run the plan right."""
     variants = (v for loop in plan.loops.values() for v in loop.variants.values())
-    return VERSIONS[any(v.elements is not None for v in variants)]
+    if plan.matrices:
+        return 3
+    return 2 if any(v.elements is not None for v in variants) else 1
 
 
 def hdf5_module() -> ModuleType:

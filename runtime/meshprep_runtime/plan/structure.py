@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MeshprepError, PlanError
+from ..loops import Arg
 from ..maps import SetMap
+from .matrices import MatrixPlan
 from .model import LoopPlan, PlanContent, Staging, Variant
 
 
@@ -34,6 +36,8 @@ def check_plan(plan: PlanContent) -> None:
         n = _size(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
             _check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
+    for name, matrix in plan.matrices.items():
+        _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():
         _check_same_maps(plan, name, loop_plan)
         check_loop(loop_plan)
@@ -60,6 +64,8 @@ def check_loop(loop_plan: LoopPlan) -> None:
                 f"{where}: argument '{arg.name}' takes column {max(arg.index)} of map "
                 f"'{arg.map}', which has {loop_plan.maps[arg.map].arity}"
             )
+    for arg in loop.matrices:
+        _check_places(loop_plan, arg)
     if loop_plan.variants and loop_plan.default not in loop_plan.variants:
         raise PlanError(f"{where}: its default variant '{loop_plan.default}' is missing")
 
@@ -112,9 +118,54 @@ def _check_same_maps(plan: PlanContent, name: str, loop_plan: LoopPlan) -> None:
             own.to_set == common.to_set and np.array_equal(own.table, common.table)
         ):
             raise PlanError(f"loop '{name}' has a map '{label}' that differs from the plan's")
+    for arg in loop_plan.loop.matrices:
+        if arg.name not in plan.matrices or loop_plan.matrices.get(arg.name) is None:
+            raise PlanError(f"loop '{name}' adds to matrix '{arg.name}', which the plan has not")
+        if loop_plan.matrices[arg.name] is not plan.matrices[arg.name]:
+            raise PlanError(f"loop '{name}' has a matrix '{arg.name}' that differs from the plan's")
     for label, size in loop_plan.sizes.items():
         if plan.sizes.get(label) != size:
             raise PlanError(f"loop '{name}': set '{label}' has not the plan's size")
+
+
+def _check_matrix(plan: PlanContent, name: str, matrix: MatrixPlan) -> None:
+    """The pattern of one matrix; its places are looked at with the loops."""
+    where = f"matrix '{name}'"
+    unknown = [loop for loop in matrix.place if loop not in plan.loops]
+    if matrix.name != name or unknown:
+        raise PlanError(f"{where} has another name, or places of loops that the plan has not")
+    for label, set_name in (("row_of", matrix.row_set), ("column_of", matrix.column_set)):
+        n, values = _size(plan.sizes, set_name, where), getattr(matrix, label)
+        _check_array(f"{where}, {label}", values, "i4", (n,))
+        numbered = values[values >= 0]
+        if not np.array_equal(numbered, np.arange(numbered.size)) or values.min(initial=0) < -1:
+            raise PlanError(f"{where}, {label} does not count up from 0, with -1 for the others")
+    rows = int(np.count_nonzero(matrix.row_of >= 0))
+    _check_offset(f"{where}, row_ptr", matrix.row_ptr, matrix.columns.size)
+    _check_array(f"{where}, row_ptr", matrix.row_ptr, "i8", (rows + 1,))
+    _check_array(f"{where}, columns", matrix.columns, "i4", (matrix.columns.size,))
+    _check_below(f"{where}, columns", matrix.columns, matrix.shape[1])
+
+
+def _check_places(loop_plan: LoopPlan, arg: Arg) -> None:
+    where = f"loop '{loop_plan.loop.name}', matrix '{arg.name}'"
+    rows, columns = loop_plan.maps[str(arg.map)], loop_plan.maps[str(arg.columns)]
+    if arg.index != tuple(range(rows.arity)) or arg.dim != columns.arity:
+        raise PlanError(
+            f"{where} has {len(arg.index)} x {arg.dim} values an element, but its maps have "
+            f"{rows.arity} and {columns.arity} columns"
+        )
+    matrix = loop_plan.matrices.get(arg.name)
+    if matrix is None:
+        return
+    if (matrix.row_set, matrix.column_set) != (rows.to_set, columns.to_set):
+        raise PlanError(f"{where}: its maps do not lead to its rows and columns")
+    place = matrix.place.get(loop_plan.loop.name)
+    if place is None:
+        raise PlanError(f"{where} has no places for this loop")
+    _check_array(f"{where}, place", place, "i4", (rows.size, rows.arity * columns.arity))
+    if place.size and (place.min() < -1 or place.max() >= matrix.columns.size):
+        raise PlanError(f"{where}: a place is outside -1..{matrix.columns.size - 1}")
 
 
 def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) -> None:

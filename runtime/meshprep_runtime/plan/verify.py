@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import PlanError, ProofError
 from ..maps import SetMap
 from ..ordering import Ordering
+from .matrix_proof import prove_matrix
 from .model import LoopPlan, PlanContent
 from .proof import prove
 from .structure import check_loop, check_plan, check_variant
@@ -23,7 +24,7 @@ def verify(plan: PlanContent) -> list[str]:
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
     thread colour in a block, and no two blocks of one colour, write one point; counts and sizes
-    agree.
+    agree; matrices have the rows, columns and places that their maps ask for.
 
     Returns
     -------
@@ -42,6 +43,9 @@ def verify(plan: PlanContent) -> list[str]:
     if not findings:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
         findings += _raised(lambda: check_plan(plan))
+    if not findings:
+        for matrix in plan.matrices.values():
+            findings += prove_matrix(matrix, plan.loops)
     return findings
 
 

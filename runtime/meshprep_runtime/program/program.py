@@ -155,6 +155,12 @@ class Program:
         if plan.loop.name in self._runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
 
+        if plan.loop.matrices:
+            raise MeshprepError(
+                f"loop '{plan.loop.name}' adds to a matrix, which no program has: run it as a "
+                "ParLoop, or by meshprep_runtime.matrix.Assembly"
+            )
+
         def make(of: LoopPlan) -> ParLoop:
             return ParLoop(kernel, of, **options)
 

@@ -71,12 +71,12 @@ def test_plans_without_lists_are_those_of_version_1(airfoil, path):
 
 def test_the_version_must_be_that_of_the_content(lists, airfoil, path):
     """A list that readers of version 1 would not see, and the other way round."""
-    for plan, wrong, which in ((lists, 1, "a"), (airfoil, 2, "no")):
+    for plan, wrong, right in ((lists, 1, 2), (airfoil, 2, 1), (airfoil, 3, 1)):
         plan.save(path, overwrite=True)
         seal(path, wrong)
         with pytest.raises(PlanError) as error:
             Plan.load(path)
-        one_line(error, f"version {wrong}, but {which} variant lists its elements")
+        one_line(error, f"version {wrong}, but it holds what version {right} does")
 
 
 @pytest.mark.parametrize(

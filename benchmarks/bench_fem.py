@@ -1,0 +1,111 @@
+"""Assembly of linear tetrahedra from a plan, beside scikit-fem and scipy.
+
+The stiffness matrix of the Laplacian on shuffled Delaunay tetrahedra. ``coloured`` and ``two-step``
+compute the matrices of the elements, too, as scikit-fem does; ``batch`` only adds them up, as
+``coo_array.tocsr`` does. All are on the mesh in the plan's order, and the fastest of several runs
+counts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse
+import skfem
+from common import best, mesh_of, report
+from skfem.models.poisson import laplace
+
+from meshprep import to_skfem
+from meshprep.loops import LoopRequest
+from meshprep.pipeline.steps import Options, prepare
+from meshprep_runtime import LoopPlan
+from meshprep_runtime.matrix import Assembly, BatchSums
+
+MAP = "cells->nodes"
+# The bars: how many times faster assembly is to be.
+BARS = {"scikit-fem": 10.0, "coo_array.tocsr": 5.0}
+
+
+def stiffness(a: Any, b: Any, c: Any, d: Any, K: Any) -> None:
+    """The Laplacian on one linear tetrahedron, corners in any order."""
+    x1, y1, z1 = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+    x2, y2, z2 = c[0] - a[0], c[1] - a[1], c[2] - a[2]
+    x3, y3, z3 = d[0] - a[0], d[1] - a[1], d[2] - a[2]
+    # the gradients of the last three basis functions, times the determinant
+    u1, v1, w1 = y2 * z3 - z2 * y3, z2 * x3 - x2 * z3, x2 * y3 - y2 * x3
+    u2, v2, w2 = y3 * z1 - z3 * y1, z3 * x1 - x3 * z1, x3 * y1 - y3 * x1
+    u3, v3, w3 = y1 * z2 - z1 * y2, z1 * x2 - x1 * z2, x1 * y2 - y1 * x2
+    det = x1 * u1 + y1 * v1 + z1 * w1
+    f = 1.0 / (6.0 * abs(det))
+    u, v, w = (-u1 - u2 - u3, u1, u2, u3), (-v1 - v2 - v3, v1, v2, v3), (-w1 - w2 - w3, w1, w2, w3)
+    for i in range(4):
+        for j in range(4):
+            K[4 * i + j] += f * (u[i] * u[j] + v[i] * v[j] + w[i] * w[j])
+
+
+def main(cells: int = 1_000_000) -> None:
+    """Print and save the table."""
+    args = [
+        {"dat": "x", "map": MAP, "dim": 3},
+        {"mat": "K", "rows": MAP, "columns": MAP, "access": "inc"},
+    ]
+    request = LoopRequest("stiffness", {"over": "cells", "args": args}, "bench")
+    done = prepare(mesh_of("delaunay3d", cells), [request], Options(target="cpu"))
+    plan, x = done.plan["stiffness"], np.ascontiguousarray(done.mesh.coordinates)
+    basis = skfem.Basis(to_skfem(done.mesh), skfem.ElementTetP1())
+    wanted = laplace.assemble(basis)
+    local = Assembly(stiffness, plan, store="local")(x=x)
+    rows = [*_from_plan(plan, x, wanted), *_others(plan, local, basis)]
+    seconds = {(r["assembly"], r["threads"]): r["ms"] for r in rows}
+    for row in rows:
+        other = "coo_array.tocsr" if row["assembly"] == "batch" else "scikit-fem"
+        row["against"] = other
+        row["times"] = seconds[other, 1] / row["ms"]
+        row["bar"] = BARS[other] if row["assembly"] in ("batch", "coloured") else None
+    sizes = {"cells": len(local.dofs), "nonzeros": plan.matrices["K"].columns.size}
+    report("fem", rows, sizes=sizes)
+
+
+def _row(name: str, threads: int, run: Callable[[], Any], error: float | None) -> dict[str, Any]:
+    return {"assembly": name, "threads": threads, "ms": 1e3 * best(run), "error": error}
+
+
+def _from_plan(plan: LoopPlan, x: np.ndarray, wanted: Any) -> list[dict[str, Any]]:
+    rows, most = [], max(abs(wanted.data))
+    for name, strategy in (("coloured", "hierarchical"), ("two-step", "two-step")):
+        assemble, bits = Assembly(stiffness, plan, strategy=strategy), set()
+        for threads in range(1, min(2, numba.config.NUMBA_NUM_THREADS) + 1):
+            numba.set_num_threads(threads)
+            made = assemble(x=x)
+            bits.add(made.values.tobytes())
+            error = abs(made.to_scipy() - wanted).max() / most
+            rows.append(_row(name, threads, lambda assemble=assemble: assemble(x=x), error))
+        if len(bits) > 1:
+            raise SystemExit(f"{name}: the bits depend on the number of threads")
+    return rows
+
+
+def _others(plan: LoopPlan, local: Any, basis: Any) -> list[dict[str, Any]]:
+    matrix, n = plan.matrices["K"], local.n_rows
+    i, j = np.divmod(np.arange(16), 4)
+    pair = (local.dofs[:, i].ravel(), local.dofs[:, j].ravel())
+    entries = local.values.ravel()
+    sums = BatchSums(matrix.place["stiffness"], matrix.columns.size)
+    return [
+        _row("batch", 1, lambda: sums(entries), None),
+        _row(
+            "coo_array.tocsr",
+            1,
+            lambda: scipy.sparse.coo_array((entries, pair), (n, n)).tocsr(),
+            None,
+        ),
+        _row("scikit-fem", 1, lambda: laplace.assemble(basis), None),
+    ]
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,197 @@
+"""The matrices that loops add to: their pattern, and the place of every entry of an element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Arg
+from meshprep_runtime.maps import INDEX_LIMIT, SetMap, read_only
+from meshprep_runtime.plan import MatrixPlan
+
+from ..kernels import helper, kernel
+from ..kernels.parallel import each, pieces
+from ..loops import LoopSpec
+from ..mesh.incidence import transpose
+from ..topology import constrained_points
+from .numbering import Numbering
+
+# The place of what a row does not have.
+ABSENT = -2
+
+
+def build_matrices(numbering: Numbering, specs: Sequence[LoopSpec]) -> dict[str, MatrixPlan]:
+    """The pattern of each matrix by its first loop, and the places of all its loops.
+
+    Parameters
+    ----------
+    numbering : Numbering
+        With the final order of every set.
+    specs : sequence of LoopSpec
+
+    Returns
+    -------
+    dict of matrix name to MatrixPlan
+
+    Raises
+    ------
+    MeshprepError
+        Where loops disagree about the sets of a matrix, where a later one adds to entries that the
+        first does not have, and for groups that the mesh has not.
+
+    Notes
+    -----
+    The pattern is linear in the entries of all elements' matrices, a place logarithmic in the
+    length of its row.
+    """
+    users: dict[str, list[tuple[LoopSpec, Arg]]] = {}
+    for spec in specs:
+        for arg in spec.loop.matrices:
+            users.setdefault(arg.name, []).append((spec, arg))
+    return {name: _matrix(numbering, name, found) for name, found in users.items()}
+
+
+def _matrix(numbering: Numbering, name: str, users: Sequence[tuple[LoopSpec, Arg]]) -> MatrixPlan:
+    maps = [(numbering.map(str(a.map)), numbering.map(str(a.columns))) for _, a in users]
+    sets = {(rows.to_set, columns.to_set) for rows, columns in maps}
+    if len(sets) > 1 or len({a.dtype for _, a in users}) > 1:
+        loops = ", ".join(spec.loop.name for spec, _ in users)
+        raise MeshprepError(
+            f"matrix '{name}' has other sets or another dtype in one of the loops {loops}: "
+            "they must agree"
+        )
+    row_set, column_set = sets.pop()
+    row_of = _row_of(numbering, name, users)
+    n_columns = numbering.mesh.size(column_set)
+    square = row_set == column_set
+    column_of = row_of if square else read_only(np.arange(n_columns, dtype=np.int32))
+    row_ptr, columns = pattern(*maps[0], row_of, column_of)
+    numbers = (row_of, column_of, row_ptr, columns)
+    names = [spec.loop.name for spec, _ in users]
+    place = {loop: places(*m, numbers) for loop, m in zip(names, maps, strict=True)}
+    for loop, found in place.items():
+        if (found == ABSENT).any():
+            raise MeshprepError(
+                f"loop '{loop}' adds to entries of matrix '{name}' that loop '{names[0]}' does "
+                "not have: put the loop that reaches all first"
+            )
+    return MatrixPlan(name, row_set, column_set, *numbers, place)
+
+
+def _row_of(
+    numbering: Numbering, name: str, users: Sequence[tuple[LoopSpec, Arg]]
+) -> NDArray[np.int32]:
+    """The row of each point in the final order; -1 for those that some loop leaves out."""
+    points = numbering.mesh.map(str(users[0][1].map)).to_set
+    fixed = np.zeros(numbering.mesh.size(points), np.bool_)
+    for spec, arg in users:
+        if groups := spec.fixed.get(name, ()):
+            fixed |= constrained_points(numbering.mesh, str(arg.map), groups)
+    free = ~numbering.ordering(points).apply(fixed)
+    return read_only(np.where(free, np.cumsum(free) - 1, -1).astype(np.int32))
+
+
+def pattern(
+    rows: SetMap, columns: SetMap, row_of: NDArray[np.int32], column_of: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The nonzeros of a matrix, row after row, ascending in each. Linear in the entries.
+
+    Columns are visited in ascending order, and each is put behind the rows that it meets, so that
+    nothing is sorted.
+
+    Returns
+    -------
+    row_ptr : (rows + 1,) int64
+    columns : (nonzeros,) int32
+    """
+    touching = transpose(columns.table, column_of.size)
+    offset, elements = read_only(touching.offset), read_only(touching.index)
+    given = (offset, elements, read_only(rows.table), read_only(row_of), read_only(column_of))
+    end, nothing = np.zeros(int((row_of >= 0).sum()), np.int64), np.empty(0, np.int32)
+    _visit_entries(*given, end, nothing)
+    row_ptr = np.concatenate([[0], np.cumsum(end)]).astype(np.int64)
+    if row_ptr[-1] > INDEX_LIMIT:
+        raise MeshprepError(f"a matrix has {row_ptr[-1]} nonzeros, past 2^31-1: split the mesh")
+    found = np.empty(int(row_ptr[-1]), np.int32)
+    _visit_entries(*given, row_ptr[:-1].copy(), found)
+    return read_only(row_ptr), read_only(found)
+
+
+def places(
+    rows: SetMap, columns: SetMap, numbers: Sequence[NDArray[np.integer]]
+) -> NDArray[np.int32]:
+    """The nonzero of each entry of each element's matrix: -1 without one, ``ABSENT`` if missing.
+
+    ``numbers`` are row_of, column_of, row_ptr and columns of the matrix.
+    """
+    place = np.empty((rows.size, rows.arity * columns.arity), np.int32)
+    given = [read_only(a) for a in numbers]
+    tables = (read_only(rows.table), read_only(columns.table), place)
+    shares = [slice(begin, end) for begin, end in pieces(rows.size)]
+    each(_fill_places, [(*given, *(table[share] for table in tables)) for share in shares])
+    return read_only(place)
+
+
+@kernel
+def _visit_entries(
+    offset: NDArray[np.int64],
+    elements: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    row_of: NDArray[np.int32],
+    column_of: NDArray[np.int32],
+    end: NDArray[np.int64],
+    columns: NDArray[np.int32],
+) -> None:
+    """Put each column at ``end`` of the rows that it meets; without room, only move the ends."""
+    filling = columns.size > 0
+    seen = np.full(end.size, -1, np.int32)
+    for point in range(column_of.size):
+        c = column_of[point]
+        if c < 0:
+            continue
+        for q in range(offset[point], offset[point + 1]):
+            for i in range(rows.shape[1]):
+                r = row_of[rows[elements[q], i]]
+                if r >= 0 and seen[r] != c:
+                    seen[r] = c
+                    if filling:
+                        columns[end[r]] = c
+                    end[r] += 1
+
+
+@kernel
+def _fill_places(
+    row_of: NDArray[np.int32],
+    column_of: NDArray[np.int32],
+    row_ptr: NDArray[np.int64],
+    nonzeros: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    place: NDArray[np.int32],
+) -> None:
+    for e in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            r = row_of[rows[e, i]]
+            for j in range(columns.shape[1]):
+                c = column_of[columns[e, j]]
+                k = i * columns.shape[1] + j
+                if r < 0 or c < 0:
+                    place[e, k] = -1
+                else:
+                    place[e, k] = _find(nonzeros, row_ptr[r], row_ptr[r + 1], c)
+
+
+@helper
+def _find(values: NDArray[np.int32], start: int, stop: int, wanted: int) -> int:
+    """Where ``wanted`` stands in ``values[start:stop]``, which ascends; ``ABSENT`` if nowhere."""
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < stop and values[low] == wanted else ABSENT

@@ -1,0 +1,186 @@
+"""Assembly: a loop over the elements computes their matrices and adds them up [R14 3.2.3, 4.1]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import MeshprepError
+from ..loop import ParLoop
+from ..loops import Arg
+from ..maps import INDEX_LIMIT, read_only
+from ..plan import LoopPlan, MatrixPlan
+from .stores import CsrMatrix, Ellpack, LocalMatrices
+
+Store = CsrMatrix | Ellpack | LocalMatrices
+
+
+class Assembly:
+    """A loop that assembles its matrix, to be called with the arrays of its other arguments.
+
+    Parameters
+    ----------
+    kernel : function
+        As of a :class:`ParLoop`. For the matrix it has one parameter: the matrix of the element,
+        row after row, to which it adds; it starts from zero.
+    plan : LoopPlan
+        Of a loop that adds to one matrix.
+    store : {"csr", "ellpack", "local"}
+        ``"local"``: the matrices of the elements are stored as they are, with no race and no sum.
+    strategy : str
+        How elements that share an entry are kept apart. ``"auto"``, or another one in blocks or
+        colours of :class:`ParLoop`: by colours. ``"two-step"``: matrices of the elements first,
+        then every entry sums what is added to it, in the order of the elements; the order is
+        found once and kept. ``"local"`` needs neither.
+
+    Raises
+    ------
+    MeshprepError
+        For a loop with no matrix or several, an unknown store, and as of a ParLoop.
+
+    Notes
+    -----
+    The bits of the result do not depend on the number of threads.
+
+    Examples
+    --------
+    >>> from meshprep_runtime.matrix import Assembly  # doctest: +SKIP
+    >>> assemble = Assembly(stiffness, plan["stiffness"])  # doctest: +SKIP
+    >>> assemble(x=x).to_scipy()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., None],
+        plan: LoopPlan,
+        *,
+        store: str = "csr",
+        strategy: str = "auto",
+    ) -> None:
+        if len(plan.loop.matrices) != 1:
+            raise MeshprepError(
+                f"loop '{plan.loop.name}' adds to {len(plan.loop.matrices)} matrices: "
+                "an Assembly takes a loop with one"
+            )
+        if store not in STORES:
+            raise MeshprepError(f"store '{store}' is unknown: use {', '.join(STORES)}")
+        self._arg = plan.loop.matrices[0]
+        if self._arg.name not in plan.matrices:
+            raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
+        self.matrix = plan.matrices[self._arg.name]
+        self._plan, self._store = plan, store
+        if store == "local":
+            strategy = "two-step" if strategy == "auto" else strategy
+        self.loop = ParLoop(kernel, _stored_as(plan, self.matrix, store), strategy=strategy)
+
+    def __call__(self, **arrays: Any) -> Store:
+        """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
+        made = STORES[self._store](self._plan, self._arg)
+        flat = made.values if self._store == "local" else made.values.reshape(-1)
+        self.loop(**arrays, **{self._arg.name: flat})
+        return made
+
+
+def _csr(plan: LoopPlan, arg: Arg) -> CsrMatrix:
+    return plan.matrices[arg.name].csr(arg.dtype)
+
+
+def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
+    matrix = plan.matrices[arg.name]
+    shape = _width(matrix), matrix.shape[0]
+    columns = np.full(shape, -1, np.int32)
+    columns.reshape(-1)[_ellpack_places(matrix)] = matrix.columns
+    return Ellpack(columns, np.zeros(shape, arg.dtype), matrix.shape[1])
+
+
+def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
+    """Room for the matrices of the elements."""
+    matrix, table = plan.matrices[arg.name], plan.maps[str(arg.map)].table
+    if arg.columns != arg.map:
+        raise MeshprepError(f"matrix '{arg.name}' has other rows than columns: use store 'csr'")
+    values = np.zeros((len(table), table.shape[1] ** 2), arg.dtype)
+    return LocalMatrices(values, matrix.row_of[table], False, matrix.shape[0])
+
+
+# A matrix of zeros, by the name of its store.
+STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
+    "csr": _csr,
+    "ellpack": _ellpack,
+    "local": _local,
+}
+
+
+def _stored_as(plan: LoopPlan, matrix: MatrixPlan, store: str) -> LoopPlan:
+    """The loop with the places of another store."""
+    if store == "csr":
+        return plan
+    if store == "local":
+        return replace(plan, matrices={})
+    if _width(matrix) * matrix.shape[0] > INDEX_LIMIT:
+        raise MeshprepError(f"matrix '{matrix.name}' is past 2^31-1 values with padding: use 'csr'")
+    slot = np.append(_ellpack_places(matrix), -1).astype(np.int32)
+    place = {plan.loop.name: read_only(slot[matrix.place[plan.loop.name]])}
+    # the loop needs the number of values alone
+    padded = np.zeros(_width(matrix) * matrix.shape[0], np.int32)
+    return replace(plan, matrices={matrix.name: replace(matrix, columns=padded, place=place)})
+
+
+def _width(matrix: MatrixPlan) -> int:
+    return int(np.diff(matrix.row_ptr).max(initial=0))
+
+
+def _ellpack_places(matrix: MatrixPlan) -> NDArray[np.int64]:
+    """Where each nonzero lies in the flat arrays of an ELLPACK matrix."""
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.row_ptr))
+    within = np.arange(matrix.columns.size) - matrix.row_ptr[row]
+    return within * matrix.shape[0] + row
+
+
+def zero_rows_and_columns(
+    matrix: CsrMatrix, load: NDArray[Any], rows: ArrayLike, values: ArrayLike = 0.0
+) -> tuple[CsrMatrix, NDArray[Any]]:
+    """Prescribe values of some unknowns: their rows and columns become those of the identity.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+        Square, of any values.
+    load : (n,) array
+        The right-hand side.
+    rows : (k,) integers
+        The unknowns.
+    values : (k,) array or a number
+        What they are to be.
+
+    Returns
+    -------
+    matrix : CsrMatrix
+        Symmetric where it was; it shares the pattern of the one given.
+    load : (n,) array
+        Less what the columns contributed; the values themselves in ``rows``.
+
+    Raises
+    ------
+    MeshprepError
+        Where a row has no diagonal entry.
+
+    Notes
+    -----
+    O(nonzeros).
+    """
+    n = matrix.shape[0]
+    fixed, known = np.zeros(n, np.bool_), np.zeros(n, load.dtype)
+    fixed[np.asarray(rows)], known[np.asarray(rows)] = True, values
+    row = np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.row_ptr))
+    moved = np.bincount(row, matrix.values * known[matrix.columns], minlength=n)
+    diagonal = row == matrix.columns
+    if np.count_nonzero(diagonal & fixed[row]) != np.count_nonzero(fixed):
+        raise MeshprepError("a prescribed row has no diagonal entry in the pattern of the matrix")
+    kept = ~(fixed[row] | fixed[matrix.columns])
+    new = np.where(kept, matrix.values, diagonal & fixed[row]).astype(matrix.values.dtype)
+    changed = np.where(fixed, known, load - moved).astype(load.dtype)
+    return replace(matrix, values=new), changed

@@ -1,0 +1,235 @@
+"""Matrices in plans: pattern and places against scipy, their proof, their file, their words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from meshprep.distribute.subject import subject_of_plan
+from meshprep.io.generate import generate
+from meshprep.loops import LoopRequest, read_requests
+from meshprep.pipeline.steps import Options, prepare
+from meshprep.topology import constrained_points, derive
+from meshprep_runtime import MeshprepError, Plan, PlanError
+from meshprep_runtime.plan.seal import check_seal
+from meshprep_runtime.plan.store import VERSIONS
+from meshprep_runtime.plan.verify import verify
+
+
+def stiffness(rows="cells->dofs2", columns=None, name="stiffness", over="cells", **more):
+    """A loop that adds to K, and reads where the nodes are."""
+    args = [
+        {"dat": "x", "map": f"{over}->nodes", "dim": 2},
+        {"mat": "K", "rows": rows, "columns": columns or rows, "access": "inc", **more},
+    ]
+    return LoopRequest(name, {"over": over, "args": args}, "test")
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return generate("delaunay2d", cells=300, seed=1)
+
+
+@pytest.fixture(scope="module")
+def plan(mesh):
+    return prepare(mesh, [stiffness(fixed="boundary")], Options(block_size=64)).plan
+
+
+def counted(plan, loop="stiffness", name="K"):
+    """How many entries of elements each nonzero gets, by scipy from the maps alone."""
+    arg, matrix = plan[loop].loop.matrices[0], plan.matrices[name]
+    rows, columns = plan.maps[arg.map].table, plan.maps[arg.columns].table
+    r = np.repeat(matrix.row_of[rows], columns.shape[1], axis=1).ravel()
+    c = np.tile(matrix.column_of[columns], (1, rows.shape[1])).ravel()
+    kept = (r >= 0) & (c >= 0)
+    ones = np.ones(kept.sum(), np.int64)
+    return scipy.sparse.coo_array((ones, (r[kept], c[kept])), matrix.shape).tocsr(), kept
+
+
+def test_the_pattern_and_the_places_are_those_of_scipy(plan):
+    matrix, (wanted, kept) = plan.matrices["K"], counted(plan)
+    wanted.sort_indices()
+    assert np.array_equal(matrix.row_ptr, wanted.indptr)
+    assert np.array_equal(matrix.columns, wanted.indices)
+    place = matrix.place["stiffness"].ravel()
+    assert np.array_equal(place >= 0, kept)
+    assert np.array_equal(np.bincount(place[kept]), wanted.data)
+    csr = matrix.csr()
+    csr.check()
+    assert csr.shape == matrix.shape
+    assert not csr.values.any()
+
+
+def test_constrained_dofs_have_no_row(mesh, plan):
+    """Those of the boundary of the input, in the order of the plan."""
+    full = derive(mesh, ["cells->dofs2"])
+    fixed = constrained_points(full, "cells->dofs2", ["boundary"])
+    row_of = plan.matrices["K"].row_of
+    assert np.array_equal(row_of < 0, plan.ordering["dofs2"].apply(fixed))
+    assert 0 < fixed.sum() < fixed.size
+    assert row_of[row_of >= 0].tolist() == list(range(int((~fixed).sum())))
+
+
+def test_a_matrix_of_other_rows_than_columns(mesh):
+    """Taylor-Hood's divergence: linear rows, quadratic columns."""
+    request = stiffness("cells->dofs1", "cells->dofs2", fixed="boundary")
+    plan = prepare(mesh, [request], Options(block_size=64)).plan
+    matrix, (wanted, _) = plan.matrices["K"], counted(plan)
+    assert matrix.shape == wanted.shape == (matrix.row_of.max() + 1, plan.sizes["dofs2"])
+    wanted.sort_indices()
+    assert np.array_equal(matrix.columns, wanted.indices)
+    assert plan.verify() == []
+
+
+def test_two_loops_add_to_one_matrix(mesh):
+    edges = stiffness("boundary_edges->nodes", name="robin", over="boundary_edges")
+    plan = prepare(mesh, [stiffness("cells->nodes"), edges], Options(block_size=64)).plan
+    assert plan.verify() == []
+    matrix, (wanted, _) = plan.matrices["K"], counted(plan, "robin")
+    place = np.bincount(matrix.place["robin"].ravel(), minlength=matrix.columns.size)
+    made = scipy.sparse.csr_array((place, matrix.columns, matrix.row_ptr), matrix.shape)
+    assert abs(made - wanted).max() == 0
+    with pytest.raises(MeshprepError, match=r"'stiffness' adds .* put the loop that reaches all"):
+        prepare(mesh, [edges, stiffness("cells->nodes")])
+    with pytest.raises(MeshprepError, match="other sets or another dtype"):
+        prepare(mesh, [stiffness("cells->nodes", dtype="f4"), edges])
+
+
+def with_matrix(plan, **changes):
+    """The plan with other arrays of its matrix, its loop included."""
+    matrices = {"K": replace(plan.matrices["K"], **changes)}
+    loops = {n: replace(p, matrices=matrices) for n, p in plan.loops.items()}
+    return replace(plan, matrices=matrices, loops=loops)
+
+
+def moved(values, at, to):
+    values = values.copy()
+    values[at] = to
+    return values
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda m: {"columns": moved(m.columns, [0, 1], m.columns[[1, 0]])}, "do not ascend"),
+        (lambda m: {"columns": moved(m.columns, 0, m.shape[1])}, "outside 0.."),
+        (lambda m: {"row_of": moved(m.row_of, m.row_of.argmax(), -1)}, "row_ptr"),
+        (lambda m: {"row_of": m.row_of[::-1]}, "does not count up from 0"),
+        (
+            lambda m: {"row_ptr": moved(m.row_ptr, 1, m.row_ptr[1] + 1)},
+            "is added at nonzero",
+        ),
+        (
+            lambda m: {"place": {"stiffness": moved(m.place["stiffness"], (5, 7), -1)}},
+            "element 5, local row 1, column 1 is added at nonzero -1, not at row",
+        ),
+        (
+            lambda m: {"place": {"stiffness": m.place["stiffness"][::-1].copy()}},
+            "is added at nonzero",
+        ),
+        (lambda m: {"place": {"stiffness": m.place["stiffness"][:, 1:].copy()}}, "of shape"),
+        (
+            lambda m: {"place": {"stiffness": m.place["stiffness"] + np.int32(1)}},
+            "outside -1..",
+        ),
+        (lambda m: {"place": {}}, "no places for this loop"),
+        (lambda m: {"name": "M"}, "another name"),
+    ],
+)
+def test_a_wrong_matrix_is_found(plan, change, words):
+    """row_of and column_of are one array, so that both change."""
+    changed = change(plan.matrices["K"])
+    if "row_of" in changed:
+        changed |= {"column_of": changed["row_of"]}
+    findings = verify(with_matrix(plan, **changed))
+    assert findings
+    assert words in " ".join(findings)
+
+
+def test_nonzeros_that_nothing_is_added_to_are_found(plan):
+    """One more column at the end of the last row."""
+    m = plan.matrices["K"]
+    last = m.columns[m.row_ptr[-2] :]
+    free = int(np.setdiff1d(np.arange(m.shape[1]), last)[0])
+    place = int(np.searchsorted(last, free)) + m.row_ptr[-2]
+    shifted = m.place["stiffness"] + (m.place["stiffness"] >= place).astype(np.int32)
+    wrong = with_matrix(
+        plan,
+        columns=np.insert(m.columns, place, free).astype(np.int32),
+        row_ptr=moved(m.row_ptr, -1, m.row_ptr[-1] + 1),
+        place={"stiffness": shifted},
+    )
+    assert verify(wrong) == [f"matrix 'K': nothing is added at row {m.shape[0] - 1}, column {free}"]
+
+
+def test_the_file_has_version_3_and_the_same_matrix(plan, mesh, tmp_path):
+    path = tmp_path / "K.plan.h5"
+    plan.save(path)
+    assert check_seal(path, VERSIONS) == 3
+    found = Plan.load(path)
+    assert found.verify() == []
+    assert found["stiffness"].loop == plan["stiffness"].loop
+    for name, own in vars(plan.matrices["K"]).items():
+        if isinstance(own, np.ndarray):
+            kept = getattr(found.matrices["K"], name)
+            assert np.array_equal(own, kept)
+            assert own.dtype == kept.dtype
+    assert np.array_equal(
+        found["stiffness"].matrices["K"].place["stiffness"], plan.matrices["K"].place["stiffness"]
+    )
+    found.save(tmp_path / "again.plan.h5")
+    assert path.read_bytes() == (tmp_path / "again.plan.h5").read_bytes()
+    other = prepare(mesh, [stiffness("cells->dofs1", "cells->dofs2")]).plan
+    other.save(path, overwrite=True)
+    assert Plan.load(path).verify() == []
+    with pytest.raises(PlanError, match="adds to matrix 'K', which the plan has not"):
+        replace(plan, matrices={}).save(path, overwrite=True)
+
+
+def test_a_mesh_in_parts_has_no_matrices_yet(plan):
+    with pytest.raises(
+        MeshprepError, match="'stiffness' adds to matrix 'K', which a mesh in parts"
+    ):
+        subject_of_plan(plan)
+
+
+TOML = """
+[loop.stiffness]
+over = "cells"
+args = [
+  { dat = "x", map = "cells:nodes", dim = 2 },
+  { mat = "K", rows = "cells:dofs2", columns = "cells:dofs2", access = "inc", fixed = %s },
+]
+"""
+
+
+def test_a_matrix_in_loops_toml(mesh, plan, tmp_path):
+    path = tmp_path / "loops.toml"
+    path.write_text(TOML % '"boundary"')
+    found = prepare(mesh, read_requests(path), Options(block_size=64)).plan
+    assert np.array_equal(found.matrices["K"].columns, plan.matrices["K"].columns)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ({"fixed": "roof"}, "there is no group 'roof' on the boundary"),
+        ({"fixed": True}, "fixed is True, must be"),
+        ({"access": "write"}, 'access "inc"'),
+        ({"rows": None}, "matrix 'K' takes rows ="),
+        ({"columns": None}, "columns is None, must be text"),
+        ({"columns": "cells->dofs7"}, "cannot give map 'cells->dofs7'"),
+        ({"rows": "edges->cells"}, "runs over 'cells'"),
+        ({"map": "cells->nodes"}, "unknown key 'map'"),
+        ({"dat": "x"}, "unknown key 'dat'"),
+    ],
+)
+def test_words_that_make_no_matrix(mesh, args, words):
+    """A key that is None is left out."""
+    arg = {"mat": "K", "rows": "cells->dofs1", "columns": "cells->dofs1", "access": "inc"} | args
+    arg = {key: value for key, value in arg.items() if value is not None}
+    request = LoopRequest("m", {"over": "cells", "args": [arg]}, "here")
+    with pytest.raises(MeshprepError) as error:
+        prepare(mesh, [request])
+    assert words in str(error.value)

@@ -1,0 +1,164 @@
+"""Assembly in every store and strategy against sums by scipy, exactly for whole numbers."""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse
+
+from meshprep.io.generate import generate
+from meshprep.loops import LoopRequest
+from meshprep.pipeline.steps import Options, prepare
+from meshprep_runtime import MeshprepError, ParLoop, Program
+from meshprep_runtime.matrix import Assembly, CsrMatrix, zero_rows_and_columns
+
+ARGS = [
+    {"dat": "x", "map": "cells->nodes"},
+    {"dat": "w"},
+    {"mat": "K", "rows": "cells->dofs2", "columns": "cells->dofs2", "access": "inc"},
+]
+
+
+def local_matrix(a, b, c, w, K):
+    """Whole numbers for whole numbers, and not symmetric."""
+    for i in range(6):
+        for j in range(6):
+            K[6 * i + j] += (a[0] + i) * (b[0] - j) + c[0] * w[0]
+
+
+@pytest.fixture(scope="module")
+def full_plan():
+    args = [*ARGS[:2], ARGS[2] | {"fixed": "boundary"}]
+    request = LoopRequest("assemble", {"over": "cells", "args": args}, "test")
+    mesh = generate("delaunay2d", cells=900, seed=3)
+    return prepare(mesh, [request], Options(block_size=64)).plan
+
+
+@pytest.fixture(scope="module")
+def plan(full_plan):
+    return full_plan["assemble"]
+
+
+@pytest.fixture(scope="module")
+def whole(plan):
+    """Arrays of whole numbers, as floats."""
+    rng = np.random.default_rng(2)
+    sizes = plan.sizes
+    x, w = rng.integers(-9, 9, sizes["nodes"]), rng.integers(-9, 9, sizes["cells"])
+    return {"x": x.astype(float), "w": w.astype(float)}
+
+
+def summed(plan, arrays):
+    """The matrix by scipy: all entries of all elements, added up."""
+    table, dofs = plan.maps["cells->nodes"].table, plan.matrices["K"].row_of
+    dofs = dofs[plan.maps["cells->dofs2"].table]
+    values = np.zeros((len(dofs), 36))
+    a, b, c = arrays["x"][table].T[:, :, None]
+    i, j = np.divmod(np.arange(36), 6)
+    values += (a + i) * (b - j) + c * arrays["w"][:, None]
+    r, s = dofs[:, i], dofs[:, j]
+    kept = (r >= 0) & (s >= 0)
+    shape = plan.matrices["K"].shape
+    return scipy.sparse.coo_array((values[kept], (r[kept], s[kept])), shape).toarray()
+
+
+STRATEGIES = [
+    "sequential",
+    "hierarchical",
+    "two-step",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("block-permute", "global-colouring", "full-permute")
+    ),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_assembles_exactly_and_anew(plan, whole, strategy):
+    assemble = Assembly(local_matrix, plan, strategy=strategy)
+    made = assemble(**whole)
+    made.check()
+    assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
+    other = {**whole, "w": whole["w"] + 1}
+    assert np.array_equal(assemble(**other).to_scipy().toarray(), summed(plan, other))
+
+
+@pytest.mark.parametrize("strategy", ["hierarchical", "two-step"])
+def test_the_bits_do_not_depend_on_the_threads(plan, strategy):
+    rng = np.random.default_rng(4)
+    arrays = {"x": rng.random(plan.sizes["nodes"]), "w": rng.random(plan.sizes["cells"])}
+    found = []
+    for threads in (1, 2):
+        numba.set_num_threads(threads)
+        found.append(Assembly(local_matrix, plan, strategy=strategy)(**arrays).values)
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    assert found[0].tobytes() == found[1].tobytes()
+    wanted = summed(plan, arrays)
+    assert abs(CsrMatrix(*_pattern(plan), found[0]).to_scipy().toarray() - wanted).max() < 1e-11
+
+
+def _pattern(plan):
+    csr = plan.matrices["K"].csr()
+    return csr.row_ptr, csr.columns
+
+
+@pytest.mark.parametrize("store", ["ellpack", "local"])
+def test_every_store_holds_the_same_matrix(plan, whole, store):
+    strategy = {"ellpack": "hierarchical", "local": "auto"}[store]
+    made = Assembly(local_matrix, plan, store=store, strategy=strategy)(**whole)
+    made.check()
+    assert made.shape == plan.matrices["K"].shape
+    assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
+
+
+def test_a_par_loop_adds_to_what_there_is(plan, whole):
+    csr = plan.matrices["K"].csr()
+    loop = ParLoop(local_matrix, plan, strategy="hierarchical")
+    loop(**whole, K=csr.values)
+    loop(**whole, K=csr.values)
+    assert np.array_equal(csr.to_scipy().toarray(), 2 * summed(plan, whole))
+    with pytest.raises(MeshprepError, match=r"'K' has shape \(3,\).*an element of 'values of K'"):
+        loop(**whole, K=np.zeros(3))
+
+
+def test_what_cannot_be_assembled_is_refused(plan, full_plan):
+    with pytest.raises(MeshprepError, match="adds to a matrix, which no program has"):
+        Program(full_plan).loop(local_matrix, "assemble")
+    with pytest.raises(MeshprepError, match="store 'dense' is unknown: use csr, ellpack, local"):
+        Assembly(local_matrix, plan, store="dense")
+    args = tuple(a for a in plan.loop.args if a.columns is None)
+    bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})
+    with pytest.raises(MeshprepError, match="adds to 0 matrices"):
+        Assembly(local_matrix, bare)
+    with pytest.raises(MeshprepError, match="its plan has no matrix"):
+        Assembly(local_matrix, replace(plan, matrices={}))
+    with pytest.raises(MeshprepError, match="has 4 parameters, but loop 'assemble' hands it 5"):
+        Assembly(lambda a, b, c, w: None, plan)
+    for strategy in ("global-atomics", "hierarchical-inc"):
+        with pytest.raises(MeshprepError, match="adds to matrix 'K', which loops on a GPU"):
+            ParLoop(local_matrix, plan, strategy=strategy)
+
+
+@pytest.mark.parametrize("values", [0.0, [3.0, -2.0]])
+def test_prescribed_values_are_those_of_the_solution(values):
+    rng = np.random.default_rng(0)
+    dense = np.triu(rng.random((5, 5)) * (rng.random((5, 5)) < 0.6))
+    dense = dense + dense.T + 9 * np.eye(5)
+    given = scipy.sparse.csr_array(dense)
+    matrix = CsrMatrix(given.indptr, given.indices, given.data)
+    load, rows = rng.random(5), [3, 1]
+    made, right = zero_rows_and_columns(matrix, load, rows, values)
+    solution = np.linalg.solve(made.to_scipy().toarray(), right)
+    assert np.array_equal(made.to_scipy().toarray(), made.to_scipy().toarray().T)
+    assert solution[rows] == pytest.approx(np.broadcast_to(values, 2))
+    free = [0, 2, 4]
+    assert (dense @ solution)[free] == pytest.approx(load[free])
+    assert np.array_equal(matrix.to_scipy().toarray(), dense)
+
+
+def test_a_row_without_a_diagonal_cannot_be_prescribed():
+    one = np.array([1], np.int32)
+    matrix = CsrMatrix(np.array([0, 1, 1], np.int32), one, np.ones(1))
+    with pytest.raises(MeshprepError, match="no diagonal entry"):
+        zero_rows_and_columns(matrix, np.ones(2), [0])

@@ -1,0 +1,62 @@
+"""The page about matrices, run as it stands, against scikit-fem."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import meshprep
+from meshprep_runtime.matrix import BatchSums
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def blocks(language):
+    text = (DOCS / "solvers" / "matrices.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
+    skfem = pytest.importorskip("skfem")
+    from skfem.models.poisson import laplace
+
+    monkeypatch.chdir(tmp_path)
+    Path("loops.toml").write_text(*blocks("toml"))
+    mesh = meshprep.from_skfem(skfem.MeshTri().refined(4))
+    done = meshprep.prepare(mesh, meshprep.read_requests("loops.toml"))
+    done.plan.save("wing.plan.h5")
+    order = done.plan.ordering["nodes"]
+    scope = {"x": order.apply(np.ascontiguousarray(mesh.coordinates[:, :2]))}
+    exec(next(b for b in blocks("python") if "Assembly" in b), scope)
+    made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
+    basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
+    # dof to node of the input: corners of cells, in both
+    cells = done.plan.maps["cells->dofs1"].table
+    node = np.empty(done.plan.sizes["dofs1"], np.int64)
+    node[cells] = order.new_to_old[done.plan.maps["cells->nodes"].table]
+    free = node[matrix.row_of >= 0]
+    wanted = laplace.assemble(basis)[free][:, free]
+    assert abs(made - wanted).max() < 1e-12
+    assert sorted(node[matrix.row_of < 0]) == sorted(basis.get_dofs().flatten())
+
+
+def test_the_form_of_the_page_is_that_of_scikit_fem():
+    pytest.importorskip("skfem")
+    scope = {}
+    exec(next(b for b in blocks("python") if "FormAssembly" in b), scope)
+    wanted = scope["laplace"].assemble(scope["basis"])
+    assert abs(scope["K"] - wanted).max() < 1e-12
+
+
+@pytest.mark.parametrize("size", [0, 1, 500])
+def test_batches_add_up_whole_numbers_exactly(size):
+    rng = np.random.default_rng(size)
+    place = rng.integers(-1, 40, (size, 3))
+    values = rng.integers(-99, 99, (size, 3))
+    kept = place >= 0
+    wanted = np.zeros(50, np.int64)
+    np.add.at(wanted, place[kept], values[kept])
+    made = BatchSums(place, 50)(values)
+    assert made.dtype == values.dtype
+    assert np.array_equal(made, wanted)
