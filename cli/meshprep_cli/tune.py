@@ -48,7 +48,7 @@ class KernelOptions:
     ] = None
     spmv: Annotated[
         bool,
-        typer.Option("--spmv", help="Time the product with a sparse matrix (.mtx), on this CPU."),
+        typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
     ] = False
 
 
@@ -97,7 +97,7 @@ def run(
     options.set_threads(threads)
     if kernels.spmv:
         _refuse_with_spmv(kernels, tried)
-        tune_product.run(plan, tried.runs, as_json, quiet)
+        tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
     loaded = Plan.load(plan)
     function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
@@ -130,7 +130,8 @@ def run(
 
 
 def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
-    given = [*words(replace(kernels, spmv=False)), *words(replace(tried, runs=Tried.runs))]
+    other = replace(kernels, loop=None, spmv=False), replace(tried, runs=Tried.runs)
+    given = [word for group in other for word in words(group)]
     if given:
         raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 SHOWN = 8
 
 
-def run(path: Path, runs: int, as_json: bool, quiet: bool) -> None:
+def run(path: Path, loop: str | None, runs: int, as_json: bool, quiet: bool) -> None:
     """Time products and print what came out."""
-    from meshprep.pipeline.product_tuning import read_csr, tune_product
+    from meshprep.pipeline.product_tuning import read_matrix, tune_product
 
     with console.progress(quiet) as progress:
-        done = tune_product(read_csr(path), runs=runs, progress=progress)
+        done = tune_product(read_matrix(path, loop), runs=runs, progress=progress)
     if as_json:
         console.show_json(asdict(done))
     else:

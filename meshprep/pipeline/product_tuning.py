@@ -17,6 +17,7 @@ from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.pieces import PIECE
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
+from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.tuned import Machine
 from meshprep_runtime.tuning.machines import this_cpu
 
@@ -26,6 +27,7 @@ from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x
 
 PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
 SAMPLE_SECONDS = 0.002
+PLAN_SUFFIXES = (".h5", ".hdf5")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,36 @@ class ProductTuning:
         """What a product runs that was not tuned."""
         most = max(trial.threads for trial in self.trials)
         return next(t for t in self.trials if t.threads == most and t.piece == PIECE)
+
+
+def read_matrix(path: Path, loop: str | None = None) -> CsrMatrix:
+    """The matrix of a Matrix Market file, or the pattern of one in a plan.
+
+    Parameters
+    ----------
+    path : Path
+    loop : str or None
+        Of a plan with several matrices, the loop that adds to the one.
+
+    Raises
+    ------
+    MeshprepError
+        For a file with another content, and where there are several matrices or none.
+    """
+    if path.suffix.lower() not in PLAN_SUFFIXES:
+        if loop is not None:
+            raise MeshprepError(f"{path}: only matrices of a plan have a loop: leave --loop out")
+        return read_csr(path)
+    plan = Plan.load(path)
+    names = list(plan.matrices)
+    if loop is not None:
+        names = [arg.name for arg in plan[loop].loop.matrices]
+    if len(names) != 1:
+        raise MeshprepError(
+            f"{path}: has {len(names)} matrices: give a plan of a loop that adds to one, or of "
+            "several the loop with --loop"
+        )
+    return plan.matrices[names[0]].csr()
 
 
 def read_csr(path: Path) -> CsrMatrix:

@@ -8,6 +8,7 @@ from scipy.io import mmwrite
 from scipy.sparse import coo_array, random_array
 
 from meshprep.pipeline.product_tuning import read_csr
+from meshprep_runtime import Plan
 from meshprep_runtime.matrix.products import Product
 
 
@@ -46,8 +47,33 @@ def test_the_matrix_of_a_file(tmp_path, symmetry):
     np.testing.assert_array_equal(Product(found) @ x, whole @ x)
 
 
+LOOPS = """
+[loop.{0}]
+over = "cells"
+args = [{{ mat = "{1}", rows = "cells->nodes", columns = "cells->nodes", access = "inc" }}]
+"""
+
+
+@pytest.mark.slow
+def test_the_matrices_of_a_plan(cli, mesh_file):
+    loops, plan = mesh_file.with_name("loops.toml"), mesh_file.with_name("wing.plan.h5")
+    loops.write_text(LOOPS.format("stiffness", "K") + LOOPS.format("mass", "M"))
+    assert cli("plan", mesh_file, "--loops", loops, "-q")[0] == 0
+    words = ("tune", plan, "--spmv", "--runs", 1, "--threads", 1, "-q")
+    code, _, err = cli(*words)
+    assert code == 2
+    assert "has 2 matrices" in err
+    code, out, _ = cli(*words, "--loop", "mass")
+    found = Plan.load(plan).matrices["M"]
+    assert code == 0
+    assert f"{found.shape[0]} rows, {found.columns.size} nonzeros" in out
+
+
 def test_what_it_refuses(cli, matrix, mesh_file, tmp_path):
     path, found = matrix
+    code, _, err = cli("tune", path, "--spmv", "--loop", "K", "-q")
+    assert code == 2
+    assert "only matrices of a plan have a loop" in err
     code, _, err = cli("tune", path, "--spmv", "--layouts", "aos", "-q")
     assert code == 2
     assert "--spmv goes without --layouts: it times the product of a matrix" in err

@@ -46,6 +46,14 @@ class Product:
     -----
     The result depends on neither the threads nor the pieces. Whole numbers are exact where their
     sums fit the type. Code is compiled in the first call with a type of values, and kept on disk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meshprep_runtime.matrix import CsrMatrix, Product
+    >>> row_ptr, columns = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32)
+    >>> Product(CsrMatrix(row_ptr, columns, np.array([1.0, 2.0, 3.0]))) @ np.array([1.0, 10.0])
+    array([21., 30.])
     """
 
     def __init__(

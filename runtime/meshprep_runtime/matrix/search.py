@@ -43,6 +43,16 @@ class ProductTuner:
     Ask :meth:`threads` before a call and :meth:`tell` after it what it took. A matrix of another
     key, such as the addresses of its arrays, or of other rows and nonzeros starts anew. When the
     search has ended, every call gets the fastest.
+
+    Examples
+    --------
+    >>> from meshprep_runtime.matrix import ProductTuner
+    >>> tuner = ProductTuner()
+    >>> tuner.threads("K", rows=62451, nonzeros=4007383)      # first the rule of [R14 4.5.1]
+    CsrThreads(block_size=128, coop=16, repeat=5)
+    >>> tuner.tell(210e-6)
+    >>> tuner.threads("K", rows=62451, nonzeros=4007383)
+    CsrThreads(block_size=128, coop=16, repeat=2)
     """
 
     def __init__(self, itemsize: int = 8) -> None:
@@ -63,7 +73,18 @@ class ProductTuner:
         return min(self.trials, key=lambda trial: trial.seconds)
 
     def threads(self, key: Hashable, rows: int, nonzeros: int) -> CsrThreads:
-        """The parameters of the next call."""
+        """The parameters of the next call.
+
+        Parameters
+        ----------
+        key : hashable
+            Equal for calls with the same matrix.
+        rows, nonzeros : int
+
+        Returns
+        -------
+        CsrThreads
+        """
         subject = (key, rows, nonzeros)
         if subject != self._subject:
             self._subject, self.trials = subject, []
@@ -72,7 +93,12 @@ class ProductTuner:
         return self.best.threads if self._proposed is None else self._proposed
 
     def tell(self, seconds: float) -> None:
-        """What the call took; calls after the search are not counted."""
+        """What the call took; calls after the search are not counted.
+
+        Parameters
+        ----------
+        seconds : float
+        """
         if self._search is None or self._proposed is None:
             return
         self.trials.append(TimedThreads(self._proposed, seconds))
