@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,8 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options
+from . import console, options, tune_product
+from .groups import words
 
 if TYPE_CHECKING:
     from meshprep.pipeline.tuning import Tuning
@@ -45,6 +46,10 @@ class KernelOptions:
             "default: made-up numbers.",
         ),
     ] = None
+    spmv: Annotated[
+        bool,
+        typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -90,6 +95,10 @@ def run(
     from meshprep_runtime.plan.records import to_json
 
     options.set_threads(threads)
+    if kernels.spmv:
+        _refuse_with_spmv(kernels, tried)
+        tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
+        return
     loaded = Plan.load(plan)
     function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)
@@ -118,6 +127,13 @@ def run(
         )
     else:
         _show(done, plan, dry_run)
+
+
+def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
+    other = replace(kernels, loop=None, spmv=False), replace(tried, runs=Tried.runs)
+    given = [word for group in other for word in words(group)]
+    if given:
+        raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
 
 
 def _by_strategy(progress: console.Report) -> console.Report:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,10 +142,7 @@ class Executor:
         return f"{elements.text()}\n\n{make(names, self.slots)}"
 
     def _launch(self, steps: Sequence[Any], given: Sequence[NDArray[Any]]) -> None:
-        _refuse_after_fork(self.loop.name)
-        threads = import_numba().get_num_threads()
-        with _launch.lock:
-            _launch.used = True
+        with launching(f"loop '{self.loop.name}'") as threads:
             for call, fixed, slot in steps:
                 call(threads, *fixed, *(given if slot is None else (given[slot],)))
 
@@ -193,13 +191,23 @@ def choose_strategy(variant: Variant | None) -> str:
     return "hierarchical" if several else "sequential"
 
 
-def _refuse_after_fork(name: str) -> None:
+@contextmanager
+def launching(what: str) -> Iterator[int]:
+    """The number of threads for parallel launches, which run when no other thread's do."""
+    _refuse_after_fork(what)
+    threads = import_numba().get_num_threads()
+    with _launch.lock:
+        _launch.used = True
+        yield threads
+
+
+def _refuse_after_fork(what: str) -> None:
     if not _launch.forked:
         return
     import numba
 
     if numba.threading_layer() == "omp":
         raise MeshprepError(
-            f"loop '{name}': this process was forked after a parallel loop had run, which OpenMP "
+            f"{what}: this process was forked after a parallel loop had run, which OpenMP "
             "does not survive: start processes by 'spawn', or use strategy 'sequential'"
         )

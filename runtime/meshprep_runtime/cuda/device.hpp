@@ -14,6 +14,8 @@ typedef long long Index;
 #define MP_THREADS ((int)blockDim.x)
 #define MP_BLOCK ((int)blockIdx.x)
 #define MP_BARRIER() __syncthreads()
+// The value of the thread of the warp `offset` places further on; every thread takes part.
+#define MP_SHUFFLE_DOWN(into, value, offset) into = __shfl_down_sync(0xffffffffu, value, offset)
 #define MP_SHARED(T, name, begin, size) T* const name = reinterpret_cast<T*>(mp_shared + (begin))
 #define MP_ADD(array, index, value) mp_add(&(array)[index], value)
 #define MP_ADD_ALL(n, array, index, values) mp_add_all<n>((array) + (index), values)

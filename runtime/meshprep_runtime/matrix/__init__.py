@@ -1,4 +1,4 @@
-"""Sparse matrices that loops add to: how they are stored, and assembled.
+"""Sparse matrices that loops add to: how they are stored, assembled, multiplied and solved.
 
 Names are loaded when first used: stores need numpy alone, assembly compiles loops.
 """
@@ -9,20 +9,31 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
+    from .products import Product
+    from .search import ProductTuner
+    from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
     "BatchSums": "batch",
+    "Product": "products",
+    "ProductTuner": "search",
+    **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
 }
 
 __all__ = [
     "Assembly",
     "BatchSums",
+    "ColouredSsor",
     "CsrMatrix",
     "Ellpack",
+    "Jacobi",
     "LocalMatrices",
+    "Product",
+    "ProductTuner",
+    "cg",
     "zero_rows_and_columns",
 ]
 

@@ -27,6 +27,11 @@ using std::min;
 #define MP_THREADS mp::now.threads
 #define MP_BLOCK mp::now.block
 #define MP_BARRIER() co_yield __LINE__
+// Threads wait for each other as at a barrier, but what they did in memory before is not ordered.
+#define MP_SHUFFLE_DOWN(into, value, offset) \
+  mp::lanes.put(value);                      \
+  co_yield -__LINE__;                        \
+  into = mp::lanes.down<decltype(into)>(offset)
 #define MP_SHARED(T, name, begin, size) const mp::Shared<T> name(begin, size, #name)
 #define MP_ADD(array, index, value) (array).add(index, value)
 #define MP_ADD_ALL(n, array, index, values) mp::add_all<n>(array, index, values)
@@ -52,6 +57,30 @@ struct Fault {};
                 index, now.thread, now.block);
   throw Fault();
 }
+
+// What the threads of a block hand on inside their warps. They run in turns, so that a thread reads
+// before those after it can put again.
+struct Lanes {
+  struct Slot {
+    alignas(16) unsigned char bytes[16];
+  };
+  std::vector<Slot> slots;
+  template <class T>
+  void put(T value) {
+    if ((int)slots.size() < now.threads) slots.resize(now.threads);
+    std::memcpy(slots[now.thread].bytes, &value, sizeof(T));
+  }
+  template <class T>
+  T down(int offset) const {
+    const bool inside = now.thread % 32 + offset < 32;
+    const int from = inside ? now.thread + offset : now.thread;
+    if (from >= now.threads) fail("no such thread", "shuffle", from);
+    T value;
+    std::memcpy(&value, slots[from].bytes, sizeof(T));
+    return value;
+  }
+};
+static Lanes lanes;
 
 enum Kind { READ, WRITE, ATOMIC };
 constexpr int NONE = -1, SEVERAL = -2;
@@ -245,12 +274,13 @@ static void run_block(int threads, Make make) {
   std::vector<Task> tasks;
   tasks.reserve(threads);
   for (now.thread = 0; now.thread < threads; ++now.thread) tasks.push_back(make());
-  for (int line = -1; line != 0; ++now.epoch) {
+  for (int line = -1; line != 0;) {
     for (now.thread = 0; now.thread < threads; ++now.thread) {
       const int reached = tasks[now.thread].advance();
       if (now.thread > 0 && reached != line) fail("divergent barrier", "line", reached);
       line = reached;
     }
+    if (line >= 0) ++now.epoch;
   }
 }
 

@@ -1,0 +1,64 @@
+"""``meshprep tune --spmv``: the fastest way to multiply with a matrix on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import console
+
+if TYPE_CHECKING:
+    from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning
+
+SHOWN = 8
+
+
+def run(path: Path, loop: str | None, runs: int, as_json: bool, quiet: bool) -> None:
+    """Time products and print what came out."""
+    from meshprep.pipeline.product_tuning import read_matrix, tune_product
+
+    with console.progress(quiet) as progress:
+        done = tune_product(read_matrix(path, loop), runs=runs, progress=progress)
+    if as_json:
+        console.show_json(asdict(done))
+    else:
+        _show(path, done)
+
+
+def _show(path: Path, done: ProductTuning) -> None:
+    each = done.nonzeros / max(done.rows, 1)
+    console.show_table(
+        f"{path.name}: {done.rows} rows, {done.nonzeros} nonzeros, {each:.1f} a row; "
+        f"timed on {done.machine}",
+        ("threads", "piece", "ms", "median", "GFLOP/s", "GB/s", "times the best"),
+        [_row(done, trial) for trial in done.trials[:SHOWN]],
+    )
+    console.show("")
+    best, default = done.best, done.default
+    console.show(
+        f"fastest: Product(matrix, threads={best.threads}, piece={best.piece}), "
+        f"{default.seconds / best.seconds:.2f} times as fast as Product(matrix)"
+    )
+    moved = done.bytes
+    console.show(
+        f"a product moves {moved.least / 1e6:.1f} MB if caches keep x, "
+        f"{moved.effective / 1e6:.1f} MB if they do not; GB/s are of the former"
+    )
+    gpu = done.gpu
+    console.show(
+        f"on a GPU, by rule: {gpu.blocks(done.rows)} blocks of {gpu.block_size} threads, "
+        f"{gpu.coop} a row, {gpu.repeat} rows each; they read {done.lines} lines of 128 bytes of x"
+    )
+
+
+def _row(done: ProductTuning, trial: ProductTrial) -> tuple[str, ...]:
+    return (
+        str(trial.threads),
+        str(trial.piece),
+        f"{1e3 * trial.seconds:.3f}",
+        f"{1e3 * trial.median:.3f}",
+        f"{2e-9 * done.nonzeros / trial.seconds:.2f}",
+        f"{1e-9 * done.bytes.least / trial.seconds:.1f}",
+        f"{trial.seconds / done.best.seconds:.2f}",
+    )

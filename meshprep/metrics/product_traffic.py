@@ -1,0 +1,176 @@
+"""Bytes that assembly and products of a matrix move, by formula [R14 3.2.4, 4.5].
+
+Caches are left out: every number is moved each time it is used. Only :func:`lines_of_x` counts what
+a first-level cache would keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.matrix.rule import CsrThreads
+
+INDEX_BYTES, LINE_BYTES = 4, 128
+STORES = ("lma", "ellpack", "csr")
+
+
+@dataclass(frozen=True)
+class QuadElement:
+    """Counts of Lagrange elements of one degree on a large structured mesh of quads [R14 3.13].
+
+    Parameters
+    ----------
+    degree : int
+        At least 1.
+    """
+
+    degree: int
+
+    def __post_init__(self) -> None:
+        if self.degree < 1:
+            raise MeshprepError(f"degree is {self.degree}: give at least 1")
+
+    @property
+    def dofs(self) -> int:
+        """Degrees of freedom of an element."""
+        return (self.degree + 1) ** 2
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix for each element: of its vertex, its edges, its inside."""
+        return self.degree**2
+
+    @property
+    def nonzeros(self) -> int:
+        """Nonzeros of the matrix for each element [R14 equation 3.17]."""
+        p = self.degree
+        vertex, edge, inside = (2 * p + 1) ** 2, (2 * p + 1) * (p + 1), (p + 1) ** 2
+        return vertex + 2 * (p - 1) * edge + (p - 1) ** 2 * inside
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Numbers that are moved, values and indices apart."""
+
+    values: int
+    indices: int
+
+    def nbytes(self, itemsize: int) -> int:
+        """Bytes, with values of ``itemsize`` and indices of 4 bytes."""
+        return self.values * itemsize + self.indices * INDEX_BYTES
+
+
+def assembly_moved(degree: int, store: str) -> Moved:
+    """What assembling one element moves [R14 equations 3.14 and 3.15].
+
+    Its vertices' coordinates and its dofs are read, its load and its matrix written; a matrix that
+    is added up is read as well.
+
+    Parameters
+    ----------
+    degree : int
+    store : {"lma", "ellpack", "csr"}
+
+    Returns
+    -------
+    Moved
+
+    Raises
+    ------
+    MeshprepError
+        For another store.
+    """
+    check_choice("store", store, STORES)
+    n = QuadElement(degree).dofs
+    return Moved(8 + n + n * n * (1 if store == "lma" else 2), n)
+
+
+def product_moved(degree: int, store: str) -> Moved:
+    """What a product moves for each element [R14 equations 3.16 to 3.18].
+
+    Parameters
+    ----------
+    degree : int
+    store : {"lma", "ellpack", "csr"}
+
+    Returns
+    -------
+    Moved
+
+    Raises
+    ------
+    MeshprepError
+        For another store.
+    """
+    check_choice("store", store, STORES)
+    element = QuadElement(degree)
+    if store == "lma":
+        return Moved(element.dofs**2 + 2 * element.dofs, element.dofs)
+    offsets = element.rows if store == "csr" else 0
+    return Moved(2 * element.nonzeros + element.rows, element.nonzeros + offsets)
+
+
+def against_lma(degree: int, store: str, itemsize: int) -> float:
+    """How many times the bytes of local matrices a product moves [R14 Table 3.1]."""
+    lma = product_moved(degree, "lma").nbytes(itemsize)
+    return product_moved(degree, store).nbytes(itemsize) / lma
+
+
+@dataclass(frozen=True)
+class CsrBytes:
+    """Bytes that a CSR product moves, by what caches do for x [R14 equations 4.4 to 4.6].
+
+    Parameters
+    ----------
+    effective : int
+        Every value of x each time it is used.
+    worst : int
+        A line of 128 bytes for each value that a thread reads.
+    least : int
+        Every value of x once.
+    """
+
+    effective: int
+    worst: int
+    least: int
+
+
+def csr_bytes(rows: int, nonzeros: int, itemsize: int) -> CsrBytes:
+    """The bytes of a product with a square matrix."""
+    f, index = itemsize, INDEX_BYTES
+    effective = nonzeros * (2 * f + index) + rows * (f + index)
+    least = nonzeros * (f + index) + rows * (2 * f + index)
+    return CsrBytes(effective, effective * (LINE_BYTES // f), least)
+
+
+def lines_of_x(
+    row_ptr: NDArray[np.integer],
+    columns: NDArray[np.integer],
+    threads: CsrThreads,
+    itemsize: int,
+) -> int:
+    """Lines of 128 bytes of x that thread blocks read, a line that several read once for each.
+
+    A first-level cache that keeps what a block has read would move these [R14 4.5].
+
+    Parameters
+    ----------
+    row_ptr : (rows + 1,) integers
+    columns : (nonzeros,) integers
+    threads : CsrThreads
+    itemsize : int
+        Bytes of a value.
+
+    Notes
+    -----
+    O(nonzeros log nonzeros).
+    """
+    rows = row_ptr.size - 1
+    each = threads.repeat * threads.block_size // threads.coop
+    block = np.repeat(np.arange(rows, dtype=np.int64) // each, np.diff(row_ptr))
+    line = columns.astype(np.int64) * itemsize // LINE_BYTES
+    return int(np.unique(block * (int(line.max(initial=0)) + 1) + line).size)

@@ -1,0 +1,221 @@
+"""``tune --spmv``: how the product with a matrix runs fastest on this machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.matrix import CsrMatrix
+from meshprep_runtime.matrix.pieces import PIECE
+from meshprep_runtime.matrix.products import Product
+from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
+from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.tuned import Machine
+from meshprep_runtime.tuning.machines import this_cpu
+
+from ..io import read
+from ..io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
+from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x
+
+PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
+SAMPLE_SECONDS = 0.002
+PLAN_SUFFIXES = (".h5", ".hdf5")
+
+
+@dataclass(frozen=True)
+class ProductTrial:
+    """One way to multiply on a CPU, and what came out.
+
+    Parameters
+    ----------
+    threads : int
+    piece : int
+        Nonzeros and rows that a thread takes at a time.
+    seconds : float
+        Of the fastest call.
+    median : float
+    """
+
+    threads: int
+    piece: int
+    seconds: float
+    median: float
+
+
+@dataclass(frozen=True)
+class ProductTuning:
+    """What came out for a matrix.
+
+    Parameters
+    ----------
+    machine : Machine
+    rows, nonzeros : int
+    itemsize : int
+        Bytes of a value.
+    trials : tuple of ProductTrial
+        The fastest first.
+    bytes : CsrBytes
+        That a call moves, by formula.
+    gpu : CsrThreads
+        What the fixed rule gives on a GPU.
+    lines : int
+        Lines of 128 bytes of x that its thread blocks read there.
+    """
+
+    machine: Machine
+    rows: int
+    nonzeros: int
+    itemsize: int
+    trials: tuple[ProductTrial, ...]
+    bytes: CsrBytes
+    gpu: CsrThreads
+    lines: int
+
+    @property
+    def best(self) -> ProductTrial:
+        """The fastest."""
+        return self.trials[0]
+
+    @property
+    def default(self) -> ProductTrial:
+        """What a product runs that was not tuned."""
+        most = max(trial.threads for trial in self.trials)
+        return next(t for t in self.trials if t.threads == most and t.piece == PIECE)
+
+
+def read_matrix(path: Path, loop: str | None = None) -> CsrMatrix:
+    """The matrix of a Matrix Market file, or the pattern of one in a plan.
+
+    Parameters
+    ----------
+    path : Path
+    loop : str or None
+        Of a plan with several matrices, the loop that adds to the one.
+
+    Raises
+    ------
+    MeshprepError
+        For a file with another content, and where there are several matrices or none.
+    """
+    if path.suffix.lower() not in PLAN_SUFFIXES:
+        if loop is not None:
+            raise MeshprepError(f"{path}: only matrices of a plan have a loop: leave --loop out")
+        return read_csr(path)
+    plan = Plan.load(path)
+    names = list(plan.matrices)
+    if loop is not None:
+        names = [arg.name for arg in plan[loop].loop.matrices]
+    if len(names) != 1:
+        raise MeshprepError(
+            f"{path}: has {len(names)} matrices: give a plan of a loop that adds to one, or of "
+            "several the loop with --loop"
+        )
+    return plan.matrices[names[0]].csr()
+
+
+def read_csr(path: Path) -> CsrMatrix:
+    """The matrix of a Matrix Market file.
+
+    Parameters
+    ----------
+    path : Path
+        Real or integer values, or none, which count as 1; symmetric or not. Entries in one place
+        are added.
+
+    Raises
+    ------
+    MeshprepError
+        For what is no sparse matrix of real numbers.
+    """
+    from scipy.sparse import coo_array
+
+    mesh = read(path)
+    if MATRIX_MARKET not in mesh.extras:
+        raise MeshprepError(f"{path}: products need a matrix: give a Matrix Market file (.mtx)")
+    row, column = pairs_of(mesh).T
+    weight = next((d.values for d in mesh.dats if d.name == WEIGHT), np.ones(row.size))
+    if weight.dtype.kind == "c":
+        raise MeshprepError(f"{path}: the values are complex; products are of real numbers")
+    values, symmetry = weight.reshape(-1).astype(np.float64), symmetry_of(mesh)
+    if symmetry != "general":
+        off = row != column
+        mirrored = -values[off] if symmetry == "skew-symmetric" else values[off]
+        row, column = np.append(row, column[off]), np.append(column, row[off])
+        values = np.append(values, mirrored)
+    n = mesh.size("vertices")
+    made = coo_array((values, (row, column)), shape=(n, n)).tocsr()
+    made.sort_indices()
+    return CsrMatrix(made.indptr, made.indices, made.data)
+
+
+def tune_product(
+    matrix: CsrMatrix,
+    *,
+    runs: int = 9,
+    pieces: Sequence[int] = PIECES,
+    progress: Progress = lambda done, total, what: None,
+) -> ProductTuning:
+    """Time the product with a matrix for numbers of threads and sizes of pieces.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+    runs : int
+        Samples of each candidate; the fastest counts.
+    pieces : sequence of int
+        Nonzeros and rows a piece; that of an untuned product is tried in any case.
+    progress : callable
+        ``progress(done, total, what)`` before each candidate.
+
+    Returns
+    -------
+    ProductTuning
+
+    Notes
+    -----
+    A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
+    spell of the machine hits all.
+    """
+    machine = this_cpu().machine
+    # 1, 2, 4, ... and as many as there are
+    counts = {*(1 << k for k in range(machine.threads.bit_length())), machine.threads}
+    grid = [(t, p) for t in sorted(counts) for p in dict.fromkeys([PIECE, *pieces])]
+    x, y = (np.ones(size, matrix.values.dtype) for size in matrix.shape[::-1])
+    candidates = {(t, p): Product(matrix, threads=t, piece=p) for t, p in grid}
+    seconds: dict[tuple[int, int], list[float]] = {way: [] for way in grid}
+    for turn in range(runs):
+        progress(turn, runs, "timing")
+        for way, product in candidates.items():
+            seconds[way].append(_sample(product, x, y))
+    trials = [ProductTrial(*way, min(s), statistics.median(s)) for way, s in seconds.items()]
+    rows, nonzeros, itemsize = matrix.shape[0], matrix.values.size, matrix.values.dtype.itemsize
+    gpu = fixed_rule(rows, nonzeros)
+    return ProductTuning(
+        machine=machine,
+        rows=rows,
+        nonzeros=nonzeros,
+        itemsize=itemsize,
+        trials=tuple(sorted(trials, key=lambda trial: trial.seconds)),
+        bytes=csr_bytes(rows, nonzeros, itemsize),
+        gpu=gpu,
+        lines=lines_of_x(matrix.row_ptr, matrix.columns, gpu, itemsize),
+    )
+
+
+def _sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:
+    product(x, out=y)
+    calls, start = 0, time.perf_counter()
+    while True:
+        product(x, out=y)
+        calls += 1
+        spent = time.perf_counter() - start
+        if spent > SAMPLE_SECONDS:
+            return spent / calls

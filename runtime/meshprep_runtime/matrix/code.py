@@ -1,0 +1,92 @@
+"""Runs a kernel over the ranges of a schedule with the arrays of a matrix, x and y."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cpu.executor import launching
+from ..cpu.schedule import Schedule
+from ..cpu.source import parallel
+from ..kernel.compiler import import_numba
+
+# Matrices with fewer values are worked on by one thread.
+WORTHWHILE = 1 << 16
+# The ranges in the order of several threads' phases, so that sums are the same.
+SERIAL = """\
+def run(threads, range_offset, phase_offset, range_order, order, {params}):
+    for b in range_order:
+        elements(range_offset[b], range_offset[b + 1], order, {params})
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixCode:
+    """What runs for one store.
+
+    Parameters
+    ----------
+    kernel : function
+        One of :mod:`kernels`; it takes a range, the arrays, x and y.
+    arrays : mapping of name to array
+        Those of the matrix, in the order in which the kernel takes them.
+    schedule : Schedule
+    room : int
+        Values that a thread needs room for, which the kernel takes last, with ``dofs``.
+    dofs : int
+        Of an element.
+    """
+
+    kernel: Callable[..., None]
+    arrays: dict[str, NDArray[Any]]
+    schedule: Schedule
+    room: int = 0
+    dofs: int = 0
+
+    def run(self, x: NDArray[Any], y: NDArray[Any], threads: int | None = None) -> None:
+        """Run on arrays that were checked; ``threads`` of None stands for numba's number."""
+        given: list[NDArray[Any]] = [*self.schedule.ranges, np.zeros(0, np.int32)]
+        given += [*self.arrays.values(), read_only(x), y]
+        enough = self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
+        if enough and (threads or import_numba().get_num_threads()) > 1:
+            call = self._compiled(True, given)
+            with launching("a product") as most:
+                call(min(most, threads or most), *given)
+        else:
+            self._compiled(False, given)(1, *given)
+
+    def _compiled(self, on_threads: bool, given: Sequence[NDArray[Any]]) -> Callable[..., None]:
+        import_numba()
+        from ..cpu.build import Request, build
+
+        types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
+        key = (self.kernel, self.room, on_threads, types)
+        if key not in _kept:
+            text = self._text(on_threads)
+            _kept[key] = build(Request(self.kernel, text, on_threads, False, False, False), given)
+        return _kept[key]
+
+    def _text(self, on_threads: bool) -> str:
+        names = [*self.arrays, "x", "y"]
+        lines = [f"def elements(start, stop, order, {', '.join(names)}):"]
+        last = ""
+        if self.room:
+            lines.append(f"    room = stack(y, {self.room})")
+            last = f", room, {self.dofs}"
+        lines.append(f"    kernel((start, stop), {', '.join(names)}{last})")
+        run = parallel(names, ()) if on_threads else SERIAL.format(params=", ".join(names))
+        return "\n".join([*lines, "", "", run])
+
+
+_kept: dict[Hashable, Callable[..., None]] = {}
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that compiled code takes for constant."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

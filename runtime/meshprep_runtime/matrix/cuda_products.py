@@ -1,0 +1,248 @@
+"""Products as CUDA C: texts with their arrays and launches, for the same runners as loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..bind import Slot
+from ..cuda.parameters import Parameter
+from ..cuda.programs import CudaProgram, Launch
+from ..cuda.rows import Lines
+from ..cuda.shape import C_TYPES, MOST_THREADS
+from ..errors import MeshprepError
+from ..loops import Access, Arg, Loop
+from ..plan import LoopPlan
+from . import cuda_text
+from .kernels import TOTAL
+from .pieces import long_rows
+from .products import Store, check_blocks, check_matrix
+from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
+from .stores import CsrMatrix, Ellpack, LocalMatrices
+
+# A row with more nonzeros is summed by several blocks, each of as many nonzeros.
+LONG_ROW, PART_THREADS = 1 << 13, 256
+ROW_THREADS = 256
+
+
+@dataclass(frozen=True)
+class ProductKernel:
+    """One kernel of a product: its text, arrays, numbers and launches.
+
+    ``left`` has the arrays, beside x and y, that the kernels of a product hand on.
+    """
+
+    name: str
+    body: Lines
+    arrays: Mapping[str, NDArray[Any]]
+    sizes: Mapping[str, int]
+    threads: int
+    launches: tuple[Launch, ...]
+    bound: int = MOST_BLOCK
+    left: Mapping[str, str] | None = None
+    shared_bytes: int = 0
+
+
+def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaProgram:
+    """The CUDA C of ``y = A x`` for compressed rows [R14 4.5].
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+    threads : CsrThreads or None
+        None for the fixed rule's.
+
+    Raises
+    ------
+    MeshprepError
+        For a matrix whose arrays do not fit.
+
+    Notes
+    -----
+    The text depends on ``coop`` and the types alone. Rows of more than 8,192 nonzeros are summed
+    by several blocks, and then once more.
+    """
+    check_matrix(matrix)
+    rows = matrix.shape[0]
+    chosen = fixed_rule(rows, matrix.values.size) if threads is None else threads
+    kind = C_TYPES[matrix.values.dtype.str[1:]]
+    arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns, "values": matrix.values}
+    first = ProductKernel(
+        "meshprep_csr",
+        cuda_text.csr_rows(kind, chosen.coop),
+        arrays,
+        {"rows": rows, "repeat": chosen.repeat, "longest": LONG_ROW},
+        chosen.block_size,
+        _one_launch(chosen.blocks(rows)),
+    )
+    return _program(matrix, [first, *_long_rows(matrix, kind)])
+
+
+def _long_rows(matrix: CsrMatrix, kind: str) -> list[ProductKernel]:
+    long = np.flatnonzero(np.diff(matrix.row_ptr) > LONG_ROW)
+    if not long.size:
+        return []
+    found = long_rows(matrix.row_ptr, long, LONG_ROW)
+    sums = found[found[:, 0] == TOTAL]
+    parts = found[found[:, 0] != TOTAL]
+    span = np.ascontiguousarray(parts[:, 1:3])
+    of_parts = ProductKernel(
+        "meshprep_csr_parts",
+        cuda_text.csr_parts(kind, PART_THREADS),
+        {"span": span, "columns": matrix.columns, "values": matrix.values},
+        {},
+        PART_THREADS,
+        _one_launch(len(parts)),
+        left={"t0": "out"},
+        shared_bytes=PART_THREADS // WARP * matrix.values.dtype.itemsize,
+    )
+    of_rows = ProductKernel(
+        "meshprep_csr_sums",
+        cuda_text.csr_sums(kind),
+        {"sums": np.ascontiguousarray(sums[:, 1:])},
+        {"long_rows": len(sums)},
+        WARP,
+        _one_launch(-(-len(sums) // WARP)),
+        left={"t0": "in"},
+    )
+    return [of_parts, of_rows]
+
+
+def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
+    """The CUDA C of ``y = A x`` for rows of one length: a thread a row.
+
+    Parameters
+    ----------
+    matrix : Ellpack
+    threads : int
+        Of a block.
+
+    Raises
+    ------
+    MeshprepError
+        For a matrix whose arrays do not fit, and threads that no block can have.
+    """
+    check_matrix(matrix)
+    if not 1 <= threads <= MOST_BLOCK:
+        raise MeshprepError(f"threads is {threads}, must be 1 to {MOST_BLOCK}")
+    width, rows = matrix.columns.shape
+    kind = C_TYPES[matrix.values.dtype.str[1:]]
+    kernel = ProductKernel(
+        "meshprep_ellpack",
+        cuda_text.ellpack_rows(kind),
+        {"columns": matrix.columns.reshape(-1), "values": matrix.values.reshape(-1)},
+        {"rows": rows, "width": width},
+        threads,
+        _one_launch(-(-rows // threads)),
+    )
+    return _program(matrix, [kernel])
+
+
+def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = None) -> CudaProgram:
+    """The CUDA C of ``y = A x`` for matrices of elements: a thread an element.
+
+    Parameters
+    ----------
+    matrix : LocalMatrices
+    plan : LoopPlan
+        Of a loop over the elements that adds to the dofs: blocks of one colour are one launch,
+        threads of one colour add at once.
+    variant : str or None
+        Which blocks.
+
+    Raises
+    ------
+    MeshprepError
+        For a matrix whose arrays do not fit, colours that do not fit the dofs, and blocks that are
+        too large for a GPU.
+
+    Notes
+    -----
+    Matrices and dofs are copied, entry by entry of all elements, in the order of the blocks.
+    """
+    check_matrix(matrix)
+    blocks = plan.variant(variant)
+    check_blocks(matrix, blocks)
+    if blocks.block_size > MOST_THREADS:
+        raise MeshprepError(
+            f"blocks of up to {blocks.block_size} elements: a GPU has at most {MOST_THREADS} "
+            "threads a block; take another variant"
+        )
+    elements, n = matrix.dofs.shape
+    kind = C_TYPES[matrix.values.dtype.str[1:]]
+    text = cuda_text.symmetric_elements if matrix.symmetric else cuda_text.local_elements
+    threads = -(-max(blocks.block_size, 1) // WARP) * WARP
+    ends = blocks.block_colour_offset.tolist()
+    launches = tuple(Launch(b - a, a, b, a) for a, b in pairwise(ends) if b > a)
+    zero = ProductKernel(
+        "meshprep_zero",
+        cuda_text.zero(),
+        {},
+        {"rows": matrix.n_rows},
+        ROW_THREADS,
+        _one_launch(-(-matrix.n_rows // ROW_THREADS)),
+    )
+    found: dict[str, NDArray[Any]] = {
+        "block_order": blocks.block_order,
+        "block_offset": blocks.block_offset,
+        "thread_colour": blocks.thread_colour,
+        "thread_colours": blocks.thread_colours,
+        "dofs": np.ascontiguousarray(blocks.by_place(matrix.dofs).T).reshape(-1),
+        "values": np.ascontiguousarray(blocks.by_place(matrix.values).T).reshape(-1),
+    }
+    kernel = ProductKernel(
+        "meshprep_local", text(kind, n), found, {"elements": elements}, threads, launches, threads
+    )
+    return _program(matrix, [zero, kernel])
+
+
+def _one_launch(blocks: int) -> tuple[Launch, ...]:
+    return (Launch(blocks, 0, blocks, 0),) if blocks else ()
+
+
+def _program(matrix: Store, kernels: Sequence[ProductKernel]) -> CudaProgram:
+    dtype = matrix.values.dtype
+    code = dtype.str[1:]
+    x, y = Arg("x", Access.READ, 1, code), Arg("y", Access.WRITE, 1, code)
+    rows, columns = matrix.shape
+    slots = (
+        Slot("x", Access.READ, dtype, (columns, 1), "columns"),
+        Slot("y", Access.WRITE, dtype, (rows, 1), "rows"),
+    )
+    loop = Loop("product", "rows", (x, y))
+    parts = max((k.launches[0].blocks for k in kernels if k.left and k.launches), default=0)
+    # A device keeps one set of numbers for all kernels.
+    sizes = {name: size for kernel in kernels for name, size in kernel.sizes.items()}
+    made = [replace(_of_kernel(k, loop, slots, parts), sizes=sizes) for k in kernels]
+    return replace(made[0], then=tuple(made[1:]))
+
+
+def _of_kernel(
+    kernel: ProductKernel, loop: Loop, slots: tuple[Slot, ...], parts: int
+) -> CudaProgram:
+    dtype = slots[0].dtype
+    kind = C_TYPES[dtype.str[1:]]
+    listed = [Parameter(n, "in", C_TYPES[a.dtype.str[1:]]) for n, a in kernel.arrays.items()]
+    listed += [Parameter(n, access, kind) for n, access in (kernel.left or {}).items()]
+    listed += [Parameter("s0", "in", kind), Parameter("s1", "out", kind)]
+    listed += [Parameter(name, "size") for name in (*kernel.sizes, "first")]
+    return CudaProgram(
+        loop=loop,
+        name=kernel.name,
+        text=cuda_text.whole(kernel.name, kernel.bound, [p.text for p in listed], kernel.body),
+        parameters=tuple(listed),
+        arrays=kernel.arrays,
+        sizes=kernel.sizes,
+        slots=slots,
+        threads=kernel.threads,
+        shared_bytes=kernel.shared_bytes,
+        launches=kernel.launches,
+        reduced=(),
+        alignment=(dtype.itemsize, dtype.itemsize),
+        scratch={"t0": (dtype, parts)} if parts else {},
+    )

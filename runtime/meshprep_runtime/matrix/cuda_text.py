@@ -1,0 +1,179 @@
+"""The bodies of the products' kernels in CUDA C; x is ``s0`` and y is ``s1``, as in loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..cuda.rows import Lines, indent
+from .rule import WARP
+
+
+def whole(name: str, bound: int, parameters: Sequence[str], body: Lines) -> str:
+    """A kernel for blocks of up to ``bound`` threads."""
+    listed = ",\n    ".join(parameters)
+    lines = ["// s0: x", "// s1: y", f"MP_KERNEL({bound}) {name}(\n    {listed}) {{"]
+    return "\n".join([*lines, *indent(body), "  MP_RETURN;", "}", ""])
+
+
+def csr_rows(kind: str, coop: int) -> Lines:
+    """Row after row of a group of ``coop`` threads [R14 Figure 4.12].
+
+    Threads without a row, or with one that is too long, take part in the sums of their warp.
+    """
+    return [
+        f"const int lane = MP_THREAD % {coop};",
+        f"Index i = ((Index)MP_BLOCK * repeat * MP_THREADS + MP_THREAD) / {coop};",
+        f"for (Index r = 0; r < repeat; ++r, i += MP_THREADS / {coop}) {{",
+        "  Index begin = 0, end = 0;",
+        "  if (i < rows) {",
+        "    begin = row_ptr[i];",
+        "    end = row_ptr[i + 1];",
+        "  }",
+        "  const bool own = i < rows && end - begin <= longest;",
+        f"  {kind} sum = 0;",
+        "  if (own) {",
+        f"    for (Index j = begin + lane; j < end; j += {coop})",
+        "      sum += values[j] * s0[columns[j]];",
+        "  }",
+        *indent(_tree(kind, coop)),
+        "  if (own && lane == 0) s1[i] = sum;",
+        "}",
+    ]
+
+
+def _tree(kind: str, coop: int) -> Lines:
+    """The first of each ``coop`` threads gets the sum of all of them."""
+    steps = [coop >> k for k in range(1, coop.bit_length())]
+    made = []
+    for step in steps:
+        made += [
+            "{",
+            f"  {kind} other;",
+            f"  MP_SHUFFLE_DOWN(other, sum, {step});",
+            "  sum += other;",
+            "}",
+        ]
+    return made
+
+
+def csr_parts(kind: str, threads: int) -> Lines:
+    """A block sums a part of a long row."""
+    return [
+        f"MP_SHARED({kind}, held, 0, {threads // WARP});",
+        f"{kind} sum = 0;",
+        "const Index end = span[2 * MP_BLOCK + 1];",
+        "for (Index j = span[2 * MP_BLOCK] + MP_THREAD; j < end; j += MP_THREADS)",
+        "  sum += values[j] * s0[columns[j]];",
+        *_tree(kind, WARP),
+        f"if (MP_THREAD % {WARP} == 0) held[MP_THREAD / {WARP}] = sum;",
+        "MP_BARRIER();",
+        "if (MP_THREAD == 0) {",
+        f"  {kind} total = 0;",
+        f"  for (int w = 0; w < {threads // WARP}; ++w) total += held[w];",
+        "  t0[MP_BLOCK] = total;",
+        "}",
+    ]
+
+
+def csr_sums(kind: str) -> Lines:
+    """A thread sums the parts of a long row."""
+    return [
+        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (i < long_rows) {",
+        f"  {kind} total = 0;",
+        "  for (Index p = sums[3 * i]; p < sums[3 * i + 1]; ++p) total += t0[p];",
+        "  s1[sums[3 * i + 2]] = total;",
+        "}",
+    ]
+
+
+def ellpack_rows(kind: str) -> Lines:
+    """A thread a row; neighbours read neighbouring entries."""
+    return [
+        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (i < rows) {",
+        f"  {kind} sum = 0;",
+        "  for (Index k = 0; k < width; ++k) {",
+        "    const int column = columns[k * rows + i];",
+        "    if (column < 0) break;",
+        "    sum += values[k * rows + i] * s0[column];",
+        "  }",
+        "  s1[i] = sum;",
+        "}",
+    ]
+
+
+def zero() -> Lines:
+    """Before elements add to y."""
+    return [
+        "const Index i = (Index)MP_BLOCK * MP_THREADS + MP_THREAD;",
+        "if (i < rows) s1[i] = 0;",
+    ]
+
+
+def local_elements(kind: str, n: int) -> Lines:
+    """A thread an element, all entries of its matrix."""
+    return _in_blocks(
+        kind,
+        n,
+        [
+            "#pragma unroll",
+            f"for (int i = 0; i < {n}; ++i) {{",
+            f"  {kind} sum = 0;",
+            "#pragma unroll",
+            f"  for (int j = 0; j < {n}; ++j)",
+            f"    sum += values[(Index)(i * {n} + j) * elements + place] * from[j];",
+            "  to[i] = sum;",
+            "}",
+        ],
+    )
+
+
+def symmetric_elements(kind: str, n: int) -> Lines:
+    """The same from the entries on and above the diagonal [R14 4.2.2]."""
+    return _in_blocks(
+        kind,
+        n,
+        [
+            "#pragma unroll",
+            f"for (int i = 0; i < {n}; ++i) to[i] = 0;",
+            "#pragma unroll",
+            f"for (int i = 0; i < {n}; ++i) {{",
+            f"  const Index row = i * {n} - i * (i - 1) / 2 - i;",
+            "#pragma unroll",
+            f"  for (int j = i; j < {n}; ++j) {{",
+            f"    const {kind} entry = values[(row + j) * elements + place];",
+            "    to[i] += entry * from[j];",
+            "    if (j > i) to[j] += entry * from[i];",
+            "  }",
+            "}",
+        ],
+    )
+
+
+def _in_blocks(kind: str, n: int, multiply: Lines) -> Lines:
+    """Gather, multiply, and add by thread colours."""
+    return [
+        "const int b = block_order[first + MP_BLOCK];",
+        "const Index place = block_offset[b] + MP_THREAD;",
+        "const bool active = place < block_offset[b + 1];",
+        f"int dof[{n}];",
+        f"{kind} from[{n}], to[{n}];",
+        "if (active) {",
+        "#pragma unroll",
+        f"  for (int i = 0; i < {n}; ++i) {{",
+        "    dof[i] = dofs[i * elements + place];",
+        "    from[i] = 0;",
+        "    if (dof[i] >= 0) from[i] = s0[dof[i]];",
+        "  }",
+        *indent(multiply),
+        "}",
+        "for (int c = 0; c < thread_colours[b]; ++c) {",
+        "  if (active && thread_colour[place] == c) {",
+        "#pragma unroll",
+        f"    for (int i = 0; i < {n}; ++i)",
+        "      if (dof[i] >= 0) s1[dof[i]] += to[i];",
+        "  }",
+        "  MP_BARRIER();",
+        "}",
+    ]

@@ -1,0 +1,162 @@
+"""Compiled parts of the products: plain functions, which numba compiles when one first runs.
+
+Indices come unsigned, which spares the test for negative ones. Sums have four parts, so that an
+addition need not wait for the one before; the result does not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+U = np.uint64
+# Kinds of pieces: rows; a part of a long row; the sum of the parts of one.
+ROWS, PART, TOTAL = 0, 1, 2
+
+
+def csr_pieces(
+    span: tuple[int, int],
+    pieces: NDArray[np.int64],
+    parts: NDArray[Any],
+    row_ptr: NDArray[Any],
+    columns: NDArray[np.uint32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+) -> None:
+    """``y = A x`` for some pieces, each (kind, begin, end, target). O(nonzeros)."""
+    for p in range(span[0], span[1]):
+        begin, end, target = pieces[p, 1], pieces[p, 2], pieces[p, 3]
+        if pieces[p, 0] == ROWS:
+            for i in range(U(begin), U(end)):
+                y[i] = _dot(columns, values, x, U(row_ptr[i]), U(row_ptr[i + U(1)]))
+        elif pieces[p, 0] == PART:
+            parts[target] = _dot(columns, values, x, U(begin), U(end))
+        else:
+            y[target] = parts[begin:end].sum()
+
+
+def _dot(
+    columns: NDArray[np.uint32], values: NDArray[Any], x: NDArray[Any], j: Any, end: Any
+) -> Any:
+    a = b = c = d = values.dtype.type(0)
+    while j + U(4) <= end:
+        a += values[j] * x[columns[j]]
+        b += values[j + U(1)] * x[columns[j + U(1)]]
+        c += values[j + U(2)] * x[columns[j + U(2)]]
+        d += values[j + U(3)] * x[columns[j + U(3)]]
+        j += U(4)
+    while j < end:
+        a += values[j] * x[columns[j]]
+        j += U(1)
+    return (a + b) + (c + d)
+
+
+def ellpack_rows(
+    span: tuple[int, int],
+    columns: NDArray[np.int32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+) -> None:
+    """``y = A x`` for some rows, entry by entry of all of them. O(rows x longest row)."""
+    first, last = U(span[0]), U(span[1])
+    for i in range(first, last):
+        y[i] = 0
+    for k in range(columns.shape[0]):
+        for i in range(first, last):
+            column = columns[k, i]
+            if column >= 0:
+                y[i] += values[k, i] * x[U(column)]
+
+
+def local_elements(
+    span: tuple[int, int],
+    places: NDArray[np.int32],
+    dofs: NDArray[np.int32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    room: NDArray[Any],
+    n: int,
+) -> None:
+    """Add ``K x`` of some elements to y; ``room`` holds ``2 n`` values. O(n^2) each."""
+    for place in range(U(span[0]), U(span[1])):
+        e = U(places[place]) if places.size else place
+        _gather(dofs, x, room, e * U(n), n)
+        for i in range(U(n)):
+            at = (e * U(n) + i) * U(n)
+            room[U(n) + i] = _dense(values, room, at, n)
+        _scatter(dofs, y, room, e * U(n), n)
+
+
+def symmetric_elements(
+    span: tuple[int, int],
+    places: NDArray[np.int32],
+    dofs: NDArray[np.int32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+    room: NDArray[Any],
+    n: int,
+) -> None:
+    """As :func:`local_elements`, from the entries on and above the diagonal."""
+    for place in range(U(span[0]), U(span[1])):
+        e = U(places[place]) if places.size else place
+        _gather(dofs, x, room, e * U(n), n)
+        for i in range(U(n)):
+            room[U(n) + i] = 0
+        at = e * U(n * (n + 1) // 2)
+        for i in range(U(n)):
+            own = values[at] * room[i]
+            at += U(1)
+            for j in range(i + U(1), U(n)):
+                own += values[at] * room[j]
+                room[U(n) + j] += values[at] * room[i]
+                at += U(1)
+            room[U(n) + i] += own
+        _scatter(dofs, y, room, e * U(n), n)
+
+
+def _gather(dofs: NDArray[np.int32], x: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
+    for i in range(U(n)):
+        dof = dofs[at + i]
+        room[i] = x[U(dof)] if dof >= 0 else x.dtype.type(0)
+
+
+def _dense(values: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> Any:
+    a = b = c = d = values.dtype.type(0)
+    whole = U(n // 4 * 4)
+    for j in range(U(0), whole, U(4)):
+        a += values[at + j] * room[j]
+        b += values[at + j + U(1)] * room[j + U(1)]
+        c += values[at + j + U(2)] * room[j + U(2)]
+        d += values[at + j + U(3)] * room[j + U(3)]
+    for j in range(whole, U(n)):
+        a += values[at + j] * room[j]
+    return (a + b) + (c + d)
+
+
+def _scatter(dofs: NDArray[np.int32], y: NDArray[Any], room: NDArray[Any], at: Any, n: int) -> None:
+    for i in range(U(n)):
+        dof = dofs[at + i]
+        if dof >= 0:
+            y[U(dof)] += room[U(n) + i]
+
+
+def sweep_rows(
+    span: tuple[int, int],
+    rows: NDArray[np.int32],
+    inverse: NDArray[Any],
+    row_ptr: NDArray[Any],
+    columns: NDArray[np.uint32],
+    values: NDArray[Any],
+    x: NDArray[Any],
+    y: NDArray[Any],
+) -> None:
+    """``y_i = x_i - inverse_i (A y)_i`` for some rows, which do not see each other."""
+    for place in range(span[0], span[1]):
+        i = U(rows[place])
+        y[i] = x[i] - inverse[i] * _dot(columns, values, y, U(row_ptr[i]), U(row_ptr[i + U(1)]))

@@ -1,0 +1,65 @@
+"""The work of a CSR product cut by nonzeros, long rows apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cpu.schedule import Schedule
+from .kernels import PART, ROWS, TOTAL
+
+# Nonzeros and rows that a thread takes at a time.
+PIECE = 1 << 14
+# A row with more nonzeros is cut into parts of as many; no choice, so that bits do not depend on
+# one.
+LONG = 1 << 15
+
+
+def row_pieces(row_ptr: NDArray[np.integer], piece: int = PIECE) -> NDArray[np.int64]:
+    """Pieces of about equally many nonzeros and rows, then parts of long rows, then their sums.
+
+    Parameters
+    ----------
+    row_ptr : (rows + 1,) integers
+    piece : int
+        Nonzeros and rows a piece.
+
+    Returns
+    -------
+    (n, 4) int64
+        Kind, begin, end and target: rows ``begin`` to ``end - 1``; nonzeros whose sum is part
+        ``target``; or parts whose sum is row ``target``.
+    """
+    rows = row_ptr.size - 1
+    work = row_ptr + np.arange(rows + 1, dtype=np.int64)
+    cuts = np.searchsorted(work, np.arange(piece, work[-1], piece))
+    long = np.flatnonzero(np.diff(row_ptr) > LONG)
+    begin = np.unique(np.concatenate([[0], cuts, long, long + 1]))
+    begin = begin[begin < rows]
+    ends = np.append(begin, rows)[1:]
+    whole = np.column_stack([begin, ends])[~np.isin(begin, long)]
+    of_rows = np.column_stack([np.full(len(whole), ROWS), whole, np.zeros(len(whole), np.int64)])
+    return np.concatenate([of_rows, long_rows(row_ptr, long)]).astype(np.int64)
+
+
+def long_rows(
+    row_ptr: NDArray[np.integer], rows: NDArray[np.integer], part: int = LONG
+) -> NDArray[np.int64]:
+    """Pieces of some rows: parts of up to ``part`` nonzeros, then a sum a row."""
+    parts: list[tuple[int, int, int, int]] = []
+    totals = []
+    for row in rows.tolist():
+        first, last = int(row_ptr[row]), int(row_ptr[row + 1])
+        before = len(parts)
+        for begin in range(first, last, part):
+            parts.append((PART, begin, min(begin + part, last), len(parts)))
+        totals.append((TOTAL, before, len(parts), row))
+    return np.array([*parts, *totals], np.int64).reshape(-1, 4)
+
+
+def schedule(pieces: NDArray[np.int64]) -> Schedule:
+    """Pieces in turn; sums of parts wait for all parts."""
+    n, sums = len(pieces), int((pieces[:, 0] == TOTAL).sum())
+    ends = [0, n - sums, n] if sums else [0, n]
+    every = np.arange(n + 1, dtype=np.int64)
+    return Schedule(every, np.array(ends, np.int64), every[:-1].astype(np.int32))

@@ -1,0 +1,193 @@
+"""Products ``y = A x`` on the threads of a CPU, for each way to store a matrix [R14 3.2, 4.5]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cpu.schedule import Schedule, elements
+from ..errors import MeshprepError
+from ..plan import LoopPlan, Variant
+from . import kernels
+from .code import MatrixCode, read_only
+from .pieces import PIECE, row_pieces, schedule
+from .stores import CsrMatrix, Ellpack, LocalMatrices
+
+Store = CsrMatrix | Ellpack | LocalMatrices
+DTYPES = ("f4", "f8", "i4", "i8")
+# Rows that are done together, entry by entry: what they add up to stays in the nearest cache.
+ELLPACK_ROWS = 512
+
+
+class Product:
+    """A matrix, ready to be multiplied: ``product @ x``, or ``product(x, out=y)``.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix, Ellpack or LocalMatrices
+        Its arrays are not copied: values may change between calls, the pattern must not.
+    plan : LoopPlan or None
+        For LocalMatrices: the plan of a loop over their elements that adds to the dofs. Its blocks
+        and colours let several threads add; without it one thread runs.
+    threads : int or None
+        None for numba's number; small matrices run on one.
+    piece : int
+        For a CsrMatrix: nonzeros and rows that a thread takes at a time.
+
+    Raises
+    ------
+    MeshprepError
+        For indices outside the matrix, arrays that are not contiguous, values of another type than
+        f4, f8, i4 and i8, and a plan whose colours do not fit the dofs.
+
+    Notes
+    -----
+    The result depends on neither the threads nor the pieces. Whole numbers are exact where their
+    sums fit the type. Code is compiled in the first call with a type of values, and kept on disk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from meshprep_runtime.matrix import CsrMatrix, Product
+    >>> row_ptr, columns = np.array([0, 2, 3], np.int32), np.array([0, 1, 1], np.int32)
+    >>> Product(CsrMatrix(row_ptr, columns, np.array([1.0, 2.0, 3.0]))) @ np.array([1.0, 10.0])
+    array([21., 30.])
+    """
+
+    def __init__(
+        self,
+        matrix: Store,
+        plan: LoopPlan | None = None,
+        *,
+        threads: int | None = None,
+        piece: int = PIECE,
+    ) -> None:
+        check_matrix(matrix)
+        if (threads is not None and threads < 1) or piece < 1:
+            raise MeshprepError(f"threads is {threads} and piece {piece}: give at least 1 of each")
+        self.matrix = matrix
+        self.threads = threads
+        self._adds = isinstance(matrix, LocalMatrices)
+        if isinstance(matrix, CsrMatrix):
+            self._code = _csr(matrix, piece)
+        elif isinstance(matrix, Ellpack):
+            self._code = _ellpack(matrix)
+        else:
+            self._code = _local(matrix, None if plan is None else plan.variant())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        return self.matrix.shape
+
+    def __matmul__(self, x: NDArray[Any]) -> NDArray[Any]:
+        return self(x)
+
+    def __call__(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Multiply.
+
+        Parameters
+        ----------
+        x : (columns,) array
+            Of the type of the values.
+        out : (rows,) array, optional
+            Where the result goes; it must not share memory with x.
+
+        Returns
+        -------
+        (rows,) array
+
+        Raises
+        ------
+        MeshprepError
+            For arrays that do not fit.
+        """
+        dtype = self.matrix.values.dtype
+        y = np.empty(self.shape[0], dtype) if out is None else out
+        check_vector("x", x, self.shape[1], dtype)
+        check_vector("out", y, self.shape[0], dtype)
+        if out is not None and np.may_share_memory(x, out):
+            raise MeshprepError("out shares memory with x: pass separate arrays")
+        if self._adds:
+            y[:] = 0
+        self._code.run(x, y, self.threads)
+        return y
+
+
+def check_matrix(matrix: Store) -> None:
+    """Raise MeshprepError unless compiled code may trust the arrays. O(entries)."""
+    for name, array in vars(matrix).items():
+        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
+            raise MeshprepError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")
+    if matrix.values.dtype.str[1:] not in DTYPES:
+        raise MeshprepError(f"values are {matrix.values.dtype}: use {', '.join(DTYPES)}")
+    matrix.check()
+
+
+def check_vector(name: str, array: NDArray[Any], size: int, dtype: np.dtype) -> None:
+    """Raise MeshprepError unless it is a contiguous vector of this size and type."""
+    if array.shape != (size,) or array.dtype != dtype or not array.flags.c_contiguous:
+        raise MeshprepError(
+            f"{name} is {array.dtype} of shape {array.shape}, must be contiguous {dtype} of "
+            f"shape ({size},)"
+        )
+
+
+def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
+    """The arrays of a matrix in compressed rows, as kernels take them."""
+    columns = matrix.columns.view(np.uint32)
+    found = {"row_ptr": matrix.row_ptr, "columns": columns, "values": matrix.values}
+    return {name: read_only(array) for name, array in found.items()}
+
+
+def _csr(matrix: CsrMatrix, piece: int) -> MatrixCode:
+    pieces = row_pieces(matrix.row_ptr, piece)
+    parts = np.zeros(int((pieces[:, 0] == kernels.PART).sum()), matrix.values.dtype)
+    arrays = {"pieces": read_only(pieces), "parts": parts, **csr_arrays(matrix)}
+    return MatrixCode(kernels.csr_pieces, arrays, schedule(pieces))
+
+
+def _ellpack(matrix: Ellpack) -> MatrixCode:
+    rows = matrix.shape[0]
+    offset = np.append(np.arange(0, rows, ELLPACK_ROWS), rows).astype(np.int64)
+    every = np.arange(offset.size - 1, dtype=np.int32)
+    made = Schedule(offset, np.array([0, every.size], np.int64), every)
+    arrays = {"columns": read_only(matrix.columns), "values": read_only(matrix.values)}
+    return MatrixCode(kernels.ellpack_rows, arrays, made)
+
+
+def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
+    places = np.zeros(0, np.int32)
+    if blocks is None:
+        made = Schedule(*elements(0, len(matrix.dofs)), parallel=False)
+    else:
+        check_blocks(matrix, blocks)
+        made = Schedule(blocks.block_offset, blocks.block_colour_offset, blocks.block_order)
+        places = places if blocks.elements is None else blocks.elements
+    n = matrix.dofs.shape[1]
+    kernel = kernels.symmetric_elements if matrix.symmetric else kernels.local_elements
+    found = {"places": places, "dofs": matrix.dofs, "values": matrix.values}
+    arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
+    return MatrixCode(kernel, arrays, made, room=2 * n, dofs=n)
+
+
+def check_blocks(matrix: LocalMatrices, blocks: Variant) -> None:
+    """Raise MeshprepError unless the blocks of a colour have no dof in common. O(entries)."""
+    if blocks.block_offset[-1] != len(matrix.dofs):
+        raise MeshprepError(
+            f"the plan's loop has {blocks.block_offset[-1]} elements, the matrix "
+            f"{len(matrix.dofs)}: give the plan of a loop over the elements of the matrix"
+        )
+    by_place, block = blocks.by_place(matrix.dofs), blocks.block_of_place()
+    colour = blocks.colour_of_block()[block]
+    owner = np.empty(matrix.n_rows + 1, np.int32)
+    for c in range(blocks.n_block_colours):
+        dofs, own = by_place[colour == c], block[colour == c, None]
+        owner[dofs] = own
+        if ((owner[dofs] != own) & (dofs >= 0)).any():
+            raise MeshprepError(
+                f"blocks of colour {c} have a dof in common: give the plan of a loop that adds to "
+                "the dofs of the matrix"
+            )

@@ -1,0 +1,226 @@
+"""Conjugate gradients with two preconditioners, to show what products are for [R14 3.3].
+
+For real use there are scipy, PETSc and AMGX, which take a CSR matrix as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cpu.schedule import Schedule
+from ..errors import MeshprepError
+from . import kernels
+from .code import MatrixCode, read_only
+from .products import Store, check_matrix, check_vector, csr_arrays
+from .stores import CsrMatrix, Ellpack
+
+Vector = NDArray[Any]
+# Rows of one colour that a thread takes at a time.
+SWEEP_ROWS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class CgSolution:
+    """What conjugate gradients found.
+
+    Parameters
+    ----------
+    x : (n,) array
+    iterations : int
+        Products that were taken.
+    residual : float
+        Norm of the last residual, over that of the right side.
+    """
+
+    x: Vector
+    iterations: int
+    residual: float
+
+
+def cg(
+    product: Callable[[Vector], Vector],
+    b: Vector,
+    precondition: Callable[[Vector], Vector] | None = None,
+    *,
+    tolerance: float = 1e-8,
+    most: int = 10_000,
+) -> CgSolution:
+    """Solve ``A x = b`` from ``x = 0`` by conjugate gradients [R14 Algorithm 5].
+
+    Parameters
+    ----------
+    product : function
+        ``A p`` of a vector, such as a Product; A is symmetric and positive definite.
+    b : (n,) array
+    precondition : function or None
+        An approximate solution of ``A z = r``, such as Jacobi or ColouredSsor.
+    tolerance : float
+        Of the residual's norm over that of b.
+    most : int
+        Iterations.
+
+    Returns
+    -------
+    CgSolution
+
+    Raises
+    ------
+    MeshprepError
+        Where A is not positive definite, and after ``most`` iterations.
+    """
+    x, r = np.zeros_like(b), b.copy()
+    wanted = tolerance * float(np.linalg.norm(b))
+    p, old, iterations = np.zeros_like(b), 1.0, 0
+    while not (norm := float(np.linalg.norm(r))) <= wanted:
+        if iterations == most:
+            raise MeshprepError(
+                f"no solution after {most} iterations: the residual is {norm:.2e}, must be "
+                f"{wanted:.2e}; take a preconditioner, or more iterations"
+            )
+        z = r if precondition is None else precondition(r)
+        new = float(r @ z)
+        p = z + (new / old if iterations else 0.0) * p
+        step = product(p)
+        curvature = float(p @ step)
+        if not curvature > 0:
+            raise MeshprepError(
+                f"p.Ap is {curvature:.2e} in iteration {iterations + 1}: conjugate gradients need "
+                "a matrix that is symmetric and positive definite"
+            )
+        alpha = new / curvature
+        x += alpha * p
+        r -= alpha * step
+        old, iterations = new, iterations + 1
+    return CgSolution(x, iterations, norm * tolerance / wanted if wanted else 0.0)
+
+
+def diagonal(matrix: Store) -> Vector:
+    """The diagonal of a matrix, whatever its store. O(entries); O(elements x n) for local ones."""
+    if isinstance(matrix, CsrMatrix):
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.row_ptr))
+        on = matrix.columns == rows
+        rows, found = rows[on], matrix.values[on]
+    elif isinstance(matrix, Ellpack):
+        on = matrix.columns == np.arange(matrix.shape[0])
+        rows, found = np.nonzero(on)[1], matrix.values[on]
+    else:
+        n = matrix.dofs.shape[1]
+        step = np.arange(n, 0, -1) if matrix.symmetric else np.full(n, n + 1)
+        at = np.concatenate([[0], np.cumsum(step)[:-1]])
+        has_row = matrix.dofs >= 0
+        rows, found = matrix.dofs[has_row].astype(np.int64), matrix.values[:, at][has_row]
+    total = np.zeros(matrix.shape[0], matrix.values.dtype)
+    np.add.at(total, rows, found)
+    return total
+
+
+class Jacobi:
+    """Division by the diagonal.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix, Ellpack or LocalMatrices
+
+    Raises
+    ------
+    MeshprepError
+        For a zero on the diagonal.
+    """
+
+    def __init__(self, matrix: Store) -> None:
+        self._inverse = _inverse(matrix)
+
+    def __call__(self, r: Vector) -> Vector:
+        z: Vector = r * self._inverse
+        return z
+
+
+class ColouredSsor:
+    """Symmetric Gauss-Seidel in the order of colours: rows of one colour at once [R14 Algorithm 6].
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+        With a symmetric pattern.
+    colour : (rows,) integers or None
+        None for first-fit colours in the order of the rows.
+
+    Raises
+    ------
+    MeshprepError
+        For a zero on the diagonal, and rows of one colour that see each other.
+
+    Notes
+    -----
+    Two products' work a call. The result does not depend on the threads.
+    """
+
+    def __init__(self, matrix: CsrMatrix, colour: NDArray[np.integer] | None = None) -> None:
+        check_matrix(matrix)
+        if colour is None:
+            from .colours import first_fit_rows
+
+            colour = first_fit_rows(matrix.row_ptr, matrix.columns)
+        _check_colours(matrix, colour)
+        self.colour = colour
+        self._inverse = _inverse(matrix)
+        order = np.argsort(colour, kind="stable").astype(np.int32)
+        arrays = {"rows": order, "inverse": self._inverse}
+        arrays = {name: read_only(a) for name, a in arrays.items()} | csr_arrays(matrix)
+        sizes = np.bincount(colour, minlength=1)
+        self._forward, self._backward = (
+            MatrixCode(kernels.sweep_rows, arrays, made) for made in _sweeps(sizes)
+        )
+
+    @property
+    def colours(self) -> int:
+        """How many there are."""
+        return int(self.colour.max(initial=-1)) + 1
+
+    def __call__(self, r: Vector) -> Vector:
+        check_vector("r", r, self._inverse.size, self._inverse.dtype)
+        y, z = np.zeros_like(r), np.zeros_like(r)
+        # Rows that are not yet done are zero, so that whole rows can be summed.
+        self._forward.run(r * self._inverse, y)
+        self._backward.run(y, z)
+        return z
+
+
+def _sweeps(sizes: NDArray[np.integer]) -> tuple[Schedule, Schedule]:
+    """The rows of one colour after the other, and the other way round."""
+    offset, phases = [0], [0]
+    for start, size in zip((np.cumsum(sizes) - sizes).tolist(), sizes.tolist(), strict=True):
+        offset += [*range(start + SWEEP_ROWS, start + size, SWEEP_ROWS), start + size]
+        phases.append(len(offset) - 1)
+    every = np.arange(len(offset) - 1, dtype=np.int32)
+    ends, forward = np.array(offset, np.int64), np.array(phases, np.int64)
+    backward = (forward[-1] - forward)[::-1].copy()
+    return Schedule(ends, forward, every), Schedule(ends, backward, every[::-1].copy())
+
+
+def _inverse(matrix: Store) -> Vector:
+    found = diagonal(matrix)
+    if not found.all():
+        row = int(np.argmin(found != 0))
+        raise MeshprepError(f"the diagonal of row {row} is zero: this preconditioner divides by it")
+    inverse: Vector = 1 / found
+    return inverse
+
+
+def _check_colours(matrix: CsrMatrix, colour: NDArray[np.integer]) -> None:
+    rows = matrix.shape[0]
+    if matrix.shape[1] != rows or colour.shape != (rows,):
+        raise MeshprepError(f"a matrix of shape {matrix.shape} has {colour.shape} colours")
+    row = np.repeat(np.arange(rows), np.diff(matrix.row_ptr))
+    clash = (colour[matrix.columns] == colour[row]) & (matrix.columns != row)
+    if clash.any():
+        at = int(np.argmax(clash))
+        raise MeshprepError(
+            f"rows {row[at]} and {matrix.columns[at]} see each other and have one colour: give "
+            "other colours, or a matrix with a symmetric pattern"
+        )

@@ -1,0 +1,72 @@
+"""Bytes of assembly and products against the thesis's tables, and against counting."""
+
+import numpy as np
+import pytest
+
+from meshprep.metrics.product_traffic import (
+    QuadElement,
+    against_lma,
+    assembly_moved,
+    csr_bytes,
+    lines_of_x,
+    product_moved,
+)
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.matrix.rule import CsrThreads
+
+# [R14 Table 3.1], to its two decimals, and the unrounded values.
+TABLE = {
+    ("ellpack", 4): ((1.0, 1.81, 2.25, 2.49), (1.000, 1.815, 2.250, 2.491)),
+    ("csr", 4): ((1.04, 1.85, 2.28, 2.51), (1.036, 1.852, 2.280, 2.514)),
+    ("ellpack", 8): ((0.9, 1.58, 1.93, 2.12), (0.904, 1.585, 1.931, 2.118)),
+    ("csr", 8): ((0.92, 1.6, 1.95, 2.13), (0.923, 1.604, 1.946, 2.129)),
+}
+
+
+@pytest.mark.parametrize(("store", "itemsize"), TABLE)
+def test_products_against_local_matrices(store, itemsize):
+    printed, exact = TABLE[store, itemsize]
+    found = [against_lma(degree, store, itemsize) for degree in (1, 2, 3, 4)]
+    assert [round(x, 3) for x in found] == list(exact)
+    assert [float(f"{x:.2f}") for x in found] == list(printed)
+
+
+def nonzeros_by_counting(n, p):
+    """Of rows that an element owns, on a torus of n x n quads of degree p."""
+    side = n * p
+    row = np.arange(side)
+    local = (row[: n * p : p, None] + np.arange(p + 1)) % side
+    dofs = (local[:, None, :, None] * side + local[None, :, None, :]).reshape(n * n, -1)
+    pairs = dofs[:, :, None].astype(np.int64) * side * side + dofs[:, None, :]
+    return np.unique(pairs).size // (n * n)
+
+
+@pytest.mark.parametrize(("degree", "nonzeros"), [(1, 9), (2, 64), (3, 225), (4, 576)])
+def test_nonzeros_of_an_element(degree, nonzeros):
+    assert QuadElement(degree).nonzeros == nonzeros == nonzeros_by_counting(4, degree)
+
+
+def test_assembly_moves_the_matrix_twice_where_it_is_added_up():
+    # 4 vertices of two coordinates, 4 dofs, 4 loads, 16 entries
+    assert assembly_moved(1, "lma").nbytes(8) == (8 + 4 + 16) * 8 + 4 * 4
+    assert assembly_moved(1, "csr").nbytes(8) == (8 + 4 + 32) * 8 + 4 * 4
+    with pytest.raises(MeshprepError, match="store 'coo' is unknown: use lma, ellpack, csr"):
+        product_moved(1, "coo")
+
+
+def test_bytes_of_a_csr_product():
+    found = csr_bytes(10, 100, 4)
+    assert (found.effective, found.least) == (100 * 12 + 10 * 8, 100 * 8 + 10 * 12)
+    assert found.worst == 32 * found.effective
+
+
+def test_lines_of_x_by_counting():
+    rng = np.random.default_rng(0)
+    row_ptr = np.concatenate([[0], np.cumsum(rng.integers(0, 9, 100))])
+    columns = rng.integers(0, 300, row_ptr[-1])
+    threads = CsrThreads(32, 8, 3)  # 12 rows a block
+    lines = {
+        (i // 12, columns[j] // 16) for i in range(100) for j in range(row_ptr[i], row_ptr[i + 1])
+    }
+    assert lines_of_x(row_ptr, columns, threads, 8) == len(lines)
+    assert lines_of_x(np.zeros(1, int), np.zeros(0, int), threads, 8) == 0

@@ -1,0 +1,169 @@
+"""Products on the CPU: whole numbers exactly, others as scipy, whatever the threads and pieces."""
+
+import numba
+import numpy as np
+import pytest
+from matrices import ellpack, exact, local, random_csr, vector
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError
+from meshprep_runtime.matrix import CsrMatrix, Ellpack, pieces
+from meshprep_runtime.matrix.kernels import PART, ROWS, TOTAL
+from meshprep_runtime.matrix.products import Product
+
+
+@pytest.fixture
+def two_threads():
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(2, before))
+    yield
+    numba.set_num_threads(before)
+
+
+def lengths(rows, seed=0):
+    """Empty rows, short ones, and some of a few hundred."""
+    rng = np.random.default_rng(seed)
+    found = rng.integers(0, 12, rows)
+    found[rng.integers(0, rows, rows // 50 + 1)] = 300
+    found[:3] = 0
+    return found
+
+
+SHAPES = {
+    "no rows": ([], 5),
+    "one row": ([7], 9),
+    "empty rows": ([0, 0, 0], 4),
+    "rows of all lengths": (lengths(500), 700),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_whole_numbers_are_exact(name):
+    matrix = random_csr(*SHAPES[name])
+    x = vector(matrix.shape[1])
+    for store in (matrix, ellpack(matrix)):
+        np.testing.assert_array_equal(Product(store) @ x, exact(matrix, x))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+@pytest.mark.slow
+def test_other_types(dtype):
+    matrix = random_csr(lengths(300), 400, dtype)
+    x = vector(400, dtype)
+    y = Product(matrix) @ x
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, exact(matrix, x))
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Real numbers, 130,000 of them, with two rows that are cut."""
+    sizes = lengths(8000)
+    sizes[[17, 6000]] = 40_000, 45_000
+    matrix = random_csr(sizes, 50_000)
+    rng = np.random.default_rng(3)
+    values = rng.standard_normal(matrix.values.size)
+    return CsrMatrix(matrix.row_ptr, matrix.columns, values, 50_000), rng.standard_normal(50_000)
+
+
+def test_the_same_bits_for_any_threads_and_pieces(large, two_threads):
+    matrix, x = large
+    found = [
+        Product(matrix, threads=threads, piece=piece) @ x
+        for threads, piece in ((1, pieces.PIECE), (2, pieces.PIECE), (2, 100), (1, 10**7))
+    ]
+    scale = abs(matrix.to_scipy()) @ abs(x)
+    assert (abs(found[0] - matrix.to_scipy() @ x) <= 1e-14 * scale).all()
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_pieces_hold_every_row_once_and_cut_long_ones(large):
+    row_ptr = large[0].row_ptr
+    made = pieces.row_pieces(row_ptr, 1000)
+    whole = [i for kind, begin, end, _ in made if kind == ROWS for i in range(begin, end)]
+    assert sorted([*whole, *made[made[:, 0] == TOTAL, 3]]) == list(range(8000))
+    assert set(range(8000)) - set(whole) == {17, 6000}
+    for kind, begin, end, target in made:
+        if kind == PART:
+            assert row_ptr[17] <= begin < end <= row_ptr[6001]
+            assert end - begin <= pieces.LONG
+        elif kind == TOTAL:
+            own = made[made[:, 0] == PART][begin:end]
+            assert own[0, 1] == row_ptr[target]
+            assert own[-1, 2] == row_ptr[target + 1]
+    short = made[made[:, 0] == ROWS]
+    work = row_ptr[short[:, 2]] - row_ptr[short[:, 1]] + short[:, 2] - short[:, 1]
+    # a piece ends with the row that fills it
+    assert work.max() <= 1000 + 301
+
+
+DOFS = np.random.default_rng(5).integers(-1, 60, (200, 4))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_matrices_of_elements(symmetric):
+    matrix = local(DOFS, 60, symmetric=symmetric)
+    x = vector(60)
+    np.testing.assert_array_equal(Product(matrix) @ x, exact(matrix, x))
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_elements_in_blocks_give_the_same_bits_for_any_threads(slow, two_threads, symmetric):
+    n, cells = 8 if not symmetric else 11, 1100
+    dofs = np.arange(cells)[:, None] + np.arange(n)
+    args = (Arg("r", Access.INC, 1, "f8", "cells->dofs", tuple(range(n))),)
+    sizes = {"cells": cells, "dofs": cells + n}
+    loop = Loop("add", "cells", args)
+    plan = slow.plan(sizes, {"cells->dofs": dofs}, [loop], (64,), lists=symmetric)["add"]
+    matrix = local(dofs, cells + n, symmetric=symmetric)
+    matrix.values[:] += np.random.default_rng(0).standard_normal(matrix.values.shape)
+    x = np.random.default_rng(1).standard_normal(cells + n)
+    one, two = (Product(matrix, plan, threads=threads) @ x for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    scale = abs(matrix.to_scipy()) @ abs(x)
+    assert (abs(one - matrix.to_scipy() @ x) <= 1e-14 * (scale + 1)).all()
+
+
+def test_values_may_change_between_calls():
+    matrix = random_csr([2, 3], 4)
+    product, x = Product(matrix), vector(4)
+    before = product @ x
+    matrix.values[:] *= 2
+    np.testing.assert_array_equal(product @ x, 2 * before)
+
+
+def test_out_is_filled_and_returned():
+    matrix, x = local(DOFS, 60), vector(60)
+    out = np.full(60, np.nan)
+    assert Product(matrix)(x, out=out) is out
+    np.testing.assert_array_equal(out, exact(matrix, x))
+
+
+SMALL = random_csr([1, 2], 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Product(SMALL) @ np.zeros(2), r"x is float64 of shape \(2,\), must be"),
+        (lambda: Product(SMALL) @ np.zeros(3, "f4"), "x is float32"),
+        (lambda: Product(SMALL) @ np.zeros(6)[::2], "must be contiguous float64"),
+        (lambda: Product(SMALL)(np.zeros(3), np.zeros(3)), r"out is .* must be .*\(2,\)"),
+        (lambda: Product(random_csr([1], 2), threads=0), "threads is 0"),
+        (lambda: Product(random_csr([1], 2, "c16")), "values are complex128: use f4, f8, i4, i8"),
+        (
+            lambda: Product(Ellpack(np.zeros((2, 3), np.int32).T, np.zeros((2, 3)).T)),
+            "columns is not contiguous",
+        ),
+        (lambda: Product(CsrMatrix(*map(np.int32, ([0, 1], [1], [1])))), "outside"),
+    ],
+)
+def test_what_does_not_fit(call, words):
+    with pytest.raises(MeshprepError, match=words):
+        call()
+
+
+def test_x_and_out_must_be_two_arrays():
+    matrix, x = random_csr([1, 1], 2), np.zeros(2)
+    with pytest.raises(MeshprepError, match="out shares memory with x"):
+        Product(matrix)(x, out=x)

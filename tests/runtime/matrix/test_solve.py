@@ -1,0 +1,100 @@
+"""Conjugate gradients and preconditioners against the thesis's problem, and on small matrices."""
+
+import numpy as np
+import pytest
+from matrices import ellpack, random_csr
+
+import poisson
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
+from meshprep_runtime.matrix.products import Product
+from meshprep_runtime.matrix.solve import ColouredSsor, Jacobi, cg, diagonal
+
+# Degree, cells along a side: rows; iterations without and with Jacobi's and the coloured
+# preconditioner; colours; error.
+TABLE = {
+    (1, 16): (225, (39, 38, 20), 4, 1.14e-4),
+    (1, 32): (961, (76, 75, 38), 4, 2.95e-5),
+    (2, 8): (225, (59, 53, 26), 9, 1.38e-5),
+    (2, 16): (961, (114, 100, 49), 9, 1.82e-6),
+    (3, 16): (2209, (252, 216, 83), 16, 2.60e-8),
+    (4, 8): (961, (253, 225, 70), 25, 1.03e-8),
+}
+
+
+@pytest.mark.parametrize(("degree", "n"), TABLE)
+def test_iterations_on_perturbed_squares(degree, n):
+    rows, iterations, colours, error = TABLE[degree, n]
+    problem = poisson.integrate(poisson.square(n, degree))
+    matrix, load = problem.csr(), problem.load()
+    product, ssor = Product(matrix), ColouredSsor(matrix)
+    found = [cg(product.__matmul__, load, how) for how in (None, Jacobi(matrix), ssor)]
+    assert load.size == rows
+    # On a structured mesh first-fit needs no more colours than an element has dofs.
+    assert ssor.colours == colours == (degree + 1) ** 2
+    for one, wanted, most in zip(found, iterations, (1, 1, 2), strict=True):
+        assert abs(one.iterations - wanted) <= most
+        assert one.residual <= 1e-8
+        assert problem.error(one.x) == pytest.approx(error, rel=0.01)
+    assert found[2].iterations <= 0.55 * found[0].iterations
+
+
+@pytest.mark.parametrize("n", [4, 8])
+def test_a_uniform_grid_proves_nothing(n):
+    problem = poisson.integrate(poisson.square(n, 1, perturbed=0))
+    assert cg(Product(problem.csr()).__matmul__, problem.load()).iterations == 1
+
+
+def test_one_sweep_by_hand():
+    """(L + D) D^-1 (L + D)^T z = r, with L by the order of the colours."""
+    problem = poisson.integrate(poisson.square(5, 2))
+    matrix = problem.csr()
+    ssor = ColouredSsor(matrix)
+    order = np.argsort(ssor.colour, kind="stable")
+    dense = matrix.to_scipy().toarray()[np.ix_(order, order)]
+    lower = np.tril(dense)
+    r = np.random.default_rng(0).standard_normal(order.size)
+    y = np.linalg.solve(lower / np.diag(dense), r[order])
+    expected = np.linalg.solve(lower.T, y)
+    np.testing.assert_allclose(ssor(r)[order], expected, rtol=1e-11, atol=1e-13)
+
+
+def test_the_diagonal_of_every_store():
+    csr = random_csr([3, 4, 0, 5], 6)
+    square = CsrMatrix(csr.row_ptr, csr.columns % 4, csr.values)
+    expected = np.diag(square.to_scipy().toarray())
+    np.testing.assert_array_equal(diagonal(square), expected)
+    np.testing.assert_array_equal(diagonal(ellpack(square)), expected)
+    dofs = np.array([[0, 1, -1], [1, 2, 0]], np.int32)
+    for symmetric, size in ((False, 9), (True, 6)):
+        values = np.arange(2.0 * size).reshape(2, size)
+        local = LocalMatrices(values, dofs, symmetric, 3)
+        np.testing.assert_array_equal(diagonal(local), np.diag(local.to_scipy().toarray()))
+
+
+def small(*rows):
+    rows = np.array(rows, float)
+    row, column = np.nonzero(rows)
+    row_ptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rows)))])
+    return CsrMatrix(row_ptr.astype(np.int32), column.astype(np.int32), rows[row, column])
+
+
+def test_what_cannot_be_solved():
+    indefinite, b = small([1, 2], [2, 1]), np.array([1.0, -1.0])
+    with pytest.raises(MeshprepError, match="symmetric and positive definite"):
+        cg(Product(indefinite).__matmul__, b)
+    stiff = small([2, -1, 0], [-1, 2, -1], [0, -1, 2])
+    with pytest.raises(MeshprepError, match="no solution after 1 iterations"):
+        cg(Product(stiff).__matmul__, np.array([1.0, 0, 0]), most=1)
+    with pytest.raises(MeshprepError, match="symmetric and positive definite"):
+        cg(Product(stiff).__matmul__, np.array([np.nan, 0, 0]))
+    assert cg(Product(stiff).__matmul__, np.zeros(3)).iterations == 0
+
+
+def test_preconditioners_refuse_what_they_cannot_do():
+    with pytest.raises(MeshprepError, match="the diagonal of row 1 is zero"):
+        Jacobi(small([1, 1], [1, 0]))
+    with pytest.raises(MeshprepError, match="rows 0 and 1 see each other and have one colour"):
+        ColouredSsor(small([1, 1], [0, 1]))
+    with pytest.raises(MeshprepError, match="rows 1 and 2 see each other"):
+        ColouredSsor(small([2, 0, 0], [0, 2, 1], [0, 1, 2]), np.array([0, 1, 1]))
