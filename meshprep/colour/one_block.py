@@ -31,7 +31,7 @@ class ThreadColouring(NamedTuple):
     table: Int32s
     block_offset: Int64s
     colour: NDArray[np.uint16]
-    count: Int32s
+    n_colours: Int32s
     bound: Int32s
 
 
@@ -95,7 +95,7 @@ def recolour_blocks(blocks: Int64s, state: ThreadColouring) -> None:
 def _store(b: int, found: Int32s, state: ThreadColouring) -> None:
     for e in range(found.size):
         state.colour[state.block_offset[b] + e] = found[e]
-    state.count[b] = largest(found) + 1
+    state.n_colours[b] = largest(found) + 1
 
 
 @helper

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mesh import Dat, IndexList, Mesh, Tag
+from ..mesh import Dat, Mesh, Tag
 
 
 def difference(
@@ -116,7 +117,7 @@ def _first_unequal(one: NDArray, other: NDArray, digits: int) -> int | None:
 
 
 def _dats(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
-    one, other = _dats_by_key(a), _dats_by_key(b)
+    one, other = _by_key(_values_of(a)), _by_key(_values_of(b))
     for key in dict.fromkeys([*one, *other]):
         text = f"values '{key[1]}' on '{key[0]}'"
         if key not in other:
@@ -129,13 +130,17 @@ def _dats(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
             yield from _one_dat(text, one[key], other[key], a.size(key[0]), digits)
 
 
-def _dats_by_key(mesh: Mesh) -> dict[tuple[str, str, int], Dat]:
-    out: dict[tuple[str, str, int], Dat] = {}
-    for d in mesh.dats:
-        if (d.name, d.set) == ("coordinates", "nodes") or d.set not in _stored(mesh):
-            continue
-        same = sum(k[:2] == (d.set, d.name) for k in out)
-        out[d.set, d.name, same] = d
+def _values_of(mesh: Mesh) -> Iterator[Dat]:
+    stored = _stored(mesh)
+    return (d for d in mesh.dats if d.set in stored and (d.name, d.set) != ("coordinates", "nodes"))
+
+
+def _by_key(items: Iterable[Any]) -> dict[tuple[str, str, int], Any]:
+    """Dats or lists by set and name; those that repeat are counted."""
+    out: dict[tuple[str, str, int], Any] = {}
+    for i in items:
+        same = sum(k[:2] == (i.set, i.name) for k in out)
+        out[i.set, i.name, same] = i
     return out
 
 
@@ -208,7 +213,7 @@ def _group_rows(tag: Tag, like: Tag | None = None) -> NDArray[np.int64]:
 
 
 def _lists(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
-    one, other = _lists_by_key(a), _lists_by_key(b)
+    one, other = _by_key(a.lists), _by_key(b.lists)
     for key in dict.fromkeys([*one, *other]):
         text = f"index list '{key[1]}' on '{key[0]}'"
         if key not in other:
@@ -218,11 +223,3 @@ def _lists(a: Mesh, b: Mesh, digits: int, partial: bool) -> Iterator[str]:
             yield f"{text} is new"
         elif not np.array_equal(one[key].index, other[key].index):
             yield f"{text} changed"
-
-
-def _lists_by_key(mesh: Mesh) -> dict[tuple[str, str, int], IndexList]:
-    out: dict[tuple[str, str, int], IndexList] = {}
-    for i in mesh.lists:
-        same = sum(k[:2] == (i.set, i.name) for k in out)
-        out[i.set, i.name, same] = i
-    return out
