@@ -126,3 +126,34 @@ def test_a_par_loop_assembles_on_a_device(plan):
         there = {name: device.array(value) for name, value in given.items()}
         ParLoop(BODY, plan)(**there)
         check(plan, {name: value.get() for name, value in there.items()})
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("needs_gxx")
+def test_the_matrices_of_elements_are_stored_as_they_are(plan):
+    given = arrays(plan) | {"K": np.full((plan.sizes["cells"], 9), 7.0)}
+    local = replace(plan, matrices={})
+    run_checked(program(BODY, local, "hierarchical"), **given)
+    sums = arrays(plan)
+    ParLoop(product, plan, strategy="sequential")(**sums)
+    place = plan.matrices["K"].place["assemble"]
+    found = np.zeros_like(sums["K"])
+    np.add.at(found, place[place >= 0], given["K"][place >= 0])
+    assert np.array_equal(found, sums["K"])
+
+
+def product(a, b, c, w, f, g, h, K):
+    """The same in Python."""
+    for i in range(3):
+        for j in range(3):
+            K[3 * i + j] += (a[0] + i) * (b[0] - j) + c[0] * w[0]
+    f[0] += a[0]
+    g[0] += b[0]
+    h[0] += c[0]
+
+
+@pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_80", marks=pytest.mark.long)])
+def test_a_kernel_in_python_becomes_machine_code(plan, compiled, arch):
+    found = compiled(program(product, plan, "hierarchical"), arch)
+    assert found.registers > 0
+    assert found.spilled == 0
