@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
+    from .ranks import BatchRows
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    "BatchSums": "batch",
+    **{"BatchRows": "ranks", "BatchSums": "batch"},
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
 }
 
 __all__ = [
     "Assembly",
+    "BatchRows",
     "BatchSums",
     "CsrMatrix",
     "Ellpack",

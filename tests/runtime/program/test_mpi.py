@@ -103,3 +103,9 @@ def test_no_rank_waits_for_one_that_failed(mpiexec, airfoil_parts, fault):
     assert done.returncode != 0
     if fault == "raise":
         assert "ValueError: no such cell" in done.stderr
+
+
+def test_a_matrix_of_all_ranks(mpiexec):
+    done = mpiexec(4, HERE / "mpi_matrix.py")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {str(n): [True] * n for n in (1, 2, 4)}
