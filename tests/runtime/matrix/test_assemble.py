@@ -64,13 +64,9 @@ def summed(plan, arrays):
 
 
 STRATEGIES = [
-    "sequential",
-    "hierarchical",
-    "two-step",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in ("block-permute", "global-colouring", "full-permute")
-    ),
+    *("sequential", "hierarchical", "two-step"),
+    pytest.param("global-colouring", marks=pytest.mark.slow),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("block-permute", "full-permute")),
 ]
 
 

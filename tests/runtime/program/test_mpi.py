@@ -88,6 +88,7 @@ def test_programs_on_ranks(mpiexec, airfoil_parts):
     assert {"mpich": "MPICH", "openmpi": "Open MPI"}[mpiexec.kind] in found["library"]
     for ranks in (2, 3, 4):
         assert found[f"integers {ranks}"] is True
+        assert found[f"matrix {ranks}"] is True
     for ranks in (2, 4):
         assert found[f"flow {ranks}"] == [[expected, 4 * 4 - 1, True]] * ranks
     (told,) = set(found["refused"])
@@ -103,9 +104,3 @@ def test_no_rank_waits_for_one_that_failed(mpiexec, airfoil_parts, fault):
     assert done.returncode != 0
     if fault == "raise":
         assert "ValueError: no such cell" in done.stderr
-
-
-def test_a_matrix_of_all_ranks(mpiexec):
-    done = mpiexec(4, HERE / "mpi_matrix.py")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {str(n): [True] * n for n in (1, 2, 4)}
