@@ -12,6 +12,7 @@ from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
+from meshprep.pipeline.matrices import _fill_places, _visit_entries
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
@@ -268,3 +269,10 @@ def test_words_that_make_no_matrix(mesh, args, words):
     with pytest.raises(MeshprepError) as error:
         prepare(mesh, [request])
     assert words in str(error.value)
+
+
+def test_kernels_are_compiled_once_for_all_matrices(plan, mesh):
+    """Whatever the shape and the constraints; a second signature would compile for seconds."""
+    other = prepare(mesh, [stiffness("cells->dofs1", "cells->dofs2")]).plan
+    assert plan.matrices.keys() == other.matrices.keys()
+    assert [len(kernel.overloads) for kernel in (_visit_entries, _fill_places)] == [1, 1]
