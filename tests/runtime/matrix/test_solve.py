@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from matrices import ellpack, random_csr
+from matrices import ITERATIONS, ellpack, random_csr
 
 import poisson
 from meshprep_runtime import MeshprepError
@@ -10,21 +10,10 @@ from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.solve import ColouredSsor, Jacobi, cg, diagonal
 
-# Degree, cells along a side: rows; iterations without and with Jacobi's and the coloured
-# preconditioner; colours; error.
-TABLE = {
-    (1, 16): (225, (39, 38, 20), 4, 1.14e-4),
-    (1, 32): (961, (76, 75, 38), 4, 2.95e-5),
-    (2, 8): (225, (59, 53, 26), 9, 1.38e-5),
-    (2, 16): (961, (114, 100, 49), 9, 1.82e-6),
-    (3, 16): (2209, (252, 216, 83), 16, 2.60e-8),
-    (4, 8): (961, (253, 225, 70), 25, 1.03e-8),
-}
 
-
-@pytest.mark.parametrize(("degree", "n"), TABLE)
+@pytest.mark.parametrize(("degree", "n"), ITERATIONS)
 def test_iterations_on_perturbed_squares(degree, n):
-    rows, iterations, colours, error = TABLE[degree, n]
+    rows, iterations, colours, error = ITERATIONS[degree, n]
     problem = poisson.integrate(poisson.square(n, degree))
     matrix, load = problem.csr(), problem.load()
     product, ssor = Product(matrix), ColouredSsor(matrix)
