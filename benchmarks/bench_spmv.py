@@ -1,6 +1,6 @@
 """Sparse products on this CPU: CSR beside scipy, local matrices beside CSR, what orders give.
 
-Three tables. GB/s are of the least bytes by formula: values and columns once, x and y once.
+GB/s are of the least bytes by formula: values and columns once, x and y once.
 Everything that is compared takes turns, and the fastest of the turns counts.
 """
 
@@ -21,10 +21,18 @@ sys.path.append(str(Path(__file__).parent.parent / "examples"))
 import poisson
 from meshprep.io.generate import generate
 from meshprep.io.graphs.common import graph_mesh
-from meshprep.metrics.product_traffic import against_lma, csr_bytes
+from meshprep.metrics.product_traffic import QuadElement, against_lma, csr_bytes
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
+from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
+from meshprep_runtime.matrix.cuda_products import (
+    LONG_ROW,
+    csr_program,
+    ellpack_program,
+    local_program,
+)
 from meshprep_runtime.matrix.products import Product
+from meshprep_runtime.matrix.rule import CsrThreads
 
 TURNS = 25
 
@@ -40,6 +48,8 @@ def main(scale: float = 1.0) -> None:
     orders = [_shuffled(kind, scale) for kind in ("delaunay2d", "delaunay3d")]
     print("\nShuffled and reordered")
     report("spmv", orders, products=products, local=local)
+    print("\nRegisters of a thread on GPUs, f8")
+    report("spmv-registers", registers())
 
 
 def fastest(works: Mapping[str, Callable[[], Any]], turns: int = TURNS) -> dict[str, float]:
@@ -132,6 +142,43 @@ def csr(made: sparse.csr_array) -> CsrMatrix:
     return CsrMatrix(made.indptr, made.indices, made.data)
 
 
+def registers() -> list[dict[str, Any]]:
+    """Of every kernel, compiled without a GPU; the text does not depend on the matrix."""
+    rows = with_values(np.random.default_rng(0), box_matrix(6))
+    long = sparse.csr_array(np.ones((1, LONG_ROW + 1)))
+    programs = {
+        f"CSR, {c} threads a row": csr_program(csr(rows), CsrThreads(128, c, 1))
+        for c in (1, 2, 4, 8, 16, 32)
+    }
+    parts, sums = csr_program(CsrMatrix(long.indptr, long.indices, long.data, LONG_ROW + 1)).then
+    programs |= {"CSR, parts of long rows": parts, "CSR, sums of parts": sums}
+    one = np.zeros((1, 1))
+    programs["ELLPACK"] = ellpack_program(Ellpack(one.astype(np.int32), one))
+    for degree in (1, 2, 3, 4):
+        prepared, ordered = poisson.prepared_square(poisson.square(8, degree), 128, "gpu")
+        local = poisson.integrate(ordered).local()
+        plan = prepared.plan[poisson.CELLS_TO_DOFS]
+        for name, store in (("local", local), ("half", _half(local))):
+            programs[f"{name} matrices, degree {degree}"] = local_program(store, plan).then[0]
+    found = []
+    for name, program in programs.items():
+        code = {arch: compile_program(program, arch) for arch in ("sm_80", "sm_90")}
+        found.append(
+            {"kernel": name}
+            | {arch: one.registers for arch, one in code.items()}
+            | {f"spilled, {arch}": one.spilled for arch, one in code.items()}
+        )
+    return found
+
+
+def _half(local: LocalMatrices) -> LocalMatrices:
+    """The entries on and above the diagonals."""
+    n = local.dofs.shape[1]
+    i, j = np.triu_indices(n)
+    half = local.values.reshape(-1, n, n)[:, i, j].copy()
+    return LocalMatrices(half, local.dofs, True, local.n_rows)
+
+
 def _against_scipy(name: str, made: sparse.csr_array) -> dict[str, Any]:
     threads = numba.get_num_threads()
     matrix, x = csr(made), np.ones(made.shape[1])
@@ -164,12 +211,10 @@ def _against_csr(degree: int, scale: float) -> dict[str, Any]:
     prepared, ordered = poisson.prepared_square(poisson.square(cells, degree))
     problem = poisson.integrate(ordered)
     plan, local = prepared.plan[poisson.CELLS_TO_DOFS], problem.local()
-    i, j = np.triu_indices(local.dofs.shape[1])
-    half = local.values.reshape(-1, *2 * local.dofs.shape[1:])[:, i, j].copy()
     stores = {
         "csr": Product(problem.csr()),
         "local": Product(local, plan),
-        "half": Product(LocalMatrices(half, local.dofs, True, local.n_rows), plan),
+        "half": Product(_half(local), plan),
     }
     x, y = np.ones(local.n_rows), np.empty(local.n_rows)
     found = fastest({name: lambda p=product: p(x, out=y) for name, product in stores.items()})
@@ -181,8 +226,17 @@ def _against_csr(degree: int, scale: float) -> dict[str, Any]:
         "half, ms": 1e3 * found["half"],
         "CSR / local": found["csr"] / found["local"],
         "predicted": against_lma(degree, "csr", 8),
+        "with x in caches": _cached(degree),
         "CSR / half": found["csr"] / found["half"],
     }
+
+
+def _cached(degree: int) -> float:
+    """Bytes of CSR over those of local matrices where every value of x and y is moved once."""
+    element = QuadElement(degree)
+    rows = 2 * element.rows * 8
+    by_rows = csr_bytes(element.rows, element.nonzeros, 8).least
+    return by_rows / (element.dofs**2 * 8 + element.dofs * 4 + rows)
 
 
 def _shuffled(kind: str, scale: float) -> dict[str, Any]:

@@ -153,12 +153,14 @@ def integrate(square: Square) -> Integrated:
     return Integrated(square, matrices, loads, weights, points)
 
 
-def prepared_square(square: Square, block_size: int = 1024) -> tuple[Prepared, Square]:
+def prepared_square(
+    square: Square, block_size: int = 1024, target: str = "cpu"
+) -> tuple[Prepared, Square]:
     """A plan of the loop that adds to the dofs, and the square in its numbering."""
     cells, dofs = len(square.dofs), square.row.size
     sets = [ElementSet("cells", cells), ElementSet("dofs", dofs)]
     mesh = Mesh(sets, [SetMap(CELLS_TO_DOFS, "cells", "dofs", square.dofs)])
-    made = prepare(mesh, [CELLS_TO_DOFS], Options(block_size=block_size, target="cpu"))
+    made = prepare(mesh, [CELLS_TO_DOFS], Options(block_size=block_size, target=target))
     cell, dof = (made.plan.ordering[name].new_to_old for name in ("cells", "dofs"))
     free = square.row[dof] >= 0
     row = np.where(free, np.cumsum(free) - 1, -1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..cpu.schedule import Schedule
 from ..cpu.source import parallel
 from ..kernel.compiler import import_numba
 
+Vector = NDArray[Any]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
 # The ranges in the order of several threads' phases, so that sums are the same.
@@ -46,23 +48,36 @@ class MatrixCode:
     schedule: Schedule
     room: int = 0
     dofs: int = 0
+    _calls: dict[bool, Callable[[int, Vector, Vector], None]] = field(default_factory=dict)
 
-    def run(self, x: NDArray[Any], y: NDArray[Any], threads: int | None = None) -> None:
+    def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
         """Run on arrays that were checked; ``threads`` of None stands for numba's number."""
-        given: list[NDArray[Any]] = [*self.schedule.ranges, np.zeros(0, np.int32)]
-        given += [*self.arrays.values(), read_only(x), y]
-        enough = self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
-        if enough and (threads or import_numba().get_num_threads()) > 1:
-            call = self._compiled(True, given)
+        if self._large and (threads or import_numba().get_num_threads()) > 1:
+            call = self._call(True, x, y)
             with launching("a product") as most:
-                call(min(most, threads or most), *given)
+                call(min(most, threads or most), read_only(x), y)
         else:
-            self._compiled(False, given)(1, *given)
+            self._call(False, x, y)(1, read_only(x), y)
 
-    def _compiled(self, on_threads: bool, given: Sequence[NDArray[Any]]) -> Callable[..., None]:
-        import_numba()
+    @cached_property
+    def _large(self) -> bool:
+        return self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
+
+    def _call(
+        self, on_threads: bool, x: Vector, y: Vector
+    ) -> Callable[[int, Vector, Vector], None]:
+        """All but the number of threads, x and y is the same in every call."""
+        if on_threads not in self._calls:
+            nothing = np.zeros(0, np.int32)
+            fixed: list[Vector] = [*self.schedule.ranges, nothing, *self.arrays.values()]
+            run = self._compiled(on_threads, [*fixed, read_only(x), y])
+            self._calls[on_threads] = lambda threads, x, y: run(threads, *fixed, x, y)
+        return self._calls[on_threads]
+
+    def _compiled(self, on_threads: bool, given: Sequence[Vector]) -> Callable[..., None]:
         from ..cpu.build import Request, build
 
+        import_numba()
         types = tuple((a.dtype.str, a.ndim, a.flags.writeable) for a in given)
         key = (self.kernel, self.room, on_threads, types)
         if key not in _kept:

@@ -1,30 +1,20 @@
 """Conjugate gradients and preconditioners against the thesis's problem, and on small matrices."""
 
+import numba
 import numpy as np
 import pytest
-from matrices import ellpack, random_csr
+from matrices import ITERATIONS, ellpack, random_csr
 
 import poisson
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.matrix import CsrMatrix, LocalMatrices
+from meshprep_runtime.matrix import CsrMatrix, LocalMatrices, code, solve
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.solve import ColouredSsor, Jacobi, cg, diagonal
 
-# Degree, cells along a side: rows; iterations without and with Jacobi's and the coloured
-# preconditioner; colours; error.
-TABLE = {
-    (1, 16): (225, (39, 38, 20), 4, 1.14e-4),
-    (1, 32): (961, (76, 75, 38), 4, 2.95e-5),
-    (2, 8): (225, (59, 53, 26), 9, 1.38e-5),
-    (2, 16): (961, (114, 100, 49), 9, 1.82e-6),
-    (3, 16): (2209, (252, 216, 83), 16, 2.60e-8),
-    (4, 8): (961, (253, 225, 70), 25, 1.03e-8),
-}
 
-
-@pytest.mark.parametrize(("degree", "n"), TABLE)
+@pytest.mark.parametrize(("degree", "n"), ITERATIONS)
 def test_iterations_on_perturbed_squares(degree, n):
-    rows, iterations, colours, error = TABLE[degree, n]
+    rows, iterations, colours, error = ITERATIONS[degree, n]
     problem = poisson.integrate(poisson.square(n, degree))
     matrix, load = problem.csr(), problem.load()
     product, ssor = Product(matrix), ColouredSsor(matrix)
@@ -57,6 +47,22 @@ def test_one_sweep_by_hand():
     y = np.linalg.solve(lower / np.diag(dense), r[order])
     expected = np.linalg.solve(lower.T, y)
     np.testing.assert_allclose(ssor(r)[order], expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.slow
+def test_sweeps_give_the_same_bits_for_any_threads(monkeypatch):
+    monkeypatch.setattr(code, "WORTHWHILE", 1)
+    monkeypatch.setattr(solve, "SWEEP_ROWS", 16)
+    ssor = ColouredSsor(poisson.integrate(poisson.square(16, 2)).csr())
+    r = np.random.default_rng(0).standard_normal(ssor.colour.size)
+    before = numba.get_num_threads()
+    found = []
+    for threads in (1, min(2, before)):
+        numba.set_num_threads(threads)
+        found += [ssor(r) for _ in range(3)]
+    numba.set_num_threads(before)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
 
 
 def test_the_diagonal_of_every_store():
