@@ -24,7 +24,9 @@ class Splitting:
     parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
     cut: Annotated[
         str,
-        typer.Option("--cut", help="Who owns what: annealed, metis, rcb, or file:PARTS.npy."),
+        typer.Option(
+            "--cut", help="Who owns what: annealed, metis, rcb, curve, or file:PARTS.npy."
+        ),
     ] = "annealed"
     weights: Annotated[
         str | None,

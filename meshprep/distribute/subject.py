@@ -88,10 +88,8 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         The same with every map that the loops need.
     specs : sequence of LoopSpec
     """
-    names = dict.fromkeys(m for spec in specs for m in spec.loop.maps)
-    names |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
-    maps = {name: full.map(name) for name in names}
-    sets = _sets(maps.values(), specs)
+    maps = maps_of(full, specs)
+    sets = sets_of(maps.values(), specs)
     places = {name: centroids(full, name) for name in sets}
     unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
     return SplitSubject(
@@ -105,13 +103,20 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
     )
 
 
+def maps_of(full: Mesh, specs: Sequence[LoopSpec]) -> dict[str, SetMap]:
+    """The maps of a mesh that are split: those of the loops, and of boundary facets."""
+    names = dict.fromkeys(m for spec in specs for m in spec.loop.maps)
+    names |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
+    return {name: full.map(name) for name in names}
+
+
 def subject_of_plan(plan: PlanContent) -> SplitSubject:
     """The loops of a plan, in its numbering; it holds no coordinates."""
     specs = tuple(
         LoopSpec(p.loop, {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {})
         for p in plan.loops.values()
     )
-    sets = _sets(plan.maps.values(), specs)
+    sets = sets_of(plan.maps.values(), specs)
     return SplitSubject(
         sizes={name: plan.sizes[name] for name in sets},
         maps=plan.maps,
@@ -121,7 +126,8 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
     )
 
 
-def _sets(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
+def sets_of(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
+    """The sets that these loops run over, and that these maps join."""
     found = dict.fromkeys(spec.loop.over for spec in specs)
     for m in maps:
         found |= dict.fromkeys((m.from_set, m.to_set))

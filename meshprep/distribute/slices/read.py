@@ -1,0 +1,165 @@
+"""What is split, of which each rank holds the rows that are at home there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import SetMap
+
+from ...io.sliced import SlicedMesh
+from ...loops import LoopRequest, default_request
+from ...mesh import Mesh
+from ...mesh.cells import shape_of
+from ...mesh.geometry import PLACED, mean_of_rows
+from ...pipeline.steps import plan_request_maps
+from ..ranks import Ranks, agreed, exchanged
+from ..subject import SplitSubject, maps_of, sets_of
+from .derive import Derived
+from .homes import Homes, by_rows
+
+
+def subject_of_slices(
+    mesh: SlicedMesh, requests: Sequence[LoopRequest], ranks: Ranks
+) -> SplitSubject:
+    """What these loops use of a mesh, as far as it is at home here.
+
+    Parameters
+    ----------
+    mesh : SlicedMesh
+        The same on all ranks.
+    requests : sequence of LoopRequest
+        Empty for the default loop.
+    ranks : Ranks
+
+    Returns
+    -------
+    SplitSubject
+        Sizes are those of the mesh; tables and centroids have the rows of this rank.
+
+    Raises
+    ------
+    MeshprepError
+        For loops that do not fit, and indices out of range; on every rank the same.
+    """
+    shape = mesh.shape()
+    requests = requests or (default_request(shape),)
+    full, specs = agreed(ranks, lambda: plan_request_maps(shape, requests))
+    maps = maps_of(full, specs)
+    slices = _Slices(mesh, full, ranks)
+    agreed(ranks, lambda: slices.derived.check([m for m in maps if mesh.map(m) is None]))
+    tables = {name: replace(m, table=slices.table(name)) for name, m in maps.items()}
+    sets = sets_of(maps.values(), specs)
+    places = {name: slices.places(name) for name in sets}
+    unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
+    return SplitSubject(
+        sizes={name: slices.sizes[name] for name in sets},
+        maps=tables,
+        specs=tuple(specs),
+        segments={u: tuple(slices.sizes[p] for p in parts) for u, parts in unions.items()},
+        unions=unions,
+        centroids={name: where for name, where in places.items() if where is not None},
+        source_hash=mesh.content_hash,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Slices:
+    """Tables and places of the elements that are at home here.
+
+    Parameters
+    ----------
+    mesh : SlicedMesh
+    full : Mesh
+        Every map that is needed, without rows.
+    ranks : Ranks
+    sizes : dict
+        Of the sets that are known.
+    """
+
+    mesh: SlicedMesh
+    full: Mesh
+    ranks: Ranks
+    sizes: dict[str, int] = field(init=False)
+    derived: Derived = field(init=False)
+    _tables: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", dict(self.mesh.sizes))
+        derived = Derived(self.full, self.sizes, self._stored, self.ranks)
+        object.__setattr__(self, "derived", derived)
+
+    def homes(self, name: str) -> Homes:
+        return Homes(self.sizes[name], self.ranks)
+
+    def table(self, name: str) -> NDArray[np.int32]:
+        """The rows of a map, from the file or derived; kept."""
+        if name not in self._tables:
+            if self.mesh.map(name) is None:
+                source = self.full.map(name).from_set
+                self.sizes[source] = self.derived.size(source)
+                self._tables[name] = self.derived.rows(name)
+            else:
+                self._tables[name] = self._stored(name)
+        return self._tables[name]
+
+    def _stored(self, name: str) -> NDArray[np.int32]:
+        """The rows of a map in the file; MeshprepError on every rank where one leads nowhere."""
+        stored, shape = self.mesh.map(name), self.full.map(name)
+        assert stored is not None
+        own = self.homes(shape.from_set).own
+
+        def read() -> NDArray[np.int32]:
+            rows = stored.rows.read(own.start, own.stop)
+            found = SetMap(name, shape.from_set, shape.to_set, rows)
+            found.check_range(self.sizes[shape.to_set], own.start)
+            return found.table
+
+        return agreed(self.ranks, read, named=False)
+
+    def places(self, name: str) -> NDArray[np.float64] | None:
+        """The rows of :func:`meshprep.mesh.geometry.centroids`, by the same rules."""
+        if name in PLACED:
+            return self._nodes() if name == "nodes" else None
+        maps, sets = self.full.maps, self.full.sets
+        if sets[name].parts:
+            return self._of_union(name)
+        nodes = f"{name}->nodes"
+        if self.mesh.coordinates is not None and nodes in maps:
+            table = self._tables[nodes] if nodes in self._tables else self._stored(nodes)
+            cell_type = sets[name].cell_type
+            corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
+            return self._means("nodes", self._nodes(), table[:, :corners])
+        through = next((m for m in maps.values() if m.from_set == name), None)
+        if through is None or through.to_set == name:
+            return None
+        inner = self.places(through.to_set) if through.to_set in (*PLACED, "cells") else None
+        return self._means(through.to_set, inner, self.table(through.name))
+
+    def _of_union(self, name: str) -> NDArray[np.float64] | None:
+        homes, found, begin = self.homes(name), [], 0
+        for part in self.full.sets[name].parts:
+            where, own = self.places(part), self.homes(part).own
+            if where is None:
+                return None
+            numbers = np.arange(begin + own.start, begin + own.stop)
+            found += exchanged(self.ranks, homes.pieces(numbers, where))
+            begin += self.sizes[part]
+        return np.concatenate(found)
+
+    def _nodes(self) -> NDArray[np.float64] | None:
+        stored, own = self.mesh.coordinates, self.homes("nodes").own
+        if stored is None:
+            return None
+        return agreed(self.ranks, lambda: stored.read(own.start, own.stop))
+
+    def _means(
+        self, name: str, where: NDArray[np.float64] | None, table: NDArray[np.int32]
+    ) -> NDArray[np.float64] | None:
+        if where is None:
+            return None
+        out = np.empty((len(table), where.shape[1]))
+        return by_rows(self.homes(name), table, where, mean_of_rows, out)
