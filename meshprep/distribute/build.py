@@ -189,7 +189,7 @@ def _class_colours(
 def _local_rows(
     table: NDArray[np.int32],
     rows: NDArray[np.int32],
-    number: NDArray[np.int32],
+    number: NDArray[np.integer],
     copies: NDArray[np.int64],
     start: int,
     owned: int,

@@ -24,9 +24,17 @@ Sizes = Mapping[str, int]
 class MapRows(Protocol):
     """A map, or what reads one; the table gives some rows."""
 
-    from_set: str
-    to_set: str
-    table: Any
+    @property
+    def from_set(self) -> str:
+        """Whose rows these are."""
+
+    @property
+    def to_set(self) -> str:
+        """What they point into."""
+
+    @property
+    def table(self) -> Any:
+        """Gives rows by a slice, or by their numbers."""
 
     @property
     def size(self) -> int:
