@@ -10,8 +10,9 @@ import resource
 import sys
 from pathlib import Path
 
-from meshprep_cli.main import main
 from mpi4py import MPI
+
+from meshprep_cli.main import main
 
 if __name__ == "__main__":
     code = main(sys.argv[2:])

@@ -15,8 +15,8 @@ from ..kernels.parallel import each
 
 T = TypeVar("T")
 
-# Bytes that a rank sends or receives at once: MPI counts them in 32 bits.
-MESSAGE = 1 << 30
+# Bytes that a rank sends at once: messages are copied on the way, and MPI counts in 32 bits.
+MESSAGE = 1 << 24
 
 
 class Ranks(Protocol):
@@ -116,15 +116,16 @@ def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any
     """
     if ranks.size == 1:
         return list(to_each)
-    row = to_each[0].dtype.itemsize * int(np.prod(to_each[0].shape[1:]))
-    step = max(1, MESSAGE // (ranks.size * row))
-    steps = max(ranks.allgather(max(-(-len(one) // step) for one in to_each)))
-    found: list[list[NDArray[Any]]] = [[] for _ in range(ranks.size)]
-    for begin in range(0, max(steps, 1) * step, step):
+    kind, shape = to_each[0].dtype, to_each[0].shape[1:]
+    step = max(1, MESSAGE // (ranks.size * kind.itemsize * int(np.prod(shape))))
+    longest = max(ranks.allgather(max(map(len, to_each))))
+    sizes = ranks.alltoall([len(one) for one in to_each])
+    found = [np.empty((size, *shape), kind) for size in sizes]
+    for begin in range(0, longest, step):
         came = ranks.alltoall([one[begin : begin + step] for one in to_each])
-        for kept, one in zip(found, came, strict=True):
-            kept.append(one)
-    return [kept[0] if len(kept) == 1 else np.concatenate(kept) for kept in found]
+        for into, piece in zip(found, came, strict=True):
+            into[begin : begin + len(piece)] = piece
+    return found
 
 
 def in_turn(

@@ -68,16 +68,16 @@ class Derived:
         source, _, to = name.partition("->")
         homes, first, pieces = Homes(self.size(source), self.ranks), 0, []
         for chosen, counts in zip(self._chosen(source), self._counts(source), strict=True):
+            rows = chosen.corners() if to == "nodes" else chosen.cells[:, : CELLS[source]]
             for part, (begin, end) in enumerate(pairwise(chosen.ends)):
                 here = first + int(counts[: self.ranks.rank, part].sum())
                 numbers = np.arange(here, here + end - begin)
-                rows = chosen.corners if to == "nodes" else chosen.cells[:, : CELLS[source]]
                 pieces += exchanged(self.ranks, homes.pieces(numbers, rows[begin:end]))
                 first += int(counts[:, part].sum())
-        return joined(pieces).astype(np.int32)
+        return joined(pieces)
 
     def _chosen(self, source: str) -> list[FacetSlice]:
-        return [one.chosen(CELLS[source]) for one in self._facets(source)]
+        return [one.chosen(one.count == CELLS[source]) for one in self._facets(source)]
 
     def _counts(self, source: str) -> list[NDArray[np.int64]]:
         """Facets by rank and type of cells, for each number of corners."""
@@ -111,7 +111,7 @@ class Derived:
         for one in self._found[entity]:
             worst = np.flatnonzero(one.count > 2)
             if worst.size:
-                nodes = ", ".join(map(str, one.corners[worst[0]]))
+                nodes = ", ".join(map(str, one.corners()[worst[0]]))
                 raise MeshprepError(
                     f"the {entity.removesuffix('s')} with nodes {nodes} belongs to more than two "
                     f"cells, '{entity}->cells' allows two: use another loop"

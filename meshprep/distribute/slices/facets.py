@@ -1,21 +1,25 @@
 """Facets of cells that ranks hold slices of, numbered as :mod:`meshprep.topology` numbers them.
 
 Each rank matches the facets of its own cells. Two ranks can share a facet only where they share all
-of its corners: such facets go to the home of their lowest node, where those of all ranks meet.
+of its corners: such facets go to a rank that a hash of the corners names, where those of all meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...topology.facets import find_facets
-from ...topology.slots import Part, corners_of
-from ..ranks import exchanged
-from .homes import Homes, joined
+from ...topology.slots import Part, Slots, corners_of
+from ..ranks import Ranks, exchanged
+from .homes import ROWS, Homes, blocks, joined
+
+# An odd number that spreads consecutive ones over 64 bits.
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,24 +57,34 @@ class FacetSlice:
     ----------
     ends : (types + 1,) int64
         Facets by the type of their lowest cell.
-    cells : (n, 2) int64
+    first : (n,) int32
+        The first slot of each, among the slots of this rank.
+    cells : (n, 2) int32
         The lowest cell and the next, -1 for none.
-    corners : (n, arity) int32
-        Nodes as the lowest cell has them.
-    count : (n,) int64
-        Cells of each facet.
+    count : (n,) uint8
+        Cells of each facet, 3 for more.
+    slots : Slots
+        Of this rank, in numbers of its own.
+    nodes : (m,) integers
+        The nodes that these stand for.
     """
 
     ends: NDArray[np.int64]
-    cells: NDArray[np.int64]
-    corners: NDArray[np.int32]
-    count: NDArray[np.int64]
+    first: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    count: NDArray[np.uint8]
+    slots: Slots
+    nodes: NDArray[np.integer]
 
-    def chosen(self, count: int) -> FacetSlice:
-        """Those of so many cells."""
-        keep = self.count == count
+    def chosen(self, keep: NDArray[np.bool_]) -> FacetSlice:
+        """Some of them."""
         ends = np.append(0, np.cumsum(keep))[self.ends]
-        return FacetSlice(ends, self.cells[keep], self.corners[keep], self.count[keep])
+        rest = self.first[keep], self.cells[keep], self.count[keep]
+        return FacetSlice(ends, *rest, self.slots, self.nodes)
+
+    def corners(self) -> NDArray[np.int32]:
+        """Nodes (n, arity) as the lowest cell has them."""
+        return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
 
 
 def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
@@ -84,28 +98,26 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
         for one in cells
     ]
     found = find_facets(parts, len(cells[0].local[0]), points.size)
-    first, second = _two_slots(found.number, found.count.size)
-    ends = np.searchsorted(first, found.slots.slot_start)
-    corners = corners_of(found.slots, first.astype(np.int32))
-    shared = _shared(points, nodes)[corners].all(axis=1)
-    corners = points[corners].astype(np.int32)
-    slots = _GlobalSlots.of(cells, found.slots.slot_start)
-    rows = np.stack([slots.number(first), slots.number(second), found.count], axis=1)
-    rows[shared] = _met(rows[shared], np.sort(corners[shared], axis=1), nodes)
-    keep = rows[:, 2] > 0
-    ends = np.append(0, np.cumsum(keep))[ends]
-    return FacetSlice(ends, slots.cell(rows[keep, :2]), corners[keep], rows[keep, 2])
+    slots, count = found.slots, found.count
+    first, second = _two_slots(found.number, count.size)
+    pair = np.stack([_cells(one, slots.slot_start, cells) for one in (first, second)], axis=1)
+    ends = np.searchsorted(first, slots.slot_start)
+    mine = FacetSlice(ends, first, pair, count, slots, points)
+    for chosen, corners in _borders(mine, _shared(points, nodes), nodes.ranks):
+        rows = np.column_stack([pair[chosen], count[chosen]]).astype(np.int64)
+        pair[chosen, 1], count[chosen] = _met(rows, corners, nodes.ranks).T
+    return mine.chosen(count > 0)
 
 
 def _two_slots(
     number: NDArray[np.int32], facets: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The first and the second slot of every facet; -1 where there is no second."""
-    last = number[::-1]
-    first, second = np.empty(facets, np.int64), np.full(facets, -1, np.int64)
+    first, second = np.empty(facets, np.int32), np.full(facets, -1, np.int32)
+    slots = np.arange(number.size, dtype=np.int32)
     # of several values for one place, the one written last stays
-    first[last] = np.arange(number.size - 1, -1, -1)
-    others = np.flatnonzero(first[number] != np.arange(number.size))[::-1]
+    first[number[::-1]] = slots[::-1]
+    others = slots[first[number] != slots][::-1]
     second[number[others]] = others
     return first, second
 
@@ -119,67 +131,79 @@ def _shared(points: NDArray[np.integer], nodes: Homes) -> NDArray[np.bool_]:
     return joined(exchanged(nodes.ranks, [users[w - nodes.own.start] > 1 for w in wishes]))
 
 
-@dataclass(frozen=True, eq=False)
-class _GlobalSlots:
-    """Slots of this rank among those of all ranks, and their cells."""
-
-    local: NDArray[np.int64]
-    shift: NDArray[np.int64]
-    start: NDArray[np.int64]
-    facets: NDArray[np.int64]
-    first: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, cells: Sequence[CellSlice], local: NDArray[np.int64]) -> _GlobalSlots:
-        facets = np.array([len(one.local) for one in cells])
-        start = np.append(0, np.cumsum([one.size for one in cells] * facets))[:-1]
-        begin = np.array([one.own.start for one in cells]) * facets
-        first = np.array([one.first for one in cells])
-        return cls(local, start + begin - local[:-1], start, facets, first)
-
-    def number(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers of local slots on all ranks; -1 stays."""
-        part = np.searchsorted(self.local, slots, side="right") - 1
-        return np.where(slots < 0, -1, slots + self.shift[part])
-
-    def cell(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of slots; -1 stays."""
-        part = np.searchsorted(self.start, numbers, side="right") - 1
-        cell = self.first[part] + (numbers - self.start[part]) // self.facets[part]
-        return np.where(numbers < 0, -1, cell)
+def _cells(
+    slots: NDArray[np.int32], start: NDArray[np.int64], cells: Sequence[CellSlice]
+) -> NDArray[np.int32]:
+    """The cells of slots of this rank, as numbered in the mesh; -1 stays."""
+    out = np.full(slots.size, -1, np.int32)
+    for one, (low, high) in zip(cells, pairwise(start), strict=True):
+        here = (slots >= low) & (slots < high)
+        out[here] = (slots[here] - low) // len(one.local) + one.first + one.own.start
+    return out
 
 
-def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], nodes: Homes) -> NDArray[np.int64]:
-    """Facets that other ranks may have: first slot, second slot and cells of all ranks together.
+def _borders(
+    facets: FacetSlice, shared: NDArray[np.bool_], ranks: Ranks
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """The facets that other ranks may have, and their corners, some at a time.
 
-    Only the rank with the first slot gets them; on the others there are no cells.
+    A facet that several ranks have comes at the same time on all of them.
     """
-    order = np.argsort(corners[:, 0], kind="stable")
-    lowest = corners[order, 0]
-    given = exchanged(nodes.ranks, nodes.pieces(lowest, rows[order]))
-    names = exchanged(nodes.ranks, nodes.pieces(lowest, corners[order]))
+    found = [np.empty(0, np.int64)]
+    for rows in blocks(ranks, facets.first.size):
+        corners = corners_of(facets.slots, facets.first[rows])
+        found.append(np.flatnonzero(shared[corners].all(axis=1)) + rows.start)
+    border = np.concatenate(found)
+    turns = max(ranks.allgather(-(-border.size // ROWS)))
+    turn = np.empty(border.size, np.int32)
+    for rows in blocks(ranks, border.size):
+        corners = facets.nodes[corners_of(facets.slots, facets.first[border[rows]])]
+        turn[rows] = _hashed(np.sort(corners, axis=1)) // np.uint64(ranks.size) % np.uint64(turns)
+    for i in range(turns):
+        chosen = border[turn == i]
+        corners = facets.nodes[corners_of(facets.slots, facets.first[chosen])]
+        yield chosen, np.sort(corners, axis=1).astype(np.int32)
+
+
+def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """A number below 2^31 for each row."""
+    found = np.zeros(len(corners), np.uint64)
+    for column in corners.T:
+        found = (found ^ column.astype(np.uint64)) * SPREAD
+        found ^= found >> np.uint64(32)
+    return found >> np.uint64(33)
+
+
+def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks) -> NDArray[np.int64]:
+    """The second cell of facets and how many they have, of all ranks together.
+
+    Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
+    them; on the others there are no cells.
+    """
+    to = _hashed(corners) % np.uint64(ranks.size)
+    order = np.argsort(to, kind="stable")
+    cuts = np.searchsorted(to[order], np.arange(1, ranks.size))
+    given = exchanged(ranks, np.split(rows[order], cuts))
+    names = exchanged(ranks, np.split(corners[order], cuts))
     merged = _merged(np.concatenate(given), np.concatenate(names))
     ends = np.cumsum([len(one) for one in given])[:-1]
-    out = np.empty_like(rows)
-    out[order] = np.concatenate(exchanged(nodes.ranks, np.split(merged, ends)))
+    out = np.empty((len(rows), 2), np.int64)
+    out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
     return out
 
 
 def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Rows of one facet become one: that with the first slot; the others count no cells."""
+    """Second cell and number of cells of each facet, in the row with its lowest cell."""
+    out = np.zeros((len(rows), 2), np.int64)
+    if not len(rows):
+        return out
     order = np.lexsort((rows[:, 0], *corners.T))
-    rows, corners = rows[order], corners[order]
-    new = np.append(True, (corners[1:] != corners[:-1]).any(axis=1))[: len(rows)]
+    lowest, second, count = rows[order].T
+    new = np.append(True, (np.diff(corners[order], axis=0) != 0).any(axis=1))
     leads = np.flatnonzero(new)
-    out = np.zeros_like(rows)
-    if leads.size:
-        next_first = np.full(len(rows), np.iinfo(np.int64).max)
-        next_first[:-1][~new[1:]] = rows[1:, 0][~new[1:]]
-        own_second = np.where(rows[:, 1] < 0, np.iinfo(np.int64).max, rows[:, 1])
-        second = np.minimum(next_first, own_second)[leads]
-        out[leads, 0] = rows[leads, 0]
-        out[leads, 1] = np.where(second == np.iinfo(np.int64).max, -1, second)
-        out[leads, 2] = np.add.reduceat(rows[:, 2], leads)
-    back = np.empty_like(out)
-    back[order] = out
-    return back
+    none = np.iinfo(np.int64).max
+    following = np.append(np.where(new[1:], none, lowest[1:]), none)
+    found = np.minimum(following, np.where(second < 0, none, second))[leads]
+    total = np.minimum(np.add.reduceat(count, leads), 3)
+    out[order[leads]] = np.column_stack([np.where(found == none, -1, found), total])
+    return out

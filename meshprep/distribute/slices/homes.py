@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..ranks import Ranks, exchanged
 
 # Rows that are looked at together: bounds what a step needs beside its result.
-ROWS = 1 << 19
+ROWS = 1 << 17
 
 
 @dataclass(frozen=True)

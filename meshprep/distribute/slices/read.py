@@ -49,7 +49,8 @@ def subject_of_slices(
     requests = requests or (default_request(shape),)
     full, specs = agreed(ranks, lambda: plan_request_maps(shape, requests))
     maps = maps_of(full, specs)
-    slices = _Slices(mesh, full, ranks)
+    rows = StoredTables(mesh, full, ranks)
+    slices = _Slices(mesh, full, ranks, rows, Derived(full, mesh.sizes, rows, ranks))
     agreed(ranks, lambda: slices.derived.check([m for m in maps if mesh.map(m) is None]))
     tables = {name: replace(m, table=slices.table(name)) for name, m in maps.items()}
     sets = sets_of(maps.values(), specs)
@@ -67,6 +68,29 @@ def subject_of_slices(
 
 
 @dataclass(frozen=True, eq=False)
+class StoredTables:
+    """Gives the rows of maps in the file that are at home here."""
+
+    mesh: SlicedMesh
+    shape: Mesh
+    ranks: Ranks
+
+    def __call__(self, name: str) -> NDArray[np.int32]:
+        """The rows of a map; MeshprepError on every rank where one leads nowhere."""
+        stored, m = self.mesh.map(name), self.shape.map(name)
+        assert stored is not None
+        own = Homes(self.mesh.sizes[m.from_set], self.ranks).own
+
+        def read() -> NDArray[np.int32]:
+            rows = stored.rows.read(own.start, own.stop)
+            found = SetMap(name, m.from_set, m.to_set, rows)
+            found.check_range(self.mesh.sizes[m.to_set], own.start)
+            return found.table
+
+        return agreed(self.ranks, read, named=False)
+
+
+@dataclass(frozen=True, eq=False)
 class _Slices:
     """Tables and places of the elements that are at home here.
 
@@ -76,6 +100,8 @@ class _Slices:
     full : Mesh
         Every map that is needed, without rows.
     ranks : Ranks
+    stored : StoredTables
+    derived : Derived
     sizes : dict
         Of the sets that are known.
     """
@@ -83,14 +109,13 @@ class _Slices:
     mesh: SlicedMesh
     full: Mesh
     ranks: Ranks
+    stored: StoredTables
+    derived: Derived
     sizes: dict[str, int] = field(init=False)
-    derived: Derived = field(init=False)
     _tables: dict[str, NDArray[np.int32]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", dict(self.mesh.sizes))
-        derived = Derived(self.full, self.sizes, self._stored, self.ranks)
-        object.__setattr__(self, "derived", derived)
 
     def homes(self, name: str) -> Homes:
         return Homes(self.sizes[name], self.ranks)
@@ -103,22 +128,8 @@ class _Slices:
                 self.sizes[source] = self.derived.size(source)
                 self._tables[name] = self.derived.rows(name)
             else:
-                self._tables[name] = self._stored(name)
+                self._tables[name] = self.stored(name)
         return self._tables[name]
-
-    def _stored(self, name: str) -> NDArray[np.int32]:
-        """The rows of a map in the file; MeshprepError on every rank where one leads nowhere."""
-        stored, shape = self.mesh.map(name), self.full.map(name)
-        assert stored is not None
-        own = self.homes(shape.from_set).own
-
-        def read() -> NDArray[np.int32]:
-            rows = stored.rows.read(own.start, own.stop)
-            found = SetMap(name, shape.from_set, shape.to_set, rows)
-            found.check_range(self.sizes[shape.to_set], own.start)
-            return found.table
-
-        return agreed(self.ranks, read, named=False)
 
     def places(self, name: str) -> NDArray[np.float64] | None:
         """The rows of :func:`meshprep.mesh.geometry.centroids`, by the same rules."""
@@ -129,7 +140,7 @@ class _Slices:
             return self._of_union(name)
         nodes = f"{name}->nodes"
         if self.mesh.coordinates is not None and nodes in maps:
-            table = self._tables[nodes] if nodes in self._tables else self._stored(nodes)
+            table = self._tables[nodes] if nodes in self._tables else self.stored(nodes)
             cell_type = sets[name].cell_type
             corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
             return self._means("nodes", self._nodes(), table[:, :corners])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...mesh import Dat, ElementSet, Mesh, SetMap
 
 # Rows that are read at once where all are read in turn.
-ROWS = 1 << 20
+ROWS = 1 << 17
 
 
 class StoredRows(Protocol):
