@@ -44,6 +44,14 @@ class Splitting:
             "sent back; auto: what moves fewer bytes, loop by loop.",
         ),
     ] = "exec"
+    slices: Annotated[
+        bool,
+        typer.Option(
+            "--slices",
+            help="Each rank of mpiexec reads and holds slices of the mesh, for meshes that do not "
+            "fit one process; with --cut rcb or curve.",
+        ),
+    ] = False
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="File to write; default: MESH.parts.h5."),
@@ -94,6 +102,7 @@ def run(
         dimension=read.dimension,
         overwrite=how.force,
         declared=read.declared(loops.loops),
+        slices=splitting.slices,
     )
     if how.dry_run:
         _describe(job, adding, shown)

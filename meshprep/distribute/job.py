@@ -37,7 +37,7 @@ from .figures import part_figures, split_figures
 from .joined import joined_subject
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 from .slices.read import subject_of_slices
-from .slices.steps import CUT, split_slices
+from .slices.steps import check_cut, split_slices
 from .steps import SplitOptions, split
 from .subject import SplitSubject, subject_of_mesh, subject_of_plan
 
@@ -47,7 +47,8 @@ class SplitJob:
     """What to read, split and write.
 
     ``source`` is a mesh, a plan, or a file of parts, to which further numbers of parts are added.
-    ``declared`` says what the datasets of a file are that does not say it.
+    ``declared`` says what the datasets of a file are that does not say it. With ``slices`` each
+    rank reads and holds slices of the mesh.
     """
 
     source: Path
@@ -60,6 +61,7 @@ class SplitJob:
     dimension: int | None = None
     overwrite: bool = False
     declared: Mapping[str, str] = field(default_factory=dict)
+    slices: bool = False
 
     def __post_init__(self) -> None:
         if not self.parts or min(self.parts) < 1:
@@ -101,8 +103,7 @@ def run(
         ``progress(done, total, name)`` is called as steps begin, on rank 0.
     ranks : Ranks
         A communicator of mpi4py: its ranks build the parts together. The file does not depend on
-        their number. With the cut ``curve`` several ranks read and hold slices of the mesh;
-        otherwise rank 0 reads it, and every rank holds its sets and maps.
+        their number. Without slices, rank 0 reads the mesh, and every rank holds its sets and maps.
 
     Raises
     ------
@@ -144,14 +145,9 @@ def _prepared(job: SplitJob, progress: Progress) -> list[str]:
     return warm_up([*job_tasks(job.options, formats), "split"], progress).notes
 
 
-def _by_slices(job: SplitJob, ranks: Ranks) -> bool:
-    """Do the ranks read slices of the mesh? Plans and files of parts are read as wholes."""
-    return ranks.size > 1 and job.how.cut == CUT and kind_of(job.source) == "mesh"
-
-
 def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
     """What is split: all of it, or the slices of this rank."""
-    if not _by_slices(job, ranks):
+    if not job.slices:
         return of_root(ranks, lambda: _whole_subject(job)).shared()
     sets = job.declared or None
     mesh = of_root(ranks, lambda: scan(job.source, job.input_format, sets))
@@ -221,7 +217,7 @@ def _split(
 ) -> None:
     """One number of parts, each built and put aside."""
     tell.ordering(0)
-    how = split_slices if _by_slices(job, ranks) else split
+    how = split_slices if job.slices else split
     made = how(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
 
     def build() -> list[tuple[int, Any]]:
@@ -241,6 +237,10 @@ def _split(
 
 
 def _refuse(job: SplitJob, adding: bool) -> None:
+    if job.slices:
+        check_cut(job.how.cut)
+        if kind_of(job.source) != "mesh":
+            raise MeshprepError(f"{job.source} is no mesh: only meshes are read by slices")
     same = adding and job.output.resolve() == job.source.resolve()
     if not same:
         check_targets([job.output], overwrite=job.overwrite, inputs=[job.source])

@@ -12,6 +12,7 @@ from thread_ranks import on_ranks
 from meshprep.distribute import job as jobs
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.ranks import ALONE, agreed, of_root, own_parts
+from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.loops import simple_request
@@ -152,3 +153,13 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
     done = mpiexec(2, *words, "-q", "-o", output)
     assert (done.returncode, done.stderr.count("exists already")) == (2, 1)
     assert list(tmp_path.iterdir()) == [output]
+
+
+@pytest.mark.slow
+def test_ranks_of_mpi_that_hold_slices_make_the_same_file(mpiexec, mesh_file, tmp_path):
+    alone, output = tmp_path / "alone.parts.h5", tmp_path / "wing.parts.h5"
+    run(job(mesh_file, alone, how=SplitOptions("rcb")))
+    words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
+    done = mpiexec(3, *words, "--cut", "rcb", "--slices", "-q", "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == alone.read_bytes()

@@ -12,10 +12,9 @@ from thread_ranks import on_ranks
 from meshprep.distribute import ranks as messages
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.ranks import ALONE
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices.homes import Homes
-from meshprep.distribute.slices.owners import curve_owners
+from meshprep.distribute.slices.owners import slice_owners
 from meshprep.distribute.slices.read import subject_of_slices
 from meshprep.distribute.slices.steps import split_slices
 from meshprep.distribute.steps import SplitOptions, split
@@ -35,7 +34,7 @@ from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan.parts.arrays import arrays_of
 
 MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
-CURVE = SplitOptions("curve")
+CURVE, RCB = SplitOptions("curve"), SplitOptions("rcb")
 SMALL = Options(block_size=16)
 
 
@@ -104,9 +103,10 @@ def assert_same_parts(found, expected):
     st.integers(1, 4),
     st.sampled_from(["exec", "auto"]),
     st.sampled_from([(), (0, 3, 1)]),
+    st.sampled_from(["curve", "rcb"]),
 )
-def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights):
-    how = SplitOptions("curve", weights, way)
+def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, cut):
+    how = SplitOptions(cut, weights, way)
     parts = len(weights) or parts
     whole = split(subject, parts, how, SMALL)
     found, costs = parts_by_ranks(subject, parts, how, size)
@@ -118,7 +118,7 @@ def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights):
 @given(subjects(), st.integers(2, 6), st.integers(1, 4))
 def test_owners_are_runs_of_sorted_keys(subject, parts, size):
     def work(ranks):
-        return curve_owners(slice_of(subject, ranks), np.full(parts, 1 / parts), ranks)
+        return slice_owners(slice_of(subject, ranks), np.full(parts, 1 / parts), "curve", ranks)
 
     found = on_ranks(size, work)
     n, where = subject.sizes["cells"], subject.centroids["cells"]
@@ -174,15 +174,15 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
             assert np.array_equal(np.concatenate([f.centroids[set_name] for f in found]), where)
 
 
-@pytest.mark.parametrize(("name", "loops"), CASES)
+@pytest.mark.parametrize(("name", "loops"), [CASES[0], CASES[-1]])
 def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, name, loops):
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
-    run(SplitJob(files / name, alone, (2, 5), requests, CURVE, SMALL))
+    run(SplitJob(files / name, alone, (2, 5), requests, RCB, SMALL))
     assert check_parts(alone, mesh=files / name).findings == []
-    for size in (2, 3, 4) if name == "grid.h5" else (3,):
+    for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
         output = tmp_path / f"{size}.parts.h5"
-        job = SplitJob(files / name, output, (2, 5), requests, CURVE, SMALL)
+        job = SplitJob(files / name, output, (2, 5), requests, RCB, SMALL, slices=True)
         found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
         assert [str(one) for one in found if isinstance(one, Exception)] == []
         assert output.read_bytes() == alone.read_bytes()
@@ -261,8 +261,9 @@ def all_say(found):
 
 def test_bad_input_is_said_by_all_ranks_alike(files, tmp_path):
     def split_on(size, source, loops=("edges->cells",), **values):
+        values = {"how": CURVE, **values}
         requests = tuple(simple_request(loop) for loop in loops)
-        job = SplitJob(source, tmp_path / "x.parts.h5", (2,), requests, CURVE, SMALL, **values)
+        job = SplitJob(source, tmp_path / "x.parts.h5", (2,), requests, slices=True, **values)
         return all_say(on_ranks(size, lambda ranks: run(job, ranks=ranks)))
 
     for name, message in damaged(files, tmp_path):
@@ -273,6 +274,8 @@ def test_bad_input_is_said_by_all_ranks_alike(files, tmp_path):
     )
     write(generate("delaunay2d", cells=50), tmp_path / "text.vtu", drop=True)
     assert "format 'vtu' is not read by slices" in split_on(2, tmp_path / "text.vtu")
+    whole = split_on(2, files / "wing.msh", how=SplitOptions())
+    assert whole == "cut 'annealed' needs the whole mesh: with --slices, use --cut rcb"
     assert sorted(p.suffix for p in tmp_path.iterdir() if "parts" in p.name) == []
 
 
@@ -298,14 +301,3 @@ def damaged(files, folder):
     yield "range.msh", last
     (folder / "short.msh").write_bytes((files / "wing.msh").read_bytes()[:-4000])
     yield "short.msh", "damaged"
-
-
-def test_other_cuts_are_refused():
-    subject = subject_of_mesh(*mesh_and_loops())
-    with pytest.raises(MeshprepError, match="slices are cut along a curve, not by rcb"):
-        split_slices(subject, 2, SplitOptions("rcb"), SMALL, lambda share: None, ALONE)
-
-
-def mesh_and_loops():
-    mesh = generate("delaunay2d", cells=50, seed=0)
-    return mesh, *plan_request_maps(mesh, [simple_request("edges->cells")])

@@ -53,7 +53,7 @@ class Derived:
             if not asked or self.shape.sets[source].parts or not self._between_cells(source):
                 raise MeshprepError(
                     f"map '{name}' is not derived from slices, only maps from facets between two "
-                    "cells and on the boundary: take another --cut, for which rank 0 reads the mesh"
+                    "cells and on the boundary: leave --slices out"
                 )
 
     def _between_cells(self, source: str) -> bool:

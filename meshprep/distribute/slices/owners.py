@@ -1,4 +1,4 @@
-"""Owners of all sets, each found where its elements are at home: runs along a curve, and heirs."""
+"""Owners of all sets, each found where its elements are at home."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap, read_only
 
-from ...reorder.curve import curve_keys
-from ...reorder.radix import stable_argsort
-from ..cuts import places, run_ends, runs
+from ..cuts import runs
 from ..inherit import Owners, inherit, most_in_rows
-from ..ranks import Ranks, agreed, exchanged
+from ..ranks import Ranks, exchanged
 from ..subject import SplitSubject
+from .cuts import leading_owners
 from .homes import Homes, blocks, by_rows, joined
 
 
-def curve_owners(subject: SplitSubject, weights: NDArray[np.float64], ranks: Ranks) -> Owners:
-    """The part of every element that is at home here, of every set: those of cut ``curve``.
+def slice_owners(
+    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
+) -> Owners:
+    """The part of every element that is at home here, of every set.
 
     Parameters
     ----------
@@ -28,6 +29,8 @@ def curve_owners(subject: SplitSubject, weights: NDArray[np.float64], ranks: Ran
         Its tables and centroids are those of the elements at home here.
     weights : (parts,) float64
         Shares that add up to 1.
+    cut : str
+        A name in :data:`.cuts.CUTS`.
     ranks : Ranks
 
     Raises
@@ -37,57 +40,10 @@ def curve_owners(subject: SplitSubject, weights: NDArray[np.float64], ranks: Ran
 
     Notes
     -----
-    O(n / ranks log n), and 64 rounds of 8 bytes a part in which the ranks count keys.
+    O(n / ranks log n), beside the cut.
     """
-    some = np.flatnonzero(weights).astype(np.int32)
-    shares, n = weights[some], subject.sizes[subject.leading_set]
-    own = Homes(n, ranks).own
-    if some.size == 1:
-        leading = np.zeros(len(own), np.int32)
-    elif some.size >= n:
-        leading = np.arange(own.start, own.stop, dtype=np.int32)
-    else:
-        leading = _along_curve(subject, shares, ranks)
-    return inherit(subject, some[leading], weights, _Sliced(subject, weights.size, ranks))
-
-
-def _along_curve(
-    subject: SplitSubject, shares: NDArray[np.float64], ranks: Ranks
-) -> NDArray[np.int32]:
-    """Runs along Hilbert's curve; equal keys keep the order of the input."""
-    where = agreed(ranks, lambda: places(subject, "curve"))
-    ends = ranks.allgather((where.min(axis=0), where.max(axis=0)) if len(where) else None)
-    low, high = zip(*(one for one in ends if one is not None), strict=True)
-    box = np.min(low, axis=0), np.max(high, axis=0)
-    keys = agreed(ranks, lambda: curve_keys(where, box, "curve", turning=True))
-    order = stable_argsort(keys[:, None]) if keys.size else np.empty(0, np.int32)
-    keys = keys[order]
-    n = subject.sizes[subject.leading_set]
-    found = np.empty(keys.size, np.int32)
-    cuts = _cuts(keys, run_ends(n, shares), ranks)
-    found[order] = np.searchsorted(cuts, np.arange(keys.size), side="right")
-    return found
-
-
-def _cuts(keys: NDArray[np.uint64], ends: NDArray[np.int64], ranks: Ranks) -> NDArray[np.int64]:
-    """How many of these sorted keys are among the first ``ends`` of all ranks' keys.
-
-    Equal keys are taken from the lowest rank first. The key at each end is found by bisection.
-    """
-    one = np.uint64(1)
-    low = np.zeros(ends.size, np.uint64)
-    high = np.full(ends.size, max(ranks.allgather(keys[-1] if keys.size else np.uint64(0))))
-    while (low < high).any():
-        middle = low + ((high - low) >> one)
-        count = sum(ranks.allgather(np.searchsorted(keys, middle, side="right")))
-        beyond = count > ends
-        high = np.where(beyond, middle, high)
-        low = np.where(beyond, low, np.minimum(middle + one, high))
-    below = np.searchsorted(keys, low)
-    equal = np.searchsorted(keys, low, side="right") - below
-    every = ranks.allgather((below, equal))
-    left = ends - sum(b for b, _ in every) - sum(e for _, e in every[: ranks.rank])
-    return below + np.clip(left, 0, equal)
+    leading = leading_owners(subject, weights, cut, ranks)
+    return inherit(subject, leading, weights, _Sliced(subject, weights.size, ranks))
 
 
 @dataclass(frozen=True, eq=False)

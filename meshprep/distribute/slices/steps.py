@@ -18,11 +18,9 @@ from ..order import order_parts, refuse_lists
 from ..ranks import Ranks, agreed
 from ..steps import SplitOptions, SplitResult, increments_of, loops_that_write, written_columns
 from ..subject import SplitSubject
+from .cuts import CUTS
 from .local import local_subject, split_numbers
-from .owners import curve_owners
-
-# The cut that ranks find together.
-CUT = "curve"
+from .owners import slice_owners
 
 
 def split_slices(
@@ -47,14 +45,14 @@ def split_slices(
     Raises
     ------
     MeshprepError
-        For another cut than ``curve``, and as :func:`..steps.split`; on every rank.
+        For a cut that needs the whole mesh, and as :func:`..steps.split`; on every rank.
 
     Notes
     -----
     O(n / ranks log n), and as much memory.
     """
     weights = agreed(ranks, lambda: _checked(subject, parts, how, options))
-    owners = curve_owners(subject, weights, ranks)
+    owners = slice_owners(subject, weights, how.cut, ranks)
     local = local_subject(subject, owners, parts, ranks)
     here, held = local.subject, range(len(local.held))
     costs = {
@@ -70,12 +68,17 @@ def split_slices(
     return SplitResult(PartBuilder(here, ordered, copies, numbers, options, increments), costs)
 
 
+def check_cut(cut: str) -> None:
+    """Raise MeshprepError for a cut that needs the whole mesh."""
+    if cut not in CUTS:
+        raise MeshprepError(f"cut '{cut}' needs the whole mesh: with --slices, use --cut rcb")
+
+
 def _checked(
     subject: SplitSubject, parts: int, how: SplitOptions, options: Options
 ) -> NDArray[np.float64]:
     """The shares of the parts, where all that is asked for can be done."""
-    if how.cut != CUT:
-        raise MeshprepError(f"slices are cut along a curve, not by {how.cut}: use --cut {CUT}")
+    check_cut(how.cut)
     refuse_lists(subject, options)
     for loop in loops_that_write(subject):
         check_way(loop, how.increments)

@@ -47,7 +47,7 @@ def scan(
         if name not in SLICED:
             raise MeshprepError(
                 f"format '{name}' is not read by slices, only {' and '.join(SLICED)}: "
-                "take another --cut, for which rank 0 reads the whole mesh, or another format"
+                "write the mesh in one of these, or leave --slices out"
             )
         if name == "gmsh":
             from .gmsh import scan_gmsh

@@ -123,8 +123,7 @@ def _check_labels(labels: StoredRows) -> None:
     for piece in in_turn(labels):
         if not np.array_equal(piece[:, 0], np.arange(first, first + len(piece))):
             raise MeshprepError(
-                "the nodes are not numbered 1, 2, 3, ...: save the mesh so, or take another "
-                "--cut, for which rank 0 reads the whole mesh"
+                "the nodes are not numbered 1, 2, 3, ...: save the mesh so, or leave --slices out"
             )
         first += len(piece)
 
@@ -143,7 +142,7 @@ class _Scan:
         if words != [[b"$MeshFormat"], [b"4.1", b"1", b"8"]] or self._ints(1, "<i4") != [1]:
             raise MeshprepError(
                 "only Gmsh's binary MSH 4.1 is read by slices: save the mesh with "
-                "'-format msh41 -bin', or take another --cut, for which rank 0 reads the whole mesh"
+                "'-format msh41 -bin', or leave --slices out"
             )
         self.skip("MeshFormat")
 
