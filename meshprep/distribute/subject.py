@@ -40,6 +40,8 @@ class SplitSubject:
     original : mapping of set name to (n,) integers
         The number of each element in the mesh that was read, where that is another one.
     source_hash : str
+    through : mapping of set name to map name
+        Sets without centroids here, whose centroids are the means of what these maps reach.
     """
 
     sizes: Mapping[str, int]
@@ -50,6 +52,7 @@ class SplitSubject:
     centroids: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
+    through: Mapping[str, str] = field(default_factory=dict)
 
     def shared(self) -> SplitSubject:
         """The same with tables that are read-only, as they are no more when they were sent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,29 +66,36 @@ def _bisected(
     first, last = np.zeros(1, np.int64), np.array([shares.size])
     region = np.zeros(len(where), np.int64)
     while (last - first > 1).any():
-        size = sum(ranks.allgather(np.bincount(region, minlength=first.size)))
-        low, high = _boxes(where, region, first.size, ranks)
-        axis = np.argmax(high - low, axis=1) if where.shape[1] else np.zeros(first.size, np.int64)
-        keys = np.zeros(len(where), np.uint64)
-        if where.shape[1]:
-            keys = _ascending(where[np.arange(len(where)), axis[region]])
-        order = np.lexsort((keys, region))
-        begin = np.searchsorted(region[order], np.arange(first.size + 1))
         middle = np.where(last - first > 1, (first + last) // 2, last)
-        ends = np.array(
-            [
-                round(float(shares[a:m].sum() / shares[a:b].sum()) * int(n))
-                for a, m, b, n in zip(first, middle, last, size, strict=True)
-            ]
-        )
-        cuts = _first_of_all(keys[order], (begin[:-1], begin[1:]), ends, ranks)
-        upper = np.arange(order.size) >= cuts[region[order]]
-        region[order] = 2 * region[order] + upper
+        ends = zip(first, middle, last, strict=True)
+        lower = [float(shares[a:m].sum() / shares[a:b].sum()) for a, m, b in ends]
+        region = 2 * region + _beyond(where, region, lower, ranks)
         first, last = (np.stack(pair, axis=1).ravel() for pair in ((first, middle), (middle, last)))
+        # a region of one part stays as it is
         kept = np.flatnonzero(last > first)
         region = np.searchsorted(kept, region)
         first, last = first[kept], last[kept]
     return first[region].astype(np.int32)
+
+
+def _beyond(
+    where: NDArray[np.float64], region: Numbers, lower: Sequence[float], ranks: Ranks
+) -> NDArray[np.bool_]:
+    """The elements that are not in the lower share of their region along its longest axis."""
+    count = np.bincount(region, minlength=len(lower))
+    size = np.sum(ranks.allgather(count), axis=0)
+    low, high = _boxes(where, region, len(lower), ranks)
+    keys = np.zeros(len(where), np.uint64)
+    if where.shape[1]:
+        axis = np.argmax(high - low, axis=1)
+        keys = _ascending(where[np.arange(len(where)), axis[region]])
+    order = np.lexsort((keys, region))
+    ends = np.append(0, np.cumsum(count))
+    wanted = np.array([round(share * int(n)) for share, n in zip(lower, size, strict=True)])
+    cuts = _first_of_all(keys[order], (ends[:-1], ends[1:]), wanted, ranks)
+    found = np.empty(len(where), np.bool_)
+    found[order] = np.arange(order.size) >= cuts[region[order]]
+    return found
 
 
 def _boxes(

@@ -86,6 +86,11 @@ class FacetSlice:
         """Nodes (n, arity) as the lowest cell has them."""
         return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
 
+    def names(self, which: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The nodes of some facets, ascending in each."""
+        found = np.sort(self.nodes[corners_of(self.slots, self.first[which])], axis=1)
+        return found.astype(np.int32)
+
 
 def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
     """Match the facets with one number of corners of these types of cells.
@@ -151,18 +156,16 @@ def _borders(
     """
     found = [np.empty(0, np.int64)]
     for rows in blocks(ranks, facets.first.size):
-        corners = corners_of(facets.slots, facets.first[rows])
-        found.append(np.flatnonzero(shared[corners].all(axis=1)) + rows.start)
+        local = corners_of(facets.slots, facets.first[rows])
+        found.append(np.flatnonzero(shared[local].all(axis=1)) + rows.start)
     border = np.concatenate(found)
     turns = max(ranks.allgather(-(-border.size // ROWS)))
     turn = np.empty(border.size, np.int32)
     for rows in blocks(ranks, border.size):
-        corners = facets.nodes[corners_of(facets.slots, facets.first[border[rows]])]
-        turn[rows] = _hashed(np.sort(corners, axis=1)) // np.uint64(ranks.size) % np.uint64(turns)
+        turn[rows] = _hashed(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
     for i in range(turns):
         chosen = border[turn == i]
-        corners = facets.nodes[corners_of(facets.slots, facets.first[chosen])]
-        yield chosen, np.sort(corners, axis=1).astype(np.int32)
+        yield chosen, facets.names(chosen)
 
 
 def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:

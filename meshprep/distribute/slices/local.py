@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap
 
+from ...mesh.geometry import mean_of_rows
 from ..halos import OwnedRuns
 from ..inherit import Owners
 from ..numbers import SplitNumbers
 from ..ranks import Ranks, exchanged, holder, own_parts
 from ..subject import SplitSubject
-from .homes import Homes, blocks, compact, joined
+from .homes import ROWS, Homes, blocks, compact, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +59,7 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     -----
     O(n / ranks log n), and as much memory.
     """
-    written = _written(subject)
-    rows, tables = {}, {}
-    for name in subject.sizes:
-        mine = [m for m in subject.maps.values() if m.from_set == name]
-        chosen = _wanted(subject, owners, name, written, parts, ranks)
-        first = Homes(subject.sizes[name], ranks).own.start
-        sent = [(one + first).astype(np.int32) for one in chosen]
-        rows[name] = joined(exchanged(ranks, sent))
-        for m in mine:
-            tables[m.name] = joined(exchanged(ranks, [m.table[one] for one in chosen]))
+    rows, tables = _rows(subject, owners, parts, ranks)
     ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}
     maps = {
         m.name: replace(m, table=_local_table(m, rows, tables.pop(m.name), ids))
@@ -74,10 +67,7 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     }
     held = own_parts(ranks, parts)
     labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
-    centroids = {
-        name: _places(subject, name, ids[name], labels[name] < len(held), ranks)
-        for name in subject.centroids
-    }
+    centroids = _places(subject, maps, ids, labels, ranks)
     local = SplitSubject(
         sizes={name: one.size + 1 for name, one in ids.items()},
         maps=maps,
@@ -89,6 +79,21 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
         source_hash=subject.source_hash,
     )
     return LocalSubject(local, labels, held)
+
+
+def _rows(
+    subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
+) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
+    """The elements of each set that this rank has rows of, and the rows of each map."""
+    written, rows, tables = _written(subject), {}, {}
+    for name in subject.sizes:
+        chosen = _wanted(subject, owners, name, written, parts, ranks)
+        first = Homes(subject.sizes[name], ranks).own.start
+        rows[name] = joined(exchanged(ranks, [one + np.int32(first) for one in chosen]))
+        for m in subject.maps.values():
+            if m.from_set == name:
+                tables[m.name] = joined(exchanged(ranks, [m.table[one] for one in chosen]))
+    return rows, tables
 
 
 def _written(subject: SplitSubject) -> dict[str, list[int]]:
@@ -107,9 +112,9 @@ def _wanted(
     written: Mapping[str, Sequence[int]],
     parts: int,
     ranks: Ranks,
-) -> list[NDArray[np.int64]]:
+) -> list[NDArray[np.int32]]:
     """The elements at home here that each rank needs as rows, ascending."""
-    own = holder(ranks, owners[name], parts)
+    own = holder(ranks, owners[name], parts).astype(np.int32)
     others = [np.empty((0, 2), np.int64)]
     for label, columns in written.items():
         m = subject.maps[label]
@@ -122,7 +127,12 @@ def _wanted(
             row, column = np.nonzero(there != own[rows, None])
             others.append(np.stack([there[row, column], row + rows.start], axis=1))
     rank, element = np.concatenate(others).T
-    return [np.union1d(np.flatnonzero(own == r), element[rank == r]) for r in range(ranks.size)]
+    found = []
+    for r in range(ranks.size):
+        wanted = own == r
+        wanted[element[rank == r]] = True
+        found.append(np.flatnonzero(wanted).astype(np.int32))
+    return found
 
 
 def _known(
@@ -132,8 +142,13 @@ def _known(
     tables: Mapping[str, NDArray[np.int32]],
 ) -> NDArray[np.int32]:
     """The elements of a set that this rank has rows of, or reaches; ascending."""
-    reached = [tables[m.name].reshape(-1) for m in subject.maps.values() if m.to_set == name]
-    return np.unique(np.concatenate([rows, *reached])) if reached else rows
+    others = [np.empty(0, np.int32)]
+    for m in subject.maps.values():
+        if m.to_set == name:
+            for begin in range(0, len(tables[m.name]), ROWS):
+                reached = np.unique(tables[m.name][begin : begin + ROWS])
+                others.append(reached[~np.isin(reached, rows, assume_unique=True)])
+    return np.union1d(rows, np.concatenate(others))
 
 
 def _local_table(
@@ -144,7 +159,10 @@ def _local_table(
 ) -> NDArray[np.int32]:
     """A table in local numbers, with a row for every element here."""
     out = np.full((ids[m.from_set].size + 1, m.arity), ids[m.to_set].size, np.int32)
-    out[np.searchsorted(ids[m.from_set], rows[m.from_set])] = np.searchsorted(ids[m.to_set], table)
+    for begin in range(0, len(table), ROWS):
+        some = slice(begin, begin + ROWS)
+        at = np.searchsorted(ids[m.from_set], rows[m.from_set][some])
+        out[at] = np.searchsorted(ids[m.to_set], table[some])
     return out
 
 
@@ -164,17 +182,35 @@ def _labels(
 
 def _places(
     subject: SplitSubject,
-    name: str,
-    ids: NDArray[np.int32],
-    owned: NDArray[np.bool_],
+    maps: Mapping[str, SetMap],
+    ids: Mapping[str, NDArray[np.int32]],
+    labels: Owners,
     ranks: Ranks,
-) -> NDArray[np.float64]:
-    """The centroids of what is owned here; zeros elsewhere."""
-    where = subject.centroids[name]
-    out = np.zeros((ids.size + 1, where.shape[1]))
-    wanted = np.flatnonzero(owned)
-    out[wanted] = Homes(subject.sizes[name], ranks).fetch(where, ids[wanted])
-    return out
+) -> dict[str, Any]:
+    """The centroids of what is owned here, and of what others are the means of."""
+    found: dict[str, Any] = {}
+    elsewhere = {name: int(label[-1]) for name, label in labels.items()}
+    reached = {maps[m].to_set for m in subject.through.values()}
+    for name, where in subject.centroids.items():
+        known = labels[name][:-1] < elsewhere[name]
+        wanted = np.flatnonzero(known | (name in reached))
+        out = np.zeros((ids[name].size + 1, where.shape[1]))
+        out[wanted] = Homes(subject.sizes[name], ranks).fetch(where, ids[name][wanted])
+        found[name] = out
+    for name, m in subject.through.items():
+        found[name] = _Means(maps[m].table, found[maps[m].to_set])
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """Gives centroids of elements by those of what they reach."""
+
+    table: NDArray[np.int32]
+    where: NDArray[np.float64]
+
+    def __getitem__(self, elements: NDArray[np.integer]) -> NDArray[np.float64]:
+        return mean_of_rows(self.where, self.table[elements])
 
 
 def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:

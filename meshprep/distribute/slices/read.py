@@ -54,17 +54,19 @@ def subject_of_slices(
     agreed(ranks, lambda: slices.derived.check([m for m in maps if mesh.map(m) is None]))
     tables = {name: replace(m, table=slices.table(name)) for name, m in maps.items()}
     sets = sets_of(maps.values(), specs)
-    places = {name: slices.places(name) for name in sets}
     unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
-    return SplitSubject(
+    found = SplitSubject(
         sizes={name: slices.sizes[name] for name in sets},
         maps=tables,
         specs=tuple(specs),
         segments={u: tuple(slices.sizes[p] for p in parts) for u, parts in unions.items()},
         unions=unions,
-        centroids={name: where for name, where in places.items() if where is not None},
         source_hash=mesh.content_hash,
     )
+    through = {name: m for name in sets if (m := slices.through(name, found)) is not None}
+    places = {name: slices.places(name) for name in sets if name not in through}
+    centroids = {name: where for name, where in places.items() if where is not None}
+    return replace(found, centroids=centroids, through=through if centroids else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,20 +137,40 @@ class _Slices:
         """The rows of :func:`meshprep.mesh.geometry.centroids`, by the same rules."""
         if name in PLACED:
             return self._nodes() if name == "nodes" else None
-        maps, sets = self.full.maps, self.full.sets
-        if sets[name].parts:
+        if self.full.sets[name].parts:
             return self._of_union(name)
-        nodes = f"{name}->nodes"
-        if self.mesh.coordinates is not None and nodes in maps:
-            table = self._tables[nodes] if nodes in self._tables else self.stored(nodes)
-            cell_type = sets[name].cell_type
-            corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
-            return self._means("nodes", self._nodes(), table[:, :corners])
-        through = next((m for m in maps.values() if m.from_set == name), None)
-        if through is None or through.to_set == name:
+        m = self._way(name)
+        if m is None:
             return None
-        inner = self.places(through.to_set) if through.to_set in (*PLACED, "cells") else None
-        return self._means(through.to_set, inner, self.table(through.name))
+        table = self._tables[m.name] if m.name in self._tables else self.stored(m.name)
+        where = self._nodes() if m.to_set == "nodes" else self.places(m.to_set)
+        return self._means(m.to_set, where, table[:, : self._corners(name, m)])
+
+    def through(self, name: str, subject: SplitSubject) -> str | None:
+        """The map by which a rank finds the centroids of a set from others that it fetches."""
+        m = None if name in PLACED or self.full.sets[name].parts else self._way(name)
+        leading = subject.leading_set
+        if m is None or m.name not in subject.maps or name == leading:
+            return None
+        fetched = m.to_set in ("nodes", leading) and self._corners(name, m) == m.arity
+        return m.name if fetched else None
+
+    def _way(self, name: str) -> SetMap | None:
+        """The map to what a set's centroids are the means of."""
+        maps = self.full.maps
+        if self.mesh.coordinates is None:
+            return None
+        if f"{name}->nodes" in maps:
+            return maps[f"{name}->nodes"]
+        found = next((m for m in maps.values() if m.from_set == name), None)
+        known = found is not None and found.to_set != name and found.to_set in ("nodes", "cells")
+        return found if known else None
+
+    def _corners(self, name: str, m: SetMap) -> int:
+        """The columns of a map that are corners."""
+        cell_type = self.full.sets[name].cell_type
+        nodes = m.to_set == "nodes" and cell_type is not None
+        return shape_of(str(cell_type)).n_corners if nodes else m.arity
 
     def _of_union(self, name: str) -> NDArray[np.float64] | None:
         homes, found, begin = self.homes(name), [], 0

@@ -52,8 +52,7 @@ def split_slices(
     O(n / ranks log n), and as much memory.
     """
     weights = agreed(ranks, lambda: _checked(subject, parts, how, options))
-    owners = slice_owners(subject, weights, how.cut, ranks)
-    local = local_subject(subject, owners, parts, ranks)
+    local = local_subject(subject, slice_owners(subject, weights, how.cut, ranks), parts, ranks)
     here, held = local.subject, range(len(local.held))
     costs = {
         loop.name: increment_cost(here, local.owners, loop, how.increments, len(held), ranks)

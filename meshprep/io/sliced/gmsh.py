@@ -95,8 +95,19 @@ def scan_gmsh(path: Path) -> SlicedMesh:
             scan.skip(name)
     if not scan.cells or not scan.points:
         raise MeshprepError("section $Nodes or $Elements is missing: the mesh is not there")
-    points = RunRows(path, tuple(scan.points), 0, 3, "<f8")
     _check_labels(RunRows(path, tuple(scan.labels), 0, 1, "<i8"))
+    made = _mesh(path, scan)
+    named = {m.name: m.rows for m in made.maps}
+
+    def rows_of(name: str) -> Iterator[NDArray[Any]]:
+        return in_turn(named[name])
+
+    return replace(made, content_hash=hash_of_rows(made.shape(), made.sizes, rows_of))
+
+
+def _mesh(path: Path, scan: _Scan) -> SlicedMesh:
+    """Sets and maps as :mod:`meshprep.mesh.assemble` names them."""
+    points = RunRows(path, tuple(scan.points), 0, 3, "<f8")
     types = {number: NAME_OF[number] for number in scan.cells}
     names = set_names(types.values())
     sizes, maps, cell_types = {"nodes": points.size}, [], {}
@@ -109,13 +120,7 @@ def scan_gmsh(path: Path) -> SlicedMesh:
         dims = {name: shape_of(kind).dim for name, kind in cell_types.items()}
         top = tuple(name for name, dim in dims.items() if dim == max(dims.values()))
         unions, sizes["cells"] = {"cells": top}, sum(sizes[name] for name in top)
-    made = SlicedMesh(sizes, tuple(maps), points, "", cell_types, unions)
-    named = {m.name: m.rows for m in maps}
-
-    def rows_of(name: str) -> Iterator[NDArray[Any]]:
-        return in_turn(named[name])
-
-    return replace(made, content_hash=hash_of_rows(made.shape(), sizes, rows_of))
+    return SlicedMesh(sizes, tuple(maps), points, "", cell_types, unions)
 
 
 def _check_labels(labels: StoredRows) -> None:

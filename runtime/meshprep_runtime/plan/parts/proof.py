@@ -148,8 +148,8 @@ class PartsProof:
             other = np.repeat(messages.parts, np.diff(messages.offset)).astype(np.int64)
             here = np.full(other.size, part.part, np.int64)
             chosen = self._is_proved(here if kept is self._sent else other)
-            found = here, other, number[messages.rows]
-            kept.setdefault(what, []).append(tuple(one[chosen] for one in found))
+            sent = number[messages.rows[chosen]]
+            kept.setdefault(what, []).append((here[chosen], other[chosen], sent))
 
     def _reached(self, name: str, receive: Messages, part: PartPlan) -> None:
         m = part.maps[name]
