@@ -300,6 +300,6 @@ def damaged(files, folder):
     data[address + count * 32 - 8 : address + count * 32] = (10**6).to_bytes(8, "little")
     (folder / "range.msh").write_bytes(data)
     last = f"element {rows.size - 1}, column 2 has index 999999"
-    yield "range.msh", last
+    yield "range.msh", f"{folder / 'range.msh'}: map 'cells->nodes': {last}"
     (folder / "short.msh").write_bytes((files / "wing.msh").read_bytes()[:-4000])
     yield "short.msh", "damaged"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap
 
+from ...io.front import named
 from ...io.sliced import SlicedMesh
 from ...loops import LoopRequest, default_request
 from ...mesh import Mesh
@@ -84,9 +85,10 @@ class StoredTables:
         own = Homes(self.mesh.sizes[m.from_set], self.ranks).own
 
         def read() -> NDArray[np.int32]:
-            rows = stored.rows.read(own.start, own.stop)
-            found = SetMap(name, m.from_set, m.to_set, rows)
-            found.check_range(self.mesh.sizes[m.to_set], own.start)
+            with named(stored.rows.path):
+                rows = stored.rows.read(own.start, own.stop)
+                found = SetMap(name, m.from_set, m.to_set, rows)
+                found.check_range(self.mesh.sizes[m.to_set], own.start)
             return found.table
 
         return agreed(self.ranks, read, named=False)

@@ -21,6 +21,10 @@ class StoredRows(Protocol):
     """Rows in a file; can be sent to other processes."""
 
     @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
     def size(self) -> int:
         """How many."""
 
