@@ -9,10 +9,14 @@ ghosts and copies over those of METIS
 (bar 1.05, never above 1.10). Then the whole command on 1/10 of ``LARGEST`` (10,000,000) and on
 ``LARGEST`` tetrahedra into 1,000 parts, each in a process of its own: seconds a cell (linear within
 15 %), the peak of memory (bar 250 bytes a cell and 400 MB), and another K from the file (bar 20 %).
+Then the same meshes by ``--slices`` on 1, 2 and 4 ranks of MPI: the largest peak of a rank (bar 250
+bytes a cell of its share, and 400 MB).
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import tempfile
 import time
@@ -31,6 +35,7 @@ from meshprep.mesh import Mesh
 from meshprep.pipeline.steps import plan_request_maps
 
 PARTS, MANY, MORE = (8, 64, 512), 1000, 900
+RANKS = (1, 2, 4)
 PEER = "metis"
 # Cells of the mixed mesh in a cube of its grid.
 MIXED_CELLS = 2.6
@@ -48,7 +53,9 @@ def main(cells: int = 1_000_000, largest: int = 10_000_000) -> None:
     }
     rows = [row for name, mesh in cases.items() for row in _halos(name, mesh)]
     report("split", rows)
-    report("split-command", [_command(n) for n in (largest // 10, largest)])
+    sizes = (largest // 10, largest)
+    report("split-command", [_command(n) for n in sizes])
+    report("split-slices", [_on_ranks(n, ranks) for n in sizes for ranks in RANKS])
 
 
 def _halos(name: str, mesh: Mesh) -> list[dict[str, Any]]:
@@ -135,6 +142,33 @@ def _command(cells: int) -> dict[str, Any]:
         "bar MB": 250e-6 * cells + 400,
         "another K / first": more / first,
         "file MB": size / 1e6,
+    }
+
+
+def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
+    """The program on ranks that hold slices."""
+    path, prefix = mesh_file("delaunay3d", cells=cells), Path(sys.prefix)
+    environment = {
+        "MPI4PY_MPIABI": "mpich",
+        "LD_LIBRARY_PATH": f"{prefix / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}",
+        "NUMBA_NUM_THREADS": "1",
+    }
+    start = (prefix / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable, "-m", "mpi4py")
+    rank = Path(__file__).with_name("one_rank.py")
+    with tempfile.TemporaryDirectory() as folder:
+        words = (path, "-q", "--parts", MANY, "--cut", "rcb", "--slices", "--loop", "faces->cells")
+        output = Path(folder, "a.parts.h5")
+        seconds, _, _ = run_process(
+            *start, rank, folder, "split", *words, "-o", output, env=environment
+        )
+        found = [json.loads(one.read_text()) for one in Path(folder).glob("*.json")]
+    return {
+        "cells": cells,
+        "ranks": ranks,
+        "s": seconds,
+        "processor s of a rank": max(one["processor s"] for one in found),
+        "peak MB of a rank": max(one["peak MB"] for one in found),
+        "bar MB": 250e-6 * cells / ranks + 400,
     }
 
 

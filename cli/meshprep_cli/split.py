@@ -24,7 +24,9 @@ class Splitting:
     parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
     cut: Annotated[
         str,
-        typer.Option("--cut", help="Who owns what: annealed, metis, rcb, or file:PARTS.npy."),
+        typer.Option(
+            "--cut", help="Who owns what: annealed, metis, rcb, curve, or file:PARTS.npy."
+        ),
     ] = "annealed"
     weights: Annotated[
         str | None,
@@ -42,6 +44,14 @@ class Splitting:
             "sent back; auto: what moves fewer bytes, loop by loop.",
         ),
     ] = "exec"
+    slices: Annotated[
+        bool,
+        typer.Option(
+            "--slices",
+            help="Each rank of mpiexec reads and holds slices of the mesh, for meshes that do not "
+            "fit one process; with --cut rcb or curve.",
+        ),
+    ] = False
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="File to write; default: MESH.parts.h5."),
@@ -92,6 +102,7 @@ def run(
         dimension=read.dimension,
         overwrite=how.force,
         declared=read.declared(loops.loops),
+        slices=splitting.slices,
     )
     if how.dry_run:
         _describe(job, adding, shown)

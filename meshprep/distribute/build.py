@@ -1,9 +1,9 @@
-"""One part from the tables of the whole mesh: local maps, blocks, colours, staging, messages."""
+"""One part from the tables that are here: local maps, blocks, colours, staging, messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..loops.options import Options
 from ..loops.reach import written_table
 from ..pipeline.variants import stage_maps
 from .copies import AllCopies
+from .numbers import SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
 
@@ -35,6 +36,7 @@ class PartBuilder:
     subject : SplitSubject
     ordered : OrderedParts
     copies : AllCopies
+    numbers : SplitNumbers
     options : Options
     increments : mapping of loop name to ``"exec"`` or ``"reverse"``
     """
@@ -42,29 +44,26 @@ class PartBuilder:
     subject: SplitSubject
     ordered: OrderedParts
     copies: AllCopies
+    numbers: SplitNumbers
     options: Options
     increments: Mapping[str, str]
-    _number: dict[str, NDArray[np.int32]] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        for name, run in self.ordered.runs.items():
-            self._number[name] = run.number
 
     @property
     def parts(self) -> int:
-        """Number of parts."""
-        return len(self.ordered.blocks)
+        """Number of parts, here and elsewhere."""
+        return self.numbers.parts
 
     def build(self, part: int) -> PartPlan:
-        """One part. O(its size)."""
-        sets = {name: self._set(name, part) for name in self.subject.sizes}
-        maps = {name: self._map(m, sets, part) for name, m in self.subject.maps.items()}
+        """One of the parts that are made here. O(its size)."""
+        place, sizes = self.numbers.held.index(part), self.numbers.sizes
+        sets = {name: self._set(name, place) for name in self.subject.sizes}
+        maps = {name: self._map(m, sets, place) for name, m in self.subject.maps.items()}
         loops = {
-            spec.loop.name: self._loop(spec.loop, spec.options, sets, maps, part)
+            spec.loop.name: self._loop(spec.loop, spec.options, sets, maps, place)
             for spec in self.subject.specs
         }
-        partial = {name: self._partial(name, sets, part) for name in self.copies.partial}
-        return PartPlan(part, self.parts, self.subject.sizes, sets, maps, loops, partial)
+        partial = {name: self._partial(name, sets, place) for name in self.copies.partial}
+        return PartPlan(part, self.parts, sizes, sets, maps, loops, partial)
 
     def _set(self, name: str, part: int) -> SetPart:
         run, executed, halo = (
@@ -77,7 +76,7 @@ class PartBuilder:
         owned, n_exec = elements.size, exec_rows.size
         place = np.arange(owned, owned + n_exec + halo_rows.size, dtype=np.int32)
         return SetPart(
-            owned_start=int(run.offset[part]),
+            owned_start=self.numbers.owned(name, self.numbers.held[part])[0],
             core=int(run.core[part]),
             owned=owned,
             exec=n_exec,
@@ -92,11 +91,10 @@ class PartBuilder:
 
     def _map(self, m: SetMap, sets: Mapping[str, SetPart], part: int) -> SetMap:
         run = self.ordered.runs[m.from_set]
-        executed = run.elements[self.copies.executed[m.from_set].rows.of(part)]
-        rows = np.concatenate([run.of(part), executed])
-        to = sets[m.to_set]
+        rows = np.concatenate([run.of(part), self.copies.elements[m.from_set].of(part)])
+        to, number = sets[m.to_set], self.numbers.number[m.to_set]
         bounds = to.owned_start, to.owned, to.exec
-        table = _local_rows(m.table, rows, self._number[m.to_set], to.copies, *bounds)
+        table = _local_rows(m.table, rows, number, to.copies, *bounds)
         return SetMap(m.name, m.from_set, m.to_set, table)
 
     def _partial(self, name: str, sets: Mapping[str, SetPart], part: int) -> MapPart:
@@ -191,7 +189,7 @@ def _class_colours(
 def _local_rows(
     table: NDArray[np.int32],
     rows: NDArray[np.int32],
-    number: NDArray[np.int32],
+    number: NDArray[np.integer],
     copies: NDArray[np.int64],
     start: int,
     owned: int,

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.plan.parts import Messages
 
 from .halos import OwnedRuns, PartRows, offsets
+from .numbers import SplitNumbers
+from .ranks import ALONE, Ranks, exchanged, holder
 from .subject import SplitSubject
 
 # A map whose rows point outside less often than this share of the copies in its to-set exchanges
@@ -20,7 +22,7 @@ PARTIAL = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Numbers (of the split mesh) of the elements that parts copy, and who sends them.
+    """Numbers (of the split mesh) of what the parts made here copy and send.
 
     Parameters
     ----------
@@ -31,39 +33,47 @@ class Copies:
     receiver : (n_sent,) int32
         Of each entry of ``sent``.
     offset : (parts + 1,) int64
-        The owned range of each part.
+        The owned range of each part, here and elsewhere.
+    held : range
+        The parts made here.
     """
 
     rows: PartRows
     sent: PartRows
     receiver: NDArray[np.int32]
     offset: NDArray[np.int64]
+    held: range
 
-    def send(self, part: int) -> Messages:
-        """What a part sends, as local numbers."""
-        low, high = self.sent.offset[part : part + 2]
-        rows = self.sent.of(part) - self.offset[part].astype(np.int32)
+    def send(self, place: int) -> Messages:
+        """What a part sends, as local numbers; ``place`` is its place among those made here."""
+        low, high = self.sent.offset[place : place + 2]
+        rows = self.sent.of(place) - self.offset[self.held[place]]
         return _messages(self.receiver[low:high], rows)
 
-    def receive(self, part: int, rows: NDArray[np.int32]) -> Messages:
+    def receive(self, place: int, rows: NDArray[np.int32]) -> Messages:
         """Where a part stores its copies, of which ``rows`` are the local numbers."""
-        return _messages(self._owner(self.rows.of(part)), rows)
-
-    def _owner(self, elements: NDArray[np.int32]) -> NDArray[np.int32]:
-        return _owner_of(elements, self.offset)
+        return _messages(_owner_of(self.rows.of(place), self.offset), rows)
 
 
 @dataclass(frozen=True, eq=False)
 class AllCopies:
-    """The copies of every set in the exec and the halo run, and of maps with partial exchanges."""
+    """The copies of every set in the exec and the halo run, and of maps with partial exchanges.
 
+    ``elements`` are the exec elements as they are called here, in the order of their numbers.
+    """
+
+    elements: Mapping[str, PartRows]
     executed: Mapping[str, Copies]
     halo: Mapping[str, Copies]
     partial: Mapping[str, Copies]
 
 
 def all_copies(
-    subject: SplitSubject, runs: Mapping[str, OwnedRuns], executed: Mapping[str, PartRows]
+    subject: SplitSubject,
+    runs: Mapping[str, OwnedRuns],
+    executed: Mapping[str, PartRows],
+    numbers: SplitNumbers,
+    ranks: Ranks = ALONE,
 ) -> AllCopies:
     """Find every copy. O(b log b) for ``b`` map entries of boundary and exec elements.
 
@@ -72,71 +82,103 @@ def all_copies(
     runs : mapping of set name to OwnedRuns
         In the final order.
     executed : mapping of set name to PartRows
-        Exec elements by the numbers of the input.
+        Exec elements as they are called here.
+    numbers : SplitNumbers
+    ranks : Ranks
+        Those that make the other parts.
     """
-    number = {name: run.number for name, run in runs.items()}
-    reached = {name: _reached(subject, runs, executed, number, name) for name in subject.maps}
-    copies, halo = {}, {}
-    for name, run in runs.items():
-        rows = executed[name]
-        parts = rows.offset.size - 1
-        own = [np.sort(number[name][rows.of(p)]) for p in range(parts)]
-        copies[name] = _copies(own, run.offset)
+    reached = {name: _reached(subject, runs, executed, numbers, name) for name in subject.maps}
+    places = range(len(numbers.held))
+    elements, copies, halo = {}, {}, {}
+    for name in runs:
+        elements[name] = _by_number(executed[name], numbers.number[name], len(places))
+        own = [numbers.number[name][elements[name].of(p)] for p in places]
+        copies[name] = _copies(own, numbers, name, ranks)
         into = [reached[m.name][0] for m in subject.maps.values() if m.to_set == name]
-        halo[name] = _copies(
-            [_beyond([one[p] for one in into], own[p]) for p in range(parts)], run.offset
-        )
-    partial = {}
-    for m in subject.maps.values():
-        found, entries = reached[m.name]
-        most = copies[m.to_set].rows.elements.size + halo[m.to_set].rows.elements.size
-        if entries < PARTIAL * most:
-            partial[m.name] = _copies(found, runs[m.to_set].offset)
-    return AllCopies(copies, halo, partial)
+        beyond = [_beyond([one[p] for one in into], own[p]) for p in places]
+        halo[name] = _copies(beyond, numbers, name, ranks)
+    few = _exchanged_partly(subject, copies, halo, {m: n for m, (_, n) in reached.items()}, ranks)
+    partial = {m: _copies(reached[m][0], numbers, subject.maps[m].to_set, ranks) for m in few}
+    return AllCopies(elements, copies, halo, partial)
+
+
+def _by_number(rows: PartRows, number: NDArray[np.integer], parts: int) -> PartRows:
+    """Elements of each part in the order of their numbers in the split mesh."""
+    found = [one[np.argsort(number[one])] for one in map(rows.of, range(parts))]
+    return PartRows(rows.offset, np.concatenate([*found, np.empty(0, np.int32)]))
+
+
+def _exchanged_partly(
+    subject: SplitSubject,
+    copies: Mapping[str, Copies],
+    halo: Mapping[str, Copies],
+    entries: Mapping[str, int],
+    ranks: Ranks,
+) -> list[str]:
+    """The maps whose rows point outside seldom, counted over all ranks."""
+    held = {
+        name: copies[name].rows.elements.size + halo[name].rows.elements.size for name in copies
+    }
+    every = ranks.allgather((entries, held))
+    return [
+        name
+        for name, m in subject.maps.items()
+        if sum(n[name] for n, _ in every) < PARTIAL * sum(h[m.to_set] for _, h in every)
+    ]
 
 
 def _reached(
     subject: SplitSubject,
     runs: Mapping[str, OwnedRuns],
     executed: Mapping[str, PartRows],
-    number: Mapping[str, NDArray[np.int32]],
+    numbers: SplitNumbers,
     name: str,
-) -> tuple[list[NDArray[np.int32]], int]:
+) -> tuple[list[NDArray[np.integer]], int]:
     """The foreign points that each part's rows of a map reach; how many entries lead there."""
     m, found, entries = subject.maps[name], [], 0
-    rows, points = runs[m.from_set], runs[m.to_set]
-    for part in range(rows.offset.size - 1):
-        border = rows.of(part)[rows.core[part] :]
-        border = np.concatenate([border, executed[m.from_set].of(part)])
-        at = number[m.to_set][m.table[border]].reshape(-1)
-        at = at[(at < points.offset[part]) | (at >= points.offset[part + 1])]
+    rows = runs[m.from_set]
+    for place, part in enumerate(numbers.held):
+        border = rows.of(place)[rows.core[place] :]
+        border = np.concatenate([border, executed[m.from_set].of(place)])
+        at = numbers.number[m.to_set][m.table[border]].reshape(-1)
+        low, high = numbers.owned(m.to_set, part)
+        at = at[(at < low) | (at >= high)]
         entries += at.size
         found.append(np.unique(at))
     return found, entries
 
 
-def _beyond(found: Sequence[NDArray[np.int32]], own: NDArray[np.int32]) -> NDArray[np.int32]:
+def _beyond(found: Sequence[NDArray[np.integer]], own: NDArray[np.integer]) -> NDArray[np.integer]:
     """The points of several lists that another list does not have, ascending."""
     if not found:
         return np.empty(0, np.int32)
     return np.setdiff1d(np.concatenate(found), own)
 
 
-def _copies(found: Sequence[NDArray[np.int32]], offset: NDArray[np.int64]) -> Copies:
-    parts = len(found)
-    part = np.repeat(np.arange(parts, dtype=np.int32), [one.size for one in found])
-    elements = np.concatenate(found).astype(np.int32)
-    owner = _owner_of(elements, offset)
-    order = np.argsort(owner, kind="stable")
-    sent = PartRows(offsets(owner[order], parts), elements[order])
-    return Copies(PartRows(offsets(part, parts), elements), sent, part[order], offset)
+def _copies(
+    found: Sequence[NDArray[np.integer]], numbers: SplitNumbers, name: str, ranks: Ranks
+) -> Copies:
+    """What the parts made here copy, and what all parts copy of these."""
+    held, offset = numbers.held, numbers.offset[name]
+    count = np.array([one.size for one in found], np.int64)
+    rows = PartRows(np.append(0, np.cumsum(count)), np.concatenate([_NOTHING, *found]))
+    part = np.repeat(np.arange(held.start, held.stop), count)
+    wish = np.stack([part, rows.elements, _owner_of(rows.elements, offset)], axis=1)
+    to = holder(ranks, wish[:, 2], numbers.parts)
+    wishes = np.concatenate(exchanged(ranks, [wish[to == rank] for rank in range(ranks.size)]))
+    receiver, elements, owner = wishes[np.argsort(wishes[:, 2], kind="stable")].T
+    sent = PartRows(offsets(owner - held.start, len(held)), elements)
+    return Copies(rows, sent, receiver.astype(np.int32), offset, held)
 
 
-def _owner_of(elements: NDArray[np.int32], offset: NDArray[np.int64]) -> NDArray[np.int32]:
+_NOTHING = np.empty(0, np.int64)
+
+
+def _owner_of(elements: NDArray[np.integer], offset: NDArray[np.int64]) -> NDArray[np.int32]:
     return (np.searchsorted(offset, elements, side="right") - 1).astype(np.int32)
 
 
-def _messages(part: NDArray[np.int32], rows: NDArray[np.int32]) -> Messages:
+def _messages(part: NDArray[np.int32], rows: NDArray[np.integer]) -> Messages:
     """Messages of rows that are grouped by the part at the other end."""
     parts, first = np.unique(part, return_index=True)
     offset = np.append(first, part.size).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Owners of the leading set: our own search, METIS, coordinate bisection, or a file."""
+"""Owners of the leading set: our own search, METIS, bisection, a curve, or a file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError, check_choice
 
 from ..mesh.incidence import Csr, point_graph, transpose
+from ..reorder.curve import curve_keys
+from ..reorder.radix import stable_argsort
 from .owners import part_of_element
 from .subject import SplitSubject
 
@@ -78,11 +80,18 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     return CUTS[cut](problem)
 
 
-def runs(n: int, weights: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Consecutive elements, as many for each part as its weight says."""
+def runs(n: int, weights: NDArray[np.float64], own: range | None = None) -> NDArray[np.int32]:
+    """Consecutive elements, as many for each part as its weight says; only those of a range."""
+    own = range(n) if own is None else own
+    at = np.arange(own.start, own.stop)
+    return np.searchsorted(run_ends(n, weights), at, side="right").astype(np.int32)
+
+
+def run_ends(n: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Where the run of each part ends."""
     ends = np.rint(np.cumsum(weights) * n).astype(np.int64)
     ends[-1:] = n
-    return np.searchsorted(ends, np.arange(n), side="right").astype(np.int32)
+    return ends
 
 
 def _annealed(problem: CutProblem) -> NDArray[np.int32]:
@@ -148,12 +157,7 @@ def _rcb(problem: CutProblem) -> NDArray[np.int32]:
 
     O(n log n log parts).
     """
-    name = problem.subject.leading_set
-    where = problem.subject.centroids.get(name)
-    if where is None:
-        raise MeshprepError(f"cut 'rcb' needs coordinates, and '{name}' has none: use metis")
-    if not np.isfinite(where).all():
-        raise MeshprepError(f"cut 'rcb' needs finite coordinates of '{name}': use metis")
+    where = places(problem.subject, "rcb")
     owner = np.empty(problem.size, np.int32)
     waiting = [(np.arange(problem.size), 0, problem.parts)]
     while waiting:
@@ -170,6 +174,30 @@ def _rcb(problem: CutProblem) -> NDArray[np.int32]:
         waiting.append((np.sort(elements[sort[:low]]), first, middle))
         waiting.append((np.sort(elements[sort[low:]]), middle, last))
     return owner
+
+
+def _curve(problem: CutProblem) -> NDArray[np.int32]:
+    """Runs of elements along Hilbert's curve; what ranks that hold slices of a mesh find, too.
+
+    O(n). Elements in one cell of the finest grid keep their order.
+    """
+    where = places(problem.subject, "curve")
+    box = where.min(axis=0), where.max(axis=0)
+    order = stable_argsort(curve_keys(where, box, "curve", turning=True)[:, None])
+    owner = np.empty(problem.size, np.int32)
+    owner[order] = runs(problem.size, problem.weights)
+    return owner
+
+
+def places(subject: SplitSubject, cut: str) -> NDArray[np.float64]:
+    """The coordinates of the leading set; raises MeshprepError where a cut cannot use them."""
+    name = subject.leading_set
+    where = subject.centroids.get(name)
+    if where is None:
+        raise MeshprepError(f"cut '{cut}' needs coordinates, and '{name}' has none: use metis")
+    if not np.isfinite(where).all():
+        raise MeshprepError(f"cut '{cut}' needs finite coordinates of '{name}': use metis")
+    return where
 
 
 def _from_file(problem: CutProblem, path: Path) -> NDArray[np.int32]:
@@ -197,4 +225,5 @@ CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
     "annealed": _annealed,
     "metis": _metis,
     "rcb": _rcb,
+    "curve": _curve,
 }

@@ -53,9 +53,9 @@ class PartRows:
     """Elements for each part: part ``p`` has ``elements[offset[p]:offset[p + 1]]``, ascending."""
 
     offset: NDArray[np.int64]
-    elements: NDArray[np.int32]
+    elements: NDArray[np.integer]
 
-    def of(self, part: int) -> NDArray[np.int32]:
+    def of(self, part: int) -> NDArray[np.integer]:
         """The elements of a part."""
         return self.elements[self.offset[part] : self.offset[part + 1]]
 

@@ -14,6 +14,7 @@ from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
 
 from .inherit import Owners
+from .ranks import ALONE, Ranks
 from .subject import SplitSubject
 
 WAYS = ("exec", "reverse", "auto")
@@ -41,29 +42,57 @@ class IncrementCost:
     reverse_bytes: int
 
 
-def increment_cost(subject: SplitSubject, owners: Owners, loop: Loop, way: str) -> IncrementCost:
+def increment_cost(
+    subject: SplitSubject,
+    owners: Owners,
+    loop: Loop,
+    way: str,
+    parts: int,
+    ranks: Ranks = ALONE,
+) -> IncrementCost:
     """Count both ways and choose one.
 
     What another value than a sum is written to can only be executed.
+
+    Parameters
+    ----------
+    subject, owners, loop
+    way : str
+        One of :data:`WAYS`.
+    parts : int
+        Owners below it are counted.
+    ranks : Ranks
+        Those that count the other parts.
 
     Raises
     ------
     MeshprepError
         Where ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
     """
-    only_exec = [a.name for a in loop.args if a.conflicts and a.access is not Access.INC]
+    check_way(loop, way)
+    border = _Border.of(subject, owners, loop, parts)
+    every = ranks.allgather((*border.executed(), border.sent_back()))
+    elements, exec_bytes, reverse_bytes = map(sum, zip(*every, strict=True))
+    found = way
+    if way == "auto" or not loop.conflict_columns:
+        cheap = exec_bytes <= reverse_bytes
+        found = "exec" if cheap or _only_executed(loop) else "reverse"
+    return IncrementCost(found, elements, exec_bytes, reverse_bytes)
+
+
+def check_way(loop: Loop, way: str) -> None:
+    """Raise MeshprepError where a loop writes what cannot be sent back, as asked for."""
+    only_exec = _only_executed(loop)
     if way == "reverse" and only_exec:
         raise MeshprepError(
             f"loop '{loop.name}' writes '{only_exec[0]}' through a map otherwise than by "
             "increments, which cannot be sent back: use exec or auto"
         )
-    border = _Border.of(subject, owners, loop)
-    elements, exec_bytes = border.executed()
-    reverse_bytes = border.sent_back()
-    found = way
-    if way == "auto" or not loop.conflict_columns:
-        found = "exec" if only_exec or exec_bytes <= reverse_bytes else "reverse"
-    return IncrementCost(found, elements, exec_bytes, reverse_bytes)
+
+
+def _only_executed(loop: Loop) -> list[str]:
+    """The arguments that a loop writes through a map otherwise than by increments."""
+    return [a.name for a in loop.args if a.conflicts and a.access is not Access.INC]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +104,10 @@ class _Border:
     owner: NDArray[np.int32]
     maps: dict[str, SetMap]
     reached: dict[str, NDArray[np.int32]]
+    parts: int
 
     @classmethod
-    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop) -> _Border:
+    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop, parts: int) -> _Border:
         own = owners[loop.over]
         maps = {name: subject.maps[name] for name in loop.maps}
         crosses = np.zeros(own.size, np.bool_)
@@ -85,23 +115,29 @@ class _Border:
             crosses |= (owners[m.to_set][m.table] != own[:, None]).any(axis=1)
         rows = np.flatnonzero(crosses)
         reached = {name: owners[m.to_set][m.table[rows]] for name, m in maps.items()}
-        return cls(loop, rows, own[rows], maps, reached)
+        return cls(loop, rows, own[rows], maps, reached, parts)
 
     def executed(self) -> tuple[int, int]:
         part, row = self._executing()
         work = sum(_touched(a) * max(1, len(a.index)) for a in self.loop.args if not a.is_global)
         direct = sum(a.nbytes for a in self.loop.args if _read(a) and a.map is None)
+        own = self._own()
         reads = self._read_bytes(
-            np.concatenate([self.owner, part]), np.concatenate([np.arange(self.rows.size), row])
+            np.concatenate([self.owner[own], part]), np.concatenate([own, row])
         )
         return part.size, part.size * (work + direct) + reads
 
     def sent_back(self) -> int:
-        reads = self._read_bytes(self.owner, np.arange(self.rows.size))
+        own = self._own()
+        reads = self._read_bytes(self.owner[own], own)
         written = (a for a in self.loop.args if a.conflicts)
         # sent, and added to what is there
-        back = self._copied_bytes(self.owner, np.arange(self.rows.size), written)
+        back = self._copied_bytes(self.owner[own], own, written)
         return reads + 2 * back
+
+    def _own(self) -> NDArray[np.int64]:
+        """The rows of the parts that are counted."""
+        return np.flatnonzero(self.owner < self.parts)
 
     def _executing(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Each part that executes a foreign row, and the row, once."""
@@ -109,7 +145,7 @@ class _Border:
         for name, columns in self.loop.conflict_columns.items():
             for column in columns:
                 part = self.reached[name][:, column]
-                row = np.flatnonzero(part != self.owner)
+                row = np.flatnonzero((part != self.owner) & (part < self.parts))
                 keys.append(part[row] * np.int64(self.rows.size) + row)
         part, row = np.divmod(np.unique(np.concatenate(keys)), max(1, self.rows.size))
         return part, row

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,30 @@ from .subject import SplitSubject
 Owners = dict[str, NDArray[np.int32]]
 
 
+class Heirs(Protocol):
+    """How owners pass from set to set where the sets lie."""
+
+    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+        """A set cut into runs."""
+
+    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The owners of a map's from-set by those of its to-set."""
+
+    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The owners of a map's to-set by those of its from-set."""
+
+    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+        """The owners of a set that stands in a union from ``begin`` on."""
+
+    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+        """The owners of a union by those of its parts."""
+
+
 def inherit(
-    subject: SplitSubject, leading: NDArray[np.int32], weights: NDArray[np.float64]
+    subject: SplitSubject,
+    leading: NDArray[np.int32],
+    weights: NDArray[np.float64],
+    heirs: Heirs | None = None,
 ) -> Owners:
     """The part of every element of every set.
 
@@ -30,48 +54,71 @@ def inherit(
 
     O(map entries).
     """
+    heirs = _Whole(subject) if heirs is None else heirs
     owners: Owners = {subject.leading_set: read_only(leading)}
     while len(owners) < len(subject.sizes):
-        name, found = next(_candidates(subject, owners), (None, None))
+        name, found = next(_candidates(subject, owners, heirs), (None, None))
         if name is None or found is None:
             name = next(s for s in subject.sizes if s not in owners)
-            found = runs(subject.sizes[name], weights)
+            found = heirs.runs(name, weights)
         owners[name] = read_only(found)
     return {name: owners[name] for name in subject.sizes}
 
 
-def _candidates(subject: SplitSubject, owners: Owners) -> Iterator[tuple[str, NDArray[np.int32]]]:
+def _candidates(
+    subject: SplitSubject, owners: Owners, heirs: Heirs
+) -> Iterator[tuple[str, NDArray[np.int32]]]:
     """What can be inherited next, the cheapest first."""
-    yield from _by_unions(subject, owners)
+    yield from _by_unions(subject, owners, heirs)
     down = [m for m in subject.maps.values() if m.to_set in owners and m.from_set not in owners]
     for m in sorted(down, key=lambda m: m.arity > 1):
-        yield m.from_set, _most_in_rows(m.table, owners[m.to_set])
+        yield m.from_set, heirs.of_rows(m, owners[m.to_set])
     for m in subject.maps.values():
         if m.from_set in owners and m.to_set not in owners:
-            yield m.to_set, _most_around(subject, m, owners[m.from_set])
+            yield m.to_set, heirs.of_points(m, owners[m.from_set])
 
 
-def _by_unions(subject: SplitSubject, owners: Owners) -> Iterator[tuple[str, NDArray[np.int32]]]:
+def _by_unions(
+    subject: SplitSubject, owners: Owners, heirs: Heirs
+) -> Iterator[tuple[str, NDArray[np.int32]]]:
     for union, parts in subject.unions.items():
         bound = np.cumsum([0, *subject.segments[union]])
         for i, part in enumerate(parts):
             if union in owners and part in subject.sizes and part not in owners:
-                yield part, owners[union][bound[i] : bound[i + 1]]
+                yield part, heirs.of_part(owners[union], int(bound[i]), part)
         if union not in owners and all(part in owners for part in parts):
-            yield union, np.concatenate([owners[part] for part in parts])
+            yield union, heirs.of_union([owners[part] for part in parts], union)
 
 
-def _most_around(subject: SplitSubject, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
-    around = transpose(m.table, subject.sizes[m.to_set])
-    found = _most_in_csr(around.offset, owner[around.index])
-    alone = np.flatnonzero(found < 0)
-    n_parts = int(owner.max(initial=0)) + 1
-    found[alone] = runs(alone.size, np.full(n_parts, 1 / n_parts))
-    return found
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """:class:`Heirs` of sets that lie here as a whole."""
+
+    subject: SplitSubject
+
+    def runs(self, name: str, weights: NDArray[np.float64]) -> NDArray[np.int32]:
+        return runs(self.subject.sizes[name], weights)
+
+    def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+        return most_in_rows(m.table, owner)
+
+    def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
+        around = transpose(m.table, self.subject.sizes[m.to_set])
+        found = _most_in_csr(around.offset, owner[around.index])
+        alone = np.flatnonzero(found < 0)
+        n_parts = int(owner.max(initial=0)) + 1
+        found[alone] = runs(alone.size, np.full(n_parts, 1 / n_parts))
+        return found
+
+    def of_part(self, owner: NDArray[np.int32], begin: int, name: str) -> NDArray[np.int32]:
+        return owner[begin : begin + self.subject.sizes[name]]
+
+    def of_union(self, owners: Sequence[NDArray[np.int32]], name: str) -> NDArray[np.int32]:
+        return np.concatenate(owners)
 
 
 @kernel
-def _most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[np.int32]:
+def most_in_rows(table: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[np.int32]:
     """The most frequent owner of each row's points, the first of equals."""
     n, arity = table.shape
     out = np.empty(n, np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -28,6 +28,7 @@ from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
 from .. import io
 from ..io.outputs import check_targets
 from ..io.registry import find
+from ..io.sliced import scan
 from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
@@ -35,6 +36,8 @@ from ..pipeline.warm_up import job_tasks, warm_up
 from .figures import part_figures, split_figures
 from .joined import joined_subject
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
+from .slices.read import subject_of_slices
+from .slices.steps import check_cut, split_slices
 from .steps import SplitOptions, split
 from .subject import SplitSubject, subject_of_mesh, subject_of_plan
 
@@ -44,7 +47,8 @@ class SplitJob:
     """What to read, split and write.
 
     ``source`` is a mesh, a plan, or a file of parts, to which further numbers of parts are added.
-    ``declared`` says what the datasets of a file are that does not say it.
+    ``declared`` says what the datasets of a file are that does not say it. With ``slices`` each
+    rank reads and holds slices of the mesh.
     """
 
     source: Path
@@ -57,6 +61,7 @@ class SplitJob:
     dimension: int | None = None
     overwrite: bool = False
     declared: Mapping[str, str] = field(default_factory=dict)
+    slices: bool = False
 
     def __post_init__(self) -> None:
         if not self.parts or min(self.parts) < 1:
@@ -98,7 +103,7 @@ def run(
         ``progress(done, total, name)`` is called as steps begin, on rank 0.
     ranks : Ranks
         A communicator of mpi4py: its ranks build the parts together. The file does not depend on
-        their number. Rank 0 reads the mesh, and every rank holds its sets and maps.
+        their number. Without slices, rank 0 reads the mesh, and every rank holds its sets and maps.
 
     Raises
     ------
@@ -109,8 +114,9 @@ def run(
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731
     total = 3 + 2 * len(job.parts)
-    notes, subject = of_root(ranks, lambda: _read(job, lambda n: progress(0, total, n), progress))
-    subject = subject.shared()
+    notes = of_root(ranks, lambda: _prepared(job, progress))
+    progress(0, total, "reading")
+    subject = _subject(job, ranks)
     with ExitStack() as files:
         staged = of_root(ranks, lambda: files.enter_context(_new(job))[0])
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
@@ -131,16 +137,21 @@ def run(
     return SplitJobResult(job.output, figures, notes)
 
 
-def _read(
-    job: SplitJob, tell: Callable[[str], None], progress: Progress
-) -> tuple[list[str], SplitSubject]:
-    """Refuse what can be refused before reading; compile ahead; read."""
+def _prepared(job: SplitJob, progress: Progress) -> list[str]:
+    """Refuse what can be refused before reading; compile ahead."""
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
     formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
-    notes = warm_up([*job_tasks(job.options, formats), "split"], progress).notes
-    tell("reading")
-    return notes, _subject(job, kind)
+    return warm_up([*job_tasks(job.options, formats), "split"], progress).notes
+
+
+def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
+    """What is split: all of it, or the slices of this rank."""
+    if not job.slices:
+        return of_root(ranks, lambda: _whole_subject(job)).shared()
+    sets = job.declared or None
+    mesh = of_root(ranks, lambda: scan(job.source, job.input_format, sets))
+    return subject_of_slices(mesh, job.requests, ranks)
 
 
 def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
@@ -164,14 +175,13 @@ def _write(
 
 
 def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
-    """Prove the new splits from what was written, each by one rank."""
-    for i, parts in enumerate(job.parts):
-        if i % ranks.size == ranks.rank:
-            table = parts_table(staged, parts)
-            found = (read_part(staged, table, p) for p in range(parts))
-            wrong = proved(found, table.description["sets"], parts).findings
-            if wrong:
-                raise ProofError(f"the parts are wrong: {'; '.join(wrong[:3])}")
+    """Prove the new splits from what was written; each rank proves the parts that it made."""
+    for parts in job.parts:
+        table = parts_table(staged, parts)
+        found = (read_part(staged, table, p) for p in range(parts))
+        wrong = proved(found, table.description["sets"], parts, own_parts(ranks, parts)).findings
+        if wrong:
+            raise ProofError(f"the parts are wrong: {'; '.join(wrong[:3])}")
 
 
 def kind_of(path: Path) -> str:
@@ -207,7 +217,8 @@ def _split(
 ) -> None:
     """One number of parts, each built and put aside."""
     tell.ordering(0)
-    made = split(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
+    how = split_slices if job.slices else split
+    made = how(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
 
     def build() -> list[tuple[int, Any]]:
         found = []
@@ -220,12 +231,16 @@ def _split(
     every = chain.from_iterable(ranks.allgather(agreed(ranks, build)))
     figures = split_figures([one for _, one in sorted(every, key=lambda pair: pair[0])])
     costs = {name: asdict(cost) for name, cost in made.costs.items()}
-    how = {"cut": job.how.cut, "weights": list(job.how.weights)}
+    asked = {"cut": job.how.cut, "weights": list(job.how.weights)}
     options = job.options.effective()
-    spill.finish({**figures, "increments": costs, **how, "options": options}, ranks.allgather)
+    spill.finish({**figures, "increments": costs, **asked, "options": options}, ranks.allgather)
 
 
 def _refuse(job: SplitJob, adding: bool) -> None:
+    if job.slices:
+        check_cut(job.how.cut)
+        if kind_of(job.source) != "mesh":
+            raise MeshprepError(f"{job.source} is no mesh: only meshes are read by slices")
     same = adding and job.output.resolve() == job.source.resolve()
     if not same:
         check_targets([job.output], overwrite=job.overwrite, inputs=[job.source])
@@ -248,7 +263,8 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
     return [KeptParts(job.source, parts, own_parts(ranks, parts)) for parts in left]
 
 
-def _subject(job: SplitJob, kind: str) -> SplitSubject:
+def _whole_subject(job: SplitJob) -> SplitSubject:
+    kind = kind_of(job.source)
     if kind == "parts":
         return joined_subject(job.source).with_block_size(job.options.block_size)
     if kind == "plan":

@@ -34,7 +34,7 @@ class OrderedParts:
     Parameters
     ----------
     runs : mapping of set name to OwnedRuns
-    blocks : list of (mapping of loop name to (n_blocks + 1,) int64), one a part
+    blocks : list of (mapping of loop name to (n_blocks + 1,) int64), one a part made here
         Blocks of owned elements; none crosses from core to boundary.
     """
 
@@ -48,25 +48,28 @@ def order_parts(
     options: Options,
     progress: Callable[[float], None] = lambda share: None,
     ranks: Ranks = ALONE,
+    own: range | None = None,
 ) -> OrderedParts:
     """Order every part's owned elements by the steps of the serial pipeline.
 
     Core and boundary of each set stand one after the other, as the cell types of a mixed mesh do,
     and so no block has elements of both. O(size of the mesh), and the memory of a part for each
-    thread. Ranks share the parts, and all have the result.
+    thread. Ranks share the parts, and all have the result; with ``own``, each rank orders these
+    parts of its own runs.
     """
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
-    parts = next(iter(runs.values())).offset.size - 1
+    parts = next(iter(runs.values())).offset.size - 1 if own is None else len(own)
 
     def ordered(part: int) -> tuple[int, dict[str, NDArray[np.int32]], BlockEnds]:
         local = _owned_mesh(subject, runs, place, part)
         return part, *_ordered(subject, local, options)
 
-    mine = own_parts(ranks, parts)
+    mine = own_parts(ranks, parts) if own is None else own
     found = agreed(ranks, lambda: list(in_turn(ordered, mine, progress)))
     blocks: list[BlockEnds] = [{}] * parts
-    for part, order, blocks[part] in chain.from_iterable(ranks.allgather(found)):
+    every = chain.from_iterable(ranks.allgather(found)) if own is None else found
+    for part, order, blocks[part] in every:
         for name, new_to_old in order.items():
             low, high = runs[name].offset[part : part + 2]
             elements[name][low:high] = runs[name].of(part)[new_to_old]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 from numba import get_num_threads
+from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
 from ..kernels.parallel import each
 
 T = TypeVar("T")
+
+# Bytes that a rank sends at once: messages are copied on the way, and MPI counts in 32 bits.
+MESSAGE = 1 << 24
 
 
 class Ranks(Protocol):
@@ -26,6 +31,9 @@ class Ranks(Protocol):
     def bcast(self, value: T, /) -> T:
         """The value of rank 0, on every rank."""
 
+    def alltoall(self, values: Sequence[T], /) -> list[T]:
+        """What each rank has for this one, in their order."""
+
 
 class _Alone:
     """A single process without MPI."""
@@ -37,6 +45,9 @@ class _Alone:
 
     def bcast(self, value: T, /) -> T:
         return value
+
+    def alltoall(self, values: Sequence[T], /) -> list[T]:
+        return list(values)
 
 
 ALONE: Ranks = _Alone()
@@ -88,8 +99,33 @@ def of_root(ranks: Ranks, work: Callable[[], T]) -> T:
 
 
 def own_parts(ranks: Ranks, parts: int) -> range:
-    """The parts that this rank builds."""
-    return range(ranks.rank, parts, ranks.size)
+    """The parts that this rank builds: neighbours in their numbers."""
+    return range(*(-(-rank * parts // ranks.size) for rank in (ranks.rank, ranks.rank + 1)))
+
+
+def holder(ranks: Ranks, part: NDArray[np.integer], parts: int) -> NDArray[np.int64]:
+    """The rank that builds each of these parts."""
+    first = -(-np.arange(ranks.size + 1) * parts // ranks.size)
+    return np.searchsorted(first, part, side="right") - 1
+
+
+def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """What each rank has for this one; ``to_each`` has an array for each rank.
+
+    All of one type and shape of rows. Sent in as many steps as :data:`MESSAGE` asks for.
+    """
+    if ranks.size == 1:
+        return list(to_each)
+    kind, shape = to_each[0].dtype, to_each[0].shape[1:]
+    step = max(1, MESSAGE // (ranks.size * kind.itemsize * int(np.prod(shape))))
+    longest = max(ranks.allgather(max(map(len, to_each))))
+    sizes = ranks.alltoall([len(one) for one in to_each])
+    found = [np.empty((size, *shape), kind) for size in sizes]
+    for begin in range(0, longest, step):
+        came = ranks.alltoall([one[begin : begin + step] for one in to_each])
+        for into, piece in zip(found, came, strict=True):
+            into[begin : begin + len(piece)] = piece
+    return found
 
 
 def in_turn(

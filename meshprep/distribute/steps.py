@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.loops import Loop
 
 from ..loops.options import Options
 from .build import PartBuilder
@@ -17,6 +18,7 @@ from .cuts import CutProblem, owners_of_leading_set
 from .halos import executed_copies, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
 from .inherit import Owners, inherit
+from .numbers import numbers_here
 from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root
 from .subject import SplitSubject
@@ -29,7 +31,8 @@ class SplitOptions:
     Parameters
     ----------
     cut : str
-        Who owns the leading set: ``annealed``, ``metis``, ``rcb``, or ``file:PARTS.npy``.
+        Who owns the leading set: ``annealed``, ``metis``, ``rcb``, ``curve``, or
+        ``file:PARTS.npy``.
     weights : tuple of float
         What each part shall own relative to the others; empty for equal parts.
     increments : str
@@ -120,25 +123,40 @@ def split_by_owners(
     ranks: Ranks = ALONE,
 ) -> SplitResult:
     """:func:`split` where the owner of every element is known."""
-    loops = [spec.loop for spec in subject.specs]
     agreed(ranks, lambda: refuse_lists(subject, options))
     costs = agreed(
         ranks,
         lambda: {
-            loop.name: increment_cost(subject, owners, loop, how.increments)
-            for loop in loops
-            if loop.conflict_columns
+            loop.name: increment_cost(subject, owners, loop, how.increments, parts)
+            for loop in loops_that_write(subject)
         },
     )
-    increments = {loop.name: "exec" for loop in loops}
-    increments |= {name: cost.increments for name, cost in costs.items()}
+    increments = increments_of(subject, costs)
+    executed = executed_copies(subject, owners, written_columns(subject, increments), parts)
+    ordered = order_parts(subject, owned_runs(subject, owners, parts), options, progress, ranks)
+    numbers = numbers_here(ordered.runs)
+    copies = all_copies(subject, ordered.runs, executed, numbers)
+    return SplitResult(PartBuilder(subject, ordered, copies, numbers, options, increments), costs)
+
+
+def loops_that_write(subject: SplitSubject) -> list[Loop]:
+    """The loops that write through a map."""
+    return [spec.loop for spec in subject.specs if spec.loop.conflict_columns]
+
+
+def increments_of(subject: SplitSubject, costs: Mapping[str, IncrementCost]) -> dict[str, str]:
+    """What is done with the increments of every loop."""
+    chosen = {name: cost.increments for name, cost in costs.items()}
+    return {spec.loop.name: chosen.get(spec.loop.name, "exec") for spec in subject.specs}
+
+
+def written_columns(
+    subject: SplitSubject, increments: Mapping[str, str]
+) -> dict[str, Sequence[int]]:
+    """The columns of maps that loops write through whose increments are not sent back."""
     written: dict[str, set[int]] = {}
-    for loop in loops:
+    for loop in loops_that_write(subject):
         if increments[loop.name] == "exec":
             for name, columns in loop.conflict_columns.items():
                 written.setdefault(name, set()).update(columns)
-    columns_of = {name: sorted(columns) for name, columns in written.items()}
-    executed = executed_copies(subject, owners, columns_of, parts)
-    ordered = order_parts(subject, owned_runs(subject, owners, parts), options, progress, ranks)
-    copies = all_copies(subject, ordered.runs, executed)
-    return SplitResult(PartBuilder(subject, ordered, copies, options, increments), costs)
+    return {name: sorted(columns) for name, columns in written.items()}

@@ -41,6 +41,8 @@ class SplitSubject:
     original : mapping of set name to (n,) integers
         The number of each element in the mesh that was read, where that is another one.
     source_hash : str
+    through : mapping of set name to map name
+        Sets without centroids here, whose centroids are the means of what these maps reach.
     """
 
     sizes: Mapping[str, int]
@@ -51,6 +53,7 @@ class SplitSubject:
     centroids: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
+    through: Mapping[str, str] = field(default_factory=dict)
 
     def shared(self) -> SplitSubject:
         """The same with tables that are read-only, as they are no more when they were sent."""
@@ -89,11 +92,9 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         The same with every map that the loops need.
     specs : sequence of LoopSpec
     """
-    _refuse_matrices(specs)
-    names = dict.fromkeys(m for spec in specs for m in spec.loop.maps)
-    names |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
-    maps = {name: full.map(name) for name in names}
-    sets = _sets(maps.values(), specs)
+    refuse_matrices(specs)
+    maps = maps_of(full, specs)
+    sets = sets_of(maps.values(), specs)
     places = {name: centroids(full, name) for name in sets}
     unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
     return SplitSubject(
@@ -107,14 +108,21 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
     )
 
 
+def maps_of(full: Mesh, specs: Sequence[LoopSpec]) -> dict[str, SetMap]:
+    """The maps of a mesh that are split: those of the loops, and of boundary facets."""
+    names = dict.fromkeys(m for spec in specs for m in spec.loop.maps)
+    names |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
+    return {name: full.map(name) for name in names}
+
+
 def subject_of_plan(plan: PlanContent) -> SplitSubject:
     """The loops of a plan, in its numbering; it holds no coordinates."""
     specs = tuple(
         LoopSpec(p.loop, {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {})
         for p in plan.loops.values()
     )
-    _refuse_matrices(specs)
-    sets = _sets(plan.maps.values(), specs)
+    refuse_matrices(specs)
+    sets = sets_of(plan.maps.values(), specs)
     return SplitSubject(
         sizes={name: plan.sizes[name] for name in sets},
         maps=plan.maps,
@@ -124,7 +132,8 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
     )
 
 
-def _refuse_matrices(specs: Iterable[LoopSpec]) -> None:
+def refuse_matrices(specs: Iterable[LoopSpec]) -> None:
+    """Raise MeshprepError where a loop adds to a matrix."""
     for loop in (spec.loop for spec in specs if spec.loop.matrices):
         raise MeshprepError(
             f"loop '{loop.name}' adds to matrix '{loop.matrices[0].name}', which a mesh in parts "
@@ -132,7 +141,8 @@ def _refuse_matrices(specs: Iterable[LoopSpec]) -> None:
         )
 
 
-def _sets(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
+def sets_of(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
+    """The sets that these loops run over, and that these maps join."""
     found = dict.fromkeys(spec.loop.over for spec in specs)
     for m in maps:
         found |= dict.fromkeys((m.from_set, m.to_set))

@@ -68,7 +68,7 @@ def read(
     from .validate import validate
 
     path = Path(path)
-    with _named(path):
+    with named(path):
         check_input(path)
         source = _find(path, format)
         given = {name: value for name, value in options.items() if value is not None}
@@ -123,10 +123,10 @@ def write(
     _check_options(target, options, target.options, "option")
     if not drop:
         refuse_losses(mesh, path, target, **options)
-    with _named(path):
+    with named(path):
         lost = losses(mesh, target, **options)
     check_targets([path], overwrite=overwrite)
-    with _named(path), together([path], overwrite=overwrite) as (staged,):
+    with named(path), together([path], overwrite=overwrite) as (staged,):
         _write(target, mesh, staged, options)
         if check:
             _prove(target, mesh, staged, partial=bool(lost))
@@ -138,7 +138,7 @@ def refuse_losses(mesh: Mesh, path: str | Path, target: Format, **options: Any) 
 
     ``options`` are those that the mesh is to be written with.
     """
-    with _named(Path(path)):
+    with named(Path(path)):
         lost = losses(mesh, target, **options)
     if lost:
         raise MeshprepError(
@@ -171,7 +171,7 @@ def _find(path: Path, name: str | None, *, writing: bool = False, of: Mesh | Non
     except MeshprepError:
         if name is not None:
             raise
-        with _named(path):
+        with named(path):
             return find(FORMATS, path, name, writing=writing, of=of)
     if writing and found.write is None:
         raise MeshprepError(f"{path}: format '{found.name}' can only be read: choose another")
@@ -216,7 +216,7 @@ def _prove(target: Format, mesh: Mesh, staged: Path, *, partial: bool) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def named(path: Path) -> Iterator[None]:
     """Errors that leave begin with the path, once."""
     try:
         yield

@@ -12,7 +12,7 @@ from .cells import shape_of
 from .model import Mesh
 
 # Sets whose coordinates a mesh holds.
-_PLACED = ("nodes", "vertices")
+PLACED = ("nodes", "vertices")
 # The dat of a set whose elements' centroids are known without their corners.
 CENTROID = "meshprep:centroid"
 
@@ -27,7 +27,7 @@ def centroids(mesh: Mesh, name: str) -> Float64s | None:
     known = mesh.dat(CENTROID, name)
     if known is not None:
         return known.values
-    if name in _PLACED:
+    if name in PLACED:
         own = mesh.dat("coordinates", name)
         return None if own is None else own.values
     xyz = mesh.coordinates
@@ -40,16 +40,17 @@ def centroids(mesh: Mesh, name: str) -> Float64s | None:
         cell_type = mesh.sets[name].cell_type
         table = mesh.map(f"{name}->nodes").table
         corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
-        return _mean(xyz, table[:, :corners])
+        return mean_of_rows(xyz, table[:, :corners])
     through = next((m for m in mesh.maps.values() if m.from_set == name), None)
     if through is None or through.to_set == name or through.to_set not in mesh.sets:
         return None
-    placed = through.to_set in (*_PLACED, "cells")
+    placed = through.to_set in (*PLACED, "cells")
     inner = centroids(mesh, through.to_set) if placed else None
-    return None if inner is None else _mean(inner, through.table)
+    return None if inner is None else mean_of_rows(inner, through.table)
 
 
-def _mean(xyz: Float64s, table: Int32s) -> Float64s:
+def mean_of_rows(xyz: Float64s, table: Int32s) -> Float64s:
+    """The mean of the places that each row names."""
     mean = np.empty((len(table), xyz.shape[1]))
     arrays = read_only(xyz.astype(np.float64, copy=False)), read_only(table)
     each(_fill_mean, [(*arrays, begin, end, mean) for begin, end in pieces(len(table))])

@@ -8,7 +8,7 @@ a :class:`SetMap` (rows follow the from-set, values point into the to-set), a :c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -287,19 +287,42 @@ class Mesh:
         maps) hash every map; the edges of a graph count as a set of pairs, since its files keep
         neither their order nor that of their ends.
         """
-        digest = hashlib.blake2b(digest_size=16)
-        typed = "cells" in self.sets and self.cell_sets
-        parts = self.sets["cells"].parts or ("cells",) if typed else ()
-        names = [f"{p}->nodes" for p in parts]
-        if not names or any(name not in self.maps for name in names):
-            names = list(self.maps)
-        for name in sorted(names):
-            m = self.map(name)
-            cell_type = self.sets[m.from_set].cell_type
-            digest.update(f"{cell_type} {m.table.shape} {self.size(m.to_set)} ".encode())
-            table = rows_as_set(m.table) if name == GRAPH_MAP else m.table
-            digest.update(table.astype("<i4", copy=False).data)
-        return digest.hexdigest()
+        sizes = {name: s.size for name, s in self.sets.items()}
+
+        def rows(name: str) -> Iterator[NDArray[np.int32]]:
+            table = self.map(name).table
+            yield rows_as_set(table) if name == GRAPH_MAP else table
+
+        return hash_of_rows(self, sizes, rows)
+
+
+def hash_of_rows(
+    shape: Mesh, sizes: Mapping[str, int], rows: Callable[[str], Iterable[NDArray[np.integer]]]
+) -> str:
+    """:meth:`Mesh.content_hash` of a mesh whose tables come piece by piece.
+
+    Parameters
+    ----------
+    shape : Mesh
+        With the sets and maps of the mesh; their elements do not matter.
+    sizes : mapping of set name to int
+        Of the mesh.
+    rows : callable
+        ``rows(map name)`` gives the table in pieces.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    typed = "cells" in shape.sets and shape.cell_sets
+    parts = shape.sets["cells"].parts or ("cells",) if typed else ()
+    names = [f"{p}->nodes" for p in parts]
+    if not names or any(name not in shape.maps for name in names):
+        names = list(shape.maps)
+    for name in sorted(names):
+        m = shape.map(name)
+        cell_type, size = shape.sets[m.from_set].cell_type, (sizes[m.from_set], m.arity)
+        digest.update(f"{cell_type} {size} {sizes[m.to_set]} ".encode())
+        for piece in rows(name):
+            digest.update(np.ascontiguousarray(piece, "<i4").data)
+    return digest.hexdigest()
 
 
 def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -45,18 +45,39 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int3
     where = finite_coordinates(problem, method)
     if where.shape[0] == 0:
         return np.empty(0, dtype=np.int32)
+    box = where.min(axis=0), where.max(axis=0)
+    return stable_argsort(curve_keys(where, box, method, turning=turning)[:, None])
+
+
+def curve_keys(
+    where: NDArray[np.float64],
+    box: tuple[NDArray[np.float64], NDArray[np.float64]],
+    method: str,
+    *,
+    turning: bool,
+) -> NDArray[np.uint64]:
+    """How far along the curve points lie; the box of all points may be larger than theirs.
+
+    Parameters
+    ----------
+    where : (n, d) float64
+        Finite.
+    box : pair of (d,) float64
+        The lowest and the highest coordinate on each axis.
+    method, turning
+        See :func:`along_curve`.
+    """
     # halves, so that the extent of huge coordinates does not overflow
-    low = where.min(axis=0) / 2
-    half_extent = where.max(axis=0) / 2 - low
+    low = box[0] / 2
+    half_extent = box[1] / 2 - low
     longest = half_extent.max(initial=0.0)
     axes = np.flatnonzero(half_extent > longest * FLAT)
     if longest < np.finfo(np.float64).tiny:
-        return np.arange(problem.n_points, dtype=np.int32)
+        return np.zeros(where.shape[0], np.uint64)
     if axes.size > 3:
         raise MeshprepError(f"method '{method}' takes 2-D and 3-D points, not {axes.size}-D ones")
     points = np.ascontiguousarray(where[:, axes])
-    keys = _keys(points, low[axes], longest, BITS[axes.size], turning)
-    return stable_argsort(keys[:, None])
+    return _keys(points, low[axes], longest, BITS[axes.size], turning)
 
 
 def finite_coordinates(problem: LocalityProblem, method: str) -> Float64s:

@@ -66,13 +66,15 @@ class SetMap:
         """Number of to-set elements each element reaches."""
         return int(self.table.shape[1])
 
-    def check_range(self, n_to: int) -> None:
+    def check_range(self, n_to: int, first: int = 0) -> None:
         """Prove that every index is in the to-set.
 
         Parameters
         ----------
         n_to : int
             Number of elements of the to-set.
+        first : int
+            Number of the first element, where the table is a slice.
 
         Raises
         ------
@@ -91,7 +93,7 @@ class SetMap:
         bad = (self.table < 0) | (self.table >= n_to)
         row, column = np.unravel_index(int(np.argmax(bad)), bad.shape)
         raise MeshprepError(
-            f"map '{self.name}': element {row}, column {column} has index "
+            f"map '{self.name}': element {first + row}, column {column} has index "
             f"{self.table[row, column]}, but set '{self.to_set}' has {n_to} elements"
         )
 

@@ -103,6 +103,7 @@ def test_parts_from_a_file_and_shares(cli, mesh_file):
         (("--parts", "2", "--weights", "1,2,3"), "3 weights for 2 parts"),
         (("--parts", "2", "--cut", "metsi"), "cut 'metsi' is unknown"),
         (("--parts", "2", "--increments", "both"), "increments 'both' is unknown"),
+        (("--parts", "2", "--slices"), "cut 'annealed' needs the whole mesh"),
     ],
 )
 def test_wrong_words_are_named(cli, mesh_file, words, message):

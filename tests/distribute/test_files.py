@@ -210,9 +210,16 @@ def wrong_parts():
 @pytest.mark.parametrize(("change", "message"), wrong_parts(), ids=lambda v: str(v)[:20])
 def test_the_proof_finds_what_is_wrong(made, change, message):
     parts, sizes = all_parts(made, 3)
-    assert proved(iter(parts), sizes, 3).findings == []
+    assert findings_of(parts, sizes) == []
     parts[1] = change(parts[1])
-    assert any(message in line for line in proved(iter(parts), sizes, 3).findings)
+    assert any(message in line for line in findings_of(parts, sizes))
+    # what several processes find, each for some parts
+    assert any(message in line for line in findings_of(parts, sizes, range(1), range(1, 3)))
+
+
+def findings_of(parts, sizes, *shares):
+    found = [proved(iter(parts), sizes, 3, own).findings for own in shares or (None,)]
+    return [line for lines in found for line in lines]
 
 
 def part_map(part):
@@ -227,8 +234,9 @@ def test_the_proof_misses_no_element_that_must_be_executed(made):
     less = changed_set(parts[2], "edges", exec=one.exec - 1, halo=one.halo + 1)
     m = part_map(less)
     parts[2] = replace(less, maps={**less.maps, m.name: m}, loops={})
-    findings = proved(iter(parts), sizes, 3).findings
-    assert any("is not executed there (1 missing)" in line for line in findings)
+    for shares in ((), (range(2), range(2, 3)), (range(1), range(1, 1), range(1, 3))):
+        findings = findings_of(parts, sizes, *shares)
+        assert any("is not executed there (1 missing)" in line for line in findings)
 
 
 def test_wishes_that_cannot_be_are_refused(mesh_file, made, tmp_path):

@@ -2,17 +2,17 @@
 
 import importlib.util
 import os
-import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
+from thread_ranks import on_ranks
 
 from meshprep.distribute import job as jobs
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.ranks import ALONE, agreed, of_root, own_parts
+from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
 from meshprep.loops import simple_request
@@ -21,41 +21,6 @@ from meshprep_runtime.errors import MeshprepError
 
 ROOT = Path(__file__).parents[2]
 LOOPS = (simple_request("edges->cells"),)
-
-
-class ThreadRank:
-    """One of several threads that do what ranks of MPI do; values travel as bytes."""
-
-    def __init__(self, rank, size, barrier, slots):
-        self.rank, self.size, self._barrier, self._slots = rank, size, barrier, slots
-
-    def allgather(self, value):
-        self._slots[self.rank] = pickle.dumps(value)
-        self._barrier.wait(60)
-        found = [pickle.loads(one) for one in self._slots]
-        self._barrier.wait(60)
-        return found
-
-    def bcast(self, value):
-        return self.allgather(value)[0]
-
-
-def on_ranks(size, work):
-    """What ``work(rank)`` gives or raises, on each of so many ranks."""
-    barrier, slots, found = threading.Barrier(size), [b""] * size, [None] * size
-
-    def one(rank):
-        try:
-            found[rank] = work(ThreadRank(rank, size, barrier, slots))
-        except Exception as error:
-            found[rank] = error
-
-    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +106,7 @@ def test_bad_input_is_said_once_and_alike(mesh_file, tmp_path):
 def test_votes():
     assert agreed(ALONE, lambda: 3) == 3
     assert on_ranks(3, lambda ranks: of_root(ranks, lambda: ranks.rank)) == [0, 0, 0]
-    assert on_ranks(3, lambda ranks: list(own_parts(ranks, 5))) == [[0, 3], [1, 4], [2]]
+    assert on_ranks(3, lambda ranks: list(own_parts(ranks, 5))) == [[0, 1], [2, 3], [4]]
 
     def two(ranks):
         def work():
@@ -188,3 +153,13 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
     done = mpiexec(2, *words, "-q", "-o", output)
     assert (done.returncode, done.stderr.count("exists already")) == (2, 1)
     assert list(tmp_path.iterdir()) == [output]
+
+
+@pytest.mark.slow
+def test_ranks_of_mpi_that_hold_slices_make_the_same_file(mpiexec, mesh_file, tmp_path):
+    alone, output = tmp_path / "alone.parts.h5", tmp_path / "wing.parts.h5"
+    run(job(mesh_file, alone, how=SplitOptions("rcb")))
+    words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
+    done = mpiexec(3, *words, "--cut", "rcb", "--slices", "-q", "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert output.read_bytes() == alone.read_bytes()

@@ -7,25 +7,50 @@ and what runs on the file computes nonsense. What contradicts itself is refused 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh import SetMap
-
 # Fewer rows prove nothing; more than these are not looked at.
 _LEAST_ROWS, _MOST_ROWS = 8, 1000
+# Rows that are looked at together where all are.
+_ROWS_AT_ONCE = 1 << 20
 Sizes = Mapping[str, int]
 
 
-def check_fit(maps: Mapping[str, SetMap], sizes: Sizes, declared: Mapping[str, str]) -> None:
+class MapRows(Protocol):
+    """A map, or what reads one; the table gives some rows."""
+
+    @property
+    def from_set(self) -> str:
+        """Whose rows these are."""
+
+    @property
+    def to_set(self) -> str:
+        """What they point into."""
+
+    @property
+    def table(self) -> Any:
+        """Gives rows by a slice, or by their numbers."""
+
+    @property
+    def size(self) -> int:
+        """Rows."""
+
+    @property
+    def arity(self) -> int:
+        """Columns."""
+
+
+def check_fit(maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, str]) -> None:
     """Raise MeshprepError for a map that cannot be what it is declared as, or was taken for.
 
     Parameters
     ----------
-    maps : mapping of path to SetMap
+    maps : mapping of path to SetMap, or to what reads a map
     sizes : mapping of set to size
     declared : mapping of path to ``FROM->TO``
 
@@ -48,7 +73,7 @@ def check_fit(maps: Mapping[str, SetMap], sizes: Sizes, declared: Mapping[str, s
             raise MeshprepError(f"map '{path}' is {how} {m.from_set}->{m.to_set}, but {found}")
 
 
-def _by_name(path: str, m: SetMap, sizes: Sizes) -> str:
+def _by_name(path: str, m: MapRows, sizes: Sizes) -> str:
     """OP2 names maps by a p, the beginning of the from-set and the to-set in the singular."""
     name = path.rpartition("/")[2]
     if name == f"p{_singular(m.from_set)}":
@@ -68,23 +93,33 @@ def _singular(name: str) -> str:
     return name.removesuffix("s")
 
 
-def _by_rows(m: SetMap, sizes: Sizes) -> str:
+def _by_rows(m: MapRows, sizes: Sizes) -> str:
     """Rows of several indices are of different elements, but for a few that are degenerate."""
     if m.arity < 2 or m.size < _LEAST_ROWS or sizes[m.to_set] < 4 * m.arity**2:
         return ""
-    ordered = np.sort(m.table, axis=1)
-    twice = int(np.count_nonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)))
+    twice = sum(_twice(rows) for rows in _in_turn(m))
     if 2 * twice <= m.size:
         return ""
     return f"{twice} of its {m.size} rows hold an index twice: declare it as what it is, or as none"
 
 
-def _by_others(m: SetMap, others: Sequence[SetMap], sizes: Sizes, *, unknown: float) -> str:
+def _in_turn(m: MapRows) -> Iterator[NDArray[np.integer]]:
+    for begin in range(0, m.size, _ROWS_AT_ONCE):
+        yield m.table[begin : begin + _ROWS_AT_ONCE]
+
+
+def _twice(rows: NDArray[np.integer]) -> int:
+    """How many rows hold an index twice."""
+    ordered = np.sort(rows, axis=1)
+    return int(np.count_nonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)))
+
+
+def _by_others(m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: float) -> str:
     """In the right set the elements of a row are neighbours of what other maps give for it."""
     own = min(_shares(m, m.to_set, others, sizes), default=unknown)
     if m.size < _LEAST_ROWS or own >= 0.5:
         return ""
-    top = int(m.table.max())
+    top = max(int(rows.max()) for rows in _in_turn(m))
     for target, size in sizes.items():
         if target != m.to_set and size > top:
             shares = list(_shares(m, target, others, sizes))
@@ -96,7 +131,7 @@ def _by_others(m: SetMap, others: Sequence[SetMap], sizes: Sizes, *, unknown: fl
     return ""
 
 
-def _shares(m: SetMap, target: str, others: Sequence[SetMap], sizes: Sizes) -> Iterator[float]:
+def _shares(m: MapRows, target: str, others: Sequence[MapRows], sizes: Sizes) -> Iterator[float]:
     """The shares of rows that fit, by every pair of maps that says something of the target."""
     rows = np.linspace(0, m.size - 1, min(m.size, _MOST_ROWS)).astype(np.int64)
     own = m.table[rows]

@@ -19,6 +19,8 @@ MAP_TEXT = 10
 MAX_DEPTH = 32
 # Bytes that need no proof that they are in the file, and the best that packing can do.
 _SMALL, _BEST_PACKING = 1 << 26, 1032
+# Rows that are read at once where not all are needed together.
+ROWS = 1 << 20
 # OP2's names of the types that a dat may have.
 TYPE_NAME = {"f8": "double", "f4": "float", "i4": "int", "i8": "long"}
 
@@ -98,6 +100,12 @@ def _is_map(item: Any) -> bool:
 
 def load(item: Any) -> np.ndarray:
     """The values of a dataset in native order; refused where the file cannot hold so many."""
+    check_held(item)
+    return native(item[()])
+
+
+def check_held(item: Any) -> None:
+    """Refuse a dataset whose values are not in this file."""
     if item.external or item.is_virtual:
         raise MeshprepError(f"dataset '{item.name}' lies in other files: copy it into this one")
     claimed, held = prod(item.shape) * item.dtype.itemsize, item.id.get_storage_size()
@@ -105,5 +113,15 @@ def load(item: Any) -> np.ndarray:
         raise MeshprepError(
             f"dataset '{item.name}' claims {claimed} bytes, but holds {held}: the file is damaged"
         )
-    values = item[()]
+
+
+def native(values: np.ndarray) -> np.ndarray:
+    """The same in the byte order of the machine."""
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def pieces(item: Any) -> Iterator[np.ndarray]:
+    """The values of a dataset, some rows at a time; refused as by :func:`load`."""
+    check_held(item)
+    for begin in range(0, item.shape[0], ROWS):
+        yield native(item[begin : begin + ROWS])

@@ -19,7 +19,7 @@ from ..meshio_adapter.harden import guarded
 from .fit import check_fit
 from .infer import InferredSets, Range, infer
 from .layout import CONSTANTS, INFERRED, NOTES, ORIGINAL_ID, Op2Notes
-from .objects import DatasetInfo, classify, load
+from .objects import DatasetInfo, classify, load, pieces
 from .rest import image
 
 
@@ -46,7 +46,7 @@ def read(path: Path, declared: Mapping[str, str]) -> Mesh:
 
 def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     found = classify(file, declared)
-    sizes, paths = _sizes(file, found, declared)
+    sizes, paths = sizes_of(file, found, declared)
     check_names(declared, [f.path for f in found], sizes)
     inferred = infer(found, sizes, declared, lambda path: index_range(file[path]))
     maps, map_paths = _maps(file, inferred)
@@ -71,7 +71,7 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     return Mesh(sets, maps, dats, extras=extras)
 
 
-def _sizes(
+def sizes_of(
     file: Any, found: Sequence[DatasetInfo], declared: Mapping[str, str]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Sizes of the sets, and the paths of those that the file has."""
@@ -93,20 +93,16 @@ def _sizes(
 
 def index_range(item: Any) -> Range:
     """Smallest and largest index of a map, None where it has no rows."""
-    values = load(item)
-    if values.dtype.kind not in "iu":
-        raise MeshprepError(f"map '{item.name[1:]}' holds {values.dtype}, must be whole numbers")
-    return (int(values.min()), int(values.max())) if values.size else None
+    if item.dtype.kind not in "iu":
+        raise MeshprepError(f"map '{item.name[1:]}' holds {item.dtype}, must be whole numbers")
+    ends = [(int(one.min()), int(one.max())) for one in pieces(item) if one.size]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
 
 def _maps(file: Any, inferred: InferredSets) -> tuple[list[SetMap], dict[str, str]]:
-    pairs = list(inferred.maps.values())
     maps, paths = [], {}
     for path, (source, target) in inferred.maps.items():
-        first = next(p for p, pair in inferred.maps.items() if pair == (source, target))
-        several = pairs.count((source, target)) > 1 and path != first
-        name = f"{source}->{target}:{path}" if several else f"{source}->{target}"
-        name = name.replace("/", ".")
+        name = name_of_map(path, inferred)
         values = load(file[path])
         table: NDArray[Any] = values if values.ndim == 2 else values[:, None]
         if inferred.base:
@@ -114,6 +110,14 @@ def _maps(file: Any, inferred: InferredSets) -> tuple[list[SetMap], dict[str, st
         maps.append(SetMap(name, source, target, table))
         paths[name] = path
     return maps, paths
+
+
+def name_of_map(path: str, inferred: InferredSets) -> str:
+    """``from->to``; with the path behind it where another map of these sets comes first."""
+    pair = inferred.maps[path]
+    first = next(p for p, other in inferred.maps.items() if other == pair)
+    name = "->".join(pair)
+    return (name if path == first else f"{name}:{path}").replace("/", ".")
 
 
 def _dats(
@@ -128,14 +132,16 @@ def _dats(
             name = ORIGINAL_ID
         values = load(file[path])
         if (name, on) == (COORDINATES, "nodes") or name == COORDINATES:
-            _check_coordinates(path, on, values)
+            check_coordinates(path, on, values)
         dats.append(Dat(name, on, values))
         paths[on, name] = path
     return dats, paths
 
 
-def _check_coordinates(path: str, on: str, values: np.ndarray) -> None:
-    if on != "nodes" or values.ndim != 2 or values.shape[1] not in (2, 3) or values.dtype != "f8":
+def check_coordinates(path: str, on: str, values: Any) -> None:
+    """Raise MeshprepError for what cannot be the coordinates of nodes."""
+    doubles = values.dtype.newbyteorder("=") == "f8"
+    if on != "nodes" or values.ndim != 2 or values.shape[1] not in (2, 3) or not doubles:
         raise MeshprepError(
             f"'{path}' of shape {values.shape} on '{on}' cannot be the coordinates: they are two "
             "or three doubles on the set 'nodes'"

@@ -1,7 +1,7 @@
 """The proof of a mesh in parts, by gathers and counting; it shares nothing with what makes parts.
 
-Parts are looked at one after another. What must fit between parts is kept in arrays of the size of
-the mesh, in global numbers, and compared at the end.
+Parts are looked at one after another. What must fit between parts is kept in arrays as long as what
+the parts own that are proved, in global numbers, and compared at the end.
 """
 
 from __future__ import annotations
@@ -21,21 +21,30 @@ Numbers = NDArray[np.int64]
 class PartsProof:
     """Takes every part in ascending order; ``findings`` and ``finish`` say what is wrong.
 
-    Parts must have passed :func:`~.structure.check_part`, so that indices are safe.
+    Parts must have passed :func:`~.structure.check_part`, so that indices are safe. Where several
+    processes prove a file, each takes all parts and proves its own: ``proved``, what others have of
+    them, and its share of the original numbers.
     """
 
-    def __init__(self, sizes: Mapping[str, int], parts: int) -> None:
+    def __init__(self, sizes: Mapping[str, int], parts: int, proved: range | None = None) -> None:
         self.findings: list[str] = []
         self._sizes, self._parts = dict(sizes), parts
+        self._proved = range(parts) if proved is None else proved
         self._start = {name: np.zeros(parts + 1, np.int64) for name in sizes}
-        self.original = {name: np.full(n, -1, np.int64) for name, n in sizes.items()}
+        self._share = {name: self._share_of(n) for name, n in sizes.items()}
+        self.original = {name: np.full(len(r), -1, np.int64) for name, r in self._share.items()}
         self.maps: dict[str, Numbers] = {}
+        self._rows: dict[str, list[Numbers]] = {}
         self._ends: dict[str, tuple[str, str]] = {}
         self._copied_rows: dict[str, list[tuple[Numbers, Numbers]]] = {}
         self._executed: dict[str, list[Numbers]] = {name: [] for name in sizes}
         self._written: dict[str, set[int]] = {}
         self._sent: dict[str, list[_Stream]] = {}
         self._received: dict[str, list[_Stream]] = {}
+
+    def _share_of(self, n: int) -> range:
+        first, last = (n * p // self._parts for p in (self._proved.start, self._proved.stop))
+        return range(first, last)
 
     def add(self, part: PartPlan) -> None:
         """Prove what can be seen in one part, and keep what others must fit. O(its size)."""
@@ -45,8 +54,9 @@ class PartsProof:
         for name, partial in part.partial.items():
             to_set = part.maps[name].to_set
             self._messages(f"partial {name}", partial.send, partial.receive, part, number[to_set])
-            self._reached(name, partial.receive, part)
-        for name, loop in part.loops.items():
+            if part.part in self._proved:
+                self._reached(name, partial.receive, part)
+        for name, loop in part.loops.items() if part.part in self._proved else ():
             self._loop(name, loop, part)
 
     def finish(self) -> list[str]:
@@ -54,10 +64,11 @@ class PartsProof:
         for name, n in self._sizes.items():
             if self._start[name][-1] != n:
                 self._wrong(f"set '{name}': parts own {self._start[name][-1]} of {n} elements")
-            elif np.bincount(self.original[name] + 1, minlength=n + 1)[0]:
+            elif (self.original[name] < 0).any():
                 self._wrong(f"set '{name}': original numbers are no permutation")
         if not self.findings:
-            for name in self.maps:
+            for name, rows in self._rows.items():
+                self.maps[name] = np.concatenate(rows)
                 self._rows_agree(name)
                 self._all_executed(name)
             for what in self._sent:
@@ -72,9 +83,19 @@ class PartsProof:
         where, n, start = f"part {part.part}, set '{name}'", self._sizes[name], self._start[name]
         if one.owned_start != start[part.part]:
             self._wrong(f"{where}: owns from {one.owned_start}, must be {start[part.part]}")
-        end = min(one.owned_start + one.owned, n)
         start[part.part + 1 :] = one.owned_start + one.owned
-        copies = one.copies
+        number = np.concatenate([one.owned_start + np.arange(one.owned), one.copies])
+        for kind in ("exec", "halo"):
+            send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
+            self._messages(f"{kind} rows of '{name}'", send, receive, part, number)
+        self._executed[name].append(one.copies[: one.exec][self._of_proved(one)])
+        self._originals(name, one, where)
+        if part.part in self._proved:
+            self._copies(one, n, where)
+        return number
+
+    def _copies(self, one: SetPart, n: int, where: str) -> None:
+        copies, end = one.copies, one.owned_start + one.owned
         if copies.size and (copies.min() < 0 or copies.max() >= n):
             self._wrong(f"{where}: a copy of an element outside 0..{n - 1}")
         if ((copies >= one.owned_start) & (copies < end)).any():
@@ -82,38 +103,53 @@ class PartsProof:
         runs = copies[: one.exec], copies[one.exec :]
         if any((np.diff(run) <= 0).any() for run in runs) or np.intersect1d(*runs).size:
             self._wrong(f"{where}: copies do not ascend, or stand twice")
-        inside = (one.original >= 0) & (one.original < n)
-        if not inside.all() or (self.original[name][one.original[inside]] >= 0).any():
-            self._wrong(f"{where}: original numbers stand twice, or outside 0..{n - 1}")
-        else:
-            self.original[name][one.original] = one.owned_start + np.arange(one.owned)
-        self._executed[name].append(runs[0])
-        number = np.concatenate([one.owned_start + np.arange(one.owned), copies])
-        for kind in ("exec", "halo"):
-            send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
-            self._messages(f"{kind} rows of '{name}'", send, receive, part, number)
-        return number
+
+    def _originals(self, name: str, one: SetPart, where: str) -> None:
+        """Those of the share that is proved here stand once."""
+        n, share = self._sizes[name], self._share[name]
+        if ((one.original < 0) | (one.original >= n)).any():
+            self._wrong(f"{where}: original numbers outside 0..{n - 1}")
+            return
+        mine = np.flatnonzero((one.original >= share.start) & (one.original < share.stop))
+        at = one.original[mine] - share.start
+        if (self.original[name][at] >= 0).any():
+            self._wrong(f"{where}: original numbers stand twice")
+        self.original[name][at] = one.owned_start + mine
+
+    def _of_proved(self, one: SetPart) -> NDArray[np.bool_]:
+        """Which exec elements come from a part that is proved here, or from none."""
+        source = np.full(one.exec, -1, np.int64)
+        receive, at = one.receive_exec, one.receive_exec.rows - one.owned
+        inside = (at >= 0) & (at < one.exec)
+        source[at[inside]] = np.repeat(receive.parts, np.diff(receive.offset))[inside]
+        return (source < 0) | self._is_proved(source)
+
+    def _is_proved(self, part: NDArray[np.integer]) -> NDArray[np.bool_]:
+        return (part >= self._proved.start) & (part < self._proved.stop)
 
     def _map(self, name: str, number: Mapping[str, Numbers], part: PartPlan) -> None:
         m = part.maps[name]
         rows, points = part.sets[m.from_set], part.sets[m.to_set]
-        if (m.table[: rows.core] >= points.owned).any():
-            self._wrong(f"part {part.part}, map '{name}': a core element reaches a copy")
-        shape = (self._sizes[m.from_set], m.arity)
-        joined = self.maps.setdefault(name, np.full(shape, -1, np.int64))
         self._ends[name] = (m.from_set, m.to_set)
-        reached = number[m.to_set][m.table]
-        joined[rows.owned_start : rows.owned_start + rows.owned] = reached[: rows.owned]
-        copied = (rows.copies[: rows.exec], reached[rows.owned :])
+        kept = self._rows.setdefault(name, [np.empty((0, m.arity), np.int64)])
+        if part.part in self._proved:
+            if (m.table[: rows.core] >= points.owned).any():
+                self._wrong(f"part {part.part}, map '{name}': a core element reaches a copy")
+            kept.append(number[m.to_set][m.table[: rows.owned]])
+        chosen = np.flatnonzero(self._of_proved(rows))
+        copied = (rows.copies[chosen], number[m.to_set][m.table[rows.owned + chosen]])
         self._copied_rows.setdefault(name, []).append(copied)
 
     def _messages(
         self, what: str, send: Messages, receive: Messages, part: PartPlan, number: Numbers
     ) -> None:
+        """Keep what parts that are proved here send, and what is received from them."""
         for kept, messages in ((self._sent, send), (self._received, receive)):
             other = np.repeat(messages.parts, np.diff(messages.offset)).astype(np.int64)
             here = np.full(other.size, part.part, np.int64)
-            kept.setdefault(what, []).append((here, other, number[messages.rows]))
+            chosen = self._is_proved(here if kept is self._sent else other)
+            sent = number[messages.rows[chosen]]
+            kept.setdefault(what, []).append((here[chosen], other[chosen], sent))
 
     def _reached(self, name: str, receive: Messages, part: PartPlan) -> None:
         m = part.maps[name]
@@ -147,15 +183,24 @@ class PartsProof:
         return np.searchsorted(self._start[name], elements, side="right") - 1
 
     def _rows_agree(self, name: str) -> None:
+        known, first = self.maps[name], self._first(name)
         for part, (elements, rows) in enumerate(self._copied_rows[name]):
-            if (self.maps[name][elements] != rows).any():
+            at = elements - first
+            if ((at < 0) | (at >= len(known))).any():
+                self._wrong(f"part {part}, map '{name}': a copied row is not its owner's")
+            elif (known[at] != rows).any():
                 self._wrong(f"part {part}, map '{name}': a copied row differs from its owner's")
+
+    def _first(self, name: str) -> int:
+        """The first element whose row of a map is proved here."""
+        return int(self._start[self._ends[name][0]][self._proved.start])
 
     def _all_executed(self, name: str) -> None:
         """Who writes a point is owned or executed where the point is owned."""
         from_set, to_set = self._ends[name]
         n, table = max(1, self._sizes[from_set]), self.maps[name]
-        own = self._owner(from_set, np.arange(table.shape[0]))
+        first = self._first(name)
+        own = self._owner(from_set, first + np.arange(table.shape[0]))
         pairs = [
             np.repeat(np.arange(self._parts), [one.size for one in self._executed[from_set]])
             * np.int64(n)
@@ -165,7 +210,7 @@ class PartsProof:
         for column in sorted(self._written.get(name, ())):
             part = self._owner(to_set, table[:, column])
             writer = np.flatnonzero(part != own)
-            missing = np.setdiff1d(part[writer] * np.int64(n) + writer, known)
+            missing = np.setdiff1d(part[writer] * np.int64(n) + writer + first, known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
                 self._wrong(
@@ -192,9 +237,14 @@ def _joined(streams: list[_Stream]) -> _Stream:
     return here, other, number
 
 
-def proved(parts: Iterator[PartPlan], sizes: Mapping[str, int], count: int) -> PartsProof:
-    """The proof of all parts, one after another; ``finish`` is called."""
-    proof = PartsProof(sizes, count)
+def proved(
+    parts: Iterator[PartPlan], sizes: Mapping[str, int], count: int, own: range | None = None
+) -> PartsProof:
+    """The proof of all parts, one after another; ``finish`` is called.
+
+    With ``own``, only what concerns these parts is proved.
+    """
+    proof = PartsProof(sizes, count, own)
     for part in parts:
         proof.add(part)
     proof.finish()

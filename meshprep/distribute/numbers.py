@@ -1,0 +1,52 @@
+"""Numbers of elements in the split mesh, where each part owns a contiguous range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .halos import OwnedRuns
+
+
+@dataclass(frozen=True, eq=False)
+class SplitNumbers:
+    """The numbers of all elements that there are here, and the parts that are made here.
+
+    Parameters
+    ----------
+    number : mapping of set name to (n,) integers
+        Of every element here, in the split mesh.
+    offset : mapping of set name to (parts + 1,) int64
+        Part ``p`` owns the numbers from ``offset[p]`` to below ``offset[p + 1]``.
+    held : range
+        The parts that are made here. Owners, runs and rows here call them 0, 1, and so on.
+    """
+
+    number: Mapping[str, NDArray[np.integer]]
+    offset: Mapping[str, NDArray[np.int64]]
+    held: range
+
+    @property
+    def parts(self) -> int:
+        """Number of parts, here and elsewhere."""
+        return next(iter(self.offset.values())).size - 1
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of elements of every set."""
+        return {name: int(offset[-1]) for name, offset in self.offset.items()}
+
+    def owned(self, name: str, part: int) -> tuple[int, int]:
+        """First number of a part, and the one past its last."""
+        low, high = self.offset[name][part : part + 2]
+        return int(low), int(high)
+
+
+def numbers_here(runs: Mapping[str, OwnedRuns]) -> SplitNumbers:
+    """The numbers of a mesh that is here as a whole."""
+    parts = next(iter(runs.values())).offset.size - 1
+    number = {name: run.number for name, run in runs.items()}
+    return SplitNumbers(number, {name: run.offset for name, run in runs.items()}, range(parts))

@@ -1,0 +1,178 @@
+"""Cuts of the leading set that ranks find together, each for the elements at home there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...reorder.curve import curve_keys
+from ...reorder.radix import stable_argsort
+from ..cuts import places, run_ends
+from ..ranks import Ranks, agreed
+from ..subject import SplitSubject
+from .homes import Homes
+
+Numbers = NDArray[np.int64]
+
+
+def leading_owners(
+    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
+) -> NDArray[np.int32]:
+    """The part of every element of the leading set that is at home here; see :data:`CUTS`.
+
+    The same parts as :func:`..cuts.owners_of_leading_set` finds, for any number of ranks.
+    """
+    some = np.flatnonzero(weights).astype(np.int32)
+    n = subject.sizes[subject.leading_set]
+    own = Homes(n, ranks).own
+    if some.size == 1:
+        found = np.zeros(len(own), np.int32)
+    elif some.size >= n:
+        found = np.arange(own.start, own.stop, dtype=np.int32)
+    else:
+        where = agreed(ranks, lambda: places(subject, cut))
+        found = CUTS[cut](where, weights[some], ranks)
+    return some[found]
+
+
+def _along_curve(
+    where: NDArray[np.float64], shares: NDArray[np.float64], ranks: Ranks
+) -> NDArray[np.int32]:
+    """Runs along Hilbert's curve; equal keys keep the order of the input.
+
+    O(n / ranks), and 64 rounds in which the ranks count keys, 8 bytes a part.
+    """
+    low, high = _boxes(where, np.zeros(len(where), np.int64), 1, ranks)
+    box = low[0], high[0]
+    keys = agreed(ranks, lambda: curve_keys(where, box, "curve", turning=True))
+    order = stable_argsort(keys[:, None]) if keys.size else np.empty(0, np.int32)
+    ends = run_ends(sum(ranks.allgather(keys.size)), shares)
+    begin = np.zeros(ends.size, np.int64)
+    cuts = _first_of_all(keys[order], (begin, begin + keys.size), ends, ranks)
+    found = np.empty(keys.size, np.int32)
+    found[order] = np.searchsorted(cuts, np.arange(keys.size), side="right")
+    return found
+
+
+def _bisected(
+    where: NDArray[np.float64], shares: NDArray[np.float64], ranks: Ranks
+) -> NDArray[np.int32]:
+    """Recursive coordinate bisection [G10 section 6] of all regions of a level at once.
+
+    O(n / ranks log n log parts), and 64 rounds a level in which the ranks count coordinates.
+    """
+    first, last = np.zeros(1, np.int64), np.array([shares.size])
+    region = np.zeros(len(where), np.int64)
+    while (last - first > 1).any():
+        middle = np.where(last - first > 1, (first + last) // 2, last)
+        ends = zip(first, middle, last, strict=True)
+        lower = [float(shares[a:m].sum() / shares[a:b].sum()) for a, m, b in ends]
+        region = 2 * region + _beyond(where, region, lower, ranks)
+        first, last = (np.stack(pair, axis=1).ravel() for pair in ((first, middle), (middle, last)))
+        # a region of one part stays as it is
+        kept = np.flatnonzero(last > first)
+        region = np.searchsorted(kept, region)
+        first, last = first[kept], last[kept]
+    return first[region].astype(np.int32)
+
+
+def _beyond(
+    where: NDArray[np.float64], region: Numbers, lower: Sequence[float], ranks: Ranks
+) -> NDArray[np.bool_]:
+    """The elements that are not in the lower share of their region along its longest axis."""
+    count = np.bincount(region, minlength=len(lower))
+    size = np.sum(ranks.allgather(count), axis=0)
+    low, high = _boxes(where, region, len(lower), ranks)
+    keys = np.zeros(len(where), np.uint64)
+    if where.shape[1]:
+        axis = np.argmax(high - low, axis=1)
+        keys = _ascending(where[np.arange(len(where)), axis[region]])
+    order = np.lexsort((keys, region))
+    ends = np.append(0, np.cumsum(count))
+    wanted = np.array([round(share * int(n)) for share, n in zip(lower, size, strict=True)])
+    cuts = _first_of_all(keys[order], (ends[:-1], ends[1:]), wanted, ranks)
+    found = np.empty(len(where), np.bool_)
+    found[order] = np.arange(order.size) >= cuts[region[order]]
+    return found
+
+
+def _boxes(
+    where: NDArray[np.float64], region: Numbers, regions: int, ranks: Ranks
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The lowest and highest coordinates (regions, d) of all ranks' elements of each region."""
+    low = np.full((regions, where.shape[1]), np.inf)
+    high = -low
+    for axis in range(where.shape[1]):
+        np.minimum.at(low[:, axis], region, where[:, axis])
+        np.maximum.at(high[:, axis], region, where[:, axis])
+    every = ranks.allgather((low, high))
+    return np.min([one for one, _ in every], axis=0), np.max([one for _, one in every], axis=0)
+
+
+def _ascending(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Whole numbers in the order of finite floats; both zeros are one."""
+    bits = (values + 0.0).view(np.uint64)
+    top = np.uint64(1 << 63)
+    return np.where(bits & top, ~bits, bits | top)
+
+
+def _first_of_all(
+    keys: NDArray[np.uint64], segment: tuple[Numbers, Numbers], ends: Numbers, ranks: Ranks
+) -> Numbers:
+    """Where the first ``ends`` keys of all ranks end among the keys of this one.
+
+    Parameters
+    ----------
+    keys : (n,) uint64
+        Ascending in each segment.
+    segment : pair of (m,) int64
+        Where the keys that each end counts begin and stop.
+    ends : (m,) int64
+    ranks : Ranks
+
+    Notes
+    -----
+    The key at each end is found by bisection. Equal keys count from the lowest rank on.
+    """
+    one = np.uint64(1)
+    low = np.zeros(ends.size, np.uint64)
+    high = np.full(ends.size, max(ranks.allgather(keys.max(initial=low.dtype.type(0)))))
+    while (low < high).any():
+        middle = low + ((high - low) >> one)
+        count = sum(ranks.allgather(_place(keys, segment, middle, behind=True) - segment[0]))
+        beyond = count > ends
+        high = np.where(beyond, middle, high)
+        low = np.where(beyond | (low == high), low, middle + one)
+    below = _place(keys, segment, low, behind=False)
+    equal = _place(keys, segment, low, behind=True) - below
+    every = ranks.allgather((below - segment[0], equal))
+    left = ends - sum(b for b, _ in every) - sum(e for _, e in every[: ranks.rank])
+    return below + np.clip(left, 0, equal)
+
+
+def _place(
+    keys: NDArray[np.uint64],
+    segment: tuple[Numbers, Numbers],
+    values: NDArray[np.uint64],
+    *,
+    behind: bool,
+) -> Numbers:
+    """Where values stand in their segments: before equal keys, or behind them."""
+    low, high = segment
+    while (low < high).any():
+        middle = (low + high) >> 1
+        key = keys[np.minimum(middle, keys.size - 1)]
+        right = (low < high) & ((key <= values) if behind else (key < values))
+        low, high = (
+            np.where(right, middle + 1, low),
+            np.where(right, high, np.minimum(middle, high)),
+        )
+    return low
+
+
+CUTS: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64], Ranks], NDArray[np.int32]]] = {
+    "curve": _along_curve,
+    "rcb": _bisected,
+}

@@ -1,0 +1,212 @@
+"""Facets of cells that ranks hold slices of, numbered as :mod:`meshprep.topology` numbers them.
+
+Each rank matches the facets of its own cells. Two ranks can share a facet only where they share all
+of its corners: such facets go to a rank that a hash of the corners names, where those of all meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...topology.facets import find_facets
+from ...topology.slots import Part, Slots, corners_of
+from ..ranks import Ranks, exchanged
+from .homes import ROWS, Homes, blocks, joined
+
+# An odd number that spreads consecutive ones over 64 bits.
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSlice:
+    """The cells of one type that are at home here.
+
+    Parameters
+    ----------
+    table : (n, k) int32
+        Nodes of the cells.
+    local : sequence of corner numbers
+        Columns of ``table`` that make each facet.
+    own : range
+        Which cells of the type these are.
+    first : int
+        Number of the first cell of the type in the set ``cells``.
+    size : int
+        Cells of the type on all ranks.
+    """
+
+    table: NDArray[np.int32]
+    local: Sequence[tuple[int, ...]]
+    own: range
+    first: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class FacetSlice:
+    """The facets whose lowest cell is at home here, in the order of their first slots.
+
+    A slot is a facet of one cell; slots are numbered cell by cell, type after type.
+
+    Parameters
+    ----------
+    ends : (types + 1,) int64
+        Facets by the type of their lowest cell.
+    first : (n,) int32
+        The first slot of each, among the slots of this rank.
+    cells : (n, 2) int32
+        The lowest cell and the next, -1 for none.
+    count : (n,) uint8
+        Cells of each facet, 3 for more.
+    slots : Slots
+        Of this rank, in numbers of its own.
+    nodes : (m,) integers
+        The nodes that these stand for.
+    """
+
+    ends: NDArray[np.int64]
+    first: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    count: NDArray[np.uint8]
+    slots: Slots
+    nodes: NDArray[np.integer]
+
+    def chosen(self, keep: NDArray[np.bool_]) -> FacetSlice:
+        """Some of them."""
+        ends = np.append(0, np.cumsum(keep))[self.ends]
+        rest = self.first[keep], self.cells[keep], self.count[keep]
+        return FacetSlice(ends, *rest, self.slots, self.nodes)
+
+    def corners(self) -> NDArray[np.int32]:
+        """Nodes (n, arity) as the lowest cell has them."""
+        return self.nodes[corners_of(self.slots, self.first)].astype(np.int32)
+
+    def names(self, which: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The nodes of some facets, ascending in each."""
+        found = np.sort(self.nodes[corners_of(self.slots, self.first[which])], axis=1)
+        return found.astype(np.int32)
+
+
+def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
+    """Match the facets with one number of corners of these types of cells.
+
+    O(n / ranks log n), and messages of the facets between nodes that several ranks have.
+    """
+    points = np.unique(np.concatenate([one.table.reshape(-1) for one in cells]))
+    parts = [
+        Part(np.searchsorted(points, one.table).astype(np.int32), one.local, range(len(one.local)))
+        for one in cells
+    ]
+    found = find_facets(parts, len(cells[0].local[0]), points.size)
+    slots, count = found.slots, found.count
+    first, second = _two_slots(found.number, count.size)
+    pair = np.stack([_cells(one, slots.slot_start, cells) for one in (first, second)], axis=1)
+    ends = np.searchsorted(first, slots.slot_start)
+    mine = FacetSlice(ends, first, pair, count, slots, points)
+    for chosen, corners in _borders(mine, _shared(points, nodes), nodes.ranks):
+        rows = np.column_stack([pair[chosen], count[chosen]]).astype(np.int64)
+        pair[chosen, 1], count[chosen] = _met(rows, corners, nodes.ranks).T
+    return mine.chosen(count > 0)
+
+
+def _two_slots(
+    number: NDArray[np.int32], facets: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The first and the second slot of every facet; -1 where there is no second."""
+    first, second = np.empty(facets, np.int32), np.full(facets, -1, np.int32)
+    slots = np.arange(number.size, dtype=np.int32)
+    # of several values for one place, the one written last stays
+    first[number[::-1]] = slots[::-1]
+    others = slots[first[number] != slots][::-1]
+    second[number[others]] = others
+    return first, second
+
+
+def _shared(points: NDArray[np.integer], nodes: Homes) -> NDArray[np.bool_]:
+    """Which of these nodes other ranks have, too."""
+    wishes = exchanged(nodes.ranks, nodes.pieces(points, points))
+    users = np.zeros(len(nodes.own), np.int32)
+    for wish in wishes:
+        users[wish - nodes.own.start] += 1
+    return joined(exchanged(nodes.ranks, [users[w - nodes.own.start] > 1 for w in wishes]))
+
+
+def _cells(
+    slots: NDArray[np.int32], start: NDArray[np.int64], cells: Sequence[CellSlice]
+) -> NDArray[np.int32]:
+    """The cells of slots of this rank, as numbered in the mesh; -1 stays."""
+    out = np.full(slots.size, -1, np.int32)
+    for one, (low, high) in zip(cells, pairwise(start), strict=True):
+        here = (slots >= low) & (slots < high)
+        out[here] = (slots[here] - low) // len(one.local) + one.first + one.own.start
+    return out
+
+
+def _borders(
+    facets: FacetSlice, shared: NDArray[np.bool_], ranks: Ranks
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """The facets that other ranks may have, and their corners, some at a time.
+
+    A facet that several ranks have comes at the same time on all of them.
+    """
+    found = [np.empty(0, np.int64)]
+    for rows in blocks(ranks, facets.first.size):
+        local = corners_of(facets.slots, facets.first[rows])
+        found.append(np.flatnonzero(shared[local].all(axis=1)) + rows.start)
+    border = np.concatenate(found)
+    turns = max(ranks.allgather(-(-border.size // ROWS)))
+    turn = np.empty(border.size, np.int32)
+    for rows in blocks(ranks, border.size):
+        turn[rows] = _hashed(facets.names(border[rows])) // np.uint64(ranks.size) % np.uint64(turns)
+    for i in range(turns):
+        chosen = border[turn == i]
+        yield chosen, facets.names(chosen)
+
+
+def _hashed(corners: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """A number below 2^31 for each row."""
+    found = np.zeros(len(corners), np.uint64)
+    for column in corners.T:
+        found = (found ^ column.astype(np.uint64)) * SPREAD
+        found ^= found >> np.uint64(32)
+    return found >> np.uint64(33)
+
+
+def _met(rows: NDArray[np.int64], corners: NDArray[np.int32], ranks: Ranks) -> NDArray[np.int64]:
+    """The second cell of facets and how many they have, of all ranks together.
+
+    Rows are lowest cell, next cell, and number of cells. Only the rank with the lowest cell gets
+    them; on the others there are no cells.
+    """
+    to = _hashed(corners) % np.uint64(ranks.size)
+    order = np.argsort(to, kind="stable")
+    cuts = np.searchsorted(to[order], np.arange(1, ranks.size))
+    given = exchanged(ranks, np.split(rows[order], cuts))
+    names = exchanged(ranks, np.split(corners[order], cuts))
+    merged = _merged(np.concatenate(given), np.concatenate(names))
+    ends = np.cumsum([len(one) for one in given])[:-1]
+    out = np.empty((len(rows), 2), np.int64)
+    out[order] = np.concatenate(exchanged(ranks, np.split(merged, ends)))
+    return out
+
+
+def _merged(rows: NDArray[np.int64], corners: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Second cell and number of cells of each facet, in the row with its lowest cell."""
+    out = np.zeros((len(rows), 2), np.int64)
+    if not len(rows):
+        return out
+    order = np.lexsort((rows[:, 0], *corners.T))
+    lowest, second, count = rows[order].T
+    new = np.append(True, (np.diff(corners[order], axis=0) != 0).any(axis=1))
+    leads = np.flatnonzero(new)
+    none = np.iinfo(np.int64).max
+    following = np.append(np.where(new[1:], none, lowest[1:]), none)
+    found = np.minimum(following, np.where(second < 0, none, second))[leads]
+    total = np.minimum(np.add.reduceat(count, leads), 3)
+    out[order[leads]] = np.column_stack([np.where(found == none, -1, found), total])
+    return out

@@ -1,0 +1,126 @@
+"""Where elements are at home before they are owned, and how values of others are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ranks import Ranks, exchanged
+
+# Rows that are looked at together: bounds what a step needs beside its result.
+ROWS = 1 << 17
+
+
+@dataclass(frozen=True)
+class Homes:
+    """A set in runs of consecutive elements, one for each rank.
+
+    Parameters
+    ----------
+    size : int
+        Elements of the set.
+    ranks : Ranks
+    """
+
+    size: int
+    ranks: Ranks
+
+    @property
+    def step(self) -> int:
+        """Elements of each rank but the last ones."""
+        return max(1, -(-self.size // self.ranks.size))
+
+    def run_of(self, rank: int) -> range:
+        """The elements that are at home on a rank."""
+        return range(min(rank * self.step, self.size), min((rank + 1) * self.step, self.size))
+
+    @property
+    def own(self) -> range:
+        """The elements that are at home here."""
+        return self.run_of(self.ranks.rank)
+
+    def cut(self, elements: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Where the elements of each rank begin in elements that ascend."""
+        return np.searchsorted(elements, np.arange(self.ranks.size + 1) * self.step)
+
+    def pieces(self, elements: NDArray[np.integer], rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Rows that go with elements that ascend, for the home of each."""
+        return [rows[a:b] for a, b in pairwise(self.cut(elements))]
+
+    def fetch(
+        self, values: NDArray[Any], elements: NDArray[np.integer], first: int = 0
+    ) -> NDArray[Any]:
+        """The values of elements that ascend, from their homes.
+
+        Parameters
+        ----------
+        values : (n_own, ...)
+            Of the elements at home here.
+        elements : (m,)
+        first : int
+            Is added to all of them.
+        """
+        elements = elements + first if first else elements
+        wishes = exchanged(self.ranks, self.pieces(elements, elements))
+        found = exchanged(self.ranks, [values[wish - self.own.start] for wish in wishes])
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def put(self, values: NDArray[Any], elements: NDArray[np.integer], given: NDArray[Any]) -> None:
+        """Write what ranks give for elements, in any order, into the values at their homes."""
+        sort = np.argsort(elements)
+        pieces = self.pieces(elements[sort], sort)
+        places = exchanged(self.ranks, [elements[piece] for piece in pieces])
+        for place, came in zip(
+            places, exchanged(self.ranks, [given[piece] for piece in pieces]), strict=True
+        ):
+            values[place - self.own.start] = came
+
+
+def compact(table: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.int32]]:
+    """The distinct numbers of a table, ascending, and the table in their places. O(n log n)."""
+    points = np.unique(table)
+    return points, np.searchsorted(points, table).astype(np.int32)
+
+
+def blocks(ranks: Ranks, rows: int) -> Iterator[slice]:
+    """All rows in blocks of at most :data:`ROWS`, as many on every rank."""
+    for i in range(max(ranks.allgather(-(-rows // ROWS)))):
+        yield slice(min(i * ROWS, rows), min((i + 1) * ROWS, rows))
+
+
+def by_rows(
+    homes: Homes,
+    table: NDArray[np.int32],
+    values: NDArray[Any],
+    work: Callable[[NDArray[Any], NDArray[np.int32]], NDArray[Any]],
+    out: NDArray[Any],
+) -> NDArray[Any]:
+    """Fill ``out`` by ``work(values, rows)``, block by block.
+
+    Parameters
+    ----------
+    homes : Homes
+        Of the set that the table points into.
+    table : (n, arity) int32
+    values : (n_own, ...)
+        Of the elements of that set that are at home here.
+    work : callable
+        Takes some values, and rows that point into them.
+    out : (n, ...)
+    """
+    for rows in blocks(homes.ranks, len(table)):
+        points, local = compact(table[rows])
+        found = homes.fetch(values, points)
+        if len(local):
+            out[rows] = work(found, local)
+    return out
+
+
+def joined(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays one after the other."""
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

@@ -1,0 +1,253 @@
+"""What a rank needs to make its parts: their elements, those that write to them, and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import SetMap
+
+from ...mesh.geometry import mean_of_rows
+from ..halos import OwnedRuns
+from ..inherit import Owners
+from ..numbers import SplitNumbers
+from ..ranks import Ranks, exchanged, holder, own_parts
+from ..subject import SplitSubject
+from .homes import ROWS, Homes, blocks, compact, joined
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSubject:
+    """The sets and maps around the parts of a rank, in numbers of their own.
+
+    Elements keep the order of the input. The last element of every set is none of the mesh: rows
+    that this rank does not know lead there.
+
+    Parameters
+    ----------
+    subject : SplitSubject
+        ``original`` has the numbers of the input.
+    owners : Owners
+        The parts of this rank from 0; one more stands for all others.
+    held : range
+        The parts of this rank.
+    """
+
+    subject: SplitSubject
+    owners: Owners
+    held: range
+
+
+def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks) -> LocalSubject:
+    """Bring elements from their homes to the ranks that make parts of them.
+
+    A rank gets the rows of what its parts own, and of what writes to that in any loop.
+
+    Parameters
+    ----------
+    subject : SplitSubject
+    owners : Owners
+        Both of the elements at home here.
+    parts : int
+    ranks : Ranks
+
+    Notes
+    -----
+    O(n / ranks log n), and as much memory.
+    """
+    rows, tables = _rows(subject, owners, parts, ranks)
+    ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}
+    maps = {
+        m.name: replace(m, table=_local_table(m, rows, tables.pop(m.name), ids))
+        for m in subject.maps.values()
+    }
+    held = own_parts(ranks, parts)
+    labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
+    centroids = _places(subject, maps, ids, labels, ranks)
+    local = SplitSubject(
+        sizes={name: one.size + 1 for name, one in ids.items()},
+        maps=maps,
+        specs=subject.specs,
+        segments={name: _segments(sizes, ids[name]) for name, sizes in subject.segments.items()},
+        unions=subject.unions,
+        centroids=centroids,
+        original={name: np.append(one, np.int32(-1)) for name, one in ids.items()},
+        source_hash=subject.source_hash,
+    )
+    return LocalSubject(local, labels, held)
+
+
+def _rows(
+    subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
+) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
+    """The elements of each set that this rank has rows of, and the rows of each map."""
+    written, rows, tables = _written(subject), {}, {}
+    for name in subject.sizes:
+        chosen = _wanted(subject, owners, name, written, parts, ranks)
+        first = Homes(subject.sizes[name], ranks).own.start
+        rows[name] = joined(exchanged(ranks, [one + np.int32(first) for one in chosen]))
+        for m in subject.maps.values():
+            if m.from_set == name:
+                tables[m.name] = joined(exchanged(ranks, [m.table[one] for one in chosen]))
+    return rows, tables
+
+
+def _written(subject: SplitSubject) -> dict[str, list[int]]:
+    """The columns of maps that any loop writes through."""
+    found: dict[str, set[int]] = {}
+    for spec in subject.specs:
+        for name, columns in spec.loop.conflict_columns.items():
+            found.setdefault(name, set()).update(columns)
+    return {name: sorted(columns) for name, columns in found.items()}
+
+
+def _wanted(
+    subject: SplitSubject,
+    owners: Owners,
+    name: str,
+    written: Mapping[str, Sequence[int]],
+    parts: int,
+    ranks: Ranks,
+) -> list[NDArray[np.int32]]:
+    """The elements at home here that each rank needs as rows, ascending."""
+    own = holder(ranks, owners[name], parts).astype(np.int32)
+    others = [np.empty((0, 2), np.int64)]
+    for label, columns in written.items():
+        m = subject.maps[label]
+        if m.from_set != name:
+            continue
+        homes = Homes(subject.sizes[m.to_set], ranks)
+        for rows in blocks(ranks, m.size):
+            points, local = compact(m.table[rows][:, list(columns)])
+            there = holder(ranks, homes.fetch(owners[m.to_set], points), parts)[local]
+            row, column = np.nonzero(there != own[rows, None])
+            others.append(np.stack([there[row, column], row + rows.start], axis=1))
+    rank, element = np.concatenate(others).T
+    found = []
+    for r in range(ranks.size):
+        wanted = own == r
+        wanted[element[rank == r]] = True
+        found.append(np.flatnonzero(wanted).astype(np.int32))
+    return found
+
+
+def _known(
+    subject: SplitSubject,
+    name: str,
+    rows: NDArray[np.int32],
+    tables: Mapping[str, NDArray[np.int32]],
+) -> NDArray[np.int32]:
+    """The elements of a set that this rank has rows of, or reaches; ascending."""
+    others = [np.empty(0, np.int32)]
+    for m in subject.maps.values():
+        if m.to_set == name:
+            for begin in range(0, len(tables[m.name]), ROWS):
+                reached = np.unique(tables[m.name][begin : begin + ROWS])
+                others.append(reached[~np.isin(reached, rows, assume_unique=True)])
+    return np.union1d(rows, np.concatenate(others))
+
+
+def _local_table(
+    m: SetMap,
+    rows: Mapping[str, NDArray[np.int32]],
+    table: NDArray[np.int32],
+    ids: Mapping[str, NDArray[np.int32]],
+) -> NDArray[np.int32]:
+    """A table in local numbers, with a row for every element here."""
+    out = np.full((ids[m.from_set].size + 1, m.arity), ids[m.to_set].size, np.int32)
+    for begin in range(0, len(table), ROWS):
+        some = slice(begin, begin + ROWS)
+        at = np.searchsorted(ids[m.from_set], rows[m.from_set][some])
+        out[at] = np.searchsorted(ids[m.to_set], table[some])
+    return out
+
+
+def _labels(
+    subject: SplitSubject,
+    owners: Owners,
+    name: str,
+    ids: NDArray[np.int32],
+    held: range,
+    ranks: Ranks,
+) -> NDArray[np.int32]:
+    """Owners as this rank calls them; the element that is none belongs elsewhere."""
+    part = Homes(subject.sizes[name], ranks).fetch(owners[name], ids)
+    here = (part >= held.start) & (part < held.stop)
+    return np.append(np.where(here, part - held.start, len(held)), len(held)).astype(np.int32)
+
+
+def _places(
+    subject: SplitSubject,
+    maps: Mapping[str, SetMap],
+    ids: Mapping[str, NDArray[np.int32]],
+    labels: Owners,
+    ranks: Ranks,
+) -> dict[str, Any]:
+    """The centroids of what is owned here, and of what others are the means of."""
+    found: dict[str, Any] = {}
+    elsewhere = {name: int(label[-1]) for name, label in labels.items()}
+    reached = {maps[m].to_set for m in subject.through.values()}
+    for name, where in subject.centroids.items():
+        known = labels[name][:-1] < elsewhere[name]
+        wanted = np.flatnonzero(known | (name in reached))
+        out = np.zeros((ids[name].size + 1, where.shape[1]))
+        out[wanted] = Homes(subject.sizes[name], ranks).fetch(where, ids[name][wanted])
+        found[name] = out
+    for name, m in subject.through.items():
+        found[name] = _Means(maps[m].table, found[maps[m].to_set])
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """Gives centroids of elements by those of what they reach."""
+
+    table: NDArray[np.int32]
+    where: NDArray[np.float64]
+
+    def __getitem__(self, elements: NDArray[np.integer]) -> NDArray[np.float64]:
+        return mean_of_rows(self.where, self.table[elements])
+
+
+def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:
+    ends = np.searchsorted(ids, np.cumsum([0, *sizes]))
+    ends[-1] += 1
+    return tuple(int(n) for n in np.diff(ends))
+
+
+def split_numbers(
+    local: LocalSubject,
+    runs: Mapping[str, OwnedRuns],
+    sizes: Mapping[str, int],
+    parts: int,
+    ranks: Ranks,
+) -> SplitNumbers:
+    """The numbers in the split mesh of all elements here, those of other ranks by their homes.
+
+    Parameters
+    ----------
+    local : LocalSubject
+    runs : mapping of set name to OwnedRuns
+        Of the parts of this rank, in the final order.
+    sizes : mapping of set name to int
+        Of the whole mesh.
+    parts : int
+    ranks : Ranks
+    """
+    count = {name: np.diff(run.offset)[: len(local.held)] for name, run in runs.items()}
+    every = ranks.allgather(count)
+    number, offset = {}, {}
+    for name, run in runs.items():
+        owned = np.concatenate([one[name] for one in every])
+        offset[name] = np.append(0, np.cumsum(owned)).astype(np.int64)
+        homes, ids = Homes(sizes[name], ranks), local.subject.original[name]
+        mine = run.elements[: run.offset[len(local.held)]]
+        first = int(offset[name][local.held.start])
+        at_home = np.empty(len(homes.own), np.int32)
+        homes.put(at_home, ids[mine], np.arange(first, first + mine.size, dtype=np.int32))
+        number[name] = np.append(homes.fetch(at_home, ids[:-1]), np.int32(-1))
+    return SplitNumbers(number, offset, local.held)

@@ -1,0 +1,62 @@
+"""Mesh files read by slices: what they hold, found by one process, and rows for every process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+
+from ..declared import declared
+from ..front import FORMATS, named
+from ..paths import check_input
+from ..registry import find
+from .model import SlicedMesh
+
+__all__ = ["SLICED", "SlicedMesh", "scan"]
+
+# Formats whose rows lie in the file as they are needed.
+SLICED = ("gmsh", "op2", "xdmf")
+
+
+def scan(
+    path: Path, format: str | None = None, sets: Mapping[str, str] | None = None
+) -> SlicedMesh:
+    """What a mesh file holds, for one process, which may send it to others.
+
+    Parameters
+    ----------
+    path : Path
+    format : str, optional
+        The name of a format; without it the ending of the name tells.
+    sets : mapping, optional
+        What the datasets of a file are that does not say it.
+
+    Raises
+    ------
+    MeshprepError
+        As :func:`meshprep.io.read`, and for formats that are not read by slices.
+
+    Notes
+    -----
+    O(bytes) time, piece by piece: the hash of the mesh needs every row in turn.
+    """
+    with named(path):
+        check_input(path)
+        name = find(FORMATS, path, format).name
+        if name not in SLICED:
+            raise MeshprepError(
+                f"format '{name}' is not read by slices, only {' and '.join(SLICED)}: "
+                "write the mesh in one of these, or leave --slices out"
+            )
+        if name == "gmsh":
+            from .gmsh import scan_gmsh
+
+            return scan_gmsh(path)
+        if name == "xdmf":
+            from .xdmf import scan_xdmf
+
+            return scan_xdmf(path)
+        from .op2 import scan_op2
+
+        return scan_op2(path, declared(sets))

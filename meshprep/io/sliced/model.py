@@ -1,0 +1,135 @@
+"""A mesh that stays in its file, and rows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mesh import Dat, ElementSet, Mesh, SetMap
+
+# Rows that are read at once where all are read in turn.
+ROWS = 1 << 17
+
+
+class StoredRows(Protocol):
+    """Rows in a file; can be sent to other processes."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def size(self) -> int:
+        """How many."""
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+
+    def read(self, begin: int, end: int) -> NDArray[Any]:
+        """Some consecutive rows, (end - begin, width)."""
+
+    def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
+        """A few rows by their numbers."""
+
+
+@dataclass(frozen=True)
+class Hdf5Rows:
+    """Rows of a dataset.
+
+    Parameters
+    ----------
+    path : Path
+    dataset : str
+    size, width : int
+    base : int
+        Is taken off every value.
+    """
+
+    path: Path
+    dataset: str
+    size: int
+    width: int
+    base: int = 0
+
+    def read(self, begin: int, end: int) -> NDArray[Any]:
+        """See :class:`StoredRows`."""
+        with h5py.File(self.path, "r") as file:
+            return self._plain(file[self.dataset][begin:end])
+
+    def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
+        """See :class:`StoredRows`."""
+        with h5py.File(self.path, "r") as file:
+            item = file[self.dataset]
+            return self._plain(np.array([item[int(one)] for one in which], item.dtype))
+
+    def _plain(self, found: NDArray[Any]) -> NDArray[Any]:
+        found = found.reshape(-1, self.width)
+        if not found.dtype.isnative:
+            found = found.astype(found.dtype.newbyteorder("="))
+        return found.astype(np.int64) - self.base if self.base else found
+
+
+def in_turn(rows: StoredRows) -> Iterator[NDArray[Any]]:
+    """All rows, some at a time."""
+    for begin in range(0, rows.size, ROWS):
+        yield rows.read(begin, min(begin + ROWS, rows.size))
+
+
+@dataclass(frozen=True)
+class StoredMap:
+    """A map in a file."""
+
+    name: str
+    from_set: str
+    to_set: str
+    rows: StoredRows
+
+
+@dataclass(frozen=True)
+class SlicedMesh:
+    """What a mesh file holds.
+
+    Parameters
+    ----------
+    sizes : mapping of set name to int
+    maps : sequence of StoredMap
+    coordinates : StoredRows or None
+        Of the nodes.
+    content_hash : str
+        :meth:`meshprep.mesh.Mesh.content_hash` of the mesh.
+    cell_types : mapping of set name to str
+    unions : mapping of set name to the sets that it puts one after the other
+    """
+
+    sizes: Mapping[str, int]
+    maps: tuple[StoredMap, ...]
+    coordinates: StoredRows | None
+    content_hash: str = ""
+    cell_types: Mapping[str, str] = field(default_factory=dict)
+    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def shape(self) -> Mesh:
+        """The same sets and maps without elements, from which loops and maps are looked up."""
+        sets = [
+            ElementSet(name, 0, self.cell_types.get(name), self.unions.get(name, ()))
+            for name in self.sizes
+        ]
+        maps = [
+            SetMap(m.name, m.from_set, m.to_set, np.empty((0, m.rows.width), np.int32))
+            for m in self.maps
+        ]
+        dats = []
+        if self.coordinates is not None:
+            dats.append(Dat("coordinates", "nodes", np.empty((0, self.coordinates.width))))
+        return Mesh(sets, maps, dats)
+
+    def map(self, name: str) -> StoredMap | None:
+        """A map of the file by its name."""
+        return next((m for m in self.maps if m.name == name), None)

@@ -1,0 +1,305 @@
+"""Ranks that hold slices make what one process makes of the whole mesh, byte for byte."""
+
+from dataclasses import replace
+
+import meshio
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thread_ranks import on_ranks
+
+from meshprep.distribute import ranks as messages
+from meshprep.distribute.check import check_parts
+from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.slices import homes as sliced_homes
+from meshprep.distribute.slices.homes import Homes
+from meshprep.distribute.slices.owners import slice_owners
+from meshprep.distribute.slices.read import subject_of_slices
+from meshprep.distribute.slices.steps import split_slices
+from meshprep.distribute.steps import SplitOptions, split
+from meshprep.distribute.subject import SplitSubject, subject_of_mesh
+from meshprep.io import read, write
+from meshprep.io.generate import generate
+from meshprep.io.sliced import scan
+from meshprep.loops import LoopSpec, simple_request
+from meshprep.loops.options import Options
+from meshprep.mesh import Dat, ElementSet, Mesh
+from meshprep.pipeline.steps import plan_request_maps
+from meshprep.topology import derive
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Arg, Loop
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.plan.parts.arrays import arrays_of
+
+MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
+CURVE, RCB = SplitOptions("curve"), SplitOptions("rcb")
+SMALL = Options(block_size=16)
+
+
+@st.composite
+def subjects(draw):
+    """Random maps between cells, nodes, edges and boundary edges; cells have places, some equal."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = {name: int(rng.integers(1, 30)) for name in ("edges", "cells", "nodes", "rims")}
+    maps = {}
+    for name, arity in MAPS.items():
+        start, _, to = name.partition("->")
+        maps[name] = SetMap(name, start, to, rng.integers(0, sizes[to], (sizes[start], arity)))
+    specs = []
+    for name in ("edges->cells", *draw(st.sets(st.sampled_from(list(MAPS)[1:])))):
+        args = [Arg("v", draw(st.sampled_from(["inc", "rw", "read"])), 1, "f8", name, (0,))]
+        if name == "edges->cells":
+            args.append(Arg("x", "read", 2, "f8", "edges->nodes", (0, 1)))
+        specs.append(LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {}))
+    places = rng.integers(0, 4, (sizes["cells"], 2)).astype(float)
+    return SplitSubject(sizes, maps, tuple(specs), centroids={"cells": places})
+
+
+def slice_of(subject, ranks):
+    """The rows of a subject that are at home on a rank."""
+    own = {name: Homes(n, ranks).own for name, n in subject.sizes.items()}
+
+    def rows(name, values):
+        return values[own[name].start : own[name].stop]
+
+    maps = {n: replace(m, table=rows(m.from_set, m.table)) for n, m in subject.maps.items()}
+    places = {name: rows(name, where) for name, where in subject.centroids.items()}
+    return replace(subject, maps=maps, centroids=places)
+
+
+def parts_of(made, parts):
+    return {p: arrays_of(made.builder.build(p)) for p in parts}
+
+
+def parts_by_ranks(subject, parts, how, size):
+    """All parts, each from the rank that makes it, of a subject or of slices of a file."""
+
+    def work(ranks):
+        mine = subject(ranks) if callable(subject) else slice_of(subject, ranks)
+        made = split_slices(mine, parts, how, SMALL, lambda share: None, ranks)
+        return parts_of(made, made.builder.numbers.held), made.costs
+
+    found = on_ranks(size, work)
+    for one in found:
+        if isinstance(one, Exception):
+            raise one
+    return {p: one for mine, _ in found for p, one in mine.items()}, found[0][1]
+
+
+def assert_same_parts(found, expected):
+    assert found.keys() == expected.keys()
+    for part, arrays in expected.items():
+        assert found[part].keys() == arrays.keys()
+        for name, values in arrays.items():
+            assert np.array_equal(found[part][name], values), (part, name)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    subjects(),
+    st.integers(1, 9),
+    st.integers(1, 4),
+    st.sampled_from(["exec", "auto"]),
+    st.sampled_from([(), (0, 3, 1)]),
+    st.sampled_from(["curve", "rcb"]),
+)
+def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, cut):
+    how = SplitOptions(cut, weights, way)
+    parts = len(weights) or parts
+    whole = split(subject, parts, how, SMALL)
+    found, costs = parts_by_ranks(subject, parts, how, size)
+    assert_same_parts(found, parts_of(whole, range(parts)))
+    assert costs == whole.costs
+
+
+@settings(deadline=None, max_examples=25)
+@given(subjects(), st.integers(2, 6), st.integers(1, 4))
+def test_owners_are_runs_of_sorted_keys(subject, parts, size):
+    def work(ranks):
+        return slice_owners(slice_of(subject, ranks), np.full(parts, 1 / parts), "curve", ranks)
+
+    found = on_ranks(size, work)
+    n, where = subject.sizes["cells"], subject.centroids["cells"]
+    own = np.concatenate([one["cells"] for one in found])
+    assert np.bincount(own, minlength=parts).max() <= -(-n // parts) + 1
+    # cells in one place keep their order along the curve, and so do their parts
+    for place in np.unique(where, axis=0):
+        assert (np.diff(own[(where == place).all(axis=1)]) >= 0).all()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same kinds of meshes in every format that is read by slices."""
+    folder = tmp_path_factory.mktemp("slices")
+    wing, box = generate("delaunay2d", cells=600, seed=1), generate("mixed3d", nx=4, ny=3, nz=3)
+    write(wing, folder / "wing.msh")
+    cells = [("triangle", wing.map("cells->nodes").table)]
+    meshio.write(folder / "wing.xdmf", meshio.Mesh(wing.coordinates, cells), data_format="HDF")
+    write(box, folder / "box.msh")
+    grid = derive(wing, ["edges->cells", "edges->nodes"])
+    sets = [ElementSet(name, grid.size(name)) for name in ("nodes", "edges", "cells")]
+    maps = [grid.map(name) for name in ("edges->cells", "edges->nodes", "cells->nodes")]
+    dat = Dat("coordinates", "nodes", wing.coordinates)
+    write(Mesh(sets, maps, [dat]), folder / "grid.h5")
+    return folder
+
+
+CASES = [
+    ("grid.h5", ["edges->cells", "cells->nodes"]),
+    ("wing.msh", ["edges->cells", "boundary_edges->nodes"]),
+    ("wing.xdmf", ["edges->cells"]),
+    ("box.msh", ["faces->cells"]),
+]
+
+
+@pytest.mark.parametrize(("name", "loops"), CASES)
+def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loops):
+    requests = [simple_request(loop) for loop in loops]
+    mesh = read(files / name)
+    full, specs = plan_request_maps(mesh, requests)
+    expected = subject_of_mesh(mesh, full, specs)
+    for size in (1, 3):
+        found = on_ranks(size, lambda r: subject_of_slices(scan(files / name), requests, r))
+        for one in found:
+            assert not isinstance(one, Exception), one
+            assert (one.sizes, one.source_hash) == (expected.sizes, expected.source_hash)
+            assert (one.segments, one.unions) == (expected.segments, expected.unions)
+            assert list(one.maps) == list(expected.maps)
+        for m in expected.maps.values():
+            assert np.array_equal(np.concatenate([f.maps[m.name].table for f in found]), m.table)
+        known = {*found[0].centroids, *found[0].through}
+        assert known == set(expected.centroids)
+        for set_name in found[0].centroids:
+            where = np.concatenate([f.centroids[set_name] for f in found])
+            assert np.array_equal(where, expected.centroids[set_name])
+
+
+@pytest.mark.parametrize(("name", "loops"), [CASES[0], CASES[-1]])
+def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, name, loops):
+    requests = tuple(simple_request(loop) for loop in loops)
+    alone = tmp_path / "alone.parts.h5"
+    run(SplitJob(files / name, alone, (2, 5), requests, RCB, SMALL))
+    assert check_parts(alone, mesh=files / name).findings == []
+    for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
+        output = tmp_path / f"{size}.parts.h5"
+        job = SplitJob(files / name, output, (2, 5), requests, RCB, SMALL, slices=True)
+        found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
+        assert [str(one) for one in found if isinstance(one, Exception)] == []
+        assert output.read_bytes() == alone.read_bytes()
+
+
+def test_messages_and_steps_are_cut_where_they_are_long(monkeypatch):
+    mesh = generate("delaunay2d", cells=300, seed=0)
+    full, specs = plan_request_maps(mesh, [simple_request("edges->cells")])
+    subject = subject_of_mesh(mesh, full, specs)
+    expected = parts_of(split(subject, 4, CURVE, SMALL), range(4))
+    monkeypatch.setattr(messages, "MESSAGE", 100)
+    monkeypatch.setattr(sliced_homes, "ROWS", 37)
+    assert_same_parts(parts_by_ranks(subject, 4, CURVE, 3)[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["box", "mixed3d"])
+def test_facets_are_numbered_as_in_one_process_whatever_the_order_of_cells(tmp_path, kind):
+    mesh = generate(kind, nx=4, ny=4, nz=3)
+    rng = np.random.default_rng(0)
+    order = {
+        name: Ordering.from_new_to_old(rng.permutation(s.size))
+        for name, s in mesh.sets.items()
+        if not s.parts
+    }
+    path = tmp_path / "mesh.msh"
+    write(mesh.renumber(order), path, drop=True)
+    requests = [simple_request("faces->cells")]
+    full, _ = plan_request_maps(read(path), requests)
+    found = on_ranks(4, lambda ranks: subject_of_slices(scan(path), requests, ranks))
+    for name in ("faces->cells", "boundary_faces->cells"):
+        table = np.concatenate([one.maps[name].table for one in found])
+        assert np.array_equal(table, full.map(name).table)
+
+
+def test_no_array_of_a_rank_is_as_long_as_the_mesh():
+    mesh = generate("delaunay2d", cells=8000, seed=0)
+    full, specs = plan_request_maps(mesh, [simple_request("edges->cells")])
+    subject = subject_of_mesh(mesh, full, specs)
+
+    def work(ranks):
+        sizes.setdefault(ranks.rank, [])
+        mine = slice_of(subject, ranks)
+        made = split_slices(mine, 8, CURVE, SMALL, lambda share: None, ranks)
+        return longest(made.builder)
+
+    sizes = {}
+    whole, quarter = longest(split(subject, 8, CURVE, SMALL).builder), on_ranks(4, work)
+    assert whole == subject.sizes["edges"]
+    # a quarter, and the border of two parts of 1,000 cells
+    assert max(quarter) < 0.3 * whole
+
+
+def longest(value, seen=None):
+    """The rows of the longest array in an object."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return value.shape[0] if value.ndim else 0
+    if hasattr(value, "__dict__"):
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return max((longest(one, seen) for one in value), default=0)
+    return 0
+
+
+def all_say(found):
+    """The one message of all ranks."""
+    assert {type(one) for one in found} == {MeshprepError}, found
+    (text,) = {str(one) for one in found}
+    return text
+
+
+def test_bad_input_is_said_by_all_ranks_alike(files, tmp_path):
+    def split_on(size, source, loops=("edges->cells",), **values):
+        values = {"how": CURVE, **values}
+        requests = tuple(simple_request(loop) for loop in loops)
+        job = SplitJob(source, tmp_path / "x.parts.h5", (2,), requests, slices=True, **values)
+        return all_say(on_ranks(size, lambda ranks: run(job, ranks=ranks)))
+
+    for name, message in damaged(files, tmp_path):
+        assert message in split_on(3, tmp_path / name)
+    assert "cannot give map 'faces->cells'" in split_on(2, files / "wing.msh", ["faces->cells"])
+    assert "'cells->edges' is not derived from slices" in split_on(
+        2, files / "wing.msh", ["cells->edges"]
+    )
+    write(generate("delaunay2d", cells=50), tmp_path / "text.vtu", drop=True)
+    assert "format 'vtu' is not read by slices" in split_on(2, tmp_path / "text.vtu")
+    whole = split_on(2, files / "wing.msh", how=SplitOptions())
+    assert whole == "cut 'annealed' needs the whole mesh: with --slices, use --cut rcb"
+    assert sorted(p.suffix for p in tmp_path.iterdir() if "parts" in p.name) == []
+
+
+def damaged(files, folder):
+    """Files with one thing wrong, and what is said of it."""
+    import h5py
+
+    data = (files / "grid.h5").read_bytes()
+    (folder / "range.h5").write_bytes(data)
+    with h5py.File(folder / "range.h5", "r+") as file:
+        file["edges->cells"][-1, 1] = 10**6
+    yield "range.h5", "holds index 1000000, but no set is so large"
+    (folder / "nan.h5").write_bytes(data)
+    with h5py.File(folder / "nan.h5", "r+") as file:
+        file["coordinates"][-1, 0] = np.nan
+    yield "nan.h5", "needs finite coordinates"
+    rows = scan(files / "wing.msh").map("cells->nodes").rows
+    data = bytearray((files / "wing.msh").read_bytes())
+    address, count = rows.runs[-1]
+    data[address + count * 32 - 8 : address + count * 32] = (10**6).to_bytes(8, "little")
+    (folder / "range.msh").write_bytes(data)
+    last = f"element {rows.size - 1}, column 2 has index 999999"
+    yield "range.msh", f"{folder / 'range.msh'}: map 'cells->nodes': {last}"
+    (folder / "short.msh").write_bytes((files / "wing.msh").read_bytes()[:-4000])
+    yield "short.msh", "damaged"
