@@ -92,7 +92,7 @@ def _row(way: Way, ways: list[Way], prepared: Prepared) -> dict[str, Any]:
         (run,) = way.chain.tiled.values()
         row["tiles"] = run.tiles.n_tiles
         row["redundancy"] = run.tiles.redundancy(plan.sizes)
-        row["bytes a cell"] = tiled_bytes(run.tiles) / way.flow.n
+        row["bytes a cell"] = tiled_bytes(run.tiles, plan.maps) / way.flow.n
         row["inspector, s"] = run.seconds
     else:
         row["inspector, s"] = None

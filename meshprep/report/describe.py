@@ -15,6 +15,7 @@ from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
+from .chains import chain_record
 from .parts import describe_parts
 from .table import Table, figure
 
@@ -108,6 +109,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for p in plan.loops.values()
             for a in p.loop.args
         ],
+        "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
 
 

@@ -16,6 +16,7 @@ from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
+from .chains.tiles import ChainPlan
 from .metrics import Metrics
 from .tuned import Tuned
 
@@ -250,6 +251,7 @@ class PlanContent:
     options: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
+    chains: Mapping[str, ChainPlan] = field(default_factory=dict)
 
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)

@@ -31,6 +31,8 @@ class Plan(PlanContent):
     tags : mapping of set name to (mapping of tag name to (n,) int64)
         Group numbers in the new numbering, for sets that the input file does not have (boundary
         faces), so that a solver can set boundary conditions.
+    chains : mapping of chain name to ChainPlan
+        Schedules that were made ahead, see docs/solvers/chains.md.
 
     Notes
     -----

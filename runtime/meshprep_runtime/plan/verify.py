@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import PlanError, ProofError
 from ..maps import SetMap
 from ..ordering import Ordering
+from .chains.proof import prove_chain
 from .model import LoopPlan, PlanContent
 from .proof import prove
 from .structure import check_loop, check_plan, check_variant
@@ -23,7 +24,7 @@ def verify(plan: PlanContent) -> list[str]:
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
     thread colour in a block, and no two blocks of one colour, write one point; counts and sizes
-    agree.
+    agree. Of chains: tiles own every element once, and compute all that these need.
 
     Returns
     -------
@@ -42,6 +43,9 @@ def verify(plan: PlanContent) -> list[str]:
     if not findings:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
         findings += _raised(lambda: check_plan(plan))
+    if not findings:
+        for chain in plan.chains.values():
+            findings += prove_chain(chain, plan.sizes, plan.maps)
     return findings
 
 
