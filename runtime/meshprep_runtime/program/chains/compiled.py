@@ -164,18 +164,24 @@ def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int)
         for i in range(start, start + n):
             if run[members[i]] & bit:
                 need[members[i]] &= ~full
-    for i in range(start, start + n):
-        e = members[i]
-        if run[e] & bit == 0:
+    # An access at a time, so that what it is need not be looked up for every element.
+    for a in range(first, last):
+        m, read = chain.map[a], chain.read[a]
+        if m < 0:
+            if read:
+                for i in range(start, start + n):
+                    if run[members[i]] & bit:
+                        need[members[i]] |= read
             continue
-        for a in range(first, last):
-            m, p, to = chain.map[a], np.int64(e), s
-            if m >= 0:
-                to = maps.to_set[m]
-                row = maps.table_start[m] + (e - maps.from_start[m]) * maps.arity[m]
-                p = chain.set_start[to] + maps.table[row + chain.column[a]]
-                _touch(chain.set_start[to], to, t, p, state)
-            need[p] |= chain.read[a]
+        to, arity = maps.to_set[m], maps.arity[m]
+        first_point = chain.set_start[to]
+        base = maps.table_start[m] + chain.column[a] - maps.from_start[m] * arity
+        for i in range(start, start + n):
+            e = members[i]
+            if run[e] & bit:
+                p = first_point + maps.table[base + e * arity]
+                _touch(first_point, to, t, p, state)
+                need[p] |= read
 
 
 @numba.njit

@@ -141,6 +141,8 @@ def _inspected(
         found: tuple[NDArray[Any], ...] = inspect(arrays, maps, offset, mine, end)
         return found
 
+    if many == 1:
+        return some((0, n_tiles))
     with ThreadPoolExecutor(many) as pool:
         parts = list(pool.map(some, pairwise(ends)))
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))

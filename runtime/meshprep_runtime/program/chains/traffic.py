@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...loops import Loop
+from ...loops import Access, Loop
 from ...maps import SetMap
 from ...plan.chains.tiles import TilePlan
 from ..useful import useful_bytes
+from .skewed import SkewedPlan
 
 INDEX_BYTES = 4
 
@@ -63,3 +64,31 @@ def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
     )
     chosen = sum(s.nbytes for s in (*tiles.runs, *tiles.copies.values()))
     return copied + stored + lists + tables + chosen
+
+
+def skewed_bytes(tiles: SkewedPlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> int:
+    """What skewed tiles move whose elements stay in cache.
+
+    Each dat is read once, and written back once where a loop changes it; maps are read once, and
+    the lists of elements.
+
+    Parameters
+    ----------
+    tiles : SkewedPlan
+    maps : mapping of map name to SetMap
+    sizes : mapping of set name to int
+
+    Returns
+    -------
+    int
+    """
+    moved: dict[str, int] = {}
+    for loop in tiles.loops:
+        for arg in loop.args:
+            if not arg.is_global:
+                over = loop.over if arg.map is None else maps[arg.map].to_set
+                times = 1 if arg.access is Access.READ else 2
+                moved[arg.name] = max(moved.get(arg.name, 0), times * arg.nbytes * sizes[over])
+    used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
+    tables = sum(INDEX_BYTES * maps[m].table.size for m in used)
+    return sum(moved.values()) + tables + tiles.nbytes
