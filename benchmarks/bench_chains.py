@@ -7,8 +7,8 @@ turns on one thread: waiting and other programs count little. Run it on an idle 
 same. Three chains a size: all dats stored; ``qold``, ``adt`` dropped with ``res`` zero; and skewed.
 With more threads than one, times are of the clock.
 
-Two more figures say what tiles can gain at most and what a schedule costs: the time a cell on meshes
-that lie in cache as a whole, and what a schedule adds to loading a plan.
+Two more figures say what tiles can gain at most and what a schedule costs: the time a cell on
+meshes that lie in cache as a whole, and what a schedule adds to loading a plan.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ def loading(prepared: Prepared) -> float:
     plan = prepared.plan
     calls = tuple(ChainCall(name, {}) for name in (LOOPS[0], *LOOPS[1:], *LOOPS[1:]))
     request = ChainRequest("iteration", calls, DROPPED, ZERO, None, "bench")
-    seconds = []
     with TemporaryDirectory() as folder:
-        for chains in ({}, plan_chains(plan, [request])):
-            path = Path(folder) / f"{len(chains)}.plan.h5"
+        paths = [Path(folder) / name for name in ("without.plan.h5", "with.plan.h5")]
+        for path, chains in zip(paths, ({}, plan_chains(plan, [request])), strict=True):
             replace(plan, chains=chains).save(path)
-            seconds.append(min(_load_seconds(path) for _ in range(2 * TURNS)))
-    return seconds[1] / seconds[0] - 1
+        turns = [[_load_seconds(path) for path in paths] for _ in range(6 * TURNS)]
+    without, with_ = (min(times) for times in zip(*turns, strict=True))
+    return with_ / without - 1
 
 
 def _load_seconds(path: Path) -> float:

@@ -118,10 +118,12 @@ def test_a_schedule_comes_back_from_its_file(flow, tmp_path):
     assert (found.name, found.tile_size) == ("two steps", 6)
     assert (found.tiles.loops, found.tiles.kept) == (made.tiles.loops, made.tiles.kept)
     for name, one in made.tiles.sets.items():
-        for part in ("offset", "elements", "own"):
+        for part in ("offset", "first", "length", "own"):
             values = getattr(found.tiles.sets[name], part)
             np.testing.assert_array_equal(values, getattr(one, part))
             assert not values.flags.writeable
+        np.testing.assert_array_equal(found.tiles.sets[name].elements, one.elements)
+        assert one.elements.dtype == np.int32
     for old, new in zip(made.tiles.runs, found.tiles.runs, strict=True):
         assert [old.of_tile(t).tolist() for t in range(6)] == [
             new.of_tile(t).tolist() for t in range(6)
@@ -151,7 +153,10 @@ def test_a_wrong_schedule_is_found(flow):
 @pytest.mark.parametrize(
     ("part", "change", "said"),
     [
-        ("elements", lambda a: a + 1000, "chain 'two steps', set 'cells', elements: entry 0 is"),
+        ("first", lambda a: a + 1000, "chain 'two steps', set 'cells', first: entry 0 is"),
+        ("first", lambda a: a + 15, "set 'cells', (first|ends): entry"),
+        ("length", lambda a: 0 * a, "set 'cells', length: entry 0 is -1, outside 0..29"),
+        ("length", lambda a: a[1:], "set 'cells', length is int32 of shape"),
         ("offset", lambda a: a[::-1].copy(), "set 'cells', offset does not go from 0"),
         ("own", lambda a: a + 1000, "set 'cells', own: tile 0 has"),
         ("own", lambda a: a[1:], "set 'cells', own is int64 of shape"),

@@ -70,9 +70,13 @@ def _check_loops(where: str, tiles: TilePlan, maps: Mapping[str, SetMap]) -> Non
 
 def _check_set(where: str, of_set: LocalSet, n_tiles: int, n: int) -> None:
     check_array(f"{where}, offset", of_set.offset, "i8", (n_tiles + 1,))
-    check_offset(f"{where}, offset", of_set.offset, of_set.elements.size)
-    check_array(f"{where}, elements", of_set.elements, "i4", (of_set.elements.size,))
-    check_below(f"{where}, elements", of_set.elements, n)
+    runs = of_set.first.size
+    check_array(f"{where}, first", of_set.first, "i4", (runs,))
+    check_array(f"{where}, length", of_set.length, "i4", (runs,))
+    check_below(f"{where}, first", of_set.first, n)
+    check_below(f"{where}, length", of_set.length - 1, n)
+    check_below(f"{where}, ends", of_set.first.astype(np.int64) + of_set.length - 1, n)
+    check_offset(f"{where}, offset", of_set.offset, int(of_set.length.sum(dtype=np.int64)))
     check_array(f"{where}, own", of_set.own, "i8", (n_tiles,))
     _check_at_most(f"{where}, own", of_set.own, np.diff(of_set.offset))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,36 @@ class LocalSet:
     Parameters
     ----------
     offset : (n_tiles + 1,) int64
-    elements : (n,) int32
         Tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list is the local
         number of an element. Those that the tile owns come first, then those that many loops run.
+    first, length : (runs,) int32
+        The list as runs of numbers that follow each other, which takes little room.
     own : (n_tiles,) int64
         How many of them the tile owns. Every element has one owner, or the set has none at all
         because no loop of the chain writes to it or reduces over it.
     """
 
     offset: NDArray[np.int64]
-    elements: NDArray[np.int32]
+    first: NDArray[np.int32]
+    length: NDArray[np.int32]
     own: NDArray[np.int64]
+
+    @classmethod
+    def of_elements(
+        cls, offset: NDArray[np.int64], elements: NDArray[np.int32], own: NDArray[np.int64]
+    ) -> LocalSet:
+        """From the list itself. O(n)."""
+        begin = np.flatnonzero(np.diff(elements, prepend=np.int32(-2)) != 1)
+        length = np.diff(begin, append=elements.size).astype(np.int32)
+        return cls(offset, elements[begin], length, own)
+
+    @cached_property
+    def elements(self) -> NDArray[np.int32]:
+        """The list, (n,) int32; made when it is asked for first."""
+        begin = np.cumsum(self.length, dtype=np.int64) - self.length
+        shift = np.repeat((self.first - begin).astype(np.int32), self.length)
+        found: NDArray[np.int32] = shift + np.arange(shift.size, dtype=np.int32)
+        return found
 
     @property
     def largest(self) -> int:
@@ -175,7 +195,9 @@ class TilePlan:
     @property
     def nbytes(self) -> int:
         """Memory of the schedule."""
-        lists = sum(s.elements.nbytes + s.offset.nbytes + s.own.nbytes for s in self.sets.values())
+        lists = sum(
+            4 * int(s.offset[-1]) + s.offset.nbytes + s.own.nbytes for s in self.sets.values()
+        )
         tables = sum(m.table.nbytes + m.offset.nbytes for m in self.maps.values())
         chosen = (*self.runs, *self.copies.values())
         return lists + tables + sum(s.nbytes + s.count.nbytes for s in chosen)

@@ -196,10 +196,14 @@ def _put_in_order(
     at[0] = owned
     for k in range(n_loops + 1):
         at[k + 1] += at[k]
+    begin = at.copy()
     for e in part[owned:]:
         key = n_loops - _bits(run[e])
         out[at[key]] = e
         at[key] += 1
+    # Ascending, since they are stored as runs and copied in this order.
+    for k in range(n_loops + 1):
+        out[begin[k] : at[k]].sort()
 
 
 @numba.njit

@@ -74,7 +74,7 @@ def schedule(
         offset = np.concatenate([[0], np.cumsum(count[:, i])])
         has = np.bincount(part[name], minlength=own_offset.size - 1) if name in part else 0
         owned = np.zeros(own_offset.size - 1, np.int64) + has
-        sets[name] = LocalSet(offset, elements, owned)
+        sets[name] = LocalSet.of_elements(offset, elements, owned)
     selected = tuple(
         _select(sets[loop.over], run_bits[loop.over], k) for k, loop in enumerate(chain.loops)
     )

@@ -56,7 +56,7 @@ def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
     )
     # Only copies and stores look up which element a local one is.
     listed = {home[d] for d in tiles.copies} | {home[d] for d in tiles.written}
-    lists = sum(tiles.sets[s].elements.nbytes for s in listed)
+    lists = sum(INDEX_BYTES * int(tiles.sets[s].offset[-1]) for s in listed)
     used = [maps[m] for m in dict.fromkeys(m for loop in tiles.loops for m in loop.maps)]
     tables = sum(
         int(tiles.rows_of(m.name).sum()) * m.arity * tiles.index_type(m.to_set).itemsize
