@@ -50,8 +50,8 @@ class LocalSet:
         """The list, (n,) int32; made when it is asked for first."""
         begin = np.cumsum(self.length, dtype=np.int64) - self.length
         shift = np.repeat((self.first - begin).astype(np.int32), self.length)
-        found: NDArray[np.int32] = shift + np.arange(shift.size, dtype=np.int32)
-        return found
+        shift += np.arange(shift.size, dtype=np.int32)
+        return shift
 
     @property
     def largest(self) -> int:

@@ -93,9 +93,7 @@ class TiledRun:
         tiles = self.tiles
         fixed: Arrays = {
             "g": self._table,
-            "e": _joined([s.elements for s in tiles.sets.values()]),
-            "m": _unsigned(_joined([m.table.reshape(-1) for m in tiles.maps.values()])),
-            "l": _joined([s.items for _, s in _selections(tiles) if s.items is not None]),
+            **schedule_arrays(tiles),
             "state": np.zeros(LINE * threads, np.int64),
         }
         for name, code in self._codes.items():
@@ -190,6 +188,15 @@ def dat_codes(
             )
         )
     return made
+
+
+def schedule_arrays(tiles: TilePlan) -> Arrays:
+    """Elements of all sets, rows of all maps, and all lists, each in one array."""
+    return {
+        "e": _joined([s.elements for s in tiles.sets.values()]),
+        "m": _unsigned(_joined([m.table.reshape(-1) for m in tiles.maps.values()])),
+        "l": _joined([s.items for _, s in _selections(tiles) if s.items is not None]),
+    }
 
 
 def schedule_table(tiles: TilePlan) -> tuple[NDArray[np.int64], dict[str, int]]:

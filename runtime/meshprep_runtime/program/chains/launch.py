@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import Slot
 from ...cpu.executor import Executor
 from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
@@ -99,7 +98,7 @@ def arrays_of_globals(calls: Sequence[Call], executors: Sequence[Executor], n_ti
             if slot.rows is None and not slot.written:
                 arrays[f"c{n}_{i}"] = call.given[slot.name]
             elif slot.rows is None:
-                start = _neutral(slot)
+                start = neutral(slot.access, slot.dtype)
                 arrays[f"p{n}_{i}"] = np.full((n_tiles, slot.dim), start, slot.dtype)
                 arrays[f"x_p{n}_{i}"] = np.full((threads, slot.dim), start, slot.dtype)
     return arrays
@@ -120,14 +119,14 @@ def reduce_into(records: Sequence[Record], executors: Sequence[Executor], arrays
         n += 1
 
 
-def _neutral(slot: Slot) -> Any:
+def neutral(access: Access, dtype: np.dtype[Any]) -> Any:
     """What a reduction of nothing gives."""
-    if slot.access is Access.INC:
+    if access is Access.INC:
         return 0
-    if slot.dtype.kind == "f":
-        return np.inf if slot.access is Access.MIN else -np.inf
-    limits = np.iinfo(slot.dtype)
-    return limits.max if slot.access is Access.MIN else limits.min
+    if dtype.kind == "f":
+        return np.inf if access is Access.MIN else -np.inf
+    limits = np.iinfo(dtype)
+    return limits.max if access is Access.MIN else limits.min
 
 
 def executor_of(call: Call) -> Executor:
