@@ -95,7 +95,7 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 
-BENCHES := start io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem chains mpi launch tune model registers report spmv
+BENCHES := start io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem chains mpi launch tune model registers gpu_tiles report spmv
 
 .PHONY: $(addprefix bench-,$(BENCHES)) gmsh
 

@@ -1,16 +1,24 @@
 """Airfoil tile by tile: bytes and redundancy of tile sizes, times beside the untiled loops.
 
+    python benchmarks/bench_chains.py CELLS ITERATIONS THREADS
+
 Times are of processor, not of the clock, and the least of several turns, since tiles and loops take
 turns on one thread: waiting and other programs count little. Run it on an idle machine all the
-same. Two chains a size: all dats stored, and ``qold``, ``adt`` dropped with ``res`` zero.
+same. Three chains a size: all dats stored; ``qold``, ``adt`` dropped with ``res`` zero; and skewed.
+With more threads than one, times are of the clock.
+
+Two more figures say what tiles can gain at most and what a schedule costs: the time a cell on
+meshes that lie in cache as a whole, and what a schedule adds to loading a plan.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numba
@@ -20,85 +28,154 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "examples"))
 
 from airfoil import LOOPS, Airfoil, prepared_airfoil  # noqa: E402
+from meshprep.loops.chains import ChainCall, ChainRequest  # noqa: E402
+from meshprep.pipeline.chains import plan_chains  # noqa: E402
 from meshprep.pipeline.steps import Prepared  # noqa: E402
-from meshprep_runtime.program.chains.traffic import tiled_bytes, untiled_bytes  # noqa: E402
+from meshprep_runtime import Plan  # noqa: E402
+from meshprep_runtime.program.chains.traffic import (  # noqa: E402
+    skewed_bytes,
+    tiled_bytes,
+    untiled_bytes,
+)
 
 LENGTH = 9
 SIZES = (1024, 4096, 16384, 65536)
 DROPPED, ZERO = ("qold", "adt"), ("res",)
 TURNS, STEPS = 5, 4
+IN_CACHE = (3_000, 9_000)
+
+
+KINDS = ("tiles", "tiles, lean", "skewed tiles")
+LOOPS_ALONE = ("loops, cpu order", "loops, gpu order")
 
 
 class Way:
     """One way to run the iterations, and what they took."""
 
-    def __init__(self, prepared: Prepared, size: int | None, lean: bool) -> None:
-        self.flow = Airfoil(prepared, "sequential" if size is None else "auto")
-        self.size, self.lean = size, lean
+    def __init__(self, prepared: Prepared, kind: str, size: int | None, threads: int) -> None:
+        alone = "sequential" if threads == 1 else "hierarchical"
+        self.flow = Airfoil(prepared, alone if size is None else "auto")
+        self.kind, self.size = kind, size
+        self.clock = time.process_time if threads == 1 else time.perf_counter
         self.chain: Any = None
         if size is not None:
             dats = self.flow.program_dats
             kept = {"dropped": [dats[d] for d in DROPPED], "zero": [dats[d] for d in ZERO]}
-            self.chain = self.flow.program.chain(LENGTH, tile_size=size, **(kept if lean else {}))
+            more = {KINDS[1]: kept, KINDS[2]: {"skewed": True}}.get(kind, {})
+            self.chain = self.flow.program.chain(LENGTH, tile_size=size, **more)
         self.residuals: list[float] = []
         self.best = float("inf")
         self.first = self._seconds(1)
+
+    @property
+    def run(self) -> Any:
+        """The chain on its tiles; None for loops alone."""
+        return None if self.chain is None else next(iter(self.chain.tiled.values()))
 
     def turn(self, steps: int) -> None:
         """Run some iterations, and keep the best time of one."""
         self.best = min(self.best, self._seconds(steps) / steps)
 
     def _seconds(self, steps: int) -> float:
-        start = time.process_time()
-        self.residuals += self._run(steps)
-        return time.process_time() - start
+        start = self.clock()
+        self.residuals += self._steps(steps)
+        return self.clock() - start
 
-    def _run(self, steps: int) -> Iterator[float]:
+    def _steps(self, steps: int) -> Iterator[float]:
         if self.chain is None:
             return self.flow.steps(steps)
         with self.chain:
             return iter(list(self.flow.steps(steps)))
 
 
-def main(cells: int = 120_000, iterations: int = TURNS * STEPS) -> None:
+def main(cells: int = 120_000, iterations: int = TURNS * STEPS, threads: int = 1) -> None:
     """Print and save the table."""
-    numba.set_num_threads(1)
+    numba.set_num_threads(threads)
     prepared = prepared_airfoil(cells, block_size=512, target="gpu")
-    ways = [Way(prepared_airfoil(cells), None, False), Way(prepared, None, False)]
-    ways += [Way(prepared, size, lean) for size in SIZES for lean in (False, True)]
+    ways = [Way(prepared_airfoil(cells), LOOPS_ALONE[0], None, threads)]
+    ways += [Way(prepared, LOOPS_ALONE[1], None, threads)]
+    ways += [Way(prepared, kind, size, threads) for size in SIZES for kind in KINDS]
     for _ in range(0, iterations, STEPS):
         for way in ways:
             way.turn(STEPS)
     rows = [_row(way, ways, prepared) for way in ways]
     best = min(ways[2:], key=lambda w: w.best)
     verdict = "faster" if best.best < min(w.best for w in ways[:2]) else "slower"
-    report("chains", rows, verdict=f"the best tiles ({best.size}) are {verdict} than loops")
-    print(f"the best tiles ({best.size}) are {verdict} than loops")
+    floor = in_cache(threads) * ways[0].flow.n
+    print(
+        f"loops with all data in cache: {floor:.2f} ms, {untiled_ms(ways) / floor:.2f} times less"
+    )
+    share = loading(prepared)
+    print(f"a schedule adds {100 * share:.1f} % to loading a plan")
+    told = f"the best tiles ({best.kind} of {best.size}) are {verdict} than loops"
+    report("chains", rows, verdict=told, in_cache_ms=floor, loading_share=share)
+    print(told)
+
+
+def untiled_ms(ways: list[Way]) -> float:
+    """The best iteration of the loops alone."""
+    return 1e3 * min(w.best for w in ways[:2])
+
+
+def in_cache(threads: int) -> float:
+    """Milliseconds a cell and iteration where nothing comes from memory.
+
+    From the difference of two meshes that both fit into the second-level cache, so that what a call
+    costs in Python does not count.
+    """
+    ways = [Way(prepared_airfoil(n), LOOPS_ALONE[0], None, threads) for n in IN_CACHE]
+    for _ in range(4 * TURNS):
+        for way in ways:
+            way.turn(4 * STEPS)
+    small, large = ways
+    return 1e3 * (large.best - small.best) / (large.flow.n - small.flow.n)
+
+
+def loading(prepared: Prepared) -> float:
+    """What a schedule adds to loading a plan, as a share."""
+    plan = prepared.plan
+    calls = tuple(ChainCall(name, {}) for name in (LOOPS[0], *LOOPS[1:], *LOOPS[1:]))
+    request = ChainRequest("iteration", calls, DROPPED, ZERO, None, "bench")
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("without.plan.h5", "with.plan.h5")]
+        for path, chains in zip(paths, ({}, plan_chains(plan, [request])), strict=True):
+            replace(plan, chains=chains).save(path)
+        turns = [[_load_seconds(path) for path in paths] for _ in range(6 * TURNS)]
+    without, with_ = (min(times) for times in zip(*turns, strict=True))
+    return with_ / without - 1
+
+
+def _load_seconds(path: Path) -> float:
+    start = time.process_time()
+    Plan.load(path)
+    return time.process_time() - start
 
 
 def _row(way: Way, ways: list[Way], prepared: Prepared) -> dict[str, Any]:
-    plan = prepared.plan
+    plan, run = prepared.plan, way.run
     untiled = min(w.best for w in ways[:2])
-    names: Callable[[Way], str] = lambda w: "tiles" + (", lean" if w.lean else "")  # noqa: E731
     loops = [plan.loops[n].loop for n in (LOOPS[0], *LOOPS[1:], *LOOPS[1:])]
-    row: dict[str, Any] = {
-        "way": names(way) if way.size else f"loops, {'cpu' if way is ways[0] else 'gpu'} order",
+    bytes_moved = untiled_bytes(loops, plan.maps, plan.sizes)
+    overlapped = run is not None and way.kind != KINDS[2]
+    if run is not None:
+        bytes_moved = (
+            tiled_bytes(run.tiles, plan.maps)
+            if overlapped
+            else skewed_bytes(run.tiles, plan.maps, plan.sizes)
+        )
+    return {
+        "way": way.kind,
         "tile size": way.size,
-        "tiles": None,
-        "redundancy": 1.0,
-        "bytes a cell": untiled_bytes(loops, plan.maps, plan.sizes) / way.flow.n,
+        "tiles": None if run is None else run.tiles.n_tiles,
+        "redundancy": run.tiles.redundancy(plan.sizes) if overlapped else 1.0,
+        "bytes a cell": bytes_moved / way.flow.n,
+        "inspector, s": None if run is None else run.seconds,
+        "inspector, iterations": None if run is None else run.seconds / untiled,
+        "ms": 1e3 * way.best,
+        "against loops": untiled / way.best,
+        "rms": f"{way.residuals[-1]:.5e}",
     }
-    if way.chain is not None:
-        (run,) = way.chain.tiled.values()
-        row["tiles"] = run.tiles.n_tiles
-        row["redundancy"] = run.tiles.redundancy(plan.sizes)
-        row["bytes a cell"] = tiled_bytes(run.tiles) / way.flow.n
-        row["inspector, s"] = run.seconds
-    else:
-        row["inspector, s"] = None
-    row |= {"ms": 1e3 * way.best, "against loops": untiled / way.best}
-    return row | {"rms": f"{way.residuals[-1]:.5e}"}
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(*map(int, sys.argv[1:4]))

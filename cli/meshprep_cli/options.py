@@ -13,6 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 
 if TYPE_CHECKING:
     from meshprep.loops import LoopRequest
+    from meshprep.loops.chains import ChainRequest
     from meshprep.report import Assumptions
 
 MeshFile = Annotated[Path, typer.Argument(help="Mesh file.", show_default=False)]
@@ -72,6 +73,13 @@ class LoopChoice:
         ),
     ] = None
     loops: Annotated[Path | None, typer.Option("--loops", help="Loops described in TOML.")] = None
+
+    @property
+    def chains(self) -> tuple[ChainRequest, ...]:
+        """The chains of ``--loops``."""
+        from meshprep.loops.chains import read_chains
+
+        return () if self.loops is None else tuple(read_chains(self.loops))
 
     @property
     def requests(self) -> tuple[LoopRequest, ...]:

@@ -35,6 +35,7 @@ def run(
         output=None,
         plan=plan or options.default_plan(mesh),
         requests=loops.requests,
+        chains=loops.chains,
         options=replace(chosen, method="none"),
         declared=source.declared(loops.loops),
         input_format=source.input_format,

@@ -66,6 +66,7 @@ def run(
         output=outputs.output or options.default_output(mesh),
         plan=outputs.plan or options.default_plan(mesh),
         requests=loops.requests,
+        chains=loops.chains,
         options=chosen,
         declared=source.declared(loops.loops),
         input_format=source.input_format,

@@ -78,6 +78,9 @@ class Options:
     own_blocks : bool
         Blocks of its own, as lists of elements, for a loop whose set has its order already, where
         they load at least 1 % less than runs of that order.
+    tile : int or None
+        Elements of the last loop's set in a tile of a chain that does not say so itself; None takes
+        what fits into a second-level cache.
     seed : int
         Of whatever is random; the same seed gives the same plan.
     proof : bool
@@ -179,6 +182,13 @@ class Options:
         ("reorder", "plan", "sweep"),
         in_loops=True,
     )
+    tile: int | None = _option(
+        None,
+        "--tile",
+        "Elements of the last loop's set in a tile of a chain; default: what fits into cache.",
+        ("reorder", "plan"),
+        least=1,
+    )
     seed: int = _option(0, "--seed", "Seed of whatever is random.", EVERY)
     proof: bool = _option(
         True, "--no-proof", "Do not prove plans and parts before they are saved.", (*EVERY, "tune")
@@ -191,6 +201,8 @@ class Options:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
         if self.block_elements < 1:
             raise MeshprepError(f"block size {self.block_size} must be at least 1")
+        if self.tile is not None and self.tile < 1:
+            raise MeshprepError(f"tile {self.tile} must be at least 1")
         if not self.order_time >= 0:
             raise MeshprepError(f"order time {self.order_time} must be a number of seconds from 0")
 

@@ -123,9 +123,11 @@ def read_requests(path: str | Path) -> list[LoopRequest]:
     """
     content = read_toml(path)
     loops = content.get("loop")
-    unknown = sorted(set(content) - {"loop", "sets"})
+    unknown = sorted(set(content) - {"loop", "sets", "chain"})
     if unknown:
-        raise MeshprepError(f"{path}: unknown table '{unknown[0]}': use [loop.NAME] and [sets]")
+        raise MeshprepError(
+            f"{path}: unknown table '{unknown[0]}': use [loop.NAME], [chain.NAME] and [sets]"
+        )
     if not isinstance(loops, dict) or not loops:
         raise MeshprepError(f"{path}: holds no loops: write a table [loop.NAME] for each")
     return [_request(name, values, f"{path}, loop '{name}'") for name, values in loops.items()]

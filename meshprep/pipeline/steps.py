@@ -33,12 +33,14 @@ from meshprep_runtime.plan.verify import refuse_wrong
 from ..kernels import clock
 from ..kernels.parallel import at_once
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
+from ..loops.chains import ChainRequest
 from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive
 from .blocks import colour, cut, wants_lists
+from .chains import plan_chains
 from .matrices import build_matrices
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
@@ -93,6 +95,7 @@ def prepare(
     options: Options | None = None,
     *,
     keep_order: bool = False,
+    chains: Sequence[ChainRequest] = (),
     progress: Progress = lambda done, total, name: None,
 ) -> Prepared:
     """Find a numbering and a plan for these loops.
@@ -107,6 +110,8 @@ def prepare(
     options : Options
     keep_order : bool
         Leave the order of the sets that the mesh file holds, and plan on top of it.
+    chains : sequence of ChainRequest
+        Cut these into tiles, too.
     progress : callable
         ``progress(done, total, name)`` is called before each stage with the stages done, and during
         a long one with fractions.
@@ -130,7 +135,7 @@ def prepare(
     """
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
-    plan = cut_and_colour(ordered, options, progress)
+    plan = cut_and_colour(ordered, options, progress, chains)
     new = renumbered(mesh, plan)
     return Prepared(new, replace(plan, mesh_hash=new.content_hash()))
 
@@ -204,7 +209,10 @@ def _temporary(mesh: Mesh, loops: Sequence[tuple[Loop, Options]]) -> Numbering:
 
 
 def cut_and_colour(
-    ordered: Ordered, options: Options, progress: Progress = lambda done, total, name: None
+    ordered: Ordered,
+    options: Options,
+    progress: Progress = lambda done, total, name: None,
+    chains: Sequence[ChainRequest] = (),
 ) -> Plan:
     """The second half of :func:`prepare`: blocks, colours and figures, without the new mesh.
 
@@ -215,13 +223,16 @@ def cut_and_colour(
     ProofError
         When the plan is wrong, which is a fault of meshprep.
     """
-    made = draft(ordered, options, progress)
+    made = draft(ordered, options, progress, chains)
     progress(STAGES.index("proof"), len(STAGES), "proof")
     return prove(made)
 
 
 def draft(
-    ordered: Ordered, options: Options, progress: Progress = lambda done, total, name: None
+    ordered: Ordered,
+    options: Options,
+    progress: Progress = lambda done, total, name: None,
+    chains: Sequence[ChainRequest] = (),
 ) -> Draft:
     """All of :func:`cut_and_colour` but the proof.
 
@@ -253,7 +264,11 @@ def draft(
             lambda: locality_metrics(numbering, ordered.leads),
             lambda: _measure(ordered, plan, notes),
         )
-    plan = replace(plan, metrics=Metrics(locality, loops, stages.seconds))
+    plan = replace(
+        plan,
+        metrics=Metrics(locality, loops, stages.seconds),
+        chains=plan_chains(plan, chains, options.tile),
+    )
     return Draft(plan, ordered.full.maps if options.proof else None)
 
 

@@ -25,6 +25,7 @@ from ..io.registry import Format, find
 from ..io.vectors import check_vector, write_vector
 from ..kernels.parallel import at_once
 from ..loops import LoopRequest, LoopSpec, default_request
+from ..loops.chains import ChainRequest
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
@@ -48,6 +49,7 @@ class Job:
     output: Path | None
     plan: Path
     requests: tuple[LoopRequest, ...] = ()
+    chains: tuple[ChainRequest, ...] = ()
     options: Options = field(default_factory=Options)
     input_format: str | None = None
     output_format: str | None = None
@@ -124,7 +126,10 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
 
     keep = job.output is None
     made = draft(
-        order(mesh, job.requests, job.options, keep_order=keep, progress=told), job.options, told
+        order(mesh, job.requests, job.options, keep_order=keep, progress=told),
+        job.options,
+        told,
+        job.chains,
     )
     _check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
@@ -165,6 +170,8 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     full, specs = plan_request_maps(mesh, requests)
     sizes = {s.name: s.size for s in full.sets.values()}
     _check_default(job.requests, specs, sizes)
+    for chain in job.chains:
+        chain.check(spec.loop for spec in specs)
     loops = []
     for spec in specs:
         size = job.options.for_loop(spec.options).block_elements
@@ -178,6 +185,7 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         for i in loops
     ]
     text += _empty(specs, sizes)
+    text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
 

@@ -16,6 +16,7 @@ from meshprep_runtime.plan.records import to_json
 
 from ..metrics.cost import Assumptions
 from ..metrics.printable import check_printable
+from .chains import chain_record, chain_tables
 from .columns import Column, columns_of
 from .comparison_tables import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .figures import FIGURES, ReportRow, best_of, device_figures
@@ -36,7 +37,8 @@ def plan_table(
 ) -> list[Table]:
     """Before and after: the points' order, then every loop; ``full`` for every figure."""
     one = Comparison(("",), (plan,), assumptions or Assumptions())
-    return [*one.order_tables(full), *(one.loop_table(group, full) for group in one.by_loop())]
+    loops = (one.loop_table(group, full) for group in one.by_loop())
+    return [*one.order_tables(full), *loops, *chain_tables(("",), (plan,))]
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Comparison:
                     "about": dict(plan.about),
                     "options": dict(plan.options),
                     "metrics": to_json(plan.metrics),
+                    "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
             ],
@@ -104,7 +107,8 @@ class Comparison:
         Not ``full``: the figures that a user acts on alone.
         """
         loops = [self.loop_table(group, full) for group in self.by_loop()]
-        return [*self.order_tables(full), *loops, *([self.seconds_table()] if full else [])]
+        found = [*self.order_tables(full), *loops, *chain_tables(self.names, self.plans)]
+        return [*found, *([self.seconds_table()] if full else [])]
 
     def order_tables(self, full: bool = True) -> list[Table]:
         """The figures of the order of points."""

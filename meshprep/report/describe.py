@@ -15,6 +15,7 @@ from meshprep_runtime.plan import LoopPlan, MatrixPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
+from .chains import chain_record
 from .parts import describe_parts
 from .table import Table, figure
 
@@ -109,6 +110,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for a in p.loop.args
         ],
         "matrices": [_matrix(m) for m in plan.matrices.values()],
+        "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
 
 

@@ -16,6 +16,7 @@ from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
+from .chains.tiles import ChainPlan
 from .matrices import MatrixPlan
 from .metrics import Metrics
 from .tuned import Tuned
@@ -263,6 +264,7 @@ class PlanContent:
     about: Mapping[str, Any] = field(default_factory=dict)
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
+    chains: Mapping[str, ChainPlan] = field(default_factory=dict)
 
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)

@@ -33,6 +33,8 @@ class Plan(PlanContent):
         faces), so that a solver can set boundary conditions.
     matrices : mapping of matrix name to MatrixPlan
         The pattern of each matrix that loops add to, and the places of what they add.
+    chains : mapping of chain name to ChainPlan
+        Schedules that were made ahead, see docs/solvers/chains.md.
 
     Notes
     -----

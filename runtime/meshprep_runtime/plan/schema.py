@@ -14,6 +14,7 @@ from ..errors import MeshprepError, PlanError
 from ..loops import Loop, loop_from_dict
 from ..maps import SetMap, read_only
 from ..ordering import Ordering
+from .chains.schema import get_chains, put_chains
 from .matrices import MatrixPlan
 from .metrics import Metrics
 from .model import LoopPlan, PlanContent, Staging, Variant
@@ -40,6 +41,7 @@ def to_tree(plan: PlanContent) -> Tree:
     tree.group("/loops")
     for i, loop_plan in enumerate(plan.loops.values()):
         _put_loop(tree, loop_plan, i)
+    put_chains(tree, plan.chains, _name)
     for name in DOCUMENTS:
         tree.datasets[f"/{name}"] = _to_json(name, getattr(plan, name))
     return tree
@@ -60,6 +62,7 @@ def from_tree(tree: Tree) -> PlanContent:
         source_hash=tree.text("/mesh", "source_hash"),
         mesh_hash=tree.text("/mesh", "mesh_hash"),
         tags={name: _get_tags(tree, name) for name in _by(sizes, tree, "/tags")},
+        chains=get_chains(tree),
         metrics=_get_metrics(tree, loops),
         options=_from_json(tree, "options"),
         about=_from_json(tree, "about"),

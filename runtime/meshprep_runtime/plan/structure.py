@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ..errors import MeshprepError, PlanError
 from ..loops import Arg
 from ..maps import SetMap
+from .chains.structure import check_chain
+from .checks import check_array, check_below, check_offset
 from .matrices import MatrixPlan
 from .model import LoopPlan, PlanContent, Staging, Variant
 
@@ -26,8 +28,8 @@ def check_plan(plan: PlanContent) -> None:
         for label in ("new_to_old", "old_to_new"):
             values = getattr(ordering, label)
             where = f"ordering of '{name}', {label}"
-            _check_array(where, values, "i4", (n,))
-            _check_below(where, values, n)
+            check_array(where, values, "i4", (n,))
+            check_below(where, values, n)
     for m in plan.maps.values():
         if m.size != _size(plan.sizes, m.from_set, f"map '{m.name}'"):
             raise PlanError(f"map '{m.name}' has not one row an element of '{m.from_set}'")
@@ -35,7 +37,7 @@ def check_plan(plan: PlanContent) -> None:
     for set_name, tags in plan.tags.items():
         n = _size(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
-            _check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
+            check_array(f"tag '{name}' on '{set_name}'", values, "i8", (n,))
     for name, matrix in plan.matrices.items():
         _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():
@@ -43,6 +45,8 @@ def check_plan(plan: PlanContent) -> None:
         check_loop(loop_plan)
         for variant in loop_plan.variants.values():
             check_variant(loop_plan, variant)
+    for chain in plan.chains.values():
+        check_chain(chain, plan.sizes, plan.maps)
 
 
 def check_loop(loop_plan: LoopPlan) -> None:
@@ -79,17 +83,17 @@ def check_variant(loop_plan: LoopPlan, variant: Variant) -> None:
         raise PlanError(
             f"{where}: thread_colour is {variant.thread_colour.dtype}, must be u1 or u2"
         )
-    _check_array(
+    check_array(
         f"{where}, thread_colour", variant.thread_colour, variant.thread_colour.dtype.str, (n,)
     )
-    _check_array(f"{where}, thread_colours", variant.thread_colours, "i4", (variant.n_blocks,))
+    check_array(f"{where}, thread_colours", variant.thread_colours, "i4", (variant.n_blocks,))
     for name in loop_plan.loop.maps:
         m = loop_plan.maps[name]
         staging, local = variant.staging.get(m.to_set), variant.local.get(name)
         if staging is None or local is None:
             raise PlanError(f"{where} stages nothing for map '{name}'")
         _check_staging(f"{where}, set '{m.to_set}'", variant, staging, loop_plan.rows_of(m.to_set))
-        _check_array(f"{where}, local map '{name}'", local, "u2", (m.arity, n))
+        check_array(f"{where}, local map '{name}'", local, "u2", (m.arity, n))
         _check_local(f"{where}, local map '{name}'", variant, staging, local)
 
 
@@ -98,13 +102,13 @@ def check_blocks(where: str, variant: Variant, n: int) -> None:
 
     O(blocks), and O(n) where they list their elements.
     """
-    _check_offset(f"{where}, block_offset", variant.block_offset, n)
-    _check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
-    _check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
-    _check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
+    check_offset(f"{where}, block_offset", variant.block_offset, n)
+    check_offset(f"{where}, block_colour_offset", variant.block_colour_offset, variant.n_blocks)
+    check_array(f"{where}, block_order", variant.block_order, "i4", (variant.n_blocks,))
+    check_below(f"{where}, block_order", variant.block_order, variant.n_blocks)
     if variant.elements is not None:
-        _check_array(f"{where}, elements", variant.elements, "i4", (n,))
-        _check_below(f"{where}, elements", variant.elements, n)
+        check_array(f"{where}, elements", variant.elements, "i4", (n,))
+        check_below(f"{where}, elements", variant.elements, n)
 
 
 def _check_same_maps(plan: PlanContent, name: str, loop_plan: LoopPlan) -> None:
@@ -136,15 +140,15 @@ def _check_matrix(plan: PlanContent, name: str, matrix: MatrixPlan) -> None:
         raise PlanError(f"{where} has another name, or places of loops that the plan has not")
     for label, set_name in (("row_of", matrix.row_set), ("column_of", matrix.column_set)):
         n, values = _size(plan.sizes, set_name, where), getattr(matrix, label)
-        _check_array(f"{where}, {label}", values, "i4", (n,))
+        check_array(f"{where}, {label}", values, "i4", (n,))
         numbered = values[values >= 0]
         if not np.array_equal(numbered, np.arange(numbered.size)) or values.min(initial=0) < -1:
             raise PlanError(f"{where}, {label} does not count up from 0, with -1 for the others")
     rows = int(np.count_nonzero(matrix.row_of >= 0))
-    _check_offset(f"{where}, row_ptr", matrix.row_ptr, matrix.columns.size)
-    _check_array(f"{where}, row_ptr", matrix.row_ptr, "i8", (rows + 1,))
-    _check_array(f"{where}, columns", matrix.columns, "i4", (matrix.columns.size,))
-    _check_below(f"{where}, columns", matrix.columns, matrix.shape[1])
+    check_offset(f"{where}, row_ptr", matrix.row_ptr, matrix.columns.size)
+    check_array(f"{where}, row_ptr", matrix.row_ptr, "i8", (rows + 1,))
+    check_array(f"{where}, columns", matrix.columns, "i4", (matrix.columns.size,))
+    check_below(f"{where}, columns", matrix.columns, matrix.shape[1])
 
 
 def _check_places(loop_plan: LoopPlan, arg: Arg) -> None:
@@ -163,7 +167,7 @@ def _check_places(loop_plan: LoopPlan, arg: Arg) -> None:
     place = matrix.place.get(loop_plan.loop.name)
     if place is None:
         raise PlanError(f"{where} has no places for this loop")
-    _check_array(f"{where}, place", place, "i4", (rows.size, rows.arity * columns.arity))
+    check_array(f"{where}, place", place, "i4", (rows.size, rows.arity * columns.arity))
     if place.size and (place.min() < -1 or place.max() >= matrix.columns.size):
         raise PlanError(f"{where}: a place is outside -1..{matrix.columns.size - 1}")
 
@@ -171,10 +175,10 @@ def _check_places(loop_plan: LoopPlan, arg: Arg) -> None:
 def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) -> None:
     if staging.point_offset.shape != variant.block_offset.shape:
         raise PlanError(f"{where}: point_offset has not one entry a block and one more")
-    _check_offset(f"{where}, point_offset", staging.point_offset, staging.points.size)
-    _check_array(f"{where}, points", staging.points, "i4", (staging.points.size,))
-    _check_below(f"{where}, points", staging.points, n_to)
-    _check_array(f"{where}, exclusive", staging.exclusive, "?", (staging.points.size,))
+    check_offset(f"{where}, point_offset", staging.point_offset, staging.points.size)
+    check_array(f"{where}, points", staging.points, "i4", (staging.points.size,))
+    check_below(f"{where}, points", staging.points, n_to)
+    check_array(f"{where}, exclusive", staging.exclusive, "?", (staging.points.size,))
 
 
 def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[Any]) -> None:
@@ -188,29 +192,6 @@ def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[
                 f"{where}: element {element}, column {column} is {places[at]}, but its "
                 f"block stages {staged[at]} points"
             )
-
-
-def _check_offset(where: str, offset: NDArray[Any], end: int) -> None:
-    _check_array(where, offset, "i8", (offset.size,))
-    if not offset.size or offset[0] != 0 or offset[-1] != end:
-        raise PlanError(f"{where} does not go from 0 to {end}")
-    falls = np.diff(offset) < 0
-    if falls.any():
-        raise PlanError(f"{where} falls after entry {int(np.argmax(falls))}")
-
-
-def _check_array(where: str, values: NDArray[Any], dtype: str, shape: tuple[int, ...]) -> None:
-    wanted = np.dtype(dtype)
-    if values.dtype != wanted or values.shape != shape:
-        raise PlanError(
-            f"{where} is {values.dtype} of shape {values.shape}, must be {wanted} of shape {shape}"
-        )
-
-
-def _check_below(where: str, values: NDArray[Any], end: int) -> None:
-    if values.size and (values.min() < 0 or values.max() >= end):
-        at = int(np.argmax((values < 0) | (values >= end)))
-        raise PlanError(f"{where}: entry {at} is {values[at]}, outside 0..{end - 1}")
 
 
 def _check_range(m: SetMap, n_to: int) -> None:

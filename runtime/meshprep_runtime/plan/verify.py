@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..errors import PlanError, ProofError
 from ..maps import SetMap
 from ..ordering import Ordering
+from .chains.proof import prove_chain
 from .matrix_proof import prove_matrix
 from .model import LoopPlan, PlanContent
 from .proof import prove
@@ -24,7 +25,8 @@ def verify(plan: PlanContent) -> list[str]:
     are not empty and at most the block size; staging lists hold exactly the points that a block
     touches, ascending; exclusive flags; local maps reproduce the maps; no two elements of one
     thread colour in a block, and no two blocks of one colour, write one point; counts and sizes
-    agree; matrices have the rows, columns and places that their maps ask for.
+    agree; matrices have the rows, columns and places that their maps ask for; tiles of
+    chains own every element once, and compute all that these need.
 
     Returns
     -------
@@ -44,6 +46,8 @@ def verify(plan: PlanContent) -> list[str]:
     if not findings:
         for matrix in plan.matrices.values():
             findings += prove_matrix(matrix, plan.loops)
+        for chain in plan.chains.values():
+            findings += prove_chain(chain, plan.sizes, plan.maps)
     return findings
 
 

@@ -14,6 +14,7 @@ from ..bind import AOS, check_names
 from ..cuda.detect import on_device
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError
+from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
@@ -196,6 +197,8 @@ class Program:
         tile_size: int | None = None,
         dropped: Iterable[ProgramDat] = (),
         zero: Iterable[ProgramDat] = (),
+        schedule: str | None = None,
+        skewed: bool = False,
     ) -> Chain:
         """A context in which calls of loops are queued and run later.
 
@@ -207,13 +210,18 @@ class Program:
             Run each sequence of ``length`` loops tile by tile, on one rank on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
-            each run: ask for ``values()`` again.
+            each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
+            and ``tile_size`` is taken; else one is made when the sequence is met first.
         dropped : dats
             That tiles write and whose values nobody wants after the chain: they are not stored.
             The chain must write all of each (``full = true``) before it reads it.
         zero : dats
             That are zero before and after the chain: they are neither read nor stored, which is
             checked.
+        schedule : str, optional
+            Name of a chain of the plan, which gives length, tiles, and what is dropped and zero.
+        skewed : bool
+            Tiles that run nothing twice, and wait for each other; see docs/solvers/chains.md.
 
         Returns
         -------
@@ -222,18 +230,17 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, and tiles on ranks.
+            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
         """
-        tiles = None
-        if tile_size is not None:
-            if tile_size < 1:
-                raise MeshprepError(f"tile_size is {tile_size}, must be at least 1")
-            if isinstance(self.plan, DistributedPlan):
-                raise MeshprepError("tiles run on one rank: leave tile_size out")
-            if self.checkpoints is not None:
-                raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
-            tiles = TileOptions(tile_size, tuple(dropped), tuple(zero))
-        return Chain(self, length, tiles)
+        if tile_size is None and schedule is None:
+            return Chain(self, length)
+        if isinstance(self.plan, DistributedPlan):
+            raise MeshprepError("tiles run on one rank: leave tile_size out")
+        if self.checkpoints is not None:
+            raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
+        options = TileOptions(tile_size, tuple(dropped), tuple(zero), skewed)
+        options = options.with_saved(getattr(self.plan, "chains", {}), schedule)
+        return Chain(self, options.length or length, options)
 
     def timings(self) -> Timings:
         """What every loop took since the program was made, or since ``reset``, on every rank.
@@ -274,7 +281,7 @@ class ProgramLoop:
     def __init__(self, program: Program, plan: LoopPlan, runner: Runner) -> None:
         self._program = program
         self.par_loop = runner.par_loop
-        self.loop = plan.loop
+        self.loop = with_full_writes(plan.loop, runner.par_loop.kernel)
         self._runner = runner
         self._sets = {
             a.name: plan.loop.over if a.map is None else plan.maps[a.map].to_set

@@ -1,7 +1,11 @@
-"""A program with checkpoints, to be killed and started again: python stopped_program.py FOLDER."""
+"""A program with checkpoints, killed and started again: stopped_program.py FOLDER STEPS TIMES S."""
 
 import json
+import os
+import random
+import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +69,38 @@ def run(plan, path, steps, stop=None, **options):
     return [d.values().ravel().tolist() for d in (q, res, old, some)] + total.value.tolist()
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    state = run(Plan.load(folder / "plan.h5"), folder / "run.h5", int(sys.argv[2]), every=0.0)
+def finish(folder, steps):
+    """Run to the end, and keep the state."""
+    state = run(Plan.load(folder / "plan.h5"), folder / "run.h5", steps, every=0.0)
     (folder / "state.json").write_text(json.dumps(state))
+
+
+def kill(folder, steps, times, longest):
+    """Start the program again and again, and end it at random moments.
+
+    Returns how often it was killed, and its states where it was faster; it begins anew then.
+    """
+    rng = random.Random(7)
+    states, killed = [], 0
+    for _ in range(times):
+        child = os.fork()
+        if child == 0:
+            finish(folder, steps)
+            os._exit(0)
+        time.sleep(longest * rng.random())
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        killed += os.WIFSIGNALED(status)
+        if os.WIFEXITED(status):
+            states.append(json.loads((folder / "state.json").read_text()))
+            for path in folder.glob("run.h5*"):
+                path.unlink()
+    finish(folder, steps)
+    return killed, [*states, json.loads((folder / "state.json").read_text())]
+
+
+if __name__ == "__main__":
+    place, number = Path(sys.argv[1]), int(sys.argv[2])
+    # compiled here, so that what is killed is what matters
+    run(Plan.load(place / "plan.h5"), None, 2)
+    sys.stdout.write(json.dumps(kill(place, number, int(sys.argv[3]), float(sys.argv[4]))))

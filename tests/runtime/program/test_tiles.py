@@ -19,10 +19,10 @@ from random_chains import (
 )
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError
+from meshprep_runtime.plan.chains.tiles import Kept
 from meshprep_runtime.program.chains.inspect import overlapped
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.owners import blocks_of, join, tile_owners
-from meshprep_runtime.program.chains.tiles import Kept
 
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}

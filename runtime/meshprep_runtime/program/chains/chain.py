@@ -14,6 +14,7 @@ from ..dat import ProgramDat
 from .execute import TiledRun
 from .records import Assign, Call, Record, RecordedLoop, Watched, add_place, at_once, with_constants
 from .reduced import ReducedGlobal
+from .skewed_run import SkewedRun
 from .tiling import TileOptions, check_call, tiled_run
 
 MOST_LOOPS = 64
@@ -47,7 +48,7 @@ class Chain:
         if not 1 <= length <= MOST_LOOPS:
             raise MeshprepError(f"a chain has 1 to {MOST_LOOPS} loops, not {length}")
         self.length = length
-        self.tiled: dict[Hashable, TiledRun] = {}
+        self.tiled: dict[Hashable, TiledRun | SkewedRun] = {}
         self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []

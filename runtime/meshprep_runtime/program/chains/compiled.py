@@ -30,6 +30,26 @@ def transpose(table: NDArray[Any], n_points: int) -> tuple[NDArray[Any], NDArray
 
 
 @numba.njit(cache=True)
+def neighbours(
+    offset: NDArray[Any], places: NDArray[Any], arity: int, block: NDArray[Any], many: int
+) -> NDArray[Any]:
+    """Pairs of blocks beside each other in the lists of :func:`transpose`. O(places)."""
+    count = 0
+    for p in range(offset.size - 1):
+        for i in range(offset[p] + 1, offset[p + 1]):
+            count += block[places[i - 1] // arity] != block[places[i] // arity]
+    found = np.empty(count, np.int64)
+    count = 0
+    for p in range(offset.size - 1):
+        for i in range(offset[p] + 1, offset[p + 1]):
+            a, b = block[places[i - 1] // arity], block[places[i] // arity]
+            if a != b:
+                found[count] = np.int64(min(a, b)) * many + max(a, b)
+                count += 1
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
 def inspect(
     chain: ChainArrays,
     maps: MapArrays,
@@ -39,10 +59,10 @@ def inspect(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """What each tile holds, runs and copies [R14 algorithm 9, dat by dat].
 
-    ``own`` are the tiles' elements, by set inside a tile; ``end_need`` has the bits of the dats of
-    each set that are wanted after the chain. Returns the elements of tile after tile, set after
-    set; the bits of the loops that run each, and of the dats that must be copied; and how many
-    there are of each tile and set. O(sum over tiles of elements x accesses of the chain).
+    ``own`` are the elements of some tiles, by set inside a tile; ``end_need`` has the bits of the
+    dats of each set that are wanted after the chain. Returns the elements of tile after tile, set
+    after set; the bits of the loops that run each, and of the dats that must be copied; and how
+    many there are of each tile and set. O(sum over tiles of elements x accesses of the chain).
     """
     n_sets, n_tiles = chain.set_start.size - 1, own_offset.size - 1
     n = chain.set_start[n_sets]
@@ -123,12 +143,11 @@ def _find_runs(
             if m < 0:
                 run[p] |= bit
                 continue
-            q = maps.up_start[m] + p - first
-            for j in maps.up[maps.up_offset[q] : maps.up_offset[q + 1]]:
-                if j % maps.arity[m] == chain.column[a]:
-                    e = maps.from_start[m] + j // maps.arity[m]
-                    _touch(start, s, t, e, state)
-                    run[e] |= bit
+            q = maps.up_start[a] + p - first
+            for j in range(maps.up_offset[q], maps.up_offset[q + 1]):
+                e = start + maps.up[j]
+                _touch(start, s, t, e, state)
+                run[e] |= bit
 
 
 @numba.njit
@@ -145,18 +164,24 @@ def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int)
         for i in range(start, start + n):
             if run[members[i]] & bit:
                 need[members[i]] &= ~full
-    for i in range(start, start + n):
-        e = members[i]
-        if run[e] & bit == 0:
+    # An access at a time, so that what it is need not be looked up for every element.
+    for a in range(first, last):
+        m, read = chain.map[a], chain.read[a]
+        if m < 0:
+            if read:
+                for i in range(start, start + n):
+                    if run[members[i]] & bit:
+                        need[members[i]] |= read
             continue
-        for a in range(first, last):
-            m, p, to = chain.map[a], np.int64(e), s
-            if m >= 0:
-                to = maps.to_set[m]
-                row = maps.table_start[m] + (e - maps.from_start[m]) * maps.arity[m]
-                p = chain.set_start[to] + maps.table[row + chain.column[a]]
-                _touch(chain.set_start[to], to, t, p, state)
-            need[p] |= chain.read[a]
+        to, arity = maps.to_set[m], maps.arity[m]
+        first_point = chain.set_start[to]
+        base = maps.table_start[m] + chain.column[a] - maps.from_start[m] * arity
+        for i in range(start, start + n):
+            e = members[i]
+            if run[e] & bit:
+                p = first_point + maps.table[base + e * arity]
+                _touch(first_point, to, t, p, state)
+                need[p] |= read
 
 
 @numba.njit
@@ -171,10 +196,14 @@ def _put_in_order(
     at[0] = owned
     for k in range(n_loops + 1):
         at[k + 1] += at[k]
+    begin = at.copy()
     for e in part[owned:]:
         key = n_loops - _bits(run[e])
         out[at[key]] = e
         at[key] += 1
+    # Ascending, since they are stored as runs and copied in this order.
+    for k in range(n_loops + 1):
+        out[begin[k] : at[k]].sort()
 
 
 @numba.njit
@@ -191,6 +220,50 @@ def _longer(values: NDArray[Any], wanted: int) -> NDArray[Any]:
     made = np.empty(wanted + wanted // 2, values.dtype)
     made[: values.size] = values
     return made
+
+
+@numba.njit(cache=True)
+def of_set(
+    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    count: NDArray[Any],
+    s: int,
+    start: int,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """What :func:`inspect` found of set ``s``, its elements from 0. O(elements)."""
+    elements, runs, copies = arrays
+    n = count[:, s].sum()
+    own, ran, copied = np.empty(n, np.int32), np.empty(n, np.uint64), np.empty(n, np.uint64)
+    at, to = 0, 0
+    for t in range(count.shape[0]):
+        at += count[t, :s].sum()
+        for _ in range(count[t, s]):
+            own[to], ran[to], copied[to] = elements[at] - start, runs[at], copies[at]
+            at, to = at + 1, to + 1
+        at += count[t, s + 1 :].sum()
+    return own, ran, copied
+
+
+@numba.njit(cache=True)
+def select(
+    offset: NDArray[Any], bits: NDArray[Any], bit: int
+) -> tuple[NDArray[Any], NDArray[Any], bool]:
+    """In each tile the places with a bit: how many, which, and whether they come first. O(n)."""
+    count, prefix = np.zeros(offset.size - 1, np.int64), True
+    mask = ONE << np.uint64(bit)
+    for t in range(count.size):
+        for i in range(offset[t], offset[t + 1]):
+            if bits[i] & mask:
+                prefix &= i - offset[t] == count[t]
+                count[t] += 1
+    items = np.empty(0 if prefix else count.sum(), np.int32)
+    if not prefix:
+        at = 0
+        for t in range(count.size):
+            for i in range(offset[t], offset[t + 1]):
+                if bits[i] & mask:
+                    items[at] = i - offset[t]
+                    at += 1
+    return count, items, prefix
 
 
 @numba.njit(cache=True)

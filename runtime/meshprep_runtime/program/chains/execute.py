@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bind import SOA, Slot
-from ...cpu.executor import Executor
+from ...bind import SOA
 from ...errors import MeshprepError
-from ...kernel.analysis import takes_single
-from ...kernel.compiler import compile_error, import_numba
-from ...loops import Access
+from ...kernel.compiler import import_numba
+from ...plan.chains.tiles import TilePlan
 from ..dat import ProgramDat
+from .launch import (
+    Arrays,
+    arrays_of_globals,
+    compiled,
+    executor_of,
+    launch,
+    numbered_functions,
+    reduce_into,
+)
 from .numbers import ChainNumbers
-from .records import Assign, Call, Record, add_place
+from .records import Call, Record
 from .source import LINE, CallCode, DatCode, elements_text, tile_text
-from .tiles import TilePlan
-
-Arrays = dict[str, NDArray[Any]]
 
 
 class TiledRun:
@@ -64,39 +67,20 @@ class TiledRun:
         """Run the chain with the constants and assignments of these records."""
         calls = [r for r in records if isinstance(r, Call)]
         self._check_zero()
-        arrays = self._fixed | self._arrays_of_dats() | self._arrays_of_globals(calls)
+        arrays = (
+            self._fixed
+            | self._arrays_of_dats()
+            | arrays_of_globals(calls, self._executors, self.tiles.n_tiles)
+        )
         if self._call is None:
             self._call = self._compiled(calls, arrays)
-        self._launch(records, [*arrays.values()])
+        self._fixed["state"][:] = 0
+        launch(
+            self._call, [*arrays.values()], (0, self.tiles.n_tiles), self._fixed["state"], records
+        )
         self._check_still_zero()
         self._swap()
-        self._reduce(records, arrays)
-
-    def _launch(self, records: list[Record], arrays: list[NDArray[Any]]) -> None:
-        """Let threads take tiles; the first exception stops them, and arrives with its place."""
-        state, taken = self._fixed["state"], np.zeros(LINE, np.int64)
-        state[:] = 0
-        failed: list[tuple[int, Exception]] = []
-
-        def work(thread: int) -> None:
-            try:
-                self._call(thread, taken, *arrays)
-            except Exception as error:
-                failed.append((thread, error))
-                taken[0] = self.tiles.n_tiles
-
-        many = min(import_numba().get_num_threads(), self.tiles.n_tiles)
-        others = [threading.Thread(target=work, args=(i,)) for i in range(1, many)]
-        for other in others:
-            other.start()
-        work(0)
-        for other in others:
-            other.join()
-        if failed:
-            thread, error = failed[0]
-            calls = [n for n, r in enumerate(records) if isinstance(r, Call)]
-            add_place(error, records, calls[int(state[thread * LINE])])
-            raise error
+        reduce_into(records, self._executors, arrays)
 
     @property
     def nbytes(self) -> int:
@@ -109,9 +93,7 @@ class TiledRun:
         tiles = self.tiles
         fixed: Arrays = {
             "g": self._table,
-            "e": _joined([s.elements for s in tiles.sets.values()]),
-            "m": _unsigned(_joined([m.table.reshape(-1) for m in tiles.maps.values()])),
-            "l": _joined([s.items for _, s in _selections(tiles) if s.items is not None]),
+            **schedule_arrays(tiles),
             "state": np.zeros(LINE * threads, np.int64),
         }
         for name, code in self._codes.items():
@@ -133,36 +115,12 @@ class TiledRun:
                 arrays[f"n_{code.name}"] = target.reshape(-1)
         return arrays
 
-    def _arrays_of_globals(self, calls: Sequence[Call]) -> Arrays:
-        arrays: Arrays = {}
-        threads = import_numba().config.NUMBA_NUM_THREADS
-        for n, (call, executor) in enumerate(zip(calls, self._executors, strict=True)):
-            for i, slot in enumerate(executor.slots):
-                if slot.rows is None and not slot.written:
-                    arrays[f"c{n}_{i}"] = call.given[slot.name]
-                elif slot.rows is None:
-                    start = _neutral(slot)
-                    shape = (self.tiles.n_tiles, slot.dim)
-                    arrays[f"p{n}_{i}"] = np.full(shape, start, slot.dtype)
-                    arrays[f"x_p{n}_{i}"] = np.full((threads, slot.dim), start, slot.dtype)
-        return arrays
-
     def _compiled(self, calls: Sequence[Call], arrays: Arrays) -> Any:
-        from .build import ElementFunction, build_chain
-
-        functions: dict[tuple[int, bool], ElementFunction] = {}
-        codes = []
-        for n, (call, executor) in enumerate(zip(calls, self._executors, strict=True)):
-            listed = self.tiles.runs[n].items is not None
-            numbered = list(functions)
-            key = (id(executor), listed)
-            if key not in functions:
-                numbered.append(key)
-                text = elements_text(executor.loop, executor.slots, listed, f"_{len(functions)}")
-                single = takes_single(slot.dtype for slot in executor.slots)
-                fast = executor.options.fastmath
-                functions[key] = ElementFunction(executor.kernel, text, fast, single)
-            codes.append(self._call_code(n, call, executor, numbered.index(key)))
+        listed = [run.items is not None for run in self.tiles.runs]
+        functions, of_call = numbered_functions(
+            self._executors, listed, lambda e, some, s: elements_text(e.loop, e.slots, some, s)
+        )
+        codes = [self._call_code(n, call, of_call[n]) for n, call in enumerate(calls)]
         arities = {m: x.table.shape[1] for m, x in self.tiles.maps.items()}
         text = tile_text(
             list(arrays),
@@ -172,13 +130,10 @@ class TiledRun:
             list(self._codes.values()),
             codes,
         )
-        try:
-            return build_chain([*functions.values()], text, [*arrays.values()])
-        except Exception as error:  # numba's own and, for some bytecode, others.
-            one = self._executors[0]
-            raise compile_error(one.kernel, one.loop, one.slots, error) from error
+        return compiled(functions, text, [*arrays.values()], self._executors[0])
 
-    def _call_code(self, n: int, call: Call, executor: Executor, function: int) -> CallCode:
+    def _call_code(self, n: int, call: Call, function: int) -> CallCode:
+        executor = self._executors[n]
         names = {id(dat): name for name, dat in self._dats.items()}
         given, reduced = [], []
         for i, slot in enumerate(executor.slots):
@@ -214,23 +169,6 @@ class TiledRun:
         if self._fixed["state"].reshape(-1, LINE)[:, 1].any():
             raise _not_zero(", ".join(sorted(self.tiles.kept.zero)), "after")
 
-    def _reduce(self, records: list[Record], arrays: Arrays) -> None:
-        """Add what the tiles found to the globals, in the order of the calls."""
-        n = 0
-        for record in records:
-            if isinstance(record, Assign):
-                record.run()
-                continue
-            for i, slot in enumerate(self._executors[n].slots):
-                if slot.rows is None and slot.written:
-                    how = COMBINE[slot.access]
-                    total = record.given[slot.name].stored
-                    how(total, how.reduce(arrays[f"p{n}_{i}"], axis=0), out=total)
-            n += 1
-
-
-COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
-
 
 def dat_codes(
     chain: ChainNumbers, tiles: TilePlan, dats: Mapping[str, ProgramDat]
@@ -250,6 +188,15 @@ def dat_codes(
             )
         )
     return made
+
+
+def schedule_arrays(tiles: TilePlan) -> Arrays:
+    """Elements of all sets, rows of all maps, and all lists, each in one array."""
+    return {
+        "e": _joined([s.elements for s in tiles.sets.values()]),
+        "m": _unsigned(_joined([m.table.reshape(-1) for m in tiles.maps.values()])),
+        "l": _joined([s.items for _, s in _selections(tiles) if s.items is not None]),
+    }
 
 
 def schedule_table(tiles: TilePlan) -> tuple[NDArray[np.int64], dict[str, int]]:
@@ -293,22 +240,6 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def _unsigned(table: NDArray[Any]) -> NDArray[Any]:
     """Compiled code makes no test for negative indices then."""
     return table if table.dtype.kind == "u" else table.view(np.uint32)
-
-
-def _neutral(slot: Slot) -> Any:
-    """What a reduction of nothing gives."""
-    if slot.access is Access.INC:
-        return 0
-    if slot.dtype.kind == "f":
-        return np.inf if slot.access is Access.MIN else -np.inf
-    limits = np.iinfo(slot.dtype)
-    return limits.max if slot.access is Access.MIN else limits.min
-
-
-def executor_of(call: Call) -> Executor:
-    """What compiles and runs the loop of a call alone."""
-    raw = {n: getattr(v, "stored", v) for n, v in call.given.items()}
-    return call.loop.par_loop.on_host(raw).executor
 
 
 def _not_zero(names: str, when: str) -> MeshprepError:

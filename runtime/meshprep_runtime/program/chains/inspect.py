@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
+from ...maps import SetMap
+from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
-from .tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
-
-SHORT = 2**16
 
 
 def overlapped(
+    chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]], kept: Kept | None = None
+) -> TilePlan:
+    """Tiles with their maps; see :func:`schedule`."""
+    return with_maps(schedule(chain, part, kept), chain.maps, chain.sizes)
+
+
+def schedule(
     chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]], kept: Kept | None = None
 ) -> TilePlan:
     """Tiles that compute all their own elements need, and so run in any order.
@@ -35,6 +44,7 @@ def overlapped(
     Returns
     -------
     TilePlan
+        Without maps; see :func:`with_maps`.
 
     Raises
     ------
@@ -45,7 +55,8 @@ def overlapped(
     -----
     O(elements of all tiles x accesses of the chain), and the maps transposed once.
     """
-    from .compiled import inspect
+    from .compiled import of_set
+    from .map_numbers import map_arrays
 
     kept = Kept() if kept is None else kept
     arrays = chain_arrays(chain)
@@ -54,18 +65,16 @@ def overlapped(
         sum(chain.bit(d) for d in chain.written - kept.dropped if chain.dats[d] == s)
         for s in chain.sizes
     ]
-    elements, runs, copies, count = inspect(
-        arrays, _map_arrays(chain, arrays), own_offset, own, np.array(end, np.uint64)
-    )
+    maps = map_arrays(chain, arrays)
+    *found, count = _inspected(arrays, maps, own, own_offset, np.array(end, np.uint64))
+    whole = (found[0], found[1], found[2])
     sets, run_bits, copy_bits = {}, {}, {}
     for i, name in enumerate(chain.sizes):
-        start, stop = arrays.set_start[i : i + 2]
-        here = (elements >= start) & (elements < stop)
+        elements, run_bits[name], copy_bits[name] = of_set(whole, count, i, arrays.set_start[i])
         offset = np.concatenate([[0], np.cumsum(count[:, i])])
         has = np.bincount(part[name], minlength=own_offset.size - 1) if name in part else 0
         owned = np.zeros(own_offset.size - 1, np.int64) + has
-        sets[name] = LocalSet(offset, (elements[here] - start).astype(np.int32), owned)
-        run_bits[name], copy_bits[name] = runs[here], copies[here]
+        sets[name] = LocalSet.of_elements(offset, elements, owned)
     selected = tuple(
         _select(sets[loop.over], run_bits[loop.over], k) for k, loop in enumerate(chain.loops)
     )
@@ -75,9 +84,27 @@ def overlapped(
         if d not in kept.zero
     }
     _check_dropped(kept, copied)
-    maps = {m: _local_map(chain, m, sets, selected) for m in chain.maps}
     copied = {d: s for d, s in copied.items() if s.count.any()}
-    return TilePlan(chain.loops, sets, maps, selected, copied, kept)
+    return TilePlan(chain.loops, sets, selected, copied, kept)
+
+
+def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
+    """Tiles with their local maps, which a plan file leaves out. O(rows x arity).
+
+    Parameters
+    ----------
+    tiles : TilePlan
+    maps : mapping of map name to SetMap
+        Those that the loops use.
+    sizes : mapping of set name to int
+
+    Returns
+    -------
+    TilePlan
+    """
+    used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
+    local = {m: _local_map(tiles, maps[m], sizes[maps[m].to_set]) for m in used}
+    return replace(tiles, maps=local)
 
 
 def _own(
@@ -92,15 +119,40 @@ def _own(
     return element[order].astype(np.int32), np.concatenate([[0], np.cumsum(count)])
 
 
+def _inspected(
+    arrays: ChainArrays,
+    maps: MapArrays,
+    own: NDArray[np.int32],
+    own_offset: NDArray[np.int64],
+    end: NDArray[np.uint64],
+) -> tuple[NDArray[Any], ...]:
+    """All tiles, on all threads: runs of tiles beside each other."""
+    from ...kernel.compiler import import_numba
+    from .compiled import inspect
+
+    n_tiles = own_offset.size - 1
+    many = max(min(import_numba().get_num_threads(), n_tiles), 1)
+    ends = [n_tiles * i // many for i in range(many + 1)]
+
+    def some(run: tuple[int, int]) -> tuple[NDArray[Any], ...]:
+        first, last = run
+        mine = own[own_offset[first] : own_offset[last]]
+        offset = own_offset[first : last + 1] - own_offset[first]
+        found: tuple[NDArray[Any], ...] = inspect(arrays, maps, offset, mine, end)
+        return found
+
+    if many == 1:
+        return some((0, n_tiles))
+    with ThreadPoolExecutor(many) as pool:
+        parts = list(pool.map(some, pairwise(ends)))
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+
+
 def _select(of_set: LocalSet, bits: NDArray[np.uint64], bit: int) -> LocalSelection:
-    chosen = (bits >> np.uint64(bit)) & np.uint64(1) != 0
-    before = np.concatenate([[0], np.cumsum(chosen)])
-    count = np.diff(before[of_set.offset])
-    # A prefix in every tile: as many at the front as there are at all.
-    if np.array_equal(before[of_set.offset[:-1] + count] - before[of_set.offset[:-1]], count):
-        return LocalSelection(count)
-    at = np.flatnonzero(chosen)
-    return LocalSelection(count, (at - np.repeat(of_set.offset[:-1], count)).astype(np.int32))
+    from .compiled import select
+
+    count, items, prefix = select(of_set.offset, bits, bit)
+    return LocalSelection(count, None if prefix else items)
 
 
 def _check_dropped(kept: Kept, copied: Mapping[str, LocalSelection]) -> None:
@@ -112,51 +164,11 @@ def _check_dropped(kept: Kept, copied: Mapping[str, LocalSelection]) -> None:
             )
 
 
-def _local_map(
-    chain: ChainNumbers, name: str, sets: Mapping[str, LocalSet], runs: tuple[LocalSelection, ...]
-) -> LocalMap:
+def _local_map(tiles: TilePlan, m: SetMap, n_points: int) -> LocalMap:
     from .compiled import local_table
 
-    m = chain.maps[name]
-    of_from, of_to = sets[m.from_set], sets[m.to_set]
-    rows = np.zeros(of_from.own.size, np.int64)
-    for loop, run in zip(chain.loops, runs, strict=True):
-        if name in loop.maps:
-            rows = np.maximum(rows, _end(run))
-    offset = np.concatenate([[0], np.cumsum(rows)])
+    of_from, of_to = tiles.sets[m.from_set], tiles.sets[m.to_set]
+    offset = np.concatenate([[0], np.cumsum(tiles.rows_of(m.name))])
     offsets = (offset, of_from.offset, of_to.offset)
-    table = local_table(offsets, (of_from.elements, of_to.elements), m.table, chain.sizes[m.to_set])
-    return LocalMap(offset, table.astype(np.uint16) if of_to.largest <= SHORT else table)
-
-
-def _end(run: LocalSelection) -> NDArray[np.int64]:
-    """One past the last local number of each tile."""
-    if run.items is None:
-        return run.count
-    last = np.concatenate([run.items, [0]])[run.offset[1:] - 1] + 1
-    return np.where(run.count > 0, last, 0)
-
-
-def _map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
-    """The maps in numbers. O(n x arity)."""
-    from .compiled import transpose
-
-    set_number = {s: i for i, s in enumerate(chain.sizes)}
-    maps = list(chain.maps.values())
-    flat = [m.table.reshape(-1) for m in maps]
-    up = [transpose(t, chain.sizes[m.to_set]) for t, m in zip(flat, maps, strict=True)]
-    starts = [0, *np.cumsum([offset.size for offset, _ in up])]
-    table_start = [0, *np.cumsum([t.size for t in flat])]
-    none: list[NDArray[Any]] = [np.zeros(0, np.int32)]
-    return MapArrays(
-        np.array([m.arity for m in maps], np.int64),
-        np.array([arrays.set_start[set_number[m.from_set]] for m in maps], np.int64),
-        np.array([set_number[m.to_set] for m in maps], np.int64),
-        np.array(table_start, np.int64),
-        np.concatenate([*none, *flat]).astype(np.int32),
-        np.array(starts, np.int64),
-        np.concatenate(
-            [np.zeros(0, np.int64), *(o + s for (o, _), s in zip(up, table_start, strict=False))]
-        ),
-        np.concatenate([*none, *(places for _, places in up)]),
-    )
+    table = local_table(offsets, (of_from.elements, of_to.elements), m.table, n_points)
+    return LocalMap(offset, table.astype(tiles.index_type(m.to_set), copy=False))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,11 @@ class ChainArrays(NamedTuple):
 
 
 class MapArrays(NamedTuple):
-    """The maps one after the other: tables, and for each point the flat places that name it.
+    """The maps one after the other: tables, and who names each point through a column.
 
-    ``up[up_offset[i]:up_offset[i + 1]]`` are places ``row * arity + column`` for point ``p`` of map
-    ``m``, where ``i = up_start[m] + p``.
+    Access ``a`` that writes through a map has ``up_start[a]``, else -1: elements
+    ``up[up_offset[i]:up_offset[i + 1]]``, numbered inside their set, name point ``p`` of its map,
+    where ``i = up_start[a] + p``.
     """
 
     arity: NDArray[np.int64]
@@ -91,6 +92,35 @@ class ChainNumbers:
         wanted = {self.dats[d] for d in self.written}
         wanted |= {loop.over for loop in self.loops if reduces(loop)}
         return [s for s in self.sizes if s in wanted]
+
+
+D = TypeVar("D", bound=Hashable)
+
+
+def with_common_names(
+    loops: Sequence[Loop], given: Sequence[Mapping[str, D]]
+) -> tuple[tuple[Loop, ...], dict[str, D]]:
+    """Loops in a row with one name for each dat, and the dats by these names.
+
+    ``given`` says for each loop which dat stands for an argument. The name of a dat is that of the
+    argument that met it first. Globals get a name for each loop, since each has values of its own.
+    """
+    names: dict[D, str] = {}
+    dats: dict[str, D] = {}
+    made = []
+    for n, (loop, own) in enumerate(zip(loops, given, strict=True)):
+        args = []
+        for arg in loop.args:
+            if arg.name not in own:
+                args.append(replace(arg, name=f"{arg.name}@{n}"))
+                continue
+            dat = own[arg.name]
+            if dat not in names:
+                free = arg.name if arg.name not in dats else f"{arg.name}_{len(dats)}"
+                names[dat], dats[free] = free, dat
+            args.append(replace(arg, name=names[dat]))
+        made.append(replace(loop, args=tuple(args)))
+    return tuple(made), dats
 
 
 def number(

@@ -34,6 +34,14 @@ def tile_owners(
     -------
     dict of set name to (n,) int32
     """
+    part = all_owners(chain, plans, tile_size)
+    return {s: part[s] for s in chain.owned_sets()}
+
+
+def all_owners(
+    chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
+) -> dict[str, NDArray[np.int32]]:
+    """The tile of every element of every set; see :func:`tile_owners`."""
     last = plans[-1]
     compact = [p for p in plans if p.variants and p.loop.conflict_columns]
     seed = max(compact, key=_elements, default=last)
@@ -42,7 +50,7 @@ def tile_owners(
     joined = join(block, _meetings(chain, seed.loop.over, block), size)
     part = {seed.loop.over: joined[block]}
     inherit(chain, part)
-    return {s: part[s] for s in chain.owned_sets()}
+    return part
 
 
 def _elements(plan: LoopPlan) -> int:
@@ -100,31 +108,34 @@ def _meetings(
     chain: ChainNumbers, over: str, block: NDArray[np.int32]
 ) -> dict[int, dict[int, int]]:
     """How often two blocks meet: in an element with both, or at a point that both reach."""
-    pairs = [_pairs(m, over, block) for m in chain.maps.values()]
-    pairs = [p for p in pairs if p.size]
+    maps = chain.maps.values()
+    many = int(block.max(initial=0)) + 1
+    both = np.concatenate([np.zeros(0, np.int64), *(_keys(m, over, block, many) for m in maps)])
     found: dict[int, dict[int, int]] = defaultdict(dict)
-    if pairs:
-        many = int(block.max()) + 1
-        both = np.concatenate(pairs)
-        both = both[both[:, 0] != both[:, 1]]
-        keys, times = np.unique(both.min(1) * np.int64(many) + both.max(1), return_counts=True)
-        for key, n in zip(keys.tolist(), times.tolist(), strict=True):
-            a, b = divmod(key, many)
-            found[a][b] = found[b][a] = n
+    keys, times = np.unique(both, return_counts=True)
+    for key, n in zip(keys.tolist(), times.tolist(), strict=True):
+        a, b = divmod(key, many)
+        found[a][b] = found[b][a] = n
     return found
 
 
-def _pairs(m: SetMap, over: str, block: NDArray[np.int32]) -> NDArray[np.int32]:
+def _keys(m: SetMap, over: str, block: NDArray[np.int32], many: int) -> NDArray[np.int64]:
+    """Pairs of blocks that meet, ``lower * many + higher``, as often as they do."""
+    from .compiled import neighbours, transpose
+
     if m.to_set == over and m.arity > 1:
-        table = block[m.table]
-        return np.concatenate([table[:, [0, c]] for c in range(1, m.arity)])
+        first = np.repeat(block[m.table[:, 0]], m.arity - 1)
+        others = block[m.table[:, 1:]].reshape(-1)
+        apart = first != others
+        low, high = np.minimum(first, others)[apart], np.maximum(first, others)[apart]
+        pairs: NDArray[np.int64] = low.astype(np.int64) * many + high
+        return pairs
     if m.from_set != over:
-        return np.zeros((0, 2), np.int32)
-    flat = m.table.reshape(-1)
-    order = np.argsort(flat, kind="stable")
-    of_place = np.repeat(block, m.arity)[order]
-    same = flat[order][1:] == flat[order][:-1]
-    return np.stack([of_place[1:][same], of_place[:-1][same]], axis=1)
+        return np.zeros(0, np.int64)
+    points = int(m.table.max(initial=-1)) + 1
+    offset, places = transpose(m.table.reshape(-1), points)
+    found: NDArray[np.int64] = neighbours(offset, places, m.arity, block, many)
+    return found
 
 
 def inherit(chain: ChainNumbers, part: dict[str, NDArray[np.int32]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from ...bind import bound
 from ...loop import ParLoop
 from ...loops import Access, Loop
 from ..dat import ProgramDat
+from .numbers import with_common_names
 from .reduced import ReducedGlobal
 
 
@@ -98,24 +99,6 @@ def add_place(error: Exception, records: Sequence[Record], n: int) -> None:
 
 
 def common_names(calls: Sequence[Call]) -> tuple[tuple[Loop, ...], dict[str, ProgramDat]]:
-    """The loops of a chain with one name for each dat, and the dats by these names.
-
-    A name is that of the argument that met the dat first. Reduced globals and constants get a name
-    for each call, since every call has values of its own.
-    """
-    names: dict[int, str] = {}
-    dats: dict[str, ProgramDat] = {}
-    loops = []
-    for n, call in enumerate(calls):
-        args = []
-        for arg in call.loop.loop.args:
-            value = call.given[arg.name]
-            if isinstance(value, ProgramDat):
-                if id(value) not in names:
-                    free = arg.name if arg.name not in dats else f"{arg.name}_{len(dats)}"
-                    names[id(value)], dats[free] = free, value
-                args.append(replace(arg, name=names[id(value)]))
-            else:
-                args.append(replace(arg, name=f"{arg.name}@{n}"))
-        loops.append(replace(call.loop.loop, args=tuple(args)))
-    return tuple(loops), dats
+    """The loops of a chain with one name for each dat, and the dats by these names."""
+    given = [{n: v for n, v in call.given.items() if isinstance(v, ProgramDat)} for call in calls]
+    return with_common_names([call.loop.loop for call in calls], given)

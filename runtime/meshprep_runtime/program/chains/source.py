@@ -17,8 +17,9 @@ from ...loops import Loop
 
 TAKE = """\
 def run(thread, taken, {params}):
+    stop = taken[1]
     t = fetch_add(taken, 0)
-    while t < g.shape[0]:
+    while t < stop:
 {body}
         t = fetch_add(taken, 0)
 """
@@ -54,6 +55,33 @@ class CallCode:
     over: str
     listed: bool
     reduced: Sequence[int]
+
+
+@dataclass(frozen=True)
+class SkewedCode:
+    """A call on the dats themselves: which function, and its maps and arguments."""
+
+    function: int
+    given: Sequence[str]
+
+
+def skewed_elements(loop: Loop, slots: Sequence[Slot], suffix: str) -> str:
+    """``def elements_0(start, stop, order, ...)`` on the dats themselves."""
+    rows = rows_of(loop, slots)
+    params = [f"m{i}" for i in range(len(loop.maps))] + [f"s{i}" for i in range(len(slots))]
+    return ElementCode(
+        rows, tuple(params), permuted=True, chunks=can_chunk(rows), suffix=suffix
+    ).text()
+
+
+def skewed_text(params: Sequence[str], calls: Sequence[SkewedCode]) -> str:
+    """``def run(thread, taken, ...)``: the loops of a tile on the elements that these list."""
+    lines = []
+    for n, call in enumerate(calls):
+        lines.append(f"state[thread * {LINE}] = {n}")
+        given = ", ".join(call.given)
+        lines.append(f"elements_{call.function}(o{n}[t], o{n}[t + 1], l{n}, {given})")
+    return TAKE.format(params=", ".join(params), body="\n".join(f"        {x}" for x in lines))
 
 
 def elements_text(loop: Loop, slots: Sequence[Slot], listed: bool, suffix: str) -> str:

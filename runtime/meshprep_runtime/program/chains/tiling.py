@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from ...errors import MeshprepError
+from ...loops import Loop
+from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
 from ..dat import ProgramDat
-from .execute import TiledRun, executor_of
-from .inspect import overlapped
-from .numbers import number
-from .owners import tile_owners
+from .execute import TiledRun
+from .inspect import schedule, with_maps
+from .launch import executor_of
+from .numbers import ChainNumbers, number
+from .owners import all_owners, tile_owners
 from .records import Call, Watched, common_names
-from .tiles import Kept
+from .skewed import skewed
+from .skewed_run import SkewedRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +30,71 @@ class TileOptions:
 
     Parameters
     ----------
-    size : int
-        Elements of the last loop's set in a tile, about.
+    size : int or None
+        Elements of the last loop's set in a tile, about; None where a schedule says it.
     dropped, zero : tuple of ProgramDat
         See :class:`Kept`.
+    skewed : bool
+        Tiles that wait for each other, and run nothing twice.
+    saved : tuple of ChainPlan
+        Schedules of the plan. One that fits is taken.
+    length : int or None
+        Loops of the schedule that was asked for, which must fit.
+
+    Raises
+    ------
+    MeshprepError
+        For options that exclude each other.
     """
 
-    size: int
+    size: int | None
     dropped: tuple[ProgramDat, ...] = ()
     zero: tuple[ProgramDat, ...] = ()
+    skewed: bool = False
+    saved: tuple[ChainPlan, ...] = ()
+    length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.size is not None and self.size < 1:
+            raise MeshprepError(f"tile_size is {self.size}, must be at least 1")
+        if self.skewed and (self.dropped or self.zero):
+            raise MeshprepError("skewed tiles store every dat: leave dropped and zero out")
+
+    def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> TileOptions:
+        """The options with the schedules of a plan, or with that of one name alone.
+
+        Raises
+        ------
+        MeshprepError
+            For a name that the plan does not have, and for options that contradict a schedule.
+        """
+        if name is None:
+            return replace(self, saved=tuple(chains.values()))
+        if self.size is not None or self.dropped or self.zero or self.skewed:
+            raise MeshprepError(
+                f"schedule '{name}' says how the chain is cut: leave tile_size, dropped, zero and "
+                "skewed out"
+            )
+        if name not in chains:
+            has = ", ".join(chains) or "none: add a table [chain.NAME] to loops.toml"
+            raise MeshprepError(f"the plan has no schedule '{name}': it has {has}")
+        one = chains[name]
+        return replace(self, saved=(one,), length=len(one.tiles.loops))
 
 
-def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions) -> TiledRun:
+def tiled_run(
+    calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions
+) -> TiledRun | SkewedRun:
     """Cut a chain into tiles, once for a sequence of loops, dats and maps.
+
+    A schedule of the plan is taken where its loops touch the same data in the same way, and what
+    is dropped and zero is the same.
 
     Raises
     ------
     MeshprepError
         For arrays that cannot change places: two dats in one memory; for a dat to be dropped or
-        zero that the chain does not write, or reads first.
+        zero that the chain does not write, or reads first; for another chain than the schedule's.
     """
     begin = time.perf_counter()
     loops, dats = common_names(calls)
@@ -52,14 +102,64 @@ def tiled_run(calls: Sequence[Call], sizes: Mapping[str, int], options: TileOpti
     maps = {name: m for one in executors for name, m in one.plan.maps.items()}
     chain = number(loops, sizes, maps)
     _check_memory(dats, chain.written)
-    kept = Kept(
-        _names(options.dropped, dats, chain.written), _names(options.zero, dats, chain.written)
-    )
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
-    part = tile_owners(chain, [one.plan for one in executors], options.size)
-    tiles = overlapped(chain, part, kept)
-    return TiledRun(calls, chain, tiles, dats, time.perf_counter() - begin)
+    plans = [one.plan for one in executors]
+    if options.skewed:
+        ahead = skewed(chain, all_owners(chain, plans, options.size or 1))
+        return SkewedRun(calls, ahead, dats, time.perf_counter() - begin)
+    tiles = _saved(chain, dats, options)
+    if tiles is None:
+        part = tile_owners(chain, plans, options.size or 1)
+        tiles = schedule(chain, part, _kept(options, dats, chain))
+    whole = with_maps(tiles, maps, sizes)
+    return TiledRun(calls, chain, whole, dats, time.perf_counter() - begin)
+
+
+def _saved(
+    chain: ChainNumbers, dats: Mapping[str, ProgramDat], options: TileOptions
+) -> TilePlan | None:
+    """The schedule of the plan that fits."""
+    if options.length is not None:
+        (named,) = options.saved
+        difference = first_difference(named.tiles.loops, chain.loops)
+        if difference:
+            raise MeshprepError(
+                f"the schedule '{named.name}' of the plan is of another chain: {difference}: make "
+                "the plan anew with the loops in this order, or give tile_size instead"
+            )
+        return named.tiles
+    for one in options.saved:
+        if one.tile_size == options.size and not first_difference(one.tiles.loops, chain.loops):
+            kept = _kept(options, dats, chain)
+            if kept == one.tiles.kept:
+                return one.tiles
+    return None
+
+
+def first_difference(saved: Sequence[Loop], called: Sequence[Loop]) -> str:
+    """Where two chains differ in words; empty when they touch the same data in the same way."""
+    for n, (old, new) in enumerate(zip(saved, called, strict=False), start=1):
+        if not _as_declared(old, new):
+            other = "with other dats" if old.name == new.name else f"there it is '{old.name}'"
+            return f"loop {n} is '{new.name}', {other}"
+    if len(saved) != len(called):
+        return f"it has {len(saved)} loops, not {len(called)}"
+    return ""
+
+
+def _as_declared(old: Loop, new: Loop) -> bool:
+    """True for equal loops, also where kernels prove more full writes than were declared."""
+    if len(old.args) != len(new.args):
+        return False
+    args = [replace(b, full=a.full and b.full) for a, b in zip(old.args, new.args, strict=True)]
+    return replace(new, args=tuple(args)) == old
+
+
+def _kept(options: TileOptions, dats: Mapping[str, ProgramDat], chain: ChainNumbers) -> Kept:
+    return Kept(
+        _names(options.dropped, dats, chain.written), _names(options.zero, dats, chain.written)
+    )
 
 
 def check_call(call: Call) -> None:

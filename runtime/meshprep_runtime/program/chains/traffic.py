@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from ...loops import Access, Loop
 from ...maps import SetMap
+from ...plan.chains.tiles import TilePlan
 from ..useful import useful_bytes
-from .tiles import TilePlan
+from .skewed import SkewedPlan
 
 INDEX_BYTES = 4
 
@@ -31,12 +32,13 @@ def untiled_bytes(
     return tables + sum(useful_bytes(loop, maps, sizes) for loop in loops)
 
 
-def tiled_bytes(tiles: TilePlan) -> int:
+def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
     """What tiles move whose elements stay in cache: the schedule, copies and stored values once.
 
     Parameters
     ----------
     tiles : TilePlan
+    maps : mapping of map name to SetMap
 
     Returns
     -------
@@ -50,17 +52,43 @@ def tiled_bytes(tiles: TilePlan) -> int:
                 home[arg.name] = loop.over if arg.map is None else arg.map.partition("->")[2]
     copied = sum(nbytes[d] * int(s.count.sum()) for d, s in tiles.copies.items())
     stored = sum(
-        nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in written_dats(tiles) - tiles.kept.all
+        nbytes[d] * int(tiles.sets[home[d]].own.sum()) for d in tiles.written - tiles.kept.all
     )
     # Only copies and stores look up which element a local one is.
-    listed = {home[d] for d in tiles.copies} | {home[d] for d in written_dats(tiles)}
-    lists = sum(tiles.sets[s].elements.nbytes for s in listed)
-    tables = sum(m.table.nbytes for m in tiles.maps.values())
+    listed = {home[d] for d in tiles.copies} | {home[d] for d in tiles.written}
+    lists = sum(INDEX_BYTES * int(tiles.sets[s].offset[-1]) for s in listed)
+    used = [maps[m] for m in dict.fromkeys(m for loop in tiles.loops for m in loop.maps)]
+    tables = sum(
+        int(tiles.rows_of(m.name).sum()) * m.arity * tiles.index_type(m.to_set).itemsize
+        for m in used
+    )
     chosen = sum(s.nbytes for s in (*tiles.runs, *tiles.copies.values()))
     return copied + stored + lists + tables + chosen
 
 
-def written_dats(tiles: TilePlan) -> frozenset[str]:
-    """Names of the dats that the chain changes."""
-    args = (a for loop in tiles.loops for a in loop.args)
-    return frozenset(a.name for a in args if not a.is_global and a.access is not Access.READ)
+def skewed_bytes(tiles: SkewedPlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> int:
+    """What skewed tiles move whose elements stay in cache.
+
+    Each dat is read once, and written back once where a loop changes it; maps are read once, and
+    the lists of elements.
+
+    Parameters
+    ----------
+    tiles : SkewedPlan
+    maps : mapping of map name to SetMap
+    sizes : mapping of set name to int
+
+    Returns
+    -------
+    int
+    """
+    moved: dict[str, int] = {}
+    for loop in tiles.loops:
+        for arg in loop.args:
+            if not arg.is_global:
+                over = loop.over if arg.map is None else maps[arg.map].to_set
+                times = 1 if arg.access is Access.READ else 2
+                moved[arg.name] = max(moved.get(arg.name, 0), times * arg.nbytes * sizes[over])
+    used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
+    tables = sum(INDEX_BYTES * maps[m].table.size for m in used)
+    return sum(moved.values()) + tables + tiles.nbytes

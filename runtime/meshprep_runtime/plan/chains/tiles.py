@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Loop
+from ...loops import Access, Loop
+
+SHORT = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,17 +22,36 @@ class LocalSet:
     Parameters
     ----------
     offset : (n_tiles + 1,) int64
-    elements : (n,) int32
         Tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list is the local
         number of an element. Those that the tile owns come first, then those that many loops run.
+    first, length : (runs,) int32
+        The list as runs of numbers that follow each other, which takes little room.
     own : (n_tiles,) int64
         How many of them the tile owns. Every element has one owner, or the set has none at all
         because no loop of the chain writes to it or reduces over it.
     """
 
     offset: NDArray[np.int64]
-    elements: NDArray[np.int32]
+    first: NDArray[np.int32]
+    length: NDArray[np.int32]
     own: NDArray[np.int64]
+
+    @classmethod
+    def of_elements(
+        cls, offset: NDArray[np.int64], elements: NDArray[np.int32], own: NDArray[np.int64]
+    ) -> LocalSet:
+        """From the list itself. O(n)."""
+        begin = np.flatnonzero(np.diff(elements, prepend=np.int32(-2)) != 1)
+        length = np.diff(begin, append=elements.size).astype(np.int32)
+        return cls(offset, elements[begin], length, own)
+
+    @cached_property
+    def elements(self) -> NDArray[np.int32]:
+        """The list, (n,) int32; made when it is asked for first."""
+        begin = np.cumsum(self.length, dtype=np.int64) - self.length
+        shift = np.repeat((self.first - begin).astype(np.int32), self.length)
+        shift += np.arange(shift.size, dtype=np.int32)
+        return shift
 
     @property
     def largest(self) -> int:
@@ -78,6 +101,14 @@ class LocalSelection:
         return self.items[self.offset[tile] : self.offset[tile + 1]]
 
     @property
+    def end(self) -> NDArray[np.int64]:
+        """One past the last local number of each tile."""
+        if self.items is None:
+            return self.count
+        last = np.concatenate([self.items, [0]])[self.offset[1:] - 1] + 1
+        return np.where(self.count > 0, last, 0)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the items."""
         return 0 if self.items is None else self.items.nbytes
@@ -113,20 +144,21 @@ class TilePlan:
     loops : tuple of Loop
         With one name for each dat.
     sets : mapping of set name to LocalSet
-    maps : mapping of map name to LocalMap
     runs : tuple of LocalSelection
         Elements that each loop runs.
     copies : mapping of dat name to LocalSelection
         Elements whose values before the chain a tile reads.
     kept : Kept
+    maps : mapping of map name to LocalMap
+        Empty in a plan file: they follow from the rest.
     """
 
     loops: tuple[Loop, ...]
     sets: Mapping[str, LocalSet]
-    maps: Mapping[str, LocalMap]
     runs: tuple[LocalSelection, ...]
     copies: Mapping[str, LocalSelection]
     kept: Kept
+    maps: Mapping[str, LocalMap] = field(default_factory=dict)
 
     @property
     def n_tiles(self) -> int:
@@ -134,9 +166,38 @@ class TilePlan:
         return next(iter(self.sets.values())).own.size
 
     @property
+    def written(self) -> frozenset[str]:
+        """Names of the dats that the chain changes."""
+        args = (a for loop in self.loops for a in loop.args)
+        return frozenset(a.name for a in args if not a.is_global and a.access is not Access.READ)
+
+    def rows_of(self, map_name: str) -> NDArray[np.int64]:
+        """Rows of a map that each tile needs: those of its first elements.
+
+        Parameters
+        ----------
+        map_name : str
+
+        Returns
+        -------
+        (n_tiles,) int64
+        """
+        rows = np.zeros(self.n_tiles, np.int64)
+        for loop, run in zip(self.loops, self.runs, strict=True):
+            if map_name in loop.maps:
+                rows = np.maximum(rows, run.end)
+        return rows
+
+    def index_type(self, to_set: str) -> np.dtype[Any]:
+        """The smallest type that holds the local numbers of a set."""
+        return np.dtype(np.uint16 if self.sets[to_set].largest <= SHORT else np.int32)
+
+    @property
     def nbytes(self) -> int:
         """Memory of the schedule."""
-        lists = sum(s.elements.nbytes + s.offset.nbytes + s.own.nbytes for s in self.sets.values())
+        lists = sum(
+            4 * int(s.offset[-1]) + s.offset.nbytes + s.own.nbytes for s in self.sets.values()
+        )
         tables = sum(m.table.nbytes + m.offset.nbytes for m in self.maps.values())
         chosen = (*self.runs, *self.copies.values())
         return lists + tables + sum(s.nbytes + s.count.nbytes for s in chosen)
@@ -154,3 +215,21 @@ class TilePlan:
         """
         run = sum(int(s.count.sum()) for s in self.runs)
         return run / max(sum(sizes[loop.over] for loop in self.loops), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainPlan:
+    """The schedule of a chain, made ahead and kept in a plan.
+
+    Parameters
+    ----------
+    name : str
+    tile_size : int
+        Elements of the last loop's set in a tile, about.
+    tiles : TilePlan
+        Without maps.
+    """
+
+    name: str
+    tile_size: int
+    tiles: TilePlan

@@ -1,0 +1,134 @@
+"""Which chains of loops to cut into tiles: the tables ``[chain.NAME]`` of loops.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Loop, with_arrow
+
+from .toml_files import read_toml
+
+KEYS = ("loops", "repeat", "dropped", "zero", "tile")
+
+
+@dataclass(frozen=True)
+class ChainCall:
+    """A loop of a chain, and which dats stand for its arguments where their names differ."""
+
+    loop: str
+    dats: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ChainRequest:
+    """A chain as asked for.
+
+    Parameters
+    ----------
+    name : str
+    calls : tuple of ChainCall
+        In their order, repeated as often as they are.
+    dropped, zero : tuple of str
+        Dats whose values are not stored; dats that are zero before and after.
+    tile : int or None
+        Elements of the last loop's set in a tile; None for the option's.
+    where : str
+        Begins the message of an error.
+    """
+
+    name: str
+    calls: tuple[ChainCall, ...]
+    dropped: tuple[str, ...]
+    zero: tuple[str, ...]
+    tile: int | None
+    where: str
+
+    def check(self, loops: Iterable[Loop]) -> None:
+        """Raise MeshprepError for a loop or dat that there is not."""
+        known = {loop.name: loop for loop in loops}
+        dats: set[str] = set()
+        for call in self.calls:
+            if call.loop not in known:
+                raise MeshprepError(
+                    f"{self.where}: there is no loop '{call.loop}': use {', '.join(known)}"
+                )
+            own = {a.name for a in known[call.loop].args if not a.is_global}
+            for name in call.dats:
+                if name not in own:
+                    raise MeshprepError(
+                        f"{self.where}: loop '{call.loop}' has no dat '{name}': "
+                        f"use {', '.join(sorted(own))}"
+                    )
+            dats |= {call.dats.get(name, name) for name in own}
+        for name in (*self.dropped, *self.zero):
+            if name not in dats:
+                raise MeshprepError(
+                    f"{self.where}: no loop has a dat '{name}': use {', '.join(sorted(dats))}"
+                )
+
+
+def read_chains(path: str | Path) -> list[ChainRequest]:
+    """The chains of a loops.toml; none where it has no ``[chain.NAME]`` tables.
+
+    Raises
+    ------
+    MeshprepError
+        Where the file cannot be read, is no TOML, or a table says what none can say.
+    """
+    tables = read_toml(path).get("chain", {})
+    if not isinstance(tables, dict):
+        raise MeshprepError(f"{path}: write a table [chain.NAME] for each chain")
+    return [_request(name, values, f"{path}, chain '{name}'") for name, values in tables.items()]
+
+
+def _request(name: str, values: Any, where: str) -> ChainRequest:
+    if not isinstance(values, dict) or not _list(values.get("loops")):
+        raise MeshprepError(f'{where}: needs loops = ["NAME", ...]')
+    unknown = sorted(set(values) - set(KEYS))
+    if unknown:
+        raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {', '.join(KEYS)}")
+    if "/" in name:
+        raise MeshprepError(f"{where}: a chain's name must not hold '/'")
+    calls = [_call(one, f"{where}, loop {i}") for i, one in enumerate(values["loops"], start=1)]
+    tile = values.get("tile")
+    return ChainRequest(
+        name,
+        tuple(calls) * _count(values.get("repeat", 1), f"{where}: repeat"),
+        _names(values.get("dropped", []), f"{where}: dropped"),
+        _names(values.get("zero", []), f"{where}: zero"),
+        None if tile is None else _count(tile, f"{where}: tile"),
+        where,
+    )
+
+
+def _call(value: Any, where: str) -> ChainCall:
+    if isinstance(value, str):
+        return ChainCall(with_arrow(value), {})
+    if not isinstance(value, dict) or set(value) - {"loop", "dats"}:
+        raise MeshprepError(f'{where}: must be "NAME", or {{ loop = "NAME", dats = {{ ... }} }}')
+    loop, dats = value.get("loop"), value.get("dats", {})
+    if not isinstance(loop, str) or not isinstance(dats, dict):
+        raise MeshprepError(f'{where}: must be "NAME", or {{ loop = "NAME", dats = {{ ... }} }}')
+    return ChainCall(
+        with_arrow(loop), dict(zip(dats, _names([*dats.values()], where), strict=True))
+    )
+
+
+def _list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _names(values: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(v, str) and v for v in values):
+        raise MeshprepError(f"{where}: {values!r} must be a list of names of dats")
+    return tuple(values)
+
+
+def _count(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise MeshprepError(f"{where} is {value!r}, must be a whole number from 1")
+    return value

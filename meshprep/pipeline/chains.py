@@ -1,0 +1,80 @@
+"""Schedules of chains, made ahead and kept in the plan; the inspector is the runtime's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept
+from meshprep_runtime.program.chains.inspect import schedule
+from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_common_names
+from meshprep_runtime.program.chains.owners import tile_owners
+
+from ..loops.chains import ChainRequest
+
+# What a core of today's processors keeps in its second-level cache.
+CACHE_BYTES = 1 << 20
+INDEX_BYTES = 2
+
+
+def plan_chains(
+    plan: Plan, requests: Iterable[ChainRequest], tile: int | None = None
+) -> dict[str, ChainPlan]:
+    """Cut chains into tiles.
+
+    Parameters
+    ----------
+    plan : Plan
+        With the loops of the chains.
+    requests : iterable of ChainRequest
+    tile : int, optional
+        Elements of the last loop's set in a tile, for chains that do not say so; default: what
+        fits into a second-level cache.
+
+    Returns
+    -------
+    dict of chain name to ChainPlan
+
+    Raises
+    ------
+    MeshprepError
+        For unknown loops and dats, and chains that cannot be cut.
+    """
+    return {one.name: _plan_chain(plan, one, tile) for one in requests}
+
+
+def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPlan:
+    request.check(p.loop for p in plan.loops.values())
+    plans = [plan.loops[call.loop] for call in request.calls]
+    given = [
+        {a.name: call.dats.get(a.name, a.name) for a in p.loop.args if not a.is_global}
+        for call, p in zip(request.calls, plans, strict=True)
+    ]
+    loops, dats = with_common_names([p.loop for p in plans], given)
+    names = {dat: name for name, dat in dats.items()}
+    kept = Kept(*(frozenset(names[d] for d in of) for of in (request.dropped, request.zero)))
+    try:
+        chain = number(loops, plan.sizes, plan.maps)
+        _check(chain, kept)
+        size = request.tile or tile or tile_in_cache(chain)
+        tiles = schedule(chain, tile_owners(chain, plans, size), kept)
+    except MeshprepError as error:
+        raise MeshprepError(f"{request.where}: {error}") from None
+    return ChainPlan(request.name, size, tiles)
+
+
+def _check(chain: ChainNumbers, kept: Kept) -> None:
+    if not chain.owned_sets():
+        raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
+    for name in sorted(kept.all - chain.written):
+        raise MeshprepError(f"dat '{name}' cannot be dropped or zero: no loop writes it")
+
+
+def tile_in_cache(chain: ChainNumbers) -> int:
+    """Elements of the last loop's set in a tile whose dats and maps fit into cache."""
+    n = max(chain.sizes[chain.loops[-1].over], 1)
+    nbytes = {a.name: a.nbytes for loop in chain.loops for a in loop.args if not a.is_global}
+    dats = sum(nbytes[d] * chain.sizes[s] for d, s in chain.dats.items())
+    maps = sum(INDEX_BYTES * m.table.size for m in chain.maps.values())
+    return max(CACHE_BYTES * n // max(dats + maps, 1), 1)

@@ -1,0 +1,1 @@
+"""Schedules of chains in a plan: model, file, structure and proof."""

@@ -1,0 +1,103 @@
+"""Is the schedule of a chain safe to run: do its arrays fit, does every index stay inside?
+
+Made on every load and save, as the checks of :mod:`..structure`. Whether tiles compute what the
+loops alone compute is :mod:`.proof`'s question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...errors import PlanError
+from ...maps import SetMap
+from ..checks import check_array, check_below, check_offset
+from .tiles import ChainPlan, LocalSelection, LocalSet, TilePlan
+
+
+def check_chain(chain: ChainPlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap]) -> None:
+    """Raise PlanError at the first thing that does not fit. O(bytes)."""
+    where, tiles = f"chain '{chain.name}'", chain.tiles
+    if chain.tile_size < 1 or not tiles.loops or not tiles.sets:
+        raise PlanError(f"{where} has no loops, no sets, or tiles of no elements")
+    _check_loops(where, tiles, maps)
+    for name, of_set in tiles.sets.items():
+        if name not in sizes:
+            raise PlanError(f"{where} names set '{name}', which the plan does not have")
+        _check_set(f"{where}, set '{name}'", of_set, tiles.n_tiles, sizes[name])
+    home = home_of_dats(tiles, maps)
+    for loop in tiles.loops:
+        for arg in loop.args:
+            on = loop.over if arg.map is None else maps[arg.map].to_set
+            if not arg.is_global and home[arg.name] != on:
+                raise PlanError(f"{where}: dat '{arg.name}' is on '{on}' and '{home[arg.name]}'")
+    for k, (loop, run) in enumerate(zip(tiles.loops, tiles.runs, strict=True)):
+        _check_selection(f"{where}, loop {k + 1} '{loop.name}'", run, tiles.sets[loop.over])
+    for dat, copy in tiles.copies.items():
+        if dat not in home:
+            raise PlanError(f"{where} copies dat '{dat}', which no loop of it has")
+        _check_selection(f"{where}, copies of '{dat}'", copy, tiles.sets[home[dat]])
+
+
+def home_of_dats(tiles: TilePlan, maps: Mapping[str, SetMap]) -> dict[str, str]:
+    """The set of every dat of a chain."""
+    return {
+        arg.name: loop.over if arg.map is None else maps[arg.map].to_set
+        for loop in tiles.loops
+        for arg in loop.args
+        if not arg.is_global
+    }
+
+
+def _check_loops(where: str, tiles: TilePlan, maps: Mapping[str, SetMap]) -> None:
+    for loop in tiles.loops:
+        used = {loop.over}
+        for arg in loop.args:
+            if arg.map is None:
+                continue
+            m = maps.get(arg.map)
+            if m is None or m.from_set != loop.over or max(arg.index) >= m.arity:
+                raise PlanError(
+                    f"{where}, loop '{loop.name}': argument '{arg.name}' uses map '{arg.map}', "
+                    "which the plan does not have, or another column than it has"
+                )
+            used.add(m.to_set)
+        missing = sorted(used - tiles.sets.keys())
+        if missing:
+            raise PlanError(f"{where} has no tiles of set '{missing[0]}'")
+
+
+def _check_set(where: str, of_set: LocalSet, n_tiles: int, n: int) -> None:
+    check_array(f"{where}, offset", of_set.offset, "i8", (n_tiles + 1,))
+    runs = of_set.first.size
+    check_array(f"{where}, first", of_set.first, "i4", (runs,))
+    check_array(f"{where}, length", of_set.length, "i4", (runs,))
+    check_below(f"{where}, first", of_set.first, n)
+    check_below(f"{where}, length", of_set.length - 1, n)
+    check_below(f"{where}, ends", of_set.first.astype(np.int64) + of_set.length - 1, n)
+    check_offset(f"{where}, offset", of_set.offset, int(of_set.length.sum(dtype=np.int64)))
+    check_array(f"{where}, own", of_set.own, "i8", (n_tiles,))
+    _check_at_most(f"{where}, own", of_set.own, np.diff(of_set.offset))
+
+
+def _check_selection(where: str, chosen: LocalSelection, of_set: LocalSet) -> None:
+    held = np.diff(of_set.offset)
+    check_array(f"{where}, count", chosen.count, "i8", held.shape)
+    _check_at_most(f"{where}, count", chosen.count, held)
+    if chosen.items is None:
+        return
+    check_array(f"{where}, items", chosen.items, "i4", (int(chosen.count.sum()),))
+    inside = np.repeat(held, chosen.count)
+    if ((chosen.items < 0) | (chosen.items >= inside)).any():
+        raise PlanError(f"{where}: an item is outside its tile")
+    first = np.zeros(chosen.items.size + 1, np.bool_)
+    first[chosen.offset] = True
+    if (np.diff(chosen.items) <= 0)[~first[1:-1]].any():
+        raise PlanError(f"{where}: items of a tile do not ascend")
+
+
+def _check_at_most(where: str, count: np.ndarray, most: np.ndarray) -> None:
+    if (count < 0).any() or (count > most).any():
+        at = int(np.argmax((count < 0) | (count > most)))
+        raise PlanError(f"{where}: tile {at} has {count[at]}, of {most[at]} elements that it holds")

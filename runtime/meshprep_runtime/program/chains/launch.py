@@ -1,0 +1,135 @@
+"""What every way to run tiles shares: functions, threads, and globals that tiles reduce."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...cpu.executor import Executor
+from ...kernel.analysis import takes_single
+from ...kernel.compiler import compile_error, import_numba
+from ...loops import Access
+from .records import Assign, Call, Record, add_place
+from .source import LINE
+
+Arrays = dict[str, NDArray[Any]]
+COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
+
+
+def numbered_functions(
+    executors: Sequence[Executor],
+    listed: Sequence[bool],
+    text_of: Callable[[Executor, bool, str], str],
+) -> tuple[list[Any], list[int]]:
+    """One function for each loop and way to number its elements, and which of them a call takes.
+
+    ``text_of`` gives the text of a function with a suffix.
+    """
+    from .build import ElementFunction
+
+    numbers: dict[tuple[int, bool], int] = {}
+    functions = []
+    for executor, some in zip(executors, listed, strict=True):
+        key = (id(executor), some)
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            text = text_of(executor, some, f"_{numbers[key]}")
+            single = takes_single(slot.dtype for slot in executor.slots)
+            fast = executor.options.fastmath
+            functions.append(ElementFunction(executor.kernel, text, fast, single))
+    return functions, [numbers[id(e), some] for e, some in zip(executors, listed, strict=True)]
+
+
+def compiled(
+    functions: Sequence[Any], text: str, arrays: Sequence[NDArray[Any]], one: Executor
+) -> Any:
+    """The machine code; raises MeshprepError in the name of ``one`` where numba refuses."""
+    from .build import build_chain
+
+    try:
+        return build_chain(functions, text, arrays)
+    except Exception as error:  # numba's own and, for some bytecode, others.
+        raise compile_error(one.kernel, one.loop, one.slots, error) from error
+
+
+def launch(
+    call: Any,
+    arrays: Sequence[NDArray[Any]],
+    tiles: tuple[int, int],
+    state: NDArray[np.int64],
+    records: Sequence[Record],
+) -> None:
+    """Let threads take tiles; the first exception stops them, and arrives with its place."""
+    taken = np.zeros(LINE, np.int64)
+    taken[:2] = tiles
+    failed: list[tuple[int, Exception]] = []
+
+    def work(thread: int) -> None:
+        try:
+            call(thread, taken, *arrays)
+        except Exception as error:
+            failed.append((thread, error))
+            taken[0] = tiles[1]
+
+    many = min(import_numba().get_num_threads(), tiles[1] - tiles[0])
+    others = [threading.Thread(target=work, args=(i,)) for i in range(1, many)]
+    for other in others:
+        other.start()
+    work(0)
+    for other in others:
+        other.join()
+    if failed:
+        thread, error = failed[0]
+        calls = [n for n, r in enumerate(records) if isinstance(r, Call)]
+        add_place(error, records, calls[int(state[thread * LINE])])
+        raise error
+
+
+def arrays_of_globals(calls: Sequence[Call], executors: Sequence[Executor], n_tiles: int) -> Arrays:
+    """Constants; for what loops reduce a row a tile, and a row a thread that nobody looks at."""
+    arrays: Arrays = {}
+    threads = import_numba().config.NUMBA_NUM_THREADS
+    for n, (call, executor) in enumerate(zip(calls, executors, strict=True)):
+        for i, slot in enumerate(executor.slots):
+            if slot.rows is None and not slot.written:
+                arrays[f"c{n}_{i}"] = call.given[slot.name]
+            elif slot.rows is None:
+                start = neutral(slot.access, slot.dtype)
+                arrays[f"p{n}_{i}"] = np.full((n_tiles, slot.dim), start, slot.dtype)
+                arrays[f"x_p{n}_{i}"] = np.full((threads, slot.dim), start, slot.dtype)
+    return arrays
+
+
+def reduce_into(records: Sequence[Record], executors: Sequence[Executor], arrays: Arrays) -> None:
+    """Add what the tiles found to the globals, in the order of the calls."""
+    n = 0
+    for record in records:
+        if isinstance(record, Assign):
+            record.run()
+            continue
+        for i, slot in enumerate(executors[n].slots):
+            if slot.rows is None and slot.written:
+                how = COMBINE[slot.access]
+                total = record.given[slot.name].stored
+                how(total, how.reduce(arrays[f"p{n}_{i}"], axis=0), out=total)
+        n += 1
+
+
+def neutral(access: Access, dtype: np.dtype[Any]) -> Any:
+    """What a reduction of nothing gives."""
+    if access is Access.INC:
+        return 0
+    if dtype.kind == "f":
+        return np.inf if access is Access.MIN else -np.inf
+    limits = np.iinfo(dtype)
+    return limits.max if access is Access.MIN else limits.min
+
+
+def executor_of(call: Call) -> Executor:
+    """What compiles and runs the loop of a call alone."""
+    raw = {n: getattr(v, "stored", v) for n, v in call.given.items()}
+    return call.loop.par_loop.on_host(raw).executor

@@ -1,0 +1,127 @@
+"""Runs a chain by skewed tiles on the host, on the dats themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...bind import Slot
+from ...kernel.compiler import import_numba
+from ..dat import ProgramDat
+from .launch import (
+    Arrays,
+    arrays_of_globals,
+    compiled,
+    executor_of,
+    launch,
+    numbered_functions,
+    reduce_into,
+)
+from .records import Call, Record
+from .skewed import SkewedPlan
+from .source import LINE, SkewedCode, skewed_elements, skewed_text
+
+
+class SkewedRun:
+    """A chain on its skewed tiles, compiled when it first runs.
+
+    Where a kernel raises, some tiles have changed the dats, as a loop alone would have.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+    tiles : SkewedPlan
+    dats : mapping of name to ProgramDat
+        By the names of the loops of ``tiles``.
+    seconds : float
+        That the inspector took.
+    """
+
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        tiles: SkewedPlan,
+        dats: Mapping[str, ProgramDat],
+        seconds: float = 0.0,
+    ) -> None:
+        self.tiles = tiles
+        self.seconds = seconds
+        self._dats = dict(dats)
+        self._executors = [executor_of(call) for call in calls]
+        threads = import_numba().config.NUMBA_NUM_THREADS
+        maps = {n: m for e in self._executors for n, m in e.plan.maps.items()}
+        self._maps = {n: f"m_{i}" for i, n in enumerate(maps)}
+        self._fixed: Arrays = {"state": np.zeros(LINE * threads, np.int64)}
+        for k, (offset, elements) in enumerate(zip(tiles.offset, tiles.elements, strict=True)):
+            self._fixed |= {f"o{k}": offset, f"l{k}": elements.view(np.uint32)}
+        for name, m in maps.items():
+            self._fixed[self._maps[name]] = np.ascontiguousarray(m.table).view(np.uint32)
+        self._call: Any = None
+
+    def __call__(self, records: list[Record]) -> None:
+        """Run the chain with the constants and assignments of these records."""
+        calls = [r for r in records if isinstance(r, Call)]
+        globals_ = arrays_of_globals(calls, self._executors, self.tiles.n_tiles)
+        arrays = self._fixed | self._arrays_of_dats() | globals_
+        if self._call is None:
+            self._call = self._compiled(calls, arrays)
+        state, given = self._fixed["state"], [*arrays.values()]
+        state[:] = 0
+        for first, last in self._phases():
+            launch(self._call, given, (first, last), state, records)
+        for name in self._written():
+            self._dats[name].dropped = False
+            self._dats[name].touch()
+        reduce_into(records, self._executors, arrays)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the schedule."""
+        return self.tiles.nbytes
+
+    def _phases(self) -> list[tuple[int, int]]:
+        """Tiles that threads share between two barriers; one thread needs none."""
+        if import_numba().get_num_threads() == 1:
+            return [(0, self.tiles.n_tiles)]
+        ends = self.tiles.colour_offset.tolist()
+        return list(pairwise(ends))
+
+    def _written(self) -> list[str]:
+        args = [a for loop in self.tiles.loops for a in loop.args if not a.is_global]
+        return list(dict.fromkeys(a.name for a in args if str(a.access) != "read"))
+
+    def _arrays_of_dats(self) -> Arrays:
+        written = self._written()
+        first = {a.name: a.full for loop in reversed(self.tiles.loops) for a in loop.args}
+        arrays: Arrays = {}
+        for i, (name, dat) in enumerate(self._dats.items()):
+            # values that were dropped are missing only where a loop reads them first
+            values = (dat.stored if first[name] else dat.array).reshape(-1).view()
+            values.flags.writeable = name in written
+            arrays[f"d_{i}"] = values
+        return arrays
+
+    def _compiled(self, calls: Sequence[Call], arrays: Arrays) -> Any:
+        functions, of_call = numbered_functions(
+            self._executors,
+            [True] * len(calls),
+            lambda e, _, s: skewed_elements(e.loop, e.slots, s),
+        )
+        codes = [self._code(n, call, of_call[n]) for n, call in enumerate(calls)]
+        text = skewed_text(list(arrays), codes)
+        return compiled(functions, text, [*arrays.values()], self._executors[0])
+
+    def _code(self, n: int, call: Call, function: int) -> SkewedCode:
+        names = {id(dat): f"d_{i}" for i, dat in enumerate(self._dats.values())}
+        executor = self._executors[n]
+
+        def given(i: int, slot: Slot) -> str:
+            if slot.rows is not None:
+                return names[id(call.given[slot.name])]
+            return f"p{n}_{i}[t]" if slot.written else f"c{n}_{i}"
+
+        maps = [self._maps[m] for m in executor.loop.maps]
+        return SkewedCode(function, [*maps, *(given(i, s) for i, s in enumerate(executor.slots))])

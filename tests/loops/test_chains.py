@@ -1,0 +1,79 @@
+"""Chains of loops.toml."""
+
+import pytest
+
+from meshprep.loops.chains import ChainCall, read_chains
+from meshprep.loops.requests import read_requests
+from meshprep_runtime import Access, Arg, Loop, MeshprepError
+
+TOML = """
+[chain.step]
+loops = ["flux", { loop = "edges:cells", dats = { old = "older" } }]
+repeat = 2
+zero = ["r"]
+dropped = ["older"]
+tile = 500
+
+[loop.flux]
+over = "cells"
+args = [{ dat = "r", access = "inc" }]
+"""
+LOOPS = (
+    Loop("flux", "cells", (Arg("r", Access.INC), Arg("g", Access.INC, is_global=True))),
+    Loop("edges->cells", "cells", (Arg("r", Access.RW), Arg("old", Access.WRITE))),
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "loops.toml"
+    path.write_text(TOML)
+    return path
+
+
+def test_a_chain(file):
+    (chain,) = read_chains(file)
+    calls = (ChainCall("flux", {}), ChainCall("edges->cells", {"old": "older"}))
+    assert (chain.name, chain.calls, chain.tile) == ("step", calls * 2, 500)
+    assert (chain.dropped, chain.zero) == (("older",), ("r",))
+    chain.check(LOOPS)
+    assert [r.name for r in read_requests(file)] == ["flux"]
+
+
+def test_a_file_without_chains(file):
+    file.write_text("[loop.one]\nover = 'cells'\nargs = []")
+    assert read_chains(file) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('loops = ["flux"', 'sizes = ["flux"', 'needs loops = \\["NAME"'),
+        ("repeat = 2", "repeat = 0", "repeat is 0, must be a whole number from 1"),
+        ("tile = 500", "tile = true", "tile is True, must be a whole number from 1"),
+        ("tile = 500", "size = 500", "unknown key 'size': use loops, repeat, dropped, zero, tile"),
+        ('zero = ["r"]', "zero = [1]", "must be a list of names of dats"),
+        ('zero = ["r"]', 'zero = "r"', "must be a list of names of dats"),
+        ('"flux", {', "7, {", "chain 'step', loop 1: must be \"NAME\""),
+        ("{ loop =", "{ name =", "chain 'step', loop 2: must be \"NAME\""),
+    ],
+)
+def test_tables_that_are_refused(file, old, new, said):
+    file.write_text(TOML.replace(old, new))
+    with pytest.raises(MeshprepError, match=said):
+        read_chains(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"flux", {', '"fluxes", {', "there is no loop 'fluxes': use flux, edges->cells"),
+        ("{ old =", "{ g =", "loop 'edges->cells' has no dat 'g': use old, r"),
+        ('zero = ["r"]', 'zero = ["old"]', "no loop has a dat 'old': use older, r"),
+    ],
+)
+def test_chains_that_do_not_fit_the_loops(file, old, new, said):
+    file.write_text(TOML.replace(old, new))
+    (chain,) = read_chains(file)
+    with pytest.raises(MeshprepError, match=said):
+        chain.check(LOOPS)

@@ -1,0 +1,137 @@
+"""Chains that are cut ahead, from loops.toml to the page of a report."""
+
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+from meshprep import io
+from meshprep.io.generate import generate
+from meshprep.loops.options import Options
+from meshprep.pipeline.chains import CACHE_BYTES, plan_chains, tile_in_cache
+from meshprep.report.chains import layers, owner
+from meshprep_cli.main import main
+from meshprep_runtime import MeshprepError, Plan
+from meshprep_runtime.program.chains.numbers import number
+
+TOML = """
+[loop.flux]
+over = "edges"
+args = [
+  { dat = "t", map = "edges->cells", access = "read" },
+  { dat = "r", map = "edges->cells", access = "inc" },
+]
+
+[loop.update]
+over = "cells"
+args = [
+  { dat = "t", access = "rw" },
+  { dat = "r", access = "rw" },
+  { dat = "old", access = "write", full = true },
+  { global = "peak", access = "max" },
+]
+
+[chain.step]
+loops = ["flux", "update"]
+repeat = 2
+zero = ["r"]
+dropped = ["old"]
+tile = 50
+"""
+pytestmark = pytest.mark.long
+
+
+def call(capsys, *words):
+    code = main([str(w) for w in words])
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A mesh, its loops, and the plan with the chain."""
+    place = tmp_path_factory.mktemp("chains")
+    io.write(generate("delaunay2d", cells=400), place / "square.msh")
+    (place / "heat.toml").write_text(TOML)
+    words = ["reorder", place / "square.msh", "--loops", place / "heat.toml", "-q"]
+    assert main([*map(str, words), "--block-size", "16"]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def plan(folder):
+    return Plan.load(folder / "square.plan.h5")
+
+
+def test_the_plan_has_the_chain(plan):
+    chain = plan.chains["step"]
+    cells = plan.sizes["cells"]
+    assert [loop.name for loop in chain.tiles.loops] == ["flux", "update"] * 2
+    assert chain.tile_size == 50
+    assert cells / 50 <= chain.tiles.n_tiles <= cells / 25
+    assert 1 < chain.tiles.redundancy(plan.sizes) < 2
+    assert (chain.tiles.kept.dropped, chain.tiles.kept.zero) == ({"old"}, {"r"})
+    assert plan.verify() == []
+    assert plan.options["tile"] is None
+
+
+def test_commands_show_it(folder, capsys):
+    path = folder / "square.plan.h5"
+    code, out, _ = call(capsys, "info", path, "--json")
+    (told,) = json.loads(out)["chains"]
+    assert (code, told["chain"], told["loops"], told["tile size"]) == (0, "step", 4, 50)
+    assert told["bytes, tile by tile"] < told["bytes, loop by loop"]
+    code, out, _ = call(capsys, "report", path, "--json")
+    (again,) = json.loads(out)["plans"][0]["chains"]
+    assert (code, again) == (0, told)
+    code, out, _ = call(capsys, "report", path)
+    assert (code, "chains in tiles" in out) == (0, True)
+    page = folder / "page.html"
+    words = ("--html", page, "--mesh", folder / "square.msh", "-q")
+    assert call(capsys, "report", path, *words)[0] == 0
+    text = page.read_text()
+    assert "A tile of chain step" in text
+    assert 'alt="A tile of chain step: ' in text
+    code, out, _ = call(capsys, "check", path, "--mesh", folder / "square.msh")
+    assert (code, "right" in out) == (0, True)
+
+
+def test_layers_of_a_tile(plan):
+    chain, n = plan.chains["step"], plan.sizes["cells"]
+    tile = owner(chain, n)
+    assert sorted(set(tile.tolist())) == list(range(chain.tiles.n_tiles))
+    layer, n_layers = layers(chain, 1, n)
+    assert np.array_equal(layer == 1, tile == 1)
+    # two updates: what both, one and none of them run
+    assert n_layers == 1 + layer.max()
+    assert 3 <= n_layers <= 4
+
+
+def test_tiles_that_fit_into_cache(plan):
+    chain = number(plan.chains["step"].tiles.loops, plan.sizes, plan.maps)
+    cells, edges = plan.sizes["cells"], plan.sizes["edges"]
+    assert tile_in_cache(chain) == CACHE_BYTES * cells // (3 * 8 * cells + 4 * edges)
+
+
+def test_what_is_refused_before_anything_is_written(folder, capsys):
+    wrong = folder / "wrong.toml"
+    wrong.write_text(TOML.replace('"flux", "update"]', '"fluxes", "update"]'))
+    words = ["reorder", folder / "square.msh", "--loops", wrong, "-o", folder / "new.msh"]
+    for more in ((), ("--dry-run",)):
+        code, _, err = call(capsys, *words, "--plan", folder / "new.plan.h5", "-q", *more)
+        assert (code, "chain 'step': there is no loop 'fluxes'" in err) == (2, True)
+    assert not (folder / "new.msh").exists()
+    code, _, err = call(capsys, "plan", folder / "square.msh", "--tile", 0)
+    assert code == 2
+
+
+def test_a_chain_that_reads_what_it_drops(plan):
+    from meshprep.loops.chains import _request
+
+    words = tomllib.loads(TOML)["chain"]["step"] | {"dropped": ["t"]}
+    with pytest.raises(MeshprepError, match="here: dat 't' cannot be dropped at the end of the"):
+        plan_chains(plan, [_request("step", words, "here")])
+    words = tomllib.loads(TOML)["chain"]["step"]
+    (chain,) = plan_chains(plan, [_request("step", words | {"tile": None}, "x")], 100).values()
+    assert chain.tile_size == 100
+    assert Options(tile=7).tile == 7

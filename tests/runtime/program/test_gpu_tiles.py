@@ -1,0 +1,124 @@
+"""Tiles as thread blocks: results, races, and what the compiler says, without a GPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_schedules import chain_of
+from test_tile_options import Flow
+
+from meshprep_runtime import Access, Arg, Loop, MeshprepError
+from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda.check.checked import CheckError, launch_checked
+from meshprep_runtime.cuda.nvrtc import compile_program
+from meshprep_runtime.program.chains.gpu_program import buffers, sectors, tiled_program
+from meshprep_runtime.program.chains.gpu_text import check_loops
+from meshprep_runtime.program.chains.inspect import with_maps
+
+TEXT = """\
+__device__ void gather(const long long* q1, const long long* q2, long long* res1, long long* res2) {
+  res1[0] += q2[0];
+  res2[0] += q1[0];
+}
+
+__device__ void take(long long* res, long long* q, long long* old, const long long* limit,
+                     long long* most) {
+  old[0] = q[0];
+  most[0] = max(most[0], q[0]);
+  q[0] = (q[0] + res[0]) % 101;
+  res[0] = 0;
+}
+"""
+FUNCTIONS = {name: DeviceFunction(name, TEXT) for name in ("gather", "take")}
+
+
+@pytest.fixture
+def flow(slow):
+    return Flow(slow)
+
+
+def tiled(flow, **options):
+    """The tiles of two steps, with maps."""
+    plan = flow.program.plan
+    return with_maps(chain_of(flow, **options).tiles, plan.maps, plan.sizes)
+
+
+def run(program, tiles, dats):
+    """One launch, checked; the buffers after it."""
+    found = buffers(program, tiles, dats)
+    names = [p.name for p in program.parameters if p.access != "size"]
+    arrays = [{**program.arrays, **found}[name] for name in names]
+    numbers = {**program.sizes, "first": 0}
+    sizes = [numbers[p.name] for p in program.parameters if p.access == "size"]
+    places = [(a.ctypes.data, a.size) for a in arrays]
+    launch_checked(program, tiles.n_tiles, places, sizes)
+    return found
+
+
+def values(flow):
+    n = flow.program.plan.sizes["cells"]
+    limits = {f"limit@{k}": np.array([1000]) for k in (1, 3)}
+    start = {"q": np.arange(n) % 17, "res": np.zeros(n, np.int64), "old": np.zeros(n, np.int64)}
+    return start | limits
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shared", [48 * 1024, 300, 0])
+@pytest.mark.parametrize("kept", [("old", "res"), ("", "")])
+def test_thread_blocks_give_what_loops_give(flow, slow, shared, kept):
+    eager = Flow(slow)
+    eager.step()
+    eager.step()
+    tiles = tiled(flow, kept=kept)
+    maps = flow.program.plan.maps
+    program = tiled_program(tiles, FUNCTIONS, maps, threads=32, shared_bytes=shared)
+    assert program.shared_bytes <= shared
+    assert (program.sizes == {}) == (shared > 10000)
+    found = run(program, tiles, values(flow))
+    order = ["q", "res", "old"]
+    for i, name in enumerate(order):
+        if name not in kept:
+            expected = getattr(eager, name).values().ravel()
+            assert found[f"n{i}"].tolist() == expected.tolist()
+    most = max(found["partial1_4"].max(), found["partial3_4"].max())
+    assert most == eager.most.value[0]
+
+
+def test_a_missing_barrier_is_a_race(flow):
+    tiles = tiled(flow)
+    program = tiled_program(tiles, FUNCTIONS, flow.program.plan.maps, threads=32)
+    # that between the first loop and the second
+    before, loop = program.text.split("// 1: take")
+    *rest, last = before.split("MP_BARRIER();")
+    text = "MP_BARRIER();".join(rest) + last + "// 1: take" + loop
+    with pytest.raises(CheckError, match="race inside a block"):
+        run(replace(program, text=text), tiles, values(flow))
+
+
+def test_what_tiles_move(flow):
+    tiles = tiled(flow)
+    maps = flow.program.plan.maps
+    tables = sum(m.table.nbytes for m in tiles.maps.values())
+    lists = sum(4 * s.offset[-1] for s in tiles.sets.values())
+    moved = sectors(tiles, maps) - (tables + lists) // 32
+    cells = tiles.sets["cells"]
+    # q is read and stored, 4 values a sector; at best and at worst
+    read = int(tiles.copies["q"].count.sum())
+    assert (read + 30) / 4 <= moved <= read + int(cells.own.sum())
+
+
+def test_loops_that_are_refused(flow):
+    turned = Loop("mark", "edges", (Arg("q", Access.RW, 1, "i8", "edges->cells", (0,)),))
+    with pytest.raises(MeshprepError, match="'q' is written through a map without being added"):
+        check_loops([turned])
+    with pytest.raises(MeshprepError, match="loop 'take' of the chain has no function in CUDA C"):
+        tiled_program(tiled(flow), {"gather": FUNCTIONS["gather"]}, flow.program.plan.maps)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_the_compiler_takes_it(flow, arch):
+    pytest.importorskip("cuda.bindings.nvrtc")
+    program = tiled_program(tiled(flow), FUNCTIONS, flow.program.plan.maps)
+    made = compile_program(program, arch)
+    assert 8 <= made.registers <= 128
+    assert made.spilled == 0

@@ -1,0 +1,222 @@
+"""Schedules of chains in plans: the proof beside what goes wrong, the file, and who takes them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_chains import KERNELS, grid_mesh, random_loops, random_mesh, run_eager, start_values
+from test_tile_options import Flow, gather, take
+from test_tiles import FAST, owners, run_tiles
+
+from meshprep_runtime import MeshprepError, Plan, Program
+from meshprep_runtime.errors import PlanError
+from meshprep_runtime.plan.chains.proof import prove_chain
+from meshprep_runtime.plan.chains.structure import check_chain
+from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection
+from meshprep_runtime.program.chains import tiling
+from meshprep_runtime.program.chains.inspect import schedule, with_maps
+from meshprep_runtime.program.chains.numbers import number, with_common_names
+from meshprep_runtime.program.chains.owners import tile_owners
+
+
+def same(found, expected):
+    """Both the dats and the globals of two runs."""
+    return all(np.array_equal(a[n], b[n]) for a, b in zip(found, expected, strict=True) for n in b)
+
+
+def without_one(selection, rng):
+    """The selection without one of its elements."""
+    n_tiles = selection.count.size
+    lists = [selection.of_tile(t) for t in range(n_tiles)]
+    t = int(rng.choice(np.flatnonzero(selection.count)))
+    lists[t] = np.delete(lists[t], rng.integers(lists[t].size))
+    count = np.array([len(items) for items in lists])
+    return LocalSelection(count, np.concatenate(lists).astype(np.int32))
+
+
+def damaged(tiles, rng):
+    """Something that a tile ran or copied is left out."""
+    where = [("runs", k) for k, run in enumerate(tiles.runs) if run.count.any()]
+    where += [("copies", d) for d in tiles.copies]
+    kind, key = where[rng.integers(len(where))]
+    if kind == "runs":
+        runs = list(tiles.runs)
+        runs[key] = without_one(runs[key], rng)
+        return replace(tiles, runs=tuple(runs))
+    return replace(tiles, copies={**tiles.copies, key: without_one(tiles.copies[key], rng)})
+
+
+@FAST
+@given(
+    names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=6),
+    seed=st.integers(0, 10**6),
+    n_tiles=st.integers(1, 6),
+)
+def test_the_proof_finds_what_gives_other_results(names, seed, n_tiles):
+    rng = np.random.default_rng(seed)
+    sizes, maps = grid_mesh(4) if seed % 2 else random_mesh(rng, 9)
+    loops = random_loops(rng, names)
+    chain = number(loops, sizes, maps)
+    tiles = schedule(chain, owners(chain, rng, n_tiles))
+    right = ChainPlan("c", 4, tiles)
+    check_chain(right, sizes, maps)
+    assert prove_chain(right, sizes, maps) == []
+    values = start_values(rng, sizes)
+    expected = run_eager(loops, sizes, maps, values)
+    for _ in range(4):
+        wrong = damaged(tiles, rng)
+        check_chain(ChainPlan("c", 4, wrong), sizes, maps)
+        found = run_tiles(with_maps(wrong, maps, sizes), chain, values)
+        if not same(found, expected):
+            assert prove_chain(ChainPlan("c", 4, wrong), sizes, maps)
+
+
+@pytest.fixture
+def flow(slow):
+    return Flow(slow)
+
+
+def chain_of(flow, size=6, kept=("old", "res")):
+    """The schedule of two steps, as the pipeline makes it."""
+    plan = flow.program.plan
+    plans = [plan["gather"], plan["take"]] * 2
+    given = [{a.name: a.name for a in p.loop.args if not a.is_global} for p in plans]
+    loops, _ = with_common_names([p.loop for p in plans], given)
+    chain = number(loops, plan.sizes, plan.maps)
+    dropped, zero = (frozenset([name] if name else []) for name in kept)
+    tiles = schedule(chain, tile_owners(chain, plans, size), Kept(dropped, zero))
+    return ChainPlan("two steps", size, tiles)
+
+
+def with_chain(flow, path, **options):
+    """The plan of a flow with a schedule, saved and loaded."""
+    made = chain_of(flow, **options)
+    plan = flow.program.plan
+    content = {**vars(plan), "chains": {made.name: made}}
+    Plan(**content).save(path)
+    return Plan.load(path)
+
+
+def started(flow, plan):
+    """The same flow on another plan."""
+    new = Flow.__new__(Flow)
+    new.program = Program(plan)
+    new.q = new.program.dat("cells", 1, "i8", values=flow.q.values().copy())
+    new.res, new.old = (new.program.dat("cells", 1, "i8") for _ in range(2))
+    new.most = new.program.reduced(0, 1, "i8")
+    new.gather = new.program.loop(gather, "gather", strategy="sequential")
+    new.take = new.program.loop(take, "take", strategy="sequential")
+    return new
+
+
+def test_a_schedule_comes_back_from_its_file(flow, tmp_path):
+    made = chain_of(flow)
+    plan = with_chain(flow, tmp_path / "one.plan.h5")
+    (found,) = plan.chains.values()
+    assert (found.name, found.tile_size) == ("two steps", 6)
+    assert (found.tiles.loops, found.tiles.kept) == (made.tiles.loops, made.tiles.kept)
+    for name, one in made.tiles.sets.items():
+        for part in ("offset", "first", "length", "own"):
+            values = getattr(found.tiles.sets[name], part)
+            np.testing.assert_array_equal(values, getattr(one, part))
+            assert not values.flags.writeable
+        np.testing.assert_array_equal(found.tiles.sets[name].elements, one.elements)
+        assert one.elements.dtype == np.int32
+    for old, new in zip(made.tiles.runs, found.tiles.runs, strict=True):
+        assert [old.of_tile(t).tolist() for t in range(6)] == [
+            new.of_tile(t).tolist() for t in range(6)
+        ]
+    assert found.tiles.copies.keys() == {"q"}
+    assert plan.verify() == []
+    plan.save(tmp_path / "two.plan.h5")
+    assert (tmp_path / "two.plan.h5").read_bytes() == (tmp_path / "one.plan.h5").read_bytes()
+    assert (tmp_path / "one.plan.h5").read_bytes().startswith(b"meshprep-plan 1\n")
+
+
+def test_a_wrong_schedule_is_found(flow):
+    made, plan = chain_of(flow), flow.program.plan
+    runs = (without_one(made.tiles.runs[0], np.random.default_rng(0)), *made.tiles.runs[1:])
+    wrong = replace(made, tiles=replace(made.tiles, runs=runs))
+    (finding, *_) = Plan(**{**vars(plan), "chains": {"c": wrong}}).verify()
+    assert finding.startswith("chain 'two steps', tile ")
+    assert "is not" in finding
+    of_set = made.tiles.sets["cells"]
+    sets = {**made.tiles.sets, "cells": replace(of_set, own=of_set.own - 1)}
+    owner = replace(made, tiles=replace(made.tiles, sets=sets))
+    (finding, *_) = prove_chain(owner, plan.sizes, plan.maps)
+    assert finding.startswith("chain 'two steps', set 'cells': element ")
+    assert finding.endswith("has 0 owners")
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("first", lambda a: a + 1000, "chain 'two steps', set 'cells', first: entry 0 is"),
+        ("first", lambda a: a + 15, "set 'cells', (first|ends): entry"),
+        ("length", lambda a: 0 * a, "set 'cells', length: entry 0 is -1, outside 0..29"),
+        ("length", lambda a: a[1:], "set 'cells', length is int32 of shape"),
+        ("offset", lambda a: a[::-1].copy(), "set 'cells', offset does not go from 0"),
+        ("own", lambda a: a + 1000, "set 'cells', own: tile 0 has"),
+        ("own", lambda a: a[1:], "set 'cells', own is int64 of shape"),
+    ],
+)
+def test_an_unsafe_schedule_is_refused(flow, part, change, said):
+    made, plan = chain_of(flow), flow.program.plan
+    of_set = made.tiles.sets["cells"]
+    wrong = replace(of_set, **{part: change(getattr(of_set, part))})
+    sets = {**made.tiles.sets, "cells": wrong}
+    with pytest.raises(PlanError, match=said):
+        check_chain(replace(made, tiles=replace(made.tiles, sets=sets)), plan.sizes, plan.maps)
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [([0, 999], "an item is outside its tile"), ([1, 0], "items of a tile do not ascend")],
+)
+def test_unsafe_items_are_refused(flow, items, said):
+    made, plan = chain_of(flow), flow.program.plan
+    count = np.zeros(made.tiles.n_tiles, np.int64)
+    count[0] = 2
+    runs = (LocalSelection(count, np.array(items, np.int32)), *made.tiles.runs[1:])
+    with pytest.raises(PlanError, match=said):
+        check_chain(replace(made, tiles=replace(made.tiles, runs=runs)), plan.sizes, plan.maps)
+
+
+@pytest.mark.long
+def test_a_program_takes_the_schedule_of_its_plan(flow, slow, tmp_path, monkeypatch):
+    eager = Flow(slow)
+    for _ in range(8):
+        eager.step()
+    named = started(flow, with_chain(flow, tmp_path / "one.plan.h5"))
+    fitting = started(flow, named.program.plan)
+
+    def never(*given):
+        raise AssertionError
+
+    monkeypatch.setattr(tiling, "schedule", never)
+    named.run(named.program.chain(schedule="two steps"))
+    fitting.run(fitting.tiled(dropped=[fitting.old], zero=[fitting.res]))
+    assert named.result(named.res) == fitting.result(fitting.res) == eager.result(eager.res)
+    with pytest.raises(AssertionError):
+        fitting.run(fitting.tiled(dropped=[fitting.old]))
+
+
+def test_a_schedule_of_other_loops_is_refused(flow, tmp_path):
+    other = started(flow, with_chain(flow, tmp_path / "one.plan.h5"))
+    said = "the schedule 'two steps' of the plan is of another chain: loop 2 is 'gather', there"
+
+    def run():
+        with other.program.chain(schedule="two steps"):
+            for _ in range(4):
+                other.gather(q=other.q, res=other.res)
+
+    with pytest.raises(MeshprepError, match=said):
+        run()
+    with pytest.raises(MeshprepError, match="the plan has no schedule 'step': it has two steps"):
+        other.program.chain(schedule="step")
+    with pytest.raises(MeshprepError, match="the plan has no schedule 'step': it has none: add"):
+        flow.program.chain(schedule="step")
+    with pytest.raises(MeshprepError, match="schedule 'two steps' says how the chain is cut"):
+        other.program.chain(schedule="two steps", tile_size=4)

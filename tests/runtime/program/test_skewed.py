@@ -1,0 +1,139 @@
+"""Skewed tiles: what loops give, whatever the order of tiles of one colour."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_chains import (
+    KERNELS,
+    fresh_globals,
+    grid_mesh,
+    random_loops,
+    random_mesh,
+    run_eager,
+    run_loop,
+    start_values,
+)
+from test_tile_options import Flow
+from test_tiled_runs import NAMES, Case
+from test_tiles import FAST
+
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.program.chains import skewed as module
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.skewed import skewed
+
+
+def owners(chain, rng, n_tiles):
+    """Any owners of every set at all."""
+    part = {s: rng.integers(0, n_tiles, n).astype(np.int32) for s, n in chain.sizes.items()}
+    largest = max(part, key=lambda s: part[s].size)
+    part[largest][:n_tiles] = np.arange(n_tiles)[: part[largest].size]
+    return part
+
+
+def steps_of(tiles, colour, rng):
+    """The (loop, elements) of all tiles of a colour, a loop of one after a loop of another."""
+    first, last = tiles.colour_offset[colour : colour + 2]
+    left = {t: list(range(len(tiles.loops))) for t in range(first, last)}
+    while left:
+        t = int(rng.choice(list(left)))
+        k = left[t].pop(0)
+        if not left[t]:
+            del left[t]
+        a, b = tiles.offset[k][t : t + 2]
+        yield tiles.loops[k], tiles.elements[k][a:b]
+
+
+@FAST
+@given(
+    names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=10),
+    seed=st.integers(0, 10**6),
+    n_tiles=st.integers(1, 12),
+    grid=st.booleans(),
+)
+def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
+    rng = np.random.default_rng(seed)
+    sizes, maps = grid_mesh(6) if grid else random_mesh(rng, 12)
+    loops = random_loops(rng, names)
+    chain = number(loops, sizes, maps)
+    tiles = skewed(chain, owners(chain, rng, n_tiles))
+    for loop, elements in zip(loops, tiles.elements, strict=True):
+        assert sorted(elements) == list(range(sizes[loop.over]))
+    values = start_values(rng, sizes)
+    expected, theirs = run_eager(loops, sizes, maps, values)
+    out, reduced = {n: v.copy() for n, v in values.items()}, fresh_globals(loops)
+    tables = {m: maps[m].table for m in maps}
+    for colour in range(tiles.colour_offset.size - 1):
+        for loop, elements in steps_of(tiles, colour, rng):
+            run_loop(loop, elements, tables, out, reduced)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(out[name], array, err_msg=name)
+    for name, value in theirs.items():
+        np.testing.assert_array_equal(reduced[name], value, err_msg=name)
+
+
+def touched(tiles, t, maps, written):
+    """The values of dats that a tile touches."""
+    found = set()
+    for loop, offset, elements in zip(tiles.loops, tiles.offset, tiles.elements, strict=True):
+        for e in elements[offset[t] : offset[t + 1]]:
+            for a in loop.args:
+                if a.is_global or a.name not in written:
+                    continue
+                points = [e] if a.map is None else maps[a.map].table[e, list(a.index)]
+                found |= {(a.name, int(p)) for p in points}
+    return found
+
+
+@pytest.mark.parametrize("rounds", [12, 0])
+def test_tiles_of_one_colour_touch_nothing_common(rounds, monkeypatch):
+    monkeypatch.setattr(module, "MOST_ROUNDS", rounds)
+    sizes, maps = grid_mesh(12)
+    rng = np.random.default_rng(2)
+    loops = random_loops(rng, ["areas", "flux", "update"] * 2)
+    chain = number(loops, sizes, maps)
+    part = {}
+    for s, n in sizes.items():
+        part[s] = (np.arange(n) * 12 // n).astype(np.int32)
+    tiles = skewed(chain, {s: part[s] for s in chain.sizes})
+    assert tiles.n_tiles == 12
+    # one after the other where colouring is given up
+    assert tiles.colour_offset.size - 1 == 12 if rounds == 0 else tiles.colour_offset.size < 12
+    for first, last in zip(tiles.colour_offset, tiles.colour_offset[1:], strict=False):
+        seen = [touched(tiles, t, maps, chain.written) for t in range(first, last)]
+        assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    eager = Case()
+    eager.run()
+    return eager.result()
+
+
+@pytest.mark.parametrize("size", [1, 7, 36])
+def test_compiled_tiles_give_what_loops_give(expected, size):
+    case = Case()
+    with case.program.chain(len(NAMES), tile_size=size, skewed=True) as chain:
+        case.run()
+    (run,) = chain.tiled.values()
+    assert run.tiles.n_tiles == -(-36 // size)
+    assert run.nbytes > 0
+    assert case.result() == expected
+
+
+def test_an_exception_names_its_loop(slow):
+    flow = Flow(slow)
+    with flow.tiled(skewed=True):
+        flow.step()
+        flow.gather(q=flow.q, res=flow.res)
+        with pytest.raises(ValueError, match="too large") as raised:
+            flow.take(res=flow.res, q=flow.q, old=flow.old, limit=-1, most=flow.most)
+    assert "in loop 'take', number 4 of 4 of a chain" in raised.value.__notes__[0]
+
+
+def test_nothing_is_dropped(slow):
+    flow = Flow(slow)
+    with pytest.raises(MeshprepError, match="skewed tiles store every dat: leave dropped"):
+        flow.tiled(skewed=True, dropped=[flow.old])
