@@ -2,6 +2,6 @@
 
 from .attach import unattached
 from .derive import derive
-from .names import derivable
+from .names import derivable, steps_of
 
-__all__ = ["derivable", "derive", "unattached"]
+__all__ = ["derivable", "derive", "steps_of", "unattached"]
