@@ -38,7 +38,7 @@ from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics import measures
 from ..reorder import FOLLOW, propagate
-from ..topology import derive
+from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
 from .chains import plan_chains
 from .matrices import build_matrices
@@ -308,7 +308,8 @@ def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh
     names = dict.fromkeys(name for r in requests for name in r.maps)
     # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
     for facets in ("faces", "edges"):
-        if f"{facets}->cells" in names and f"{facets}->cells" not in mesh.maps:
+        own = f"{facets}->cells"
+        if own not in mesh.maps and any(own in steps_of(name) for name in names):
             names[f"boundary_{facets}->cells"] = None
     full = derive(mesh, names)
     return full, resolve(requests, full)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from .facets import (
     select,
 )
 from .layout import Layout, layout_of
-from .names import ENTITY_DIM, any_mesh_loop, check_names, entity_of, part_names
+from .names import ENTITY_DIM, any_mesh_loop, check_names, entity_of, part_names, steps_of
 from .tags import attach, transfer
 
 Found = tuple[list[ElementSet], list[SetMap], list[Tag]]
@@ -41,6 +43,7 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
     - ``cells->...`` only where all cells have the same number; 1-D meshes give nothing.
     - ``cells->dofs1`` to ``cells->dofs4``: the dofs of Lagrange elements of this degree, see
       :func:`derive_dofs`.
+    - Maps of maps, ``edges->cells->nodes``: composed of those and of maps that the mesh has.
 
     What ``edges`` (2-D) or ``faces`` (3-D) holds depends on what is asked: with ``edges->cells``
     or ``faces->cells``, the interior ones, which have two cells, as in OP2's Airfoil
@@ -75,6 +78,18 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
     -----
     Expected O(cells x facets); 8 bytes a slot (cell and local facet) beside the result.
     """
+    asked = [n for n in dict.fromkeys(names) if n not in mesh.maps]
+    paths = [n for n in asked if len(steps_of(n)) > 1]
+    full = _derive_facets(mesh, [step for n in asked for step in steps_of(n)])
+    return full.with_(maps=[_composed(full, path) for path in paths]) if paths else full
+
+
+def _composed(mesh: Mesh, path: str) -> SetMap:
+    first, *others = map(mesh.map, steps_of(path))
+    return replace(reduce(SetMap.compose, others, first), name=path)
+
+
+def _derive_facets(mesh: Mesh, names: Iterable[str]) -> Mesh:
     wanted = [n for n in dict.fromkeys(names) if n not in mesh.maps]
     for name in (n for n in wanted if dofs_degree(n)):
         mesh = derive_dofs(mesh, name)

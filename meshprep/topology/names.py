@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from meshprep_runtime.errors import MeshprepError
 
@@ -48,6 +49,12 @@ def any_mesh_loop(mesh: Mesh, layout: Layout) -> str:
 def entity_of(name: str) -> str:
     """``edges`` or ``faces``: what a derivable map is about."""
     return "faces" if "faces" in name else "edges"
+
+
+def steps_of(name: str) -> tuple[str, ...]:
+    """The maps that a name asks to go along: ``a->b->c`` is ``a->b``, then ``b->c``."""
+    sets = name.split("->")
+    return (name,) if len(sets) < 3 else tuple(map("->".join, pairwise(sets)))
 
 
 def part_names(layout: Layout, entity: str, prefix: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from .cuda.strategies import COMMITS
 from .cuda.strategies import STRATEGIES as GPU_STRATEGIES
 from .cuda.strategies import refusal as gpu_refusal
 from .errors import MeshprepError
+from .kernel.access import check_access
 from .kernel.analysis import check_parameters
 from .plan import LoopPlan, Variant
 from .plan.structure import check_loop, check_variant
@@ -223,6 +224,35 @@ class ParLoop:
                 self._gpu(arrays)
                 return
         self._on_cpu().run(self._way(), self._binder(arrays))
+
+    def check_access(self, most: int = 1000, /, **arrays: Any) -> None:
+        """Check that the kernel does with its arguments what their accesses say.
+
+        Parameters
+        ----------
+        most : int
+            Elements to look at, spread evenly over the set; all of them where it has fewer.
+        **arrays : NumPy arrays
+            As of a call; they are not changed.
+
+        Raises
+        ------
+        MeshprepError
+            Naming the first element, argument and component that is wrong: ``read`` is set,
+            ``write`` is not set, or to something that depends on what it was, ``inc`` is not only
+            added to, ``min`` and ``max`` do not only lower or raise, a component is not there.
+
+        Notes
+        -----
+        Runs the kernel in Python three times an element, with other old values in the rows whose
+        old values must not matter: some 100 microseconds an element. It sees what the kernel does
+        with these values: branches that none of them takes are not checked.
+        """
+        if isinstance(self.kernel, DeviceFunction):
+            raise self._not_on_cpu()
+        views = zip(self._slots, self._binder(arrays), strict=True)
+        rows = {s.name: v.reshape(s.shape).T if s.soa else v.reshape(s.shape) for s, v in views}
+        check_access(self.kernel, self._plan, rows, most)
 
     def on_host(self, arrays: Mapping[str, Any]) -> HostCall:
         """The loop on arrays of the host, checked, to be run in parts.

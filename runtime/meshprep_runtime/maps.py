@@ -66,6 +66,47 @@ class SetMap:
         """Number of to-set elements each element reaches."""
         return int(self.table.shape[1])
 
+    def compose(self, then: SetMap, name: str | None = None) -> SetMap:
+        """Go on by another map: from each element to all that its own elements reach.
+
+        Parameters
+        ----------
+        then : SetMap
+            From this map's to-set.
+        name : str, optional
+            Of the result; ``"edges->cells->nodes"`` for ``edges->cells`` and ``cells->nodes``.
+
+        Returns
+        -------
+        SetMap
+            Row ``e`` holds the rows of ``then`` at ``table[e, 0]``, ``table[e, 1]``, ..., one after
+            the other. O(n_from x arity x arity of ``then``).
+
+        Raises
+        ------
+        MeshprepError
+            Where ``then`` starts at another set, or has too few rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from meshprep_runtime import SetMap
+        >>> cells = SetMap("edges->cells", "edges", "cells", np.array([[0, 1], [1, 2]]))
+        >>> parts = SetMap("cells->parts", "cells", "parts", np.array([[5], [6], [5]]))
+        >>> both = cells.compose(parts)
+        >>> both.name, both.table.tolist()
+        ('edges->cells->parts', [[5, 6], [6, 5]])
+        """
+        if then.from_set != self.to_set:
+            raise MeshprepError(
+                f"map '{self.name}' leads to '{self.to_set}', but map '{then.name}' starts at "
+                f"'{then.from_set}': compose maps of which one ends where the other starts"
+            )
+        self.check_range(then.size)
+        table = then.table[self.table].reshape(self.size, self.arity * then.arity)
+        name = f"{self.name}->{then.to_set}" if name is None else name
+        return SetMap(name, self.from_set, then.to_set, table)
+
     def check_range(self, n_to: int, first: int = 0) -> None:
         """Prove that every index is in the to-set.
 

@@ -173,6 +173,22 @@ def test_check_proves_a_plan_against_either_mesh(cli, mesh_file, which):
     assert json.loads(out)["ok"] is True
 
 
+def test_loops_through_maps_of_maps_are_planned_split_and_checked(cli, mesh_file):
+    loops = mesh_file.with_name("loops.toml")
+    loops.write_text(
+        '[loop.flux]\nover = "edges"\nargs = [\n'
+        '  { dat = "x", map = "edges->cells->nodes", dim = 2, access = "read" },\n'
+        '  { dat = "r", map = "edges->cells", access = "inc" },\n]\n'
+    )
+    assert cli("reorder", mesh_file, "--loops", loops, "-q")[0] == 0
+    assert cli("split", mesh_file, "--parts", 3, "--loops", loops, "-q")[0] == 0
+    plan, parts = mesh_file.with_name("wing.plan.h5"), mesh_file.with_name("wing.parts.h5")
+    assert Plan.load(plan)["flux"].maps["edges->cells->nodes"].arity == 6
+    for path, mesh in ((plan, "wing.msh"), (plan, "wing-reordered.msh"), (parts, "wing.msh")):
+        code, out, _ = cli("check", path, "--mesh", mesh_file.with_name(mesh), "-q")
+        assert (code, "right and fits" in out) == (0, True)
+
+
 def test_check_finds_a_wrong_plan(cli, mesh_file):
     from dataclasses import replace
 

@@ -110,3 +110,42 @@ def test_the_hash_ignores_coordinates_and_lower_dimensions():
     assert lines.content_hash() == mesh.content_hash()
     other = Mesh(mesh.sets.values(), mesh.maps.values())
     assert other.content_hash() == mesh.content_hash()
+
+
+def three_sets(seed=0):
+    """Random maps from a to b and from b to c, and a new order of each set."""
+    rng = np.random.default_rng(seed)
+    sizes = {"a": 30, "b": 20, "c": 9}
+    maps = [
+        SetMap("a->b", "a", "b", rng.integers(0, 20, (30, 2))),
+        SetMap("b->c", "b", "c", rng.integers(0, 9, (20, 3))),
+    ]
+    order = {n: Ordering.from_new_to_old(rng.permutation(k)) for n, k in sizes.items()}
+    return Mesh([ElementSet(n, k) for n, k in sizes.items()], maps), order
+
+
+def test_a_map_of_a_map_is_numpys_indexing():
+    mesh, order = three_sets()
+    first, then = mesh.maps.values()
+    both = first.compose(then)
+    assert (both.name, both.from_set, both.to_set, both.arity) == ("a->b->c", "a", "c", 6)
+    np.testing.assert_array_equal(both.table, then.table[first.table].reshape(30, 6))
+    assert both.table.dtype == np.int32
+    assert both.table[4, 3:].tolist() == then.table[first.table[4, 1]].tolist()
+    assert first.compose(then, "short").name == "short"
+    # renumbered and then composed is composed and then renumbered
+    new = mesh.with_(maps=[both]).renumber(order)
+    again = new.map("a->b").compose(new.map("b->c"))
+    np.testing.assert_array_equal(again.table, new.map("a->b->c").table)
+
+
+def test_maps_that_do_not_join_are_refused():
+    mesh, _ = three_sets()
+    first, then = mesh.maps.values()
+    with pytest.raises(MeshprepError, match="'b->c' leads to 'c', but map 'a->b' starts at 'a'"):
+        then.compose(first)
+    short = SetMap("b->c", "b", "c", then.table[:19])
+    with pytest.raises(MeshprepError, match=r"map 'a->b': .* index 19, but set 'b' has 19"):
+        first.compose(short)
+    none = SetMap("a->b", "a", "b", np.zeros((0, 2), int)).compose(then)
+    assert none.table.shape == (0, 6)

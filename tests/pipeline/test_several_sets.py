@@ -9,6 +9,7 @@ from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
 from meshprep.pipeline.order import order_for_locality
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.reorder import envelope
+from meshprep.topology import derive
 from meshprep_runtime import ParLoop
 
 
@@ -54,7 +55,7 @@ def check(mesh, requests, options, kernels):
             ParLoop(twice, loop, strategy="hierarchical")(value=new, out=out)
             np.testing.assert_array_equal(plan.ordering[over].restore(out), 2 * value)
             continue
-        m = mesh.map(loop.loop.maps[0])
+        m = derive(mesh, loop.loop.maps).map(loop.loop.maps[0])
         reference = np.zeros(mesh.size(m.to_set), np.int64)
         for column, factor in zip(m.table.T, (1, -2), strict=False):
             np.add.at(reference, column, factor * value)
@@ -106,6 +107,20 @@ def test_levels_of_a_multigrid_and_the_map_between_them(target):
         assert envelope(plan.maps["edges0->cells0"].table).bandwidth == 2
         assert envelope(plan.maps["edges1->cells1"].table).bandwidth <= 3
     assert plan.ordering["alone"].is_identity
+
+
+@TARGETS
+def test_a_loop_through_a_map_of_a_map(target):
+    loops = [
+        request("smooth0", "edges0", "edges0->cells0", block_size=16),
+        request("straight", "edges0", "edges0->cells0->cells1", block_size=8),
+    ]
+    plan = check(two_levels(), loops, Options(target=target), KERNELS)
+    both, down = plan.maps["edges0->cells0->cells1"], plan.maps["edges0->cells0"].table
+    # 60 edges, of which every third leads from one coarse cell to the next
+    assert (both.to_set, both.table.shape) == ("cells1", (60, 2))
+    assert (both.table[:, 0] != both.table[:, 1]).sum() == 20
+    assert [len(np.unique(both.table[down == cell])) for cell in range(60)] == [1] * 60
 
 
 @TARGETS

@@ -380,3 +380,13 @@ def test_derivable_is_what_derive_accepts():
     )
     for name in derivable(mesh):
         assert name in derive(mesh, [name]).maps
+
+
+def test_a_map_of_a_map_is_composed_of_what_is_derived():
+    mesh = build({"triangle": [[0, 1, 2], [1, 3, 2], [3, 4, 2]]})
+    full = derive(mesh, ["edges->cells->nodes"])
+    assert table(full, "edges->cells") == [[0, 1], [1, 2]]
+    assert table(full, "edges->cells->nodes") == [[0, 1, 2, 1, 3, 2], [1, 3, 2, 3, 4, 2]]
+    assert derive(full, ["edges->cells->nodes", "cells->nodes"]) is full
+    with pytest.raises(MeshprepError, match="cannot give map 'nodes->rims'"):
+        derive(mesh, ["cells->nodes->rims"])
