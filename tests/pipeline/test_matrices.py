@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,7 +17,7 @@ from meshprep.pipeline.matrices import _fill_places, _visit_entries
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
-from meshprep_runtime.plan.seal import check_seal
+from meshprep_runtime.plan.seal import check_seal, seal
 from meshprep_runtime.plan.store import VERSIONS
 from meshprep_runtime.plan.verify import verify
 
@@ -228,6 +229,48 @@ def test_a_mesh_in_parts_has_no_matrices_yet(plan):
         MeshprepError, match="'stiffness' adds to matrix 'K', which a mesh in parts"
     ):
         subject_of_plan(plan)
+
+
+def findings_in(path):
+    """What is wrong with a plan file, a line each."""
+    try:
+        found = Plan.load(path).verify()
+    except PlanError as error:
+        found = [str(error)]
+    assert not any("\n" in line for line in found)
+    return found
+
+
+DATASETS = ["row_of", "row_ptr", "columns", "place/stiffness"]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_no_wrong_number_in_a_file_is_believed(plan, tmp_path, name):
+    """One number is changed under a right seal: loading refuses, or the proof finds it."""
+    path, rng = tmp_path / "K.plan.h5", np.random.default_rng(0)
+    plan.save(path)
+    for _ in range(12):
+        with h5py.File(path, "r+") as file:
+            values = file[f"matrices/K/{name}"]
+            at = tuple(rng.integers(0, values.shape))
+            right = values[at]
+            values[at] = rng.choice([-7, -1, 0, 1, 2**31 - 1, right - 1, right + 1])
+            changed = values[at] != right
+        seal(path, 3)
+        assert bool(findings_in(path)) == changed
+        with h5py.File(path, "r+") as file:
+            file[f"matrices/K/{name}"][at] = right
+
+
+@pytest.mark.parametrize("name", [*DATASETS, "place", ""])
+def test_what_a_file_lacks_is_said(plan, tmp_path, name):
+    path = tmp_path / "K.plan.h5"
+    plan.save(path)
+    with h5py.File(path, "r+") as file:
+        del file[f"matrices/K/{name}".rstrip("/")]
+    seal(path, 3)
+    with pytest.raises(PlanError):
+        Plan.load(path)
 
 
 TOML = """
