@@ -18,7 +18,7 @@ from meshprep_runtime.loops import Access, Arg
 
 from .. import io
 from ..io.generate import generate
-from ..loops import LoopSpec, default_request, resolve, simple_request
+from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
@@ -31,6 +31,7 @@ from ..reorder.by_component import by_component
 from ..report.draw import draw_views, place
 from ..report.draw.paint import by_group
 from .blocks import colour, cut
+from .matrices import build_matrices
 from .numbering import Numbering
 from .order import locality_metrics, order_for_locality
 from .steps import plan_request_maps
@@ -127,6 +128,14 @@ def _files(format: str) -> None:
         plan_request_maps(found, [default_request(found)])
 
 
+def _matrices() -> None:
+    """Dofs, constraints, and the pattern and places of a matrix."""
+    matrix = {"mat": "K", "rows": "cells->dofs2", "columns": "cells->dofs2", "access": "inc"}
+    values = {"over": "cells", "args": [matrix | {"fixed": "boundary"}]}
+    full, specs = plan_request_maps(_small()[0], [LoopRequest("matrix", values, "warm-up")])
+    build_matrices(Numbering(full, full.sets), specs)
+
+
 def _pictures() -> None:
     """Cells of a plane and of space by block."""
     for kind in ("delaunay2d", "delaunay3d"):
@@ -167,6 +176,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "blocks": _blocks,
     "colours": _colours,
     "split": _split,
+    "matrices": _matrices,
     "files": _files,
     "pictures": _pictures,
 }

@@ -171,11 +171,6 @@ class ParLoop:
         # The code for GPUs is loaded when the first array of one is met.
         from .cuda.executor import DeviceExecutor, DeviceOptions
 
-        if self.loop.matrices:
-            raise MeshprepError(
-                f"loop '{self.loop.name}' adds to matrix '{self.loop.matrices[0].name}', which "
-                "loops on a GPU do not yet: pass NumPy arrays"
-            )
         options = DeviceOptions(**self._device_options)
         return DeviceExecutor(self._device_kernel, self._plan, self._slots, options)
 

@@ -5,10 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
+from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
+from meshprep.pipeline.matrices import _fill_places, _visit_entries
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
@@ -59,6 +63,38 @@ def test_the_pattern_and_the_places_are_those_of_scipy(plan):
     csr.check()
     assert csr.shape == matrix.shape
     assert not csr.values.any()
+
+
+@st.composite
+def random_maps(draw):
+    """Two maps of one set, not onto, points named twice; and which points of one are fixed."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**31)))
+    n = draw(st.integers(0, 40))
+    sizes = {"p": draw(st.integers(1, 20)), "q": draw(st.integers(1, 20))}
+    arities = {"p": draw(st.integers(1, 4)), "q": draw(st.integers(1, 3))}
+    maps = [SetMap(f"e->{s}", "e", s, rng.integers(0, sizes[s], (n, arities[s]))) for s in sizes]
+    fixed = (rng.random(sizes["p"]) < draw(st.sampled_from([0, 0.3, 1]))).astype(np.int64)
+    sets = [ElementSet("e", n), *(ElementSet(s, size) for s, size in sizes.items())]
+    return Mesh(sets, maps, tags=[Tag.from_ids("t", "p", fixed, {1: "held"})])
+
+
+@settings(max_examples=40, deadline=None)
+@given(random_maps(), st.sampled_from(["e->p", "e->q"]), st.sampled_from(["gpu", "cpu"]))
+def test_any_maps_give_a_right_matrix(mesh, columns, target):
+    """All points may be fixed, there may be no element, and elements may name a point twice."""
+    arg = {"mat": "K", "rows": "e->p", "columns": columns, "access": "inc"}
+    held = (mesh.tag("t", "p").first_ids() == 1).any()
+    request = LoopRequest(
+        "m", {"over": "e", "args": [arg | {"fixed": ["held"] if held else []}]}, "test"
+    )
+    plan = prepare(mesh, [request], Options(target=target, block_size=8)).plan
+    assert plan.verify() == []
+    matrix, (wanted, _) = plan.matrices["K"], counted(plan, "m")
+    wanted.sort_indices()
+    assert np.array_equal(matrix.row_ptr, wanted.indptr)
+    assert np.array_equal(matrix.columns, wanted.indices)
+    place = matrix.place["m"]
+    assert np.array_equal(np.bincount(place[place >= 0], minlength=wanted.nnz), wanted.data)
 
 
 def test_constrained_dofs_have_no_row(mesh, plan):
@@ -233,3 +269,10 @@ def test_words_that_make_no_matrix(mesh, args, words):
     with pytest.raises(MeshprepError) as error:
         prepare(mesh, [request])
     assert words in str(error.value)
+
+
+def test_kernels_are_compiled_once_for_all_matrices(plan, mesh):
+    """Whatever the shape and the constraints; a second signature would compile for seconds."""
+    other = prepare(mesh, [stiffness("cells->dofs1", "cells->dofs2")]).plan
+    assert plan.matrices.keys() == other.matrices.keys()
+    assert [len(kernel.overloads) for kernel in (_visit_entries, _fill_places)] == [1, 1]

@@ -10,6 +10,7 @@ from .rows import (
     Lines,
     add_atomically,
     add_to_global,
+    add_to_matrix,
     adding,
     call,
     declare,
@@ -37,7 +38,8 @@ def in_blocks(shape: LoopShape) -> Lines:
     Where an element's values lie is asked for before its block stages, so that both are under way
     at once; the values themselves would take too many registers.
     """
-    takes_turns = shape.strategy.adds == "colours" and bool(shape.committed)
+    writes = bool(shape.committed or shape.placed)
+    takes_turns = shape.strategy.adds == "colours" and writes
     keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
     return [
         *_open(shape),
@@ -60,7 +62,7 @@ def in_blocks(shape: LoopShape) -> Lines:
         "if (active) {",
         *indent(_compute(shape)),
         "}",
-        *(keep[shape.strategy.adds](shape) if shape.committed else []),
+        *(keep[shape.strategy.adds](shape) if writes else []),
         *_commit(shape),
         *fold(shape),
     ]
@@ -182,6 +184,7 @@ def _by_colour(shape: LoopShape) -> Lines:
         "  if (colour == c) {",
         *indent(indent(_in_turn(shape))),
         *indent(indent(_add(shape, "{at} += {value};"))),
+        *indent(indent(add_to_matrix(shape, atomically=shape.commit == "atomics"))),
         "  }",
         "  MP_BARRIER();",
         "}",
@@ -205,13 +208,14 @@ def _in_turn(shape: LoopShape) -> Lines:
 
 def _add_atomically(shape: LoopShape) -> Lines:
     added = _add(shape, "MP_ADD({array}, {index}, {value});")
+    added += add_to_matrix(shape, atomically=True)
     return ["if (active) {", *indent(added), "}", "MP_BARRIER();"]
 
 
 def _add(shape: LoopShape, form: str) -> Lines:
     lines = []
     for n, row in numbered(shape):
-        if row.adds:
+        if row.adds and not row.placed:
             i = int(row.array[1:])
             for k in range(row.dim):
                 at = in_shared(shape, i, k, local_name(row))

@@ -48,6 +48,11 @@ def plan_arrays(shape: LoopShape, variant: Variant | None, order: NDArray[Any] |
             elements = variant.elements if order is None else variant.elements[order]
     if elements is not None:
         found["order"] = elements
+    for row in shape.placed:
+        columns = shape.plan.tables[int(str(row.table)[1:])].T
+        found[str(row.table)] = np.ascontiguousarray(
+            columns[:, elements] if shape.permutes else columns
+        )
     for i, name in enumerate(shape.loop.maps):
         rows = [r for r in shape.rows if r.table == f"m{i}"]
         if variant is not None and any(shape.uses_local(r) for r in rows):
@@ -111,7 +116,7 @@ def _staged_bytes(shape: LoopShape, variant: Variant) -> int:
 
 def _of_blocks(shape: LoopShape, v: Variant) -> Arrays:
     found: Arrays = {"block_order": v.block_order, "block_offset": v.block_offset}
-    if shape.strategy.adds == "colours" and shape.committed:
+    if shape.strategy.adds == "colours" and (shape.committed or shape.placed):
         found |= {"thread_colour": v.thread_colour, "thread_colours": v.thread_colours}
     for s in sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)}):
         staging = v.staging[shape.sets[s]]

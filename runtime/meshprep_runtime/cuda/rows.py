@@ -13,7 +13,7 @@ Lines = list[str]
 def declare(shape: LoopShape) -> Lines:
     """An array of registers for each row; what only takes sums starts from zero."""
     return [
-        f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]{' = {}' if r.adds or r.reduces else ''};"
+        f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]{' = {}' if r.cleared else ''};"
         for n, r in numbered(shape)
     ]
 
@@ -38,7 +38,7 @@ def load(shape: LoopShape, wanted: Callable[[Row], bool]) -> Lines:
     """The wanted rows' values, from shared or global memory."""
     lines = []
     for n, row in numbered(shape):
-        if row.adds or row.reduces or not wanted(row):
+        if row.cleared or not wanted(row):
             continue
         if not shape.uses_local(row):
             lines += from_global(shape, row, point_name(row), f"r{n}")
@@ -114,6 +114,21 @@ def add_atomically(shape: LoopShape, row: Row, point: str, values: str) -> Lines
     if width == 1:
         return [f"MP_ADD({row.array}, {at}, {values}[{k}]);" for k, at in ats]
     return [f"MP_ADD_ALL({width}, {row.array}, {at}, {values} + {k});" for k, at in ats]
+
+
+def add_to_matrix(shape: LoopShape, *, atomically: bool) -> Lines:
+    """The matrices of elements, each value where its place is; a loop, as they may be large."""
+    lines = []
+    for n, row in numbered(shape):
+        if row in shape.placed:
+            add = f"{row.array}[at] += r{n}[k];"
+            lines += [
+                f"for (int k = 0; k < {row.dim}; ++k) {{",
+                f"  const Index at = {row.table}[k * size + {shape.place}];",
+                f"  if (at >= 0) {f'MP_ADD({row.array}, at, r{n}[k]);' if atomically else add}",
+                "}",
+            ]
+    return lines
 
 
 def in_global(shape: LoopShape, row: Row, point: str, k: int) -> str:

@@ -75,7 +75,13 @@ class LoopShape:
     @cached_property
     def added(self) -> tuple[int, ...]:
         """Slots that elements add to through maps."""
-        return tuple(i for i in range(len(self.slots)) if any(r.adds for r in self.rows_to(i)))
+        every = range(len(self.slots))
+        return tuple(i for i in every if any(r.adds and not r.placed for r in self.rows_to(i)))
+
+    @cached_property
+    def placed(self) -> tuple[Row, ...]:
+        """Rows that are added to a matrix, each value at a place of its own in global memory."""
+        return tuple(r for r in self.rows if r.placed and r.table is not None)
 
     @cached_property
     def turned(self) -> tuple[int, ...]:
@@ -116,7 +122,7 @@ class LoopShape:
 
     def uses_map(self, row: Row) -> bool:
         """True for rows found in global memory, by the map itself."""
-        if row.table is None or self.uses_local(row):
+        if row.table is None or row.placed or self.uses_local(row):
             return False
         return not (row.adds and self.strategy.adds in ("gather", "apart"))
 

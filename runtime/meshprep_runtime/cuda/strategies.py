@@ -60,8 +60,8 @@ ONE_AT_A_TIME = ("colours", "plain")
 def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
     """Why the text of a strategy cannot be written for a loop, or None."""
     chosen = STRATEGIES[strategy]
-    if loop.matrices:
-        return f"it adds to matrix '{loop.matrices[0].name}', which loops on a GPU do not yet"
+    if loop.matrices and chosen.adds in ("gather", "apart"):
+        return f"what it adds to matrix '{loop.matrices[0].name}' cannot wait: use another strategy"
     alone = chosen.adds in ONE_AT_A_TIME and not (chosen.blocks and commit == "atomics")
     for arg in loop.args:
         if arg.conflicts and arg.access is not Access.INC and not alone:

@@ -15,6 +15,7 @@ from .rows import (
     Lines,
     add_atomically,
     add_to_global,
+    add_to_matrix,
     call,
     declare,
     find_points,
@@ -48,6 +49,7 @@ def _legend(shape: LoopShape) -> Lines:
     """Which name stands for what; other names may hold what would end a comment."""
     names = {f"s{i}": s.name for i, s in enumerate(shape.slots)}
     names |= {f"m{i}": name for i, name in enumerate(shape.loop.maps)}
+    names |= {str(r.table): f"places in {names[r.array]}" for r in shape.placed}
     names |= {f"points{i}": name for i, name in enumerate(shape.sets)}
     return [f"// {k}: {re.sub(r'[^A-Za-z0-9_> -]', '_', v)}" for k, v in names.items()]
 
@@ -74,7 +76,7 @@ def _elements(shape: LoopShape) -> Lines:
 def _store_mapped(shape: LoopShape) -> Lines:
     lines = []
     for n, row in numbered(shape):
-        if row.table is None or not row.stored:
+        if row.table is None or row.placed or not row.stored:
             continue
         point, values = point_name(row), [f"r{n}[{k}]" for k in range(row.dim)]
         if not row.adds:
@@ -85,4 +87,4 @@ def _store_mapped(shape: LoopShape) -> Lines:
             lines += leave(shape, n)
         else:
             lines += add_atomically(shape, row, point, f"r{n}")
-    return lines
+    return lines + add_to_matrix(shape, atomically=shape.strategy.adds == "atomics")

@@ -10,21 +10,22 @@ if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
     from .products import Product
+    from .ranks import BatchRows
     from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    "BatchSums": "batch",
-    "Product": "products",
-    "ProductTuner": "search",
+    **{"BatchRows": "ranks", "BatchSums": "batch"},
+    **{"Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
 }
 
 __all__ = [
     "Assembly",
+    "BatchRows",
     "BatchSums",
     "ColouredSsor",
     "CsrMatrix",

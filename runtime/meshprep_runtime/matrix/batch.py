@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ class BatchSums:
     Notes
     -----
     O(n log n) when it is made, 4 or 8 bytes a value. Values are summed in the order of ``place``,
-    by NumPy: pairwise where many come together.
+    on one thread; numba compiles for each dtype at the first call, and keeps it on disk.
 
     Examples
     --------
@@ -33,15 +34,12 @@ class BatchSums:
 
     def __init__(self, place: NDArray[np.integer], n_places: int) -> None:
         flat = place.reshape(-1)
-        order = np.argsort(flat, kind="stable")[np.count_nonzero(flat < 0) :]
+        left_out = np.count_nonzero(flat < 0)
+        order = np.argsort(flat, kind="stable")[left_out:]
         # half the bytes to read at every call
         self._order = order.astype(np.int32) if flat.size <= np.iinfo(np.int32).max else order
-        there = flat[order]
-        new = np.ones(there.size, np.bool_)
-        new[1:] = there[1:] != there[:-1]
-        self._start = np.flatnonzero(new)
-        self._target = there[self._start]
-        self._n_places = n_places
+        # those that are left out come first
+        self._offset = np.cumsum(np.bincount(flat + 1, minlength=n_places + 1)) - left_out
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
         """The sums of these values, which lie as ``place`` does.
@@ -56,8 +54,17 @@ class BatchSums:
         (n_places,) array
             0 where nothing is added. O(n).
         """
-        ordered = values.reshape(-1).take(self._order)
-        total = np.zeros(self._n_places, values.dtype)
-        if self._start.size:
-            total[self._target] = np.add.reduceat(ordered, self._start)
+        total = np.zeros(self._offset.size - 1, values.dtype)
+        _add_up(self._order, self._offset, np.ascontiguousarray(values).reshape(-1), total)
         return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_up(
+    order: NDArray[Any], offset: NDArray[Any], values: NDArray[Any], total: NDArray[Any]
+) -> None:
+    for p in range(total.size):
+        found = total[p]
+        for i in range(offset[p], offset[p + 1]):
+            found += values[order[i]]
+        total[p] = found

@@ -76,6 +76,8 @@ def staged_bytes(
     need = np.zeros(variant.n_blocks, np.int64)
     for slot in slots:
         args = [a for a in plan.loop.args if a.name == slot.name and a.map is not None]
+        # what is added to a matrix is not staged
+        args = [a for a in args if a.columns is None]
         if args and (reads or args[0].access is not Access.READ):
             points = np.diff(variant.staging[str(slot.rows)].point_offset)
             need += args[0].nbytes * points

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from integer_loops import LOOPS
+from matrix_of_ranks import same_on
 from mpi4py import MPI
 from rank_programs import PROGRAM, on_one_rank, random_mesh, run_part, start_values
 from slow_parts import World
@@ -74,6 +75,7 @@ def main(parts, mesh):
         if comm == MPI.COMM_NULL:
             continue
         found[f"integers {ranks}"] = all(comm.allgather(integers(comm, variant)))
+        found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
         if ranks != 3:
             found[f"flow {ranks}"] = comm.allgather(flow(comm, parts, mesh))
         else:

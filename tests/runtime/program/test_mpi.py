@@ -88,6 +88,7 @@ def test_programs_on_ranks(mpiexec, airfoil_parts):
     assert {"mpich": "MPICH", "openmpi": "Open MPI"}[mpiexec.kind] in found["library"]
     for ranks in (2, 3, 4):
         assert found[f"integers {ranks}"] is True
+        assert found[f"matrix {ranks}"] is True
     for ranks in (2, 4):
         assert found[f"flow {ranks}"] == [[expected, 4 * 4 - 1, True]] * ranks
     (told,) = set(found["refused"])

@@ -1,0 +1,53 @@
+"""Matrices at the command line: made, proved, shown, tuned, and refused where they cannot be."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from meshprep_runtime import Plan
+
+TOML = """
+[loop.stiffness]
+over = "cells"
+args = [
+  { dat = "x", map = "cells:nodes", dim = 2 },
+  { mat = "K", rows = "cells:dofs2", columns = "cells:dofs2", access = "inc", fixed = ["left"] },
+]
+"""
+
+
+def test_a_plan_with_a_matrix(cli, mesh_file):
+    loops, plan = mesh_file.with_name("loops.toml"), mesh_file.with_name("wing.plan.h5")
+    loops.write_text(TOML)
+    assert cli("reorder", mesh_file, "--loops", loops, "-q")[0] == 0
+    for mesh in (mesh_file, mesh_file.with_name("wing-reordered.msh")):
+        code, out, _ = cli("check", plan, "--mesh", mesh, "-q")
+        assert (code, "right and fits" in out) == (0, True)
+    (shown,) = json.loads(cli("info", plan, "--json")[1])["matrices"]
+    matrix = Plan.load(plan).matrices["K"]
+    assert shown["rows"] == shown["columns"] == matrix.shape[0]
+    assert shown["constrained"] == matrix.row_of.size - matrix.shape[0] > 0
+    assert shown["nonzeros"] == matrix.columns.size
+    assert "stiffness" in cli("info", plan)[1]
+    code, out, _ = cli("tune", plan, "--device", "H100", "--json", "-q")
+    assert (code, json.loads(out)["loop"]) == (0, "stiffness")
+    code, _, err = cli("split", mesh_file, "--loops", loops, "--parts", 2, "-q")
+    assert (code, "adds to matrix 'K', which a mesh in parts cannot" in err) == (2, True)
+
+
+def test_check_finds_a_wrong_place(cli, mesh_file):
+    loops, path = mesh_file.with_name("loops.toml"), mesh_file.with_name("wing.plan.h5")
+    loops.write_text(TOML)
+    assert cli("plan", mesh_file, "--loops", loops, "-q")[0] == 0
+    plan = Plan.load(path)
+    matrix = plan.matrices["K"]
+    place = matrix.place["stiffness"].copy()
+    place[0, [0, 1]] = place[0, [1, 0]]
+    assert not np.array_equal(place, matrix.place["stiffness"])
+    matrices = {"K": replace(matrix, place={"stiffness": place})}
+    loops = {name: replace(loop, matrices=matrices) for name, loop in plan.loops.items()}
+    replace(plan, loops=loops, matrices=matrices).save(path, overwrite=True)
+    code, out, _ = cli("check", path, "-q")
+    assert code == 1
+    assert "wrong: loop 'stiffness', matrix 'K': element 0, local row 0, column 0 is added" in out

@@ -1,0 +1,27 @@
+"""Matrices whose elements lie on several ranks of one process."""
+
+import numpy as np
+import pytest
+from matrix_of_ranks import same_on
+
+from meshprep_runtime import MeshprepError, run_ranks
+from meshprep_runtime.matrix import BatchRows
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 7])
+def test_the_rows_of_every_rank_are_those_of_one(ranks):
+    assert run_ranks(ranks, same_on, seed=ranks) == [True] * ranks
+
+
+def test_what_does_not_fit_is_refused_on_all_ranks():
+    one = np.zeros((1, 1), np.int64)
+
+    def make(comm, first, row):
+        return BatchRows(comm, first, one + row * comm.rank, one)
+
+    with pytest.raises(MeshprepError, match="rank 1 has rows or columns outside the 4 x 4 matrix"):
+        run_ranks(2, lambda comm: make(comm, [0, 2, 4], 9))
+    with pytest.raises(MeshprepError, match="must rise from 0 in 3 numbers"):
+        run_ranks(2, lambda comm: make(comm, [0, 4], 0))
+    with pytest.raises(MeshprepError, match="must have 1 values"):
+        run_ranks(2, lambda comm: make(comm, [0, 2, 4], 1)(np.zeros(3)))
