@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
     **{"BatchRows": "ranks", "BatchSums": "batch"},
-    "Product": "products",
-    "ProductTuner": "search",
+    **{"Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
 }

@@ -68,8 +68,8 @@ class MatrixCode:
     ) -> Callable[[int, Vector, Vector], None]:
         """All but the number of threads, x and y is the same in every call."""
         if on_threads not in self._calls:
-            nothing = np.zeros(0, np.int32)
-            fixed: list[Vector] = [*self.schedule.ranges, nothing, *self.arrays.values()]
+            fixed: list[Vector] = [*self.schedule.ranges, np.zeros(0, np.int32)]
+            fixed += self.arrays.values()
             run = self._compiled(on_threads, [*fixed, read_only(x), y])
             self._calls[on_threads] = lambda threads, x, y: run(threads, *fixed, x, y)
         return self._calls[on_threads]
