@@ -117,7 +117,7 @@ def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any
     if ranks.size == 1:
         return list(to_each)
     kind, shape = to_each[0].dtype, to_each[0].shape[1:]
-    step = max(1, MESSAGE // (ranks.size * kind.itemsize * int(np.prod(shape))))
+    step = max(1, MESSAGE // max(1, ranks.size * kind.itemsize * int(np.prod(shape))))
     longest = max(ranks.allgather(max(map(len, to_each))))
     sizes = ranks.alltoall([len(one) for one in to_each])
     found = [np.empty((size, *shape), kind) for size in sizes]

@@ -190,7 +190,7 @@ class _Slices:
         stored, own = self.mesh.coordinates, self.homes("nodes").own
         if stored is None:
             return None
-        return agreed(self.ranks, lambda: stored.read(own.start, own.stop))
+        return agreed(self.ranks, lambda: stored.read(own.start, own.stop).astype(np.float64))
 
     def _means(
         self, name: str, where: NDArray[np.float64] | None, table: NDArray[np.int32]

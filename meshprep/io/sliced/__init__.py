@@ -49,6 +49,8 @@ def scan(
                 f"format '{name}' is not read by slices, only {' and '.join(SLICED)}: "
                 "write the mesh in one of these, or leave --slices out"
             )
+        if sets and name != "op2":
+            raise MeshprepError(f"format '{name}' says itself what it holds: leave --sets out")
         if name == "gmsh":
             from .gmsh import scan_gmsh
 

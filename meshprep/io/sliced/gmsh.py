@@ -87,7 +87,11 @@ def scan_gmsh(path: Path) -> SlicedMesh:
     with open(path, "rb") as file:
         scan = _Scan(file, os.fstat(file.fileno()).st_size)
         scan.header()
+        seen: set[str] = set()
         while (name := scan.section()) is not None:
+            if name in seen and name in ("Nodes", "Elements"):
+                raise MeshprepError(f"section ${name} is there twice: remove one")
+            seen.add(name)
             if name == "Nodes":
                 scan.nodes()
             elif name == "Elements":

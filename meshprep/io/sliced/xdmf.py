@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ...mesh.cells import check_node_count
+from ...mesh.cells import check_node_count, shape_of
 from ...mesh.model import hash_of_rows
 from ..meshio_adapter.harden import guarded
 from ..op2.objects import check_held
@@ -41,6 +41,8 @@ def scan_xdmf(path: Path) -> SlicedMesh:
     with guarded("not a readable HDF5 file"):
         cells, points = _rows(path, topology, "iu"), _rows(path, geometry, "f")
     check_node_count("a cell", kind, cells.width)
+    if cells.width != shape_of(kind).n_corners:
+        raise MeshprepError("only cells of first order are read by slices from XDMF")
     sizes = {"nodes": points.size, "cells": cells.size}
     maps = (StoredMap("cells->nodes", "cells", "nodes", cells),)
     made = SlicedMesh(sizes, maps, points, "", {"cells": kind})
