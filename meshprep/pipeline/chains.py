@@ -9,13 +9,9 @@ from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept
 from meshprep_runtime.program.chains.inspect import schedule
 from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_common_names
-from meshprep_runtime.program.chains.owners import tile_owners
+from meshprep_runtime.program.chains.owners import tile_in_cache, tile_owners
 
 from ..loops.chains import ChainRequest
-
-# What a core of today's processors keeps in its second-level cache.
-CACHE_BYTES = 1 << 20
-INDEX_BYTES = 2
 
 
 def plan_chains(
@@ -69,12 +65,3 @@ def _check(chain: ChainNumbers, kept: Kept) -> None:
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     for name in sorted(kept.all - chain.written):
         raise MeshprepError(f"dat '{name}' cannot be dropped or zero: no loop writes it")
-
-
-def tile_in_cache(chain: ChainNumbers) -> int:
-    """Elements of the last loop's set in a tile whose dats and maps fit into cache."""
-    n = max(chain.sizes[chain.loops[-1].over], 1)
-    nbytes = {a.name: a.nbytes for loop in chain.loops for a in loop.args if not a.is_global}
-    dats = sum(nbytes[d] * chain.sizes[s] for d, s in chain.dats.items())
-    maps = sum(INDEX_BYTES * m.table.size for m in chain.maps.values())
-    return max(CACHE_BYTES * n // max(dats + maps, 1), 1)

@@ -49,7 +49,6 @@ class Job:
     output: Path | None
     plan: Path
     requests: tuple[LoopRequest, ...] = ()
-    chains: tuple[ChainRequest, ...] = ()
     options: Options = field(default_factory=Options)
     input_format: str | None = None
     output_format: str | None = None
@@ -60,6 +59,7 @@ class Job:
     ids: bool = True
     permutation: Path | None = None
     blocks: Path | None = None
+    chains: tuple[ChainRequest, ...] = ()
 
     @property
     def vectors(self) -> list[Path]:

@@ -9,11 +9,12 @@ import pytest
 from meshprep import io
 from meshprep.io.generate import generate
 from meshprep.loops.options import Options
-from meshprep.pipeline.chains import CACHE_BYTES, plan_chains, tile_in_cache
+from meshprep.pipeline.chains import plan_chains
 from meshprep.report.chains import layers, owner
 from meshprep_cli.main import main
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.owners import CACHE_BYTES, tile_in_cache
 
 TOML = """
 [loop.flux]

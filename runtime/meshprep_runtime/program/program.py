@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -194,7 +194,7 @@ class Program:
         self,
         length: int = 64,
         *,
-        tile_size: int | None = None,
+        tile_size: int | Literal["auto"] | None = None,
         dropped: Iterable[ProgramDat] = (),
         zero: Iterable[ProgramDat] = (),
         schedule: str | None = None,
@@ -206,12 +206,13 @@ class Program:
         ----------
         length : int
             The queue runs when so many loops are in it, at most 64.
-        tile_size : int, optional
+        tile_size : int or "auto", optional
             Run each sequence of ``length`` loops tile by tile, on one rank on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
             each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
-            and ``tile_size`` is taken; else one is made when the sequence is met first.
+            and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
+            times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
         dropped : dats
             That tiles write and whose values nobody wants after the chain: they are not stored.
             The chain must write all of each (``full = true``) before it reads it.
@@ -238,7 +239,10 @@ class Program:
             raise MeshprepError("tiles run on one rank: leave tile_size out")
         if self.checkpoints is not None:
             raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
-        options = TileOptions(tile_size, tuple(dropped), tuple(zero), skewed)
+        if isinstance(tile_size, str) and tile_size != "auto":
+            raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
+        auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
+        options = TileOptions(size, tuple(dropped), tuple(zero), skewed, auto=auto)
         options = options.with_saved(getattr(self.plan, "chains", {}), schedule)
         return Chain(self, options.length or length, options)
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError
 from ..dat import ProgramDat
 from .execute import TiledRun
+from .measured import MeasuredRun
 from .records import Assign, Call, Record, RecordedLoop, Watched, add_place, at_once, with_constants
 from .reduced import ReducedGlobal
 from .skewed_run import SkewedRun
-from .tiling import TileOptions, check_call, tiled_run
+from .tiling import TileOptions, check_call, measured_run, tiled_run
 
 MOST_LOOPS = 64
 
@@ -48,7 +49,7 @@ class Chain:
         if not 1 <= length <= MOST_LOOPS:
             raise MeshprepError(f"a chain has 1 to {MOST_LOOPS} loops, not {length}")
         self.length = length
-        self.tiled: dict[Hashable, TiledRun | SkewedRun] = {}
+        self.tiled: dict[Hashable, TiledRun | SkewedRun | MeasuredRun] = {}
         self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []
@@ -122,7 +123,11 @@ class Chain:
     def _run_tiles(self, records: list[Record], calls: list[Call], tiles: TileOptions) -> None:
         key = tuple(record.key() for record in records)
         if key not in self.tiled:
-            self.tiled[key] = tiled_run(calls, self._program.plan.sizes, tiles)
+            sizes = self._program.plan.sizes
+            if tiles.auto:
+                self.tiled[key] = measured_run(calls, sizes, tiles, self.run)
+            else:
+                self.tiled[key] = tiled_run(calls, sizes, tiles)
         self.tiled[key](records)
 
     def run(self, records: list[Record]) -> None:

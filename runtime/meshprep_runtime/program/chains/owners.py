@@ -13,6 +13,10 @@ from ...maps import SetMap
 from ...plan.model import LoopPlan
 from .numbers import ChainNumbers
 
+# What a core of today's processors keeps in its second-level cache.
+CACHE_BYTES = 1 << 20
+INDEX_BYTES = 2
+
 
 def tile_owners(
     chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
@@ -169,3 +173,12 @@ def _inherited(
             found[m.table.reshape(-1)] = np.repeat(part[m.from_set], m.arity)
             return found
     return None
+
+
+def tile_in_cache(chain: ChainNumbers) -> int:
+    """Elements of the last loop's set in a tile whose dats and maps fit into cache."""
+    n = max(chain.sizes[chain.loops[-1].over], 1)
+    nbytes = {a.name: a.nbytes for loop in chain.loops for a in loop.args if not a.is_global}
+    dats = sum(nbytes[d] * chain.sizes[s] for d, s in chain.dats.items())
+    maps = sum(INDEX_BYTES * m.table.size for m in chain.maps.values())
+    return max(CACHE_BYTES * n // max(dats + maps, 1), 1)

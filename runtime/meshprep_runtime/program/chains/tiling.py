@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -17,8 +17,9 @@ from ..dat import ProgramDat
 from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import executor_of
+from .measured import LOOPS, MeasuredRun, Run
 from .numbers import ChainNumbers, number
-from .owners import all_owners, tile_owners
+from .owners import all_owners, tile_in_cache, tile_owners
 from .records import Call, Watched, common_names
 from .skewed import skewed
 from .skewed_run import SkewedRun
@@ -40,6 +41,8 @@ class TileOptions:
         Schedules of the plan. One that fits is taken.
     length : int or None
         Loops of the schedule that was asked for, which must fit.
+    auto : bool
+        Try loops alone, and tiles of several sizes, and keep what is fastest.
 
     Raises
     ------
@@ -53,6 +56,7 @@ class TileOptions:
     skewed: bool = False
     saved: tuple[ChainPlan, ...] = ()
     length: int | None = None
+    auto: bool = False
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -70,7 +74,7 @@ class TileOptions:
         """
         if name is None:
             return replace(self, saved=tuple(chains.values()))
-        if self.size is not None or self.dropped or self.zero or self.skewed:
+        if self.size is not None or self.dropped or self.zero or self.skewed or self.auto:
             raise MeshprepError(
                 f"schedule '{name}' says how the chain is cut: leave tile_size, dropped, zero and "
                 "skewed out"
@@ -114,6 +118,32 @@ def tiled_run(
         tiles = schedule(chain, part, _kept(options, dats, chain))
     whole = with_maps(tiles, maps, sizes)
     return TiledRun(calls, chain, whole, dats, time.perf_counter() - begin)
+
+
+def measured_run(
+    calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions, alone: Run
+) -> MeasuredRun:
+    """Loops alone, and tiles about as large as a second-level cache, a fourth and four times it.
+
+    Skewed tiles, where nothing is dropped or zero, and overlapped ones. Raises as :func:`tiled_run`
+    does.
+    """
+    loops, _ = common_names(calls)
+    maps = {n: m for call in calls for n, m in executor_of(call).plan.maps.items()}
+    chain = number(loops, sizes, maps)
+    fits = tile_in_cache(chain)
+    plain = not (options.dropped or options.zero)
+
+    def way(size: int, ahead: bool) -> Callable[[], Run]:
+        chosen = replace(options, size=size, skewed=ahead, auto=False)
+        return lambda: tiled_run(calls, sizes, chosen)
+
+    ways: dict[str, Callable[[], Run]] = {LOOPS: lambda: alone}
+    for size in dict.fromkeys((max(fits // 4, 1), fits, 4 * fits)):
+        if plain:
+            ways[f"skewed tiles of {size}"] = way(size, True)
+        ways[f"tiles of {size}"] = way(size, False)
+    return MeasuredRun(ways)
 
 
 def _saved(
