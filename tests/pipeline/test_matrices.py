@@ -119,16 +119,25 @@ def test_a_matrix_of_other_rows_than_columns(mesh):
     assert plan.verify() == []
 
 
-def test_two_loops_add_to_one_matrix(mesh):
+@pytest.mark.parametrize("reverse", [False, True])
+def test_two_loops_add_to_one_matrix(mesh, reverse):
+    """Its pattern is that of both, whichever comes first; so are its constraints."""
     edges = stiffness("boundary_edges->nodes", name="robin", over="boundary_edges")
-    plan = prepare(mesh, [stiffness("cells->nodes"), edges], Options(block_size=64)).plan
+    loops = [stiffness("cells->nodes", fixed="left"), edges]
+    plan = prepare(mesh, loops[::-1] if reverse else loops, Options(block_size=64)).plan
     assert plan.verify() == []
-    matrix, (wanted, _) = plan.matrices["K"], counted(plan, "robin")
-    place = np.bincount(matrix.place["robin"].ravel(), minlength=matrix.columns.size)
-    made = scipy.sparse.csr_array((place, matrix.columns, matrix.row_ptr), matrix.shape)
-    assert abs(made - wanted).max() == 0
-    with pytest.raises(MeshprepError, match=r"'stiffness' adds .* put the loop that reaches all"):
-        prepare(mesh, [edges, stiffness("cells->nodes")])
+    matrix, (robin, _) = plan.matrices["K"], counted(plan, "robin")
+    assert 0 < matrix.shape[0] < matrix.row_of.size
+    place = matrix.place["robin"]
+    found = np.bincount(place[place >= 0], minlength=matrix.columns.size)
+    made = scipy.sparse.csr_array((found, matrix.columns, matrix.row_ptr), matrix.shape)
+    assert abs(made - robin).max() == 0
+    both = counted(plan)[0] + robin
+    assert np.array_equal(matrix.row_ptr, both.indptr)
+
+
+def test_loops_must_agree_about_a_matrix(mesh):
+    edges = stiffness("boundary_edges->nodes", name="robin", over="boundary_edges")
     with pytest.raises(MeshprepError, match="other sets or another dtype"):
         prepare(mesh, [stiffness("cells->nodes", dtype="f4"), edges])
 
