@@ -7,12 +7,14 @@ a first-level cache would keep.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.matrix.rule import CsrThreads
+from meshprep_runtime.plan import MatrixPlan
 
 INDEX_BYTES, LINE_BYTES = 4, 128
 STORES = ("lma", "ellpack", "csr")
@@ -174,3 +176,53 @@ def lines_of_x(
     block = np.repeat(np.arange(rows, dtype=np.int64) // each, np.diff(row_ptr))
     line = columns.astype(np.int64) * itemsize // LINE_BYTES
     return int(np.unique(block * (int(line.max(initial=0)) + 1) + line).size)
+
+
+@dataclass(frozen=True)
+class StoreBytes:
+    """What a matrix takes in one store.
+
+    Parameters
+    ----------
+    store : str
+        ``"csr"``, ``"ellpack"``, ``"local"``, ``"local, half"``.
+    stored : int
+        Bytes of its arrays.
+    product : int
+        Bytes that a product moves if caches keep the vectors.
+    """
+
+    store: str
+    stored: int
+    product: int
+
+
+def store_bytes(matrix: MatrixPlan, itemsize: int = 8) -> list[StoreBytes]:
+    """The bytes of a matrix of a plan in each store.
+
+    Parameters
+    ----------
+    matrix : MatrixPlan
+    itemsize : int
+        Bytes of a value.
+
+    Returns
+    -------
+    list of StoreBytes
+        Matrices of elements are left out where they are not square. O(rows).
+    """
+    rows, nonzeros, entry = matrix.shape[0], matrix.columns.size, itemsize + INDEX_BYTES
+    longest = int(np.diff(matrix.row_ptr).max(initial=0))
+    vectors = sum(matrix.shape) * itemsize
+    stored = {"csr": nonzeros * entry + (rows + 1) * INDEX_BYTES, "ellpack": longest * rows * entry}
+    found = [StoreBytes(name, size, size + vectors) for name, size in stored.items()]
+    shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
+    entries = sum(place.size for place in matrix.place.values())
+    if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):
+        dofs = sum(e * n for e, n in shapes) * INDEX_BYTES
+        half = sum(e * n * (n + 1) // 2 for e, n in shapes)
+        for name, values in (("local", entries), ("local, half", half)):
+            size = values * itemsize + dofs
+            # y is added to: read and written
+            found.append(StoreBytes(name, size, size + vectors + rows * itemsize))
+    return found

@@ -15,6 +15,7 @@ from meshprep_runtime.plan import LoopPlan, MatrixPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
+from ..metrics.product_traffic import store_bytes
 from .chains import chain_record
 from .parts import describe_parts
 from .table import Table, figure
@@ -110,6 +111,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for a in p.loop.args
         ],
         "matrices": [_matrix(m) for m in plan.matrices.values()],
+        "stores": [record for p in plan.loops.values() for record in _stores(p, plan)],
         "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
 
@@ -126,6 +128,17 @@ def _matrix(matrix: MatrixPlan) -> dict[str, Any]:
         "longest row": int(np.diff(matrix.row_ptr).max(initial=0)),
         "loops": ", ".join(matrix.place),
     }
+
+
+def _stores(of: LoopPlan, plan: Plan) -> list[dict[str, Any]]:
+    """Those of the matrices whose first loop it is."""
+    return [
+        {"matrix": arg.name, "store": one.store, "dtype": arg.dtype}
+        | {"bytes": one.stored, "bytes of a product": one.product}
+        for arg in of.loop.matrices
+        if next(iter(plan.matrices[arg.name].place)) == of.loop.name
+        for one in store_bytes(plan.matrices[arg.name], np.dtype(arg.dtype).itemsize)
+    ]
 
 
 def _loop(plan: LoopPlan) -> list[dict[str, Any]]:

@@ -67,6 +67,10 @@ def test_the_matrices_of_a_plan(cli, mesh_file):
     found = Plan.load(plan).matrices["M"]
     assert code == 0
     assert f"{found.shape[0]} rows, {found.columns.size} nonzeros" in out
+    stores = json.loads(cli("info", plan, "--json")[1])["stores"]
+    names = ["csr", "ellpack", "local", "local, half"]
+    assert [(s["matrix"], s["store"]) for s in stores] == [(m, n) for m in "KM" for n in names]
+    assert stores[0]["bytes"] == found.csr().bytes
 
 
 def test_what_it_refuses(cli, matrix, mesh_file, tmp_path):

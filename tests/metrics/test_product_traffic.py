@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import poisson
 from meshprep.metrics.product_traffic import (
     QuadElement,
     against_lma,
@@ -10,9 +11,12 @@ from meshprep.metrics.product_traffic import (
     csr_bytes,
     lines_of_x,
     product_moved,
+    store_bytes,
 )
 from meshprep_runtime import MeshprepError
+from meshprep_runtime.matrix import Ellpack, LocalMatrices
 from meshprep_runtime.matrix.rule import CsrThreads
+from meshprep_runtime.plan import MatrixPlan
 
 # [R14 Table 3.1], to its two decimals, and the unrounded values.
 TABLE = {
@@ -70,3 +74,29 @@ def test_lines_of_x_by_counting():
     }
     assert lines_of_x(row_ptr, columns, threads, 8) == len(lines)
     assert lines_of_x(np.zeros(1, int), np.zeros(0, int), threads, 8) == 0
+
+
+def test_bytes_of_each_store_are_those_of_its_arrays():
+    problem = poisson.integrate(poisson.square(6, 2))
+    csr, local = problem.csr(), problem.local()
+    cells, n = local.dofs.shape
+    longest = int(np.diff(csr.row_ptr).max())
+    stores = {
+        "csr": csr,
+        "ellpack": Ellpack(
+            np.zeros((longest, csr.shape[0]), np.int32), np.zeros((longest, csr.shape[0]))
+        ),
+        "local": local,
+        "local, half": LocalMatrices(
+            np.zeros((cells, n * (n + 1) // 2)), local.dofs, True, local.n_rows
+        ),
+    }
+    row = problem.square.row
+    place = {"add": np.zeros((cells, n * n), np.int32)}
+    row_ptr = csr.row_ptr.astype(np.int64)
+    plan = MatrixPlan("K", "dofs", "dofs", row, row, row_ptr, csr.columns, place)
+    found = store_bytes(plan)
+    assert {one.store: one.stored for one in found} == {k: s.bytes for k, s in stores.items()}
+    # row_ptr has one entry more than rows
+    assert found[0].product == csr_bytes(csr.shape[0], csr.values.size, 8).least + 4
+    assert found[2].product - found[2].stored == 3 * 8 * csr.shape[0]
