@@ -2,6 +2,8 @@
 
     python examples/airfoil.py --cells 720000 --iterations 1000
     python examples/airfoil.py --device gpu
+    python examples/airfoil.py --tile-size auto
+    python examples/airfoil.py --checkpoint run.h5 --every-seconds 60
     python examples/airfoil.py new_grid.dat
     meshprep split airfoil.msh --parts 4 --loops examples/kernels/airfoil.toml
     mpiexec -n 4 python examples/airfoil.py airfoil.msh --parts airfoil.parts.h5
@@ -58,13 +60,14 @@ class Airfoil:
         strategy: str = "auto",
         device: Device | None = None,
         graph: bool = False,
+        checkpoint: Path | None = None,
+        every: float = 600.0,
     ) -> None:
         put = np.asarray if device is None else device.array
         n = prepared.plan.sizes["cells"]
         values = start(n, coordinates(prepared), bound(prepared))
-        self._set_up(
-            Program(prepared.plan), {name: put(v) for name, v in values.items()}, strategy, graph
-        )
+        program = Program(prepared.plan, checkpoint=checkpoint, every=every)
+        self._set_up(program, {name: put(v) for name, v in values.items()}, strategy, graph)
 
     @classmethod
     def on_ranks(cls, plan: DistributedPlan, mesh: Mesh, strategy: str = "auto") -> Airfoil:
@@ -214,6 +217,10 @@ def main() -> None:
     parser.add_argument("--strategy", default="auto")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--block-size", type=int, help="default: 4096 on a CPU, 256 on a GPU")
+    parser.add_argument("--tile-size", help="cells of a tile, or 'auto': run iterations in tiles")
+    parser.add_argument("--skewed", action="store_true", help="tiles that run nothing twice")
+    parser.add_argument("--checkpoint", type=Path, help="save the flow here, and go on from it")
+    parser.add_argument("--every-seconds", type=float, default=600.0, help="between checkpoints")
     given = parser.parse_args()
     gpu = given.device == "gpu"
     size = given.block_size or (256 if gpu else 4096)
@@ -227,18 +234,35 @@ def main() -> None:
             flow = Airfoil.on_ranks(plan, mesh, given.strategy)
         else:
             prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
-            flow = Airfoil(prepared, given.strategy, device)
+            flow = Airfoil(
+                prepared,
+                given.strategy,
+                device,
+                checkpoint=given.checkpoint,
+                every=given.every_seconds,
+            )
     except MeshprepError as error:
         # What all ranks raise is told by one.
         several = isinstance(error, DistributedError) and error.ranks
         sys.exit(1 if several and world().rank else f"error: {error}")
     first = not given.parts or plan.comm.rank == 0
-    for i, rms in enumerate(flow.steps(given.iterations), start=1):
+    for i, rms in enumerate(iterations(flow, given), start=1):
         if first and i % given.every == 0:
             print(f"{i:6} {rms:.5e}", flush=True)
     timings = flow.program.timings()
-    if first:
+    # tiles know no times of single loops
+    if first and not given.tile_size:
         print(timings)
+
+
+def iterations(flow: Airfoil, given: argparse.Namespace) -> Iterator[float]:
+    """The residuals of the iterations, loop by loop or tile by tile."""
+    if not given.tile_size:
+        yield from flow.steps(given.iterations)
+        return
+    size = "auto" if given.tile_size == "auto" else int(given.tile_size)
+    with flow.program.chain(1 + 2 * len(LOOPS[1:]), tile_size=size, skewed=given.skewed):
+        yield from flow.steps(given.iterations)
 
 
 if __name__ == "__main__":

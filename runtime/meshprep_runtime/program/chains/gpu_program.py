@@ -65,31 +65,20 @@ def tiled_program(
         if loop.name not in functions:
             raise MeshprepError(f"loop '{loop.name}' of the chain has no function in CUDA C")
     dats, taken = _places(tiles, maps, shared_bytes)
-    table, column = schedule_table(tiles)
-    chain = GpuChain(
-        loops=tiles.loops,
-        functions=tuple(functions[loop.name].name for loop in tiles.loops),
-        dats=dats,
-        sets={s: i for i, s in enumerate(tiles.sets)},
-        maps={m: (i, x.table.shape[1]) for i, (m, x) in enumerate(tiles.maps.items())},
-        column=column,
-        columns=table.shape[1],
-        listed=tuple(run.items is not None for run in tiles.runs),
-        threads=threads,
-    )
+    table, chain = _chain(tiles, functions, dats, threads)
     arrays = {"g": table.reshape(-1), **schedule_arrays(tiles)}
     sizes = {
-        f"size{d.number}": d.dim * tiles.sets[name_of(chain.sets, d.set)].largest
+        f"size{d.number}": d.dim * list(tiles.sets.values())[d.set].largest
         for d in dats.values()
         if d.place == SCRATCH
     }
     parameters = _parameters(chain, arrays, sizes)
-    names = dict.fromkeys(functions[loop.name].text for loop in tiles.loops)
+    texts = dict.fromkeys(functions[loop.name].text for loop in tiles.loops)
     kernel = tiles_text(chain, [p.text for p in parameters])
     return CudaProgram(
         loop=_pseudo_loop(tiles.loops),
         name=NAME,
-        text="\n\n".join([*names, kernel]),
+        text="\n\n".join([*texts, kernel]),
         parameters=parameters,
         arrays=arrays,
         sizes=sizes,
@@ -101,9 +90,25 @@ def tiled_program(
     )
 
 
-def name_of(numbers: Mapping[str, int], number: int) -> str:
-    """The name behind a number."""
-    return next(name for name, n in numbers.items() if n == number)
+def _chain(
+    tiles: TilePlan,
+    functions: Mapping[str, DeviceFunction],
+    dats: Mapping[str, GpuDat],
+    threads: int,
+) -> tuple[NDArray[np.int64], GpuChain]:
+    """The table of the schedule, and what the text depends on."""
+    table, column = schedule_table(tiles)
+    return table, GpuChain(
+        loops=tiles.loops,
+        functions=tuple(functions[loop.name].name for loop in tiles.loops),
+        dats=dats,
+        sets={s: i for i, s in enumerate(tiles.sets)},
+        maps={m: (i, x.table.shape[1]) for i, (m, x) in enumerate(tiles.maps.items())},
+        column=column,
+        columns=table.shape[1],
+        listed=tuple(run.items is not None for run in tiles.runs),
+        threads=threads,
+    )
 
 
 def buffers(

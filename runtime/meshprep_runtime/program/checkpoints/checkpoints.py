@@ -49,6 +49,8 @@ class Checkpoints:
     def __init__(self, path: Path, every: float, plan: str) -> None:
         self._path, self._every, self._plan = path, every, plan
         self.dats: list[ProgramDat] = []
+        self._known: dict[int, int] = {}
+        self._last_numbers: tuple[Any, dict[str, int]] = (None, {})
         self._replay = read_newest(path)
         if self._replay is not None and self._replay.plan != plan:
             raise MeshprepError(f"{path}: a checkpoint of another mesh: remove it to begin anew")
@@ -149,8 +151,11 @@ class Checkpoints:
         self._replay, self._last = None, time.monotonic()
 
     def _numbers(self, loop: Loop, given: Mapping[str, Any]) -> dict[str, int]:
-        known = {id(dat): i for i, dat in enumerate(self.dats)}
-        found = {}
+        if self._last_numbers[0] is given:
+            return self._last_numbers[1]
+        if len(self._known) != len(self.dats):
+            self._known = {id(dat): i for i, dat in enumerate(self.dats)}
+        known, found = self._known, {}
         for arg in loop.args:
             if not arg.is_global:
                 number = known.get(id(given[arg.name]))
@@ -160,6 +165,8 @@ class Checkpoints:
                         "checkpoint: make it by Program.dat, on the host"
                     )
                 found[arg.name] = number
+        # asked for again after the call
+        self._last_numbers = (given, found)
         return found
 
     def _name(self, loop: Loop, kernel: Any) -> str:
