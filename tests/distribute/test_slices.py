@@ -97,7 +97,7 @@ def assert_same_parts(found, expected):
             assert np.array_equal(found[part][name], values), (part, name)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     subjects(),
     st.integers(1, 9),
@@ -115,7 +115,7 @@ def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, 
     assert costs == whole.costs
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(subjects(), st.integers(2, 6), st.integers(1, 4))
 def test_owners_are_runs_of_sorted_keys(subject, parts, size):
     def work(ranks):
