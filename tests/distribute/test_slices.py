@@ -13,6 +13,7 @@ from meshprep.distribute import ranks as messages
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.slices import homes as sliced_homes
+from meshprep.distribute.slices import read as sliced_read
 from meshprep.distribute.slices.homes import Homes
 from meshprep.distribute.slices.owners import slice_owners
 from meshprep.distribute.slices.read import subject_of_slices
@@ -96,7 +97,7 @@ def assert_same_parts(found, expected):
             assert np.array_equal(found[part][name], values), (part, name)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     subjects(),
     st.integers(1, 9),
@@ -114,7 +115,7 @@ def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, 
     assert costs == whole.costs
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(subjects(), st.integers(2, 6), st.integers(1, 4))
 def test_owners_are_runs_of_sorted_keys(subject, parts, size):
     def work(ranks):
@@ -219,6 +220,13 @@ def test_facets_are_numbered_as_in_one_process_whatever_the_order_of_cells(tmp_p
     for name in ("faces->cells", "boundary_faces->cells"):
         table = np.concatenate([one.maps[name].table for one in found])
         assert np.array_equal(table, full.map(name).table)
+
+
+def test_sets_past_the_limit_of_numbers_are_refused_by_all_ranks(files, monkeypatch):
+    monkeypatch.setattr(sliced_read, "INDEX_LIMIT", 800)
+    mesh, requests = scan(files / "wing.msh"), [simple_request("edges->cells")]
+    text = all_say(on_ranks(2, lambda ranks: subject_of_slices(mesh, requests, ranks)))
+    assert text == "there are 880 edges, past 2^31-1: slices hold no more of a set"
 
 
 def test_no_array_of_a_rank_is_as_long_as_the_mesh():

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import SetMap
+from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import INDEX_LIMIT, SetMap
 
 from ...io.front import named
 from ...io.sliced import SlicedMesh
@@ -47,8 +48,9 @@ def subject_of_slices(
         For loops that do not fit, and indices out of range; on every rank the same.
     """
     shape = mesh.shape()
-    requests = requests or (default_request(shape),)
-    full, specs = agreed(ranks, lambda: plan_request_maps(shape, requests))
+    full, specs = agreed(
+        ranks, lambda: plan_request_maps(shape, requests or (default_request(shape),))
+    )
     agreed(ranks, lambda: refuse_matrices(specs))
     maps = maps_of(full, specs)
     rows = StoredTables(mesh, full, ranks)
@@ -65,10 +67,15 @@ def subject_of_slices(
         unions=unions,
         source_hash=mesh.content_hash,
     )
-    through = {name: m for name in sets if (m := slices.through(name, found)) is not None}
-    places = {name: slices.places(name) for name in sets if name not in through}
+    return _with_centroids(found, slices)
+
+
+def _with_centroids(subject: SplitSubject, slices: _Slices) -> SplitSubject:
+    """The subject with centroids, but of sets whose centroids ranks find from others."""
+    through = {name: m for name in subject.sizes if (m := slices.through(name, subject))}
+    places = {name: slices.places(name) for name in subject.sizes if name not in through}
     centroids = {name: where for name, where in places.items() if where is not None}
-    return replace(found, centroids=centroids, through=through if centroids else {})
+    return replace(subject, centroids=centroids, through=through if centroids else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +137,8 @@ class _Slices:
         if name not in self._tables:
             if self.mesh.map(name) is None:
                 source = self.full.map(name).from_set
-                self.sizes[source] = self.derived.size(source)
+                self.sizes[source] = size = self.derived.size(source)
+                agreed(self.ranks, lambda: _refuse_many(source, size))
                 self._tables[name] = self.derived.rows(name)
             else:
                 self._tables[name] = self.stored(name)
@@ -199,3 +207,8 @@ class _Slices:
             return None
         out = np.empty((len(table), where.shape[1]))
         return by_rows(self.homes(name), table, where, mean_of_rows, out)
+
+
+def _refuse_many(name: str, size: int) -> None:
+    if size > INDEX_LIMIT:
+        raise MeshprepError(f"there are {size} {name}, past 2^31-1: slices hold no more of a set")
