@@ -40,7 +40,7 @@ zero = ["r"]
 dropped = ["old"]
 tile = 50
 """
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def call(capsys, *words):

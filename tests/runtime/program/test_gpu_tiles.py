@@ -62,9 +62,17 @@ def values(flow):
     return start | limits
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("shared", [48 * 1024, 300, 0])
-@pytest.mark.parametrize("kept", [("old", "res"), ("", "")])
+@pytest.mark.parametrize(
+    ("shared", "kept"),
+    [
+        pytest.param(300, ("old", "res"), marks=pytest.mark.slow),
+        *(
+            pytest.param(shared, kept, marks=pytest.mark.long)
+            for shared in (48 * 1024, 300, 0)
+            for kept in (("old", "res"), ("", ""))
+        ),
+    ],
+)
 def test_thread_blocks_give_what_loops_give(flow, slow, shared, kept):
     eager = Flow(slow)
     eager.step()
@@ -84,6 +92,7 @@ def test_thread_blocks_give_what_loops_give(flow, slow, shared, kept):
     assert most == eager.most.value[0]
 
 
+@pytest.mark.slow
 def test_a_missing_barrier_is_a_race(flow):
     tiles = tiled(flow)
     program = tiled_program(tiles, FUNCTIONS, flow.program.plan.maps, threads=32)

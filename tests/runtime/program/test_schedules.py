@@ -184,6 +184,36 @@ def test_unsafe_items_are_refused(flow, items, said):
         check_chain(replace(made, tiles=replace(made.tiles, runs=runs)), plan.sizes, plan.maps)
 
 
+def test_the_schedule_that_fits_is_taken(flow, tmp_path, monkeypatch):
+    class Taken:
+        """What a run is made of; nothing runs."""
+
+        def __init__(self, calls, chain, tiles, dats, seconds):
+            self.tiles = tiles
+
+        def __call__(self, records):
+            pass
+
+    monkeypatch.setattr(tiling, "TiledRun", Taken)
+    plan = with_chain(flow, tmp_path / "one.plan.h5")
+    saved = plan.chains["two steps"].tiles
+    kept = {"dropped": ["old"], "zero": ["res"]}
+    for options, fits in [
+        ({"schedule": "two steps"}, True),
+        ({"tile_size": 6} | kept, True),
+        ({"tile_size": 7} | kept, False),
+        ({"tile_size": 6, "zero": ["res"]}, False),
+    ]:
+        new = started(flow, plan)
+        given = {n: [getattr(new, d) for d in v] if n in kept else v for n, v in options.items()}
+        with new.program.chain(4, **given) as chain:
+            new.step()
+            new.step()
+        (run,) = chain.tiled.values()
+        assert (run.tiles.runs is saved.runs) == fits
+        assert set(run.tiles.maps) == {"edges->cells"}
+
+
 @pytest.mark.long
 def test_a_program_takes_the_schedule_of_its_plan(flow, slow, tmp_path, monkeypatch):
     eager = Flow(slow)

@@ -112,6 +112,7 @@ def expected():
     return eager.result()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 36])
 def test_compiled_tiles_give_what_loops_give(expected, size):
     case = Case()
@@ -123,6 +124,7 @@ def test_compiled_tiles_give_what_loops_give(expected, size):
     assert case.result() == expected
 
 
+@pytest.mark.slow
 def test_an_exception_names_its_loop(slow):
     flow = Flow(slow)
     with flow.tiled(skewed=True):
