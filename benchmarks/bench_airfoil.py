@@ -1,13 +1,17 @@
 """Airfoil whole from the plan, beside the same five loops in C; its residuals beside OP2's.
 
 The C program is compiled by ``gcc -O3 -march=native`` and runs on one thread over the mesh as it is
-generated. Iterations of both take turns in pieces, so that a slow spell of the machine hits both.
+generated. Airfoil in C++ (``examples/cpp``) runs the plan on all threads in a process of its own.
+Iterations of all take turns in pieces, so that a slow spell of the machine hits all of them.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +22,10 @@ import numpy as np
 from common import c_library, report
 
 HERE = Path(__file__).parent
-sys.path.append(str(HERE.parent / "examples"))
+EXAMPLES = HERE.parent / "examples"
+sys.path += [str(EXAMPLES), str(EXAMPLES / "cpp")]
+
+import prepare  # noqa: E402
 
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil  # noqa: E402
 from kernels.airfoil import FREE_STREAM  # noqa: E402
@@ -47,9 +54,7 @@ class InC:
 
     def __init__(self, cells: int) -> None:
         mesh = generate("airfoil", cells=cells)
-        full, _ = plan_request_maps(
-            mesh, read_requests(HERE.parent / "examples" / "kernels" / "airfoil.toml")
-        )
+        full, _ = plan_request_maps(mesh, read_requests(EXAMPLES / "kernels" / "airfoil.toml"))
         self.n = n = full.sets["cells"].size
         x = coordinates(Prepared(mesh, None))  # type: ignore[arg-type]
         bound = next(t for t in full.tags if t.set == "boundary_edges").first_ids()
@@ -97,6 +102,45 @@ class InC:
         self.seconds = dict.fromkeys(LOOPS, 0.0)
 
 
+class InCpp:
+    """Airfoil in C++ on the plan, with the steps and seconds of :class:`Airfoil`."""
+
+    def __init__(self, prepared: Prepared, threads: int) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        program, prefix = (str(Path(self.folder.name) / name) for name in ("turns", "airfoil"))
+        prepare.write(prepared, prefix)
+        main = HERE / "airfoil_turns.cpp"
+        words = ["make", "-s", "-C", str(EXAMPLES / "cpp"), f"PROGRAM={program}", f"MAIN={main}"]
+        subprocess.run(words, check=True)
+        self.process = subprocess.Popen(
+            [program, prefix],
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._total = self._before = dict.fromkeys(LOOPS, 0.0)
+
+    def steps(self, iterations: int) -> Iterator[float]:
+        """As :meth:`Airfoil.steps`."""
+        turn, answer = self.process.stdin, self.process.stdout
+        for _ in range(iterations):
+            turn.write("\n")
+            turn.flush()
+            rms, *words = answer.readline().split()
+            self._total = dict(zip(words[::2], map(float, words[1::2]), strict=True))
+            yield float(rms)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """As :attr:`Airfoil.seconds`."""
+        return {name: self._total[name] - self._before[name] for name in LOOPS}
+
+    def reset(self) -> None:
+        """As :meth:`Airfoil.reset`."""
+        self._before = self._total
+
+
 def main(cells: int = 720_000, iterations: int = 1000) -> None:
     """Print and save the tables."""
     start = time.perf_counter()
@@ -107,6 +151,7 @@ def main(cells: int = 720_000, iterations: int = 1000) -> None:
         "C, one thread": (InC(cells), 1),
         "one thread": (Airfoil(prepared), 1),
         f"{threads} threads": (Airfoil(prepared), threads),
+        f"C++, {threads} threads": (InCpp(prepared, threads), threads),
     }
     residuals = _run(programs, iterations)
     _print_times(programs, iterations, seconds)
@@ -140,9 +185,11 @@ def _print_times(programs: dict[str, Any], iterations: int, preparation: float) 
         row: dict[str, Any] = {"loop": name}
         row |= {f"{label}, ms": 1e3 * s / calls for label, s in each.items()}
         reference, *ours = each.values()
+        python, cpp = ours[-2:]
         row |= {
             f"{label} against C": reference / s for label, s in zip([*each][1:], ours, strict=True)
         }
+        row["C++ over Python"] = cpp / python
         rows.append(row)
     rows[-1]["preparation, s"] = preparation
     report("airfoil", [{"preparation, s": None} | row for row in rows])

@@ -173,11 +173,12 @@ struct Gathered {
   MESHPREP_INLINE void fill(Places<Listed> places, std::int64_t place, int n) {
     if constexpr (A::access == Access::inc) std::fill_n(buffer, A::Dim * lanes, T(0));
     if constexpr (A::access == Access::read || A::access == Access::rw) {
+      const A own = arg;
       int i = 0;
       for (; i + 4 <= n; i += 4)
-        load_rows<0, A::Dim>(buffer + i, four<const T>(places, place + i).at);
+        load_rows<0, A::Dim>(buffer + i, four<const T>(own, places, place + i).at);
       for (; i < n; ++i) {
-        const T* row = row_of(arg, places[place + i]);
+        const T* row = row_of(own, places[place + i]);
         for (int k = 0; k < A::Dim; ++k) buffer[k * lanes + i] = row[k];
       }
     }
@@ -187,11 +188,13 @@ struct Gathered {
 
   MESHPREP_INLINE void flush(Places<Listed> places, std::int64_t place, int n) {
     if constexpr (A::access == Access::read) return;
+    const A own = arg;
     int i = 0;
     if constexpr (A::access == Access::inc)
-      for (; i + 4 <= n; i += 4) add_rows<0, A::Dim>(four<T>(places, place + i).at, buffer + i);
+      for (; i + 4 <= n; i += 4)
+        add_rows<0, A::Dim>(four<T>(own, places, place + i).at, buffer + i);
     for (; i < n; ++i) {
-      T* row = row_of(arg, places[place + i]);
+      T* row = row_of(own, places[place + i]);
       for (int k = 0; k < A::Dim; ++k)
         if constexpr (A::access == Access::inc) row[k] += buffer[k * lanes + i];
         else row[k] = buffer[k * lanes + i];
@@ -206,7 +209,15 @@ struct Gathered {
     Value* at[4];
   };
   template <class Value>
-  MESHPREP_INLINE Rows<Value> four(Places<Listed> places, std::int64_t p) const {
+  static MESHPREP_INLINE Rows<Value> four(const A& arg, Places<Listed> places, std::int64_t p) {
+    if constexpr (A::reach == Reach::mapped && !Listed) {
+      const std::int32_t* row = arg.table + p * arg.arity;
+      const std::int64_t next = arg.arity;
+      return {{arg.values + std::int64_t(row[0]) * A::Dim,
+               arg.values + std::int64_t(row[next]) * A::Dim,
+               arg.values + std::int64_t(row[2 * next]) * A::Dim,
+               arg.values + std::int64_t(row[3 * next]) * A::Dim}};
+    }
     return {{row_of(arg, places[p]), row_of(arg, places[p + 1]), row_of(arg, places[p + 2]),
              row_of(arg, places[p + 3])}};
   }

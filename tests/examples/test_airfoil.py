@@ -165,6 +165,16 @@ def test_files_that_are_no_airfoil(tmp_path, monkeypatch):
         Airfoil(prepared_airfoil(0, 16, mesh=bare(generate("box", nx=3, ny=3, type="quad"))))
 
 
+def test_the_kernels_do_what_they_say(small):
+    flow = Airfoil(small, "hierarchical")
+    list(flow.steps(3))
+    # not 0, so that a sum that is set instead would show
+    flow.dats["res"][:] = 1.0
+    for name in LOOPS:
+        loop = flow.loops[name].par_loop
+        loop.check_access(200, **{s.name: flow.dats[s.name] for s in loop.slots})
+
+
 def test_the_free_stream_stays_where_it_meets_no_wall(small):
     """A closed cell in a uniform flow gets as much as it gives."""
     flow = Airfoil(small, "hierarchical")

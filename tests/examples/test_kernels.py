@@ -8,7 +8,9 @@ from meshprep_runtime import ParLoop
 
 
 def run(kernel, plan, **arrays):
-    ParLoop(kernel, plan[kernel.__name__], strategy="hierarchical")(**arrays)
+    loop = ParLoop(kernel, plan[kernel.__name__], strategy="hierarchical")
+    loop.check_access(20, **arrays)
+    loop(**arrays)
 
 
 def test_water_is_neither_made_nor_lost(prepared):
