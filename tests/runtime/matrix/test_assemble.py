@@ -80,7 +80,7 @@ def test_every_strategy_assembles_exactly_and_anew(plan, whole, strategy):
     assert np.array_equal(assemble(**other).to_scipy().toarray(), summed(plan, other))
 
 
-@pytest.mark.parametrize("strategy", ["hierarchical", "two-step"])
+@pytest.mark.parametrize("strategy", [None, "two-step"])
 def test_the_bits_do_not_depend_on_the_threads(plan, strategy):
     rng = np.random.default_rng(4)
     arrays = {"x": rng.random(plan.sizes["nodes"]), "w": rng.random(plan.sizes["cells"])}
@@ -101,8 +101,7 @@ def _pattern(plan):
 
 @pytest.mark.parametrize("store", ["ellpack", "local"])
 def test_every_store_holds_the_same_matrix(plan, whole, store):
-    strategy = {"ellpack": "hierarchical", "local": "auto"}[store]
-    made = Assembly(local_matrix, plan, store=store, strategy=strategy)(**whole)
+    made = Assembly(local_matrix, plan, store=store)(**whole)
     made.check()
     assert made.shape == plan.matrices["K"].shape
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
@@ -157,6 +156,9 @@ def test_what_cannot_be_assembled_is_refused(plan, full_plan):
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})
     with pytest.raises(MeshprepError, match="adds to 0 matrices"):
         Assembly(local_matrix, bare)
+    assert Assembly(local_matrix, plan).loop.strategy == "hierarchical"
+    no_blocks = replace(plan, variants={}, default="")
+    assert Assembly(local_matrix, no_blocks).loop.strategy == "sequential"
     with pytest.raises(MeshprepError, match="its plan has no matrix"):
         Assembly(local_matrix, replace(plan, matrices={}))
     with pytest.raises(MeshprepError, match="has 4 parameters, but loop 'assemble' hands it 5"):
