@@ -136,6 +136,22 @@ def test_two_loops_add_to_one_matrix(mesh, reverse):
     assert np.array_equal(matrix.row_ptr, both.indptr)
 
 
+def test_triangles_and_quads_add_to_one_matrix():
+    mesh = generate("mixed2d", nx=6, ny=4, shuffle=True)
+    loops = [
+        stiffness(f"{kind}->dofs2", name=f"of_{kind}", over=kind, fixed=fixed)
+        for kind, fixed in (("quad", "boundary"), ("triangle", []))
+    ]
+    plan = prepare(mesh, loops, Options(block_size=16)).plan
+    assert plan.verify() == []
+    both = counted(plan, "of_quad")[0] + counted(plan, "of_triangle")[0]
+    matrix = plan.matrices["K"]
+    assert np.array_equal(matrix.row_ptr, both.indptr)
+    # 13 x 9 points, of which the outermost are constrained, though one loop alone says so
+    assert matrix.row_of.size == 13 * 9
+    assert matrix.shape == (11 * 7, 11 * 7)
+
+
 def test_loops_must_agree_about_a_matrix(mesh):
     edges = stiffness("boundary_edges->nodes", name="robin", over="boundary_edges")
     with pytest.raises(MeshprepError, match="other sets or another dtype"):

@@ -31,11 +31,11 @@ class Assembly:
         Of a loop that adds to one matrix.
     store : {"csr", "ellpack", "local"}
         ``"local"``: the matrices of the elements are stored as they are, with no race and no sum.
-    strategy : str
-        How elements that share an entry are kept apart. ``"auto"``, or another one in blocks or
-        colours of :class:`ParLoop`: by colours. ``"two-step"``: matrices of the elements first,
-        then every entry sums what is added to it, in the order of the elements; the order is
-        found once and kept. ``"local"`` needs neither.
+    strategy : str, optional
+        How elements that share an entry are kept apart. Those of :class:`ParLoop`, by colours:
+        None takes ``"hierarchical"``, or ``"sequential"`` for a plan without blocks.
+        ``"two-step"``: matrices of the elements first, then every entry sums what is added to it,
+        in the order of the elements; the order is found once and kept. ``"local"`` needs neither.
 
     Raises
     ------
@@ -44,7 +44,8 @@ class Assembly:
 
     Notes
     -----
-    The bits of the result do not depend on the number of threads.
+    The bits of the result do not depend on the number of threads, but with ``"auto"``, which takes
+    another strategy on one thread than on several.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class Assembly:
         plan: LoopPlan,
         *,
         store: str = "csr",
-        strategy: str = "auto",
+        strategy: str | None = None,
     ) -> None:
         if len(plan.loop.matrices) != 1:
             raise MeshprepError(
@@ -73,8 +74,9 @@ class Assembly:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
         self.matrix = plan.matrices[self._arg.name]
         self._plan, self._store = plan, store
-        if store == "local":
-            strategy = "two-step" if strategy == "auto" else strategy
+        if strategy is None:
+            coloured = "hierarchical" if plan.variants else "sequential"
+            strategy = "two-step" if store == "local" else coloured
         self.loop = ParLoop(kernel, _stored_as(plan, self.matrix, store), strategy=strategy)
 
     def __call__(self, **arrays: Any) -> Store:

@@ -80,7 +80,7 @@ def test_every_strategy_assembles_exactly_and_anew(plan, whole, strategy):
     assert np.array_equal(assemble(**other).to_scipy().toarray(), summed(plan, other))
 
 
-@pytest.mark.parametrize("strategy", ["hierarchical", "two-step"])
+@pytest.mark.parametrize("strategy", [None, "two-step"])
 def test_the_bits_do_not_depend_on_the_threads(plan, strategy):
     rng = np.random.default_rng(4)
     arrays = {"x": rng.random(plan.sizes["nodes"]), "w": rng.random(plan.sizes["cells"])}
@@ -101,11 +101,40 @@ def _pattern(plan):
 
 @pytest.mark.parametrize("store", ["ellpack", "local"])
 def test_every_store_holds_the_same_matrix(plan, whole, store):
-    strategy = {"ellpack": "hierarchical", "local": "auto"}[store]
-    made = Assembly(local_matrix, plan, store=store, strategy=strategy)(**whole)
+    made = Assembly(local_matrix, plan, store=store)(**whole)
     made.check()
     assert made.shape == plan.matrices["K"].shape
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
+
+
+def count_and_add(a, b, c, K):
+    """Sets what it reaches, one element after the other, beside the matrix."""
+    for node in (a, b, c):
+        node[0] = node[0] + 1
+    for k in range(9):
+        K[k] += k + 1
+
+
+@pytest.mark.parametrize(
+    "strategy", ["sequential", pytest.param("hierarchical", marks=pytest.mark.long)]
+)
+def test_a_matrix_beside_points_that_elements_set_in_turn(strategy):
+    args = [
+        {"dat": "visits", "map": "cells->nodes", "access": "rw"},
+        {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"},
+    ]
+    request = LoopRequest("visit", {"over": "cells", "args": args}, "test")
+    mesh = generate("delaunay2d", cells=200, seed=3)
+    plan = prepare(mesh, [request], Options(block_size=32)).plan["visit"]
+    visits, csr = np.zeros(plan.sizes["nodes"]), plan.matrices["K"].csr()
+    ParLoop(count_and_add, plan, strategy=strategy)(visits=visits, K=csr.values)
+    table = plan.maps["cells->nodes"].table
+    assert np.array_equal(visits, np.bincount(table.ravel()))
+    i, j = np.divmod(np.arange(9), 3)
+    ones = np.broadcast_to(np.arange(1.0, 10), (len(table), 9))
+    pairs = (table[:, i].ravel(), table[:, j].ravel())
+    wanted = scipy.sparse.coo_array((ones.ravel(), pairs), csr.shape).toarray()
+    assert np.array_equal(csr.to_scipy().toarray(), wanted)
 
 
 def test_a_par_loop_adds_to_what_there_is(plan, whole):
@@ -127,6 +156,9 @@ def test_what_cannot_be_assembled_is_refused(plan, full_plan):
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})
     with pytest.raises(MeshprepError, match="adds to 0 matrices"):
         Assembly(local_matrix, bare)
+    assert Assembly(local_matrix, plan).loop.strategy == "hierarchical"
+    no_blocks = replace(plan, variants={}, default="")
+    assert Assembly(local_matrix, no_blocks).loop.strategy == "sequential"
     with pytest.raises(MeshprepError, match="its plan has no matrix"):
         Assembly(local_matrix, replace(plan, matrices={}))
     with pytest.raises(MeshprepError, match="has 4 parameters, but loop 'assemble' hands it 5"):
