@@ -110,7 +110,8 @@ def rank(
 
 
 def _dats(plan: LoopPlan) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(a.name for a in plan.loop.args if not a.is_global and a.dim > 1))
+    several = (a for a in plan.loop.args if a.dim > 1 and not a.is_global and a.columns is None)
+    return tuple(dict.fromkeys(a.name for a in several))
 
 
 def _variants(plan: LoopPlan, strategy: str) -> list[Variant]:

@@ -19,12 +19,9 @@ from ..mesh.incidence import transpose
 from ..topology import constrained_points
 from .numbering import Numbering
 
-# The place of what a row does not have.
-ABSENT = -2
-
 
 def build_matrices(numbering: Numbering, specs: Sequence[LoopSpec]) -> dict[str, MatrixPlan]:
-    """The pattern of each matrix by its first loop, and the places of all its loops.
+    """The pattern of each matrix, which all its loops make, and their places in it.
 
     Parameters
     ----------
@@ -39,8 +36,7 @@ def build_matrices(numbering: Numbering, specs: Sequence[LoopSpec]) -> dict[str,
     Raises
     ------
     MeshprepError
-        Where loops disagree about the sets of a matrix, where a later one adds to entries that the
-        first does not have, and for groups that the mesh has not.
+        Where loops disagree about the sets of a matrix, and for groups that the mesh has not.
 
     Notes
     -----
@@ -68,16 +64,10 @@ def _matrix(numbering: Numbering, name: str, users: Sequence[tuple[LoopSpec, Arg
     n_columns = numbering.mesh.size(column_set)
     square = row_set == column_set
     column_of = row_of if square else read_only(np.arange(n_columns, dtype=np.int32))
-    row_ptr, columns = pattern(*maps[0], row_of, column_of)
+    row_ptr, columns = pattern(*_all_elements(maps, row_of, column_of))
     numbers = (row_of, column_of, row_ptr, columns)
     names = [spec.loop.name for spec, _ in users]
     place = {loop: places(*m, numbers) for loop, m in zip(names, maps, strict=True)}
-    for loop, found in place.items():
-        if (found == ABSENT).any():
-            raise MeshprepError(
-                f"loop '{loop}' adds to entries of matrix '{name}' that loop '{names[0]}' does "
-                "not have: put the loop that reaches all first"
-            )
     return MatrixPlan(name, row_set, column_set, *numbers, place)
 
 
@@ -94,22 +84,50 @@ def _row_of(
     return read_only(np.where(free, np.cumsum(free) - 1, -1).astype(np.int32))
 
 
+def _all_elements(
+    maps: Sequence[tuple[SetMap, SetMap]], row_of: NDArray[np.int32], column_of: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], ...]:
+    """The elements of all loops, as those of one: rows, columns, and the numbers of both.
+
+    Where loops are several, shorter rows of the tables are filled up with a point without a number.
+    """
+    if len(maps) == 1:
+        return maps[0][0].table, maps[0][1].table, row_of, column_of
+    tables = []
+    for side, size in ((0, row_of.size), (1, column_of.size)):
+        own = [pair[side].table for pair in maps]
+        width = max(t.shape[1] for t in own)
+        filled = [np.pad(t, ((0, 0), (0, width - t.shape[1])), constant_values=size) for t in own]
+        tables.append(np.concatenate(filled))
+    return (*tables, *(np.append(numbers, np.int32(-1)) for numbers in (row_of, column_of)))
+
+
 def pattern(
-    rows: SetMap, columns: SetMap, row_of: NDArray[np.int32], column_of: NDArray[np.int32]
+    rows: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    row_of: NDArray[np.int32],
+    column_of: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The nonzeros of a matrix, row after row, ascending in each. Linear in the entries.
 
     Columns are visited in ascending order, and each is put behind the rows that it meets, so that
     nothing is sorted.
 
+    Parameters
+    ----------
+    rows, columns : (n, local rows), (n, local columns) int32
+        The points of each element.
+    row_of, column_of : (n_points,) int32
+        -1 for those without a number; the others count up from 0.
+
     Returns
     -------
     row_ptr : (rows + 1,) int64
     columns : (nonzeros,) int32
     """
-    touching = transpose(columns.table, column_of.size)
+    touching = transpose(columns, column_of.size)
     offset, elements = read_only(touching.offset), read_only(touching.index)
-    given = (offset, elements, read_only(rows.table), read_only(row_of), read_only(column_of))
+    given = (offset, elements, read_only(rows), read_only(row_of), read_only(column_of))
     end, nothing = np.zeros(int((row_of >= 0).sum()), np.int64), np.empty(0, np.int32)
     _visit_entries(*given, end, nothing)
     row_ptr = np.concatenate([[0], np.cumsum(end)]).astype(np.int64)
@@ -123,7 +141,7 @@ def pattern(
 def places(
     rows: SetMap, columns: SetMap, numbers: Sequence[NDArray[np.integer]]
 ) -> NDArray[np.int32]:
-    """The nonzero of each entry of each element's matrix: -1 without one, ``ABSENT`` if missing.
+    """The nonzero of each entry of each element's matrix; -1 where row or column has no number.
 
     ``numbers`` are row_of, column_of, row_ptr and columns of the matrix.
     """
@@ -186,7 +204,7 @@ def _fill_places(
 
 @helper
 def _find(values: NDArray[np.int32], start: int, stop: int, wanted: int) -> int:
-    """Where ``wanted`` stands in ``values[start:stop]``, which ascends; ``ABSENT`` if nowhere."""
+    """Where ``wanted`` stands in ``values[start:stop]``, which ascends and has it."""
     low, high = start, stop
     while low < high:
         middle = (low + high) // 2
@@ -194,4 +212,4 @@ def _find(values: NDArray[np.int32], start: int, stop: int, wanted: int) -> int:
             low = middle + 1
         else:
             high = middle
-    return low if low < stop and values[low] == wanted else ABSENT
+    return low

@@ -14,7 +14,7 @@ from ..mesh.cells import shape_of
 from .attach import locate, lower_corners
 from .dofs import dofs_degree, facet_dofs
 from .facets import find_facets
-from .layout import CellPart, Layout, layout_of, local_corners, lower_sets
+from .layout import CellPart, Layout, layout_of, lower_sets
 from .slots import Slots, slots_of
 
 BOUNDARY = "boundary"
@@ -28,7 +28,8 @@ def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -
     mesh : Mesh
         With the map.
     map_name : str
-        ``cells->dofs1`` to ``cells->dofs4``, or the nodes of cells of first order.
+        From cells to ``dofs1`` to ``dofs4``, or to the nodes of cells of first order. Where cells
+        are of several types, from those of one; all count.
     groups : sequence of str or int
         ``"boundary"``: the facets with one cell. Names or numbers of groups: those of the tags on
         the to-set itself, and of cells on facets.
@@ -71,37 +72,58 @@ def _members(tag: Tag, group: str | int) -> NDArray[np.int64] | None:
 
 def _on_facets(mesh: Mesh, map_name: str, group: str | int) -> NDArray[np.int32]:
     layout = layout_of(mesh)
-    part, local = _part(layout, map_name)
-    facets = local_corners(part.shape, part.shape.dim - 1)
-    arity = len(facets[0])
-    if group == BOUNDARY:
-        found = find_facets(layout.entity_parts(part.shape.dim - 1, arity), arity, layout.n_nodes)
-        slot: NDArray[np.integer] = np.flatnonzero(found.count[found.number] == 1)
-    else:
-        slots = slots_of(layout.entity_parts(part.shape.dim - 1, arity), arity)
-        slot = _of_group(mesh, layout, slots, group)
-    cell, facet = np.divmod(slot, len(facets))
-    table = mesh.map(map_name).table
-    points = [table[np.ix_(cell[facet == k], on)].ravel() for k, on in enumerate(local)]
+    local, target = _local_points(layout, map_name), map_name.partition("->")[2]
+    chosen = [_slots_under(mesh, layout, group, a) for a in layout.arities(layout.dim - 1)]
+    known = [found for found in chosen if found is not None]
+    if not known:
+        raise _no_group(mesh, group)
+    points = [np.empty(0, np.int32)]
+    for slots, slot in known:
+        for i, part in enumerate(_with_facets(layout, slots.arity)):
+            own = slot[(slot >= slots.slot_start[i]) & (slot < slots.slot_start[i + 1])]
+            cell, facet = np.divmod(own - slots.slot_start[i], slots.n_local[i])
+            table, column = mesh.map(f"{part.name}->{target}").table, slots.column[i, facet]
+            for k, on in enumerate(local[part.name]):
+                points.append(table[np.ix_(cell[column == k], on)].ravel())
     return np.concatenate(points)
 
 
-def _part(layout: Layout, map_name: str) -> tuple[CellPart, list[NDArray[np.int64]]]:
-    """The cells, and which columns of the map lie on each of their facets."""
-    part, degree = layout.parts[0], dofs_degree(map_name)
-    if len(layout.parts) == 1 and part.shape.dim > 1:
+def _with_facets(layout: Layout, arity: int) -> list[CellPart]:
+    """The types of cells with facets of so many corners: those that have slots, in their order."""
+    return [p for p in layout.parts if any(len(c) == arity for c in p.shape.facets)]
+
+
+def _local_points(layout: Layout, map_name: str) -> dict[str, list[NDArray[np.int64]]]:
+    """For each type of cells, which columns of the map lie on each of their facets."""
+    degree, (source, _, target) = dofs_degree(map_name), map_name.partition("->")
+    if layout.dim > 1 and source in [p.name for p in layout.parts]:
         if degree is not None:
-            return part, facet_dofs(part.shape, degree)
-        if map_name == "cells->nodes" and part.table.shape[1] == part.shape.n_corners:
-            return part, [np.array(facet) for facet in part.shape.facets]
+            return {p.name: facet_dofs(p.shape, degree) for p in layout.parts}
+        if target == "nodes" and all(p.table.shape[1] == p.shape.n_corners for p in layout.parts):
+            return {p.name: [np.array(facet) for facet in p.shape.facets] for p in layout.parts}
     raise MeshprepError(
-        f"map '{map_name}': what lies on the boundary is known of cells->dofs1 to cells->dofs4, "
-        "and of cells->nodes where all cells are of one type and of first order"
+        f"map '{map_name}': what lies on the boundary is known of the maps from cells to dofs1 to "
+        "dofs4, and to nodes where all cells are of first order"
     )
 
 
-def _of_group(mesh: Mesh, layout: Layout, slots: Slots, group: str | int) -> NDArray[np.int32]:
-    """Slots under the cells of lower dimension in a group."""
+def _slots_under(
+    mesh: Mesh, layout: Layout, group: str | int, arity: int
+) -> tuple[Slots, NDArray[np.integer]] | None:
+    """The facets with ``arity`` corners, and those of them in the group; None: no tag has it."""
+    parts = layout.entity_parts(layout.dim - 1, arity)
+    if group == BOUNDARY:
+        found = find_facets(parts, arity, layout.n_nodes)
+        return found.slots, np.flatnonzero(found.count[found.number] == 1)
+    slots = slots_of(parts, arity)
+    slot = _of_group(mesh, layout, slots, group)
+    return None if slot is None else (slots, slot)
+
+
+def _of_group(
+    mesh: Mesh, layout: Layout, slots: Slots, group: str | int
+) -> NDArray[np.int32] | None:
+    """Slots under the cells of lower dimension in a group; None where no tag has it."""
     arity, found = slots.arity, []
     for s in lower_sets(mesh, layout):
         shape = shape_of(str(s.cell_type))
@@ -110,10 +132,12 @@ def _of_group(mesh: Mesh, layout: Layout, slots: Slots, group: str | int) -> NDA
             if rows is not None and shape.dim == layout.dim - 1:
                 slot = locate(slots, lower_corners(mesh, s.name)[rows], layout.n_nodes)
                 found.append(slot[slot >= 0])
-    if not found:
-        known = {n for t in mesh.tags for i in t.group_id.tolist() for n in (t.names.get(i, i),)}
-        has = ", ".join(sorted(map(str, known))) or "none"
-        raise MeshprepError(
-            f"there is no group '{group}' on the boundary: use \"{BOUNDARY}\", or one of: {has}"
-        )
-    return np.concatenate(found)
+    return np.concatenate(found) if found else None
+
+
+def _no_group(mesh: Mesh, group: str | int) -> MeshprepError:
+    known = {t.names.get(i, i) for t in mesh.tags for i in t.group_id.tolist()}
+    has = ", ".join(sorted(map(str, known))) or "none"
+    return MeshprepError(
+        f"there is no group '{group}' on the boundary: use \"{BOUNDARY}\", or one of: {has}"
+    )

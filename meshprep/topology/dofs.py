@@ -17,17 +17,17 @@ from .facets import fill_cell_facets, find_facets, select
 from .lattice import REFERENCE, frame_of, inner_points, local_points, numbers_in_frames
 from .layout import Layout, layout_of, local_corners
 
-_NAME = re.compile(r"cells->dofs([1-4])")
+_NAME = re.compile(r"([^>]+)->dofs([1-4])")
 
 
 def dofs_degree(name: str) -> int | None:
-    """The degree of a map ``cells->dofs1`` to ``cells->dofs4``; None for other names."""
+    """The degree of a map ``SET->dofs1`` to ``SET->dofs4``; None for other names."""
     found = _NAME.fullmatch(name)
-    return int(found[1]) if found else None
+    return int(found[2]) if found else None
 
 
 def derive_dofs(mesh: Mesh, name: str) -> Mesh:
-    """Add the set of dofs, the map to it from the cells, and where the dofs lie.
+    """Add the set of dofs, the maps to it from the cells, and where the dofs lie.
 
     Dofs of vertices come first, by their nodes, then those of edges and of faces, by first
     appearance (cell, local edge or face), then those inside, by cells. So each has one number,
@@ -36,9 +36,10 @@ def derive_dofs(mesh: Mesh, name: str) -> Mesh:
     Parameters
     ----------
     mesh : Mesh
-        With cells of one type: lines, triangles, quads, tetrahedra or hexahedra of any order.
+        With cells of lines, triangles, quads, tetrahedra or hexahedra of any order.
     name : str
-        One that :func:`dofs_degree` knows.
+        One that :func:`dofs_degree` knows: from ``cells``, or where cells are of several types,
+        from the cells of one; then the maps of all types are added.
 
     Returns
     -------
@@ -50,59 +51,85 @@ def derive_dofs(mesh: Mesh, name: str) -> Mesh:
         For other cells, and where the set exists without the map.
     """
     layout, degree = layout_of(mesh), dofs_degree(name) or 1
-    shape, target = _shape(layout, name), name.partition("->")[2]
-    if target in mesh.sets:
-        raise MeshprepError(f"map '{name}' cannot be added: the mesh has a set '{target}' already")
-    table, size = _table(layout, shape, degree)
+    target = name.partition("->")[2]
+    names = [f"{part.name}->{target}" for part in layout.parts]
+    _check(mesh, layout, name, names)
+    tables, size = _tables(layout, degree)
+    maps = [
+        SetMap(n, part.name, target, table)
+        for n, part, table in zip(names, layout.parts, tables, strict=True)
+    ]
     dats = []
     if mesh.coordinates is not None:
-        corners = mesh.coordinates[layout.parts[0].table[:, : shape.n_corners]]
-        dats = [Dat(CENTROID, target, _positions(shape, degree, corners, table, size))]
-    made = SetMap(name, "cells", target, table)
-    return mesh.with_(sets=[ElementSet(target, size)], maps=[made], dats=dats)
+        where = np.empty((size, mesh.coordinates.shape[1]))
+        for part, table in zip(layout.parts, tables, strict=True):
+            corners = mesh.coordinates[part.table[:, : part.shape.n_corners]]
+            _fill_positions(part.shape, degree, corners, table, where)
+        dats = [Dat(CENTROID, target, where)]
+    return mesh.with_(sets=[ElementSet(target, size)], maps=maps, dats=dats)
 
 
-def _shape(layout: Layout, name: str) -> CellShape:
-    shapes = [p.shape for p in layout.parts]
-    if len(shapes) > 1 or shapes[0].name not in REFERENCE:
-        found = ", ".join(s.name for s in shapes)
+def _check(mesh: Mesh, layout: Layout, name: str, names: list[str]) -> None:
+    target = name.partition("->")[2]
+    shapes = [p.shape.name for p in layout.parts]
+    if any(shape not in REFERENCE for shape in shapes):
         raise MeshprepError(
-            f"map '{name}': dofs are for cells of one type, {', '.join(REFERENCE)}, not {found}"
+            f"map '{name}': dofs are for cells that are {', '.join(REFERENCE)}, not "
+            f"{', '.join(shapes)}"
         )
-    return shapes[0]
+    if name not in names:
+        choice = " and ".join(f"'{n}'" for n in names)
+        raise MeshprepError(f"this mesh cannot give map '{name}': use {choice}")
+    if target in mesh.sets:
+        raise MeshprepError(f"map '{name}' cannot be added: the mesh has a set '{target}' already")
 
 
-def _table(layout: Layout, shape: CellShape, degree: int) -> tuple[NDArray[np.int32], int]:
-    """The map, and the number of dofs."""
-    part = layout.parts[0]
-    corners = part.table[:, : shape.n_corners]
+def _tables(layout: Layout, degree: int) -> tuple[list[NDArray[np.int32]], int]:
+    """The maps of all types of cells, and the number of dofs."""
     used = np.zeros(layout.n_nodes, np.bool_)
-    used[corners] = True
-    table = np.empty((len(corners), len(local_points(shape, degree))), np.int32)
+    for part in layout.parts:
+        used[part.table[:, : part.shape.n_corners]] = True
     number = np.cumsum(used, dtype=np.int32) - np.int32(1)
-    table[:, : shape.n_corners] = number[corners]
-    column, base = shape.n_corners, int(np.count_nonzero(used))
-    for dim in range(1, shape.dim):
-        local = local_corners(shape, dim)
-        numbers = numbers_in_frames(len(local[0]), degree)
-        count = numbers.shape[1]
-        if not count:
-            continue
-        facets = find_facets(layout.entity_parts(dim, len(local[0])), len(local[0]), layout.n_nodes)
-        chosen = select(facets, "all")
-        _check_size(base + chosen.size * count, layout)
-        of_cell = np.empty((len(corners), len(local)), np.int32)
-        fill_cell_facets(chosen, 0, of_cell)
-        for k, ends in enumerate(local):
-            own = numbers[frame_of(corners[:, list(ends)])]
-            table[:, column : column + count] = base + of_cell[:, k, None] * count + own
-            column += count
-        base += chosen.size * count
-    inside = table.shape[1] - column
-    _check_size(base + len(corners) * inside, layout)
-    first = base + inside * np.arange(len(corners))
-    table[:, column:] = first[:, None] + np.arange(inside)
-    return table, base + len(corners) * inside
+    base = int(np.count_nonzero(used))
+    columns = [[number[part.table[:, : part.shape.n_corners]]] for part in layout.parts]
+    for dim in range(1, layout.dim):
+        for arity in layout.arities(dim):
+            base = _shared(layout, dim, degree, base, columns, arity)
+    for part, found in zip(layout.parts, columns, strict=True):
+        inside = len(local_points(part.shape, degree)) - sum(c.shape[1] for c in found)
+        _check_size(base + len(part.table) * inside, layout)
+        first = base + inside * np.arange(len(part.table))
+        found.append((first[:, None] + np.arange(inside)).astype(np.int32))
+        base += len(part.table) * inside
+    return [np.hstack(found) for found in columns], base
+
+
+def _shared(
+    layout: Layout,
+    dim: int,
+    degree: int,
+    base: int,
+    columns: list[list[NDArray[np.int32]]],
+    arity: int,
+) -> int:
+    """Append the dofs on edges or faces with ``arity`` corners; the number of dofs then."""
+    numbers = numbers_in_frames(arity, degree)
+    count = numbers.shape[1]
+    if not count:
+        return base
+    facets = find_facets(layout.entity_parts(dim, arity), arity, layout.n_nodes)
+    chosen = select(facets, "all")
+    _check_size(base + chosen.size * count, layout)
+    most = max(len(local_corners(p.shape, dim)) for p in layout.parts)
+    of_cell = np.empty((layout.n_cells, most), np.int32)
+    fill_cell_facets(chosen, 0, of_cell)
+    for part, found in zip(layout.parts, columns, strict=True):
+        rows = of_cell[part.start : part.start + len(part.table)]
+        for k, ends in enumerate(local_corners(part.shape, dim)):
+            if len(ends) == arity:
+                own = numbers[frame_of(part.table[:, list(ends)])]
+                found.append(np.int32(base) + rows[:, k, None] * np.int32(count) + own)
+    return base + chosen.size * count
 
 
 def _check_size(size: int, layout: Layout) -> None:
@@ -110,18 +137,16 @@ def _check_size(size: int, layout: Layout) -> None:
         raise MeshprepError(f"{layout.n_cells} cells have more than 2^31-1 dofs: split the mesh")
 
 
-def _positions(
+def _fill_positions(
     shape: CellShape,
     degree: int,
     corners: NDArray[np.float64],
     table: NDArray[np.int32],
-    size: int,
-) -> NDArray[np.float64]:
-    """Where each dof lies, by the corners (cells, n_corners, d) of one of its cells."""
-    where = np.empty((size, corners.shape[2]))
+    where: NDArray[np.float64],
+) -> None:
+    """Where the dofs of some cells lie, by their corners (cells, n_corners, d)."""
     for k, point in enumerate(local_points(shape, degree) / degree):
         where[table[:, k]] = np.einsum("c,ecd->ed", _weights(shape, point), corners)
-    return where
 
 
 def _weights(shape: CellShape, point: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .loops import Access, Arg, Loop
     from .maps import SetMap
     from .ordering import Ordering
-    from .plan import LoopPlan, Plan, Staging, Variant
+    from .plan import LoopPlan, MatrixPlan, Plan, Staging, Variant
     from .program.chains.chain import Chain
     from .program.chains.reduced import ReducedGlobal
     from .program.dat import ProgramDat
@@ -28,7 +28,7 @@ _HOME = {
         ("DistributedError", "MeshprepError", "MissingPackageError", "PlanError"), "errors"
     ),
     **dict.fromkeys(("Access", "Arg", "Loop"), "loops"),
-    **dict.fromkeys(("LoopPlan", "Plan", "Staging", "Variant"), "plan"),
+    **dict.fromkeys(("LoopPlan", "MatrixPlan", "Plan", "Staging", "Variant"), "plan"),
     **{"Ordering": "ordering", "ParLoop": "loop", "SetMap": "maps"},
     **{
         "Chain": "program.chains.chain",
@@ -48,6 +48,7 @@ __all__ = [
     "DistributedPlan",
     "Loop",
     "LoopPlan",
+    "MatrixPlan",
     "MeshprepError",
     "MissingPackageError",
     "Ordering",

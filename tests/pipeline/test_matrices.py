@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse
@@ -16,7 +17,7 @@ from meshprep.pipeline.matrices import _fill_places, _visit_entries
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
-from meshprep_runtime.plan.seal import check_seal
+from meshprep_runtime.plan.seal import check_seal, seal
 from meshprep_runtime.plan.store import VERSIONS
 from meshprep_runtime.plan.verify import verify
 
@@ -118,16 +119,41 @@ def test_a_matrix_of_other_rows_than_columns(mesh):
     assert plan.verify() == []
 
 
-def test_two_loops_add_to_one_matrix(mesh):
+@pytest.mark.parametrize("reverse", [False, True])
+def test_two_loops_add_to_one_matrix(mesh, reverse):
+    """Its pattern is that of both, whichever comes first; so are its constraints."""
     edges = stiffness("boundary_edges->nodes", name="robin", over="boundary_edges")
-    plan = prepare(mesh, [stiffness("cells->nodes"), edges], Options(block_size=64)).plan
+    loops = [stiffness("cells->nodes", fixed="left"), edges]
+    plan = prepare(mesh, loops[::-1] if reverse else loops, Options(block_size=64)).plan
     assert plan.verify() == []
-    matrix, (wanted, _) = plan.matrices["K"], counted(plan, "robin")
-    place = np.bincount(matrix.place["robin"].ravel(), minlength=matrix.columns.size)
-    made = scipy.sparse.csr_array((place, matrix.columns, matrix.row_ptr), matrix.shape)
-    assert abs(made - wanted).max() == 0
-    with pytest.raises(MeshprepError, match=r"'stiffness' adds .* put the loop that reaches all"):
-        prepare(mesh, [edges, stiffness("cells->nodes")])
+    matrix, (robin, _) = plan.matrices["K"], counted(plan, "robin")
+    assert 0 < matrix.shape[0] < matrix.row_of.size
+    place = matrix.place["robin"]
+    found = np.bincount(place[place >= 0], minlength=matrix.columns.size)
+    made = scipy.sparse.csr_array((found, matrix.columns, matrix.row_ptr), matrix.shape)
+    assert abs(made - robin).max() == 0
+    both = counted(plan)[0] + robin
+    assert np.array_equal(matrix.row_ptr, both.indptr)
+
+
+def test_triangles_and_quads_add_to_one_matrix():
+    mesh = generate("mixed2d", nx=6, ny=4, shuffle=True)
+    loops = [
+        stiffness(f"{kind}->dofs2", name=f"of_{kind}", over=kind, fixed=fixed)
+        for kind, fixed in (("quad", "boundary"), ("triangle", []))
+    ]
+    plan = prepare(mesh, loops, Options(block_size=16)).plan
+    assert plan.verify() == []
+    both = counted(plan, "of_quad")[0] + counted(plan, "of_triangle")[0]
+    matrix = plan.matrices["K"]
+    assert np.array_equal(matrix.row_ptr, both.indptr)
+    # 13 x 9 points, of which the outermost are constrained, though one loop alone says so
+    assert matrix.row_of.size == 13 * 9
+    assert matrix.shape == (11 * 7, 11 * 7)
+
+
+def test_loops_must_agree_about_a_matrix(mesh):
+    edges = stiffness("boundary_edges->nodes", name="robin", over="boundary_edges")
     with pytest.raises(MeshprepError, match="other sets or another dtype"):
         prepare(mesh, [stiffness("cells->nodes", dtype="f4"), edges])
 
@@ -228,6 +254,48 @@ def test_a_mesh_in_parts_has_no_matrices_yet(plan):
         MeshprepError, match="'stiffness' adds to matrix 'K', which a mesh in parts"
     ):
         subject_of_plan(plan)
+
+
+def findings_in(path):
+    """What is wrong with a plan file, a line each."""
+    try:
+        found = Plan.load(path).verify()
+    except PlanError as error:
+        found = [str(error)]
+    assert not any("\n" in line for line in found)
+    return found
+
+
+DATASETS = ["row_of", "row_ptr", "columns", "place/stiffness"]
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_no_wrong_number_in_a_file_is_believed(plan, tmp_path, name):
+    """One number is changed under a right seal: loading refuses, or the proof finds it."""
+    path, rng = tmp_path / "K.plan.h5", np.random.default_rng(0)
+    plan.save(path)
+    for _ in range(12):
+        with h5py.File(path, "r+") as file:
+            values = file[f"matrices/K/{name}"]
+            at = tuple(rng.integers(0, values.shape))
+            right = values[at]
+            values[at] = rng.choice([-7, -1, 0, 1, 2**31 - 1, right - 1, right + 1])
+            changed = values[at] != right
+        seal(path, 3)
+        assert bool(findings_in(path)) == changed
+        with h5py.File(path, "r+") as file:
+            file[f"matrices/K/{name}"][at] = right
+
+
+@pytest.mark.parametrize("name", [*DATASETS, "place", ""])
+def test_what_a_file_lacks_is_said(plan, tmp_path, name):
+    path = tmp_path / "K.plan.h5"
+    plan.save(path)
+    with h5py.File(path, "r+") as file:
+        del file[f"matrices/K/{name}".rstrip("/")]
+    seal(path, 3)
+    with pytest.raises(PlanError):
+        Plan.load(path)
 
 
 TOML = """

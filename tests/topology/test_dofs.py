@@ -5,6 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from meshprep.io.generate import generate
 from meshprep.mesh import Tag
 from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.geometry import CENTROID
@@ -175,7 +176,7 @@ def test_what_dofs_cannot_be_made_for_is_said():
         Block("triangle", np.array([[0, 1, 2]], np.int32)),
         Block("quad", np.array([[2, 3, 4, 5]], np.int32)),
     ]
-    with pytest.raises(MeshprepError, match=r"cells of one type, .* not triangle, quad"):
+    with pytest.raises(MeshprepError, match="use 'triangle->dofs1' and 'quad->dofs1'"):
         derive(assemble(points, mixed)[0], ["cells->dofs1"])
     wedge = [Block("wedge", np.arange(6, dtype=np.int32)[None])]
     with pytest.raises(MeshprepError, match="not wedge"):
@@ -186,3 +187,27 @@ def test_what_dofs_cannot_be_made_for_is_said():
         constrained_points(
             derive(random_mesh("quad", 1, 0), ["cells->edges"]), "cells->edges", ["boundary"]
         )
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_triangles_and_quads_share_their_dofs(degree):
+    """The left half of a grid of quads, the right half of triangles."""
+    names = [f"triangle->dofs{degree}", f"quad->dofs{degree}"]
+    mesh = derive(generate("mixed2d", nx=6, ny=4, shuffle=True), names)
+    where = {}
+    for kind, name in zip(("triangle", "quad"), names, strict=True):
+        corners = mesh.coordinates[mesh.map(f"{kind}->nodes").table]
+        points = np.array([points_of(kind, degree, xyz) for xyz in corners])
+        where[name] = np.round(points, 9).reshape(-1, points.shape[2])
+    table = np.concatenate([mesh.map(name).table.ravel() for name in names])
+    places = np.concatenate([where[name] for name in names])
+    _, point = np.unique(places, axis=0, return_inverse=True)
+    pairs = np.unique(np.column_stack([table, point.reshape(-1)]), axis=0)
+    assert len(pairs) == mesh.size(f"dofs{degree}") == point.max() + 1
+    # of both types, whichever map names the dofs
+    flagged = [constrained_points(mesh, name, ["boundary"]) for name in names]
+    assert np.array_equal(*flagged)
+    known = mesh.dat(CENTROID, f"dofs{degree}").values
+    ends = places.min(axis=0)[:2], places.max(axis=0)[:2]
+    on = [np.abs(known[:, :2] - end) < 1e-9 for end in ends]
+    assert np.array_equal(flagged[0], (on[0] | on[1]).any(axis=1))

@@ -108,6 +108,36 @@ def test_every_store_holds_the_same_matrix(plan, whole, store):
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
 
 
+def count_and_add(a, b, c, K):
+    """Sets what it reaches, one element after the other, beside the matrix."""
+    for node in (a, b, c):
+        node[0] = node[0] + 1
+    for k in range(9):
+        K[k] += k + 1
+
+
+@pytest.mark.parametrize(
+    "strategy", ["sequential", pytest.param("hierarchical", marks=pytest.mark.long)]
+)
+def test_a_matrix_beside_points_that_elements_set_in_turn(strategy):
+    args = [
+        {"dat": "visits", "map": "cells->nodes", "access": "rw"},
+        {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"},
+    ]
+    request = LoopRequest("visit", {"over": "cells", "args": args}, "test")
+    mesh = generate("delaunay2d", cells=200, seed=3)
+    plan = prepare(mesh, [request], Options(block_size=32)).plan["visit"]
+    visits, csr = np.zeros(plan.sizes["nodes"]), plan.matrices["K"].csr()
+    ParLoop(count_and_add, plan, strategy=strategy)(visits=visits, K=csr.values)
+    table = plan.maps["cells->nodes"].table
+    assert np.array_equal(visits, np.bincount(table.ravel()))
+    i, j = np.divmod(np.arange(9), 3)
+    ones = np.broadcast_to(np.arange(1.0, 10), (len(table), 9))
+    pairs = (table[:, i].ravel(), table[:, j].ravel())
+    wanted = scipy.sparse.coo_array((ones.ravel(), pairs), csr.shape).toarray()
+    assert np.array_equal(csr.to_scipy().toarray(), wanted)
+
+
 def test_a_par_loop_adds_to_what_there_is(plan, whole):
     csr = plan.matrices["K"].csr()
     loop = ParLoop(local_matrix, plan, strategy="hierarchical")

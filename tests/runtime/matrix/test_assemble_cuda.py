@@ -157,3 +157,34 @@ def test_a_kernel_in_python_becomes_machine_code(plan, compiled, arch):
     found = compiled(program(product, plan, "hierarchical"), arch)
     assert found.registers > 0
     assert found.spilled == 0
+
+
+TURNS = DeviceFunction(
+    "turns",
+    """\
+__device__ void turns(double* a, double* b, double* c, double* K) {
+  a[0] = a[0] + 1;
+  b[0] = b[0] + 1;
+  c[0] = c[0] + 1;
+  for (int k = 0; k < 9; ++k) K[k] += k + 1;
+}
+""",
+)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("needs_gxx")
+def test_a_matrix_beside_points_that_elements_set_in_turn():
+    args = [
+        {"dat": "visits", "map": "cells->nodes", "access": "rw"},
+        {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"},
+    ]
+    request = LoopRequest("visit", {"over": "cells", "args": args}, "test")
+    plan = prepare(generate("delaunay2d", cells=150, seed=3), [request], Options(block_size=32))
+    plan = plan.plan["visit"]
+    visits, values = np.zeros(plan.sizes["nodes"]), np.zeros(plan.matrices["K"].columns.size)
+    run_checked(program(TURNS, plan, "hierarchical"), visits=visits, K=values)
+    assert np.array_equal(visits, np.bincount(plan.maps["cells->nodes"].table.ravel()))
+    place = plan.matrices["K"].place["visit"]
+    added = np.broadcast_to(np.arange(1.0, 10), place.shape)
+    assert np.array_equal(values, np.bincount(place.ravel(), added.ravel()))
