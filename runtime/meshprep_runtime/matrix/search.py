@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ..errors import MeshprepError
 from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
 
 # A change of this share decides that ``repeat`` matters more than ``coop``.
@@ -38,6 +39,11 @@ class ProductTuner:
     itemsize : int
         Bytes of a value: 4 or 8.
 
+    Raises
+    ------
+    MeshprepError
+        For values of another size.
+
     Notes
     -----
     Ask :meth:`threads` before a call and :meth:`tell` after it what it took. A matrix of another
@@ -56,6 +62,8 @@ class ProductTuner:
     """
 
     def __init__(self, itemsize: int = 8) -> None:
+        if itemsize not in LEAST_BLOCK:
+            raise MeshprepError(f"itemsize is {itemsize}: values have 4 or 8 bytes")
         self._least = LEAST_BLOCK[itemsize]
         self._subject: tuple[Hashable, int, int] | None = None
         self.trials: list[TimedThreads] = []
@@ -98,7 +106,14 @@ class ProductTuner:
         Parameters
         ----------
         seconds : float
+
+        Raises
+        ------
+        MeshprepError
+            For a time that is no positive number.
         """
+        if not seconds > 0:
+            raise MeshprepError(f"a call took {seconds} seconds: give a positive time")
         if self._search is None or self._proposed is None:
             return
         self.trials.append(TimedThreads(self._proposed, seconds))
@@ -112,7 +127,7 @@ class _Climb:
     """The fastest so far, and steps from it that are no trial twice."""
 
     def __init__(self, start: CsrThreads) -> None:
-        self.best = self.start = start
+        self.best = start
         self.seconds: dict[CsrThreads, float] = {}
 
     def to(self, threads: CsrThreads) -> Generator[CsrThreads, float, bool]:

@@ -4,6 +4,7 @@ import numpy as np
 import product_times
 import pytest
 
+from meshprep_runtime import MeshprepError
 from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
 from meshprep_runtime.matrix.search import ProductTuner
 
@@ -92,6 +93,16 @@ def test_another_matrix_starts_anew():
         second = tuner.threads(*subject)
         assert second == tuner.threads(*subject) != fixed_rule(*subject[1:])
         assert [trial.seconds for trial in tuner.trials] == [2.0]
+
+
+def test_times_and_sizes_that_cannot_be():
+    tuner = ProductTuner()
+    tuner.threads("a", 100, 1000)
+    for seconds in (0.0, -1.0, float("nan")):
+        with pytest.raises(MeshprepError, match="give a positive time"):
+            tuner.tell(seconds)
+    with pytest.raises(MeshprepError, match="itemsize is 2"):
+        ProductTuner(2)
 
 
 def test_what_is_told_after_the_search_is_not_counted():
