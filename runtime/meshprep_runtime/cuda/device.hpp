@@ -1,13 +1,19 @@
 // What the text of a loop is made of, for CUDA.
+#ifdef MP_WIDE
 typedef long long Index;
-#ifdef MP_ROOMY
-#define MP_BOUNDS(threads) __launch_bounds__(threads, 1)
+#else
+typedef int Index;
+#endif
+#ifdef MP_RESIDENT
+#define MP_BOUNDS(threads) __launch_bounds__(threads, MP_RESIDENT)
 #else
 #define MP_BOUNDS(threads) __launch_bounds__(threads)
 #endif
 #define MP_KERNEL(threads) extern "C" __global__ void MP_BOUNDS(threads)
 #define MP_RETURN return
 #define MP_EXTERN(name, ...) extern "C" __device__ void name(__VA_ARGS__)
+// Rows of so many values: one instruction where the product has 64 bits.
+#define MP_AT(row, width) ((long long)(row) * (width))
 #define MP_IN(T) const T* __restrict__
 #define MP_OUT(T) T* __restrict__
 #define MP_THREAD ((int)threadIdx.x)
@@ -20,6 +26,8 @@ typedef long long Index;
 #define MP_LOAD(n, into, array, index) mp_load<n>(into, (array) + (index))
 #define MP_STORE(n, array, index, from) mp_store<n>((array) + (index), from)
 #define MP_EXPECT(condition)
+// Loops with few rounds: unrolled, they only take instructions and registers.
+#define MP_LOOP _Pragma("unroll 1")
 
 extern __shared__ __align__(16) unsigned char mp_shared[];
 

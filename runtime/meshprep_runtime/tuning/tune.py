@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..bind import AOS, SOA, slots
 from ..cuda import COMMITS, DeviceFunction
 from ..cuda.executor import name_of
+from ..cuda.strategies import hopeless
 from ..errors import MeshprepError, Progress, check_choice
 from ..loop import ParLoop
 from ..plan import LoopPlan
@@ -178,7 +179,7 @@ def _grid(
     grid = [
         TuningCandidate(strategy, variant, soa, commit)
         for strategy in backend.strategies
-        if not asked or strategy in asked
+        if (strategy in asked if asked else not hopeless(plan.loop, strategy))
         for soa in layouts
         for variant, commit in backend.variants_for(plan, strategy)
     ]
