@@ -16,9 +16,10 @@ from meshprep_runtime.cuda.strategies import hopeless
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import tune as tuning
+from meshprep_runtime.tuning.candidates import grid
 from meshprep_runtime.tuning.lookup import choose, processor, with_entry
 from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
-from meshprep_runtime.tuning.tune import TuningCandidate, _grid, synthetic, tune
+from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 
 READ, INC = Access.READ, Access.INC
 FLUX = (
@@ -338,12 +339,10 @@ def test_atomics_of_shared_memory_are_tried_when_asked_for(plan):
     assert not hopeless(replace(plan.loop, args=args), "shared-atomics")
     device = EmulatedDevice()
     backend = on_gpu(device, device.array, lambda array, values: None, device.synchronize)
-    tried = {c.strategy for c in _grid(plan, backend, None, [()])}
+    tried = {c.strategy for c in grid(plan, backend, None, [()])}
     assert "shared-atomics" not in tried
     assert tried > {"hierarchical", "global-atomics", "staged-gather"}
-    assert {c.strategy for c in _grid(plan, backend, ["shared-atomics"], [()])} == {
-        "shared-atomics"
-    }
+    assert {c.strategy for c in grid(plan, backend, ["shared-atomics"], [()])} == {"shared-atomics"}
 
 
 @pytest.mark.usefixtures("needs_gxx")
