@@ -110,9 +110,10 @@ def test_what_is_settled_first(bench, capsys, monkeypatch):
     monkeypatch.setattr(first, "ways", lambda plan: [("global-atomics", "colours"), STAGED])
     first.main(["--emulate", "--cells", "150"])
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    # Along a line two warps' worth of points lie in as many sectors and some.
+    # A point is a sector: along a line all of a warp differ, by chance some are the same.
     assert rows[1][:3] == ["near", "2400", "2400"]
-    assert rows[2][:4] == ["by", "chance", "2400", "2400"]
+    assert rows[2][:3] == ["by", "chance", "2400"]
+    assert 2000 < int(rows[2][3]) < 2400
     assert [row[:2] for row in rows[4:]] == [
         [order, strategy]
         for order in ("blocks", "gps", "input", "shuffled")
