@@ -75,8 +75,8 @@ class CudaProgram:
         What is launched after: on the same dats and scratch, with arrays of its own.
     fastmath : bool
         How it is to be compiled, see :func:`programs`.
-    wide : bool
-        Whether indices have 64 bits: some array holds 2^31 values or more.
+    narrow : bool
+        Whether indices have 32 bits; else some array may hold 2^31 values or more.
     """
 
     loop: Loop
@@ -95,7 +95,7 @@ class CudaProgram:
     scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
     then: tuple[CudaProgram, ...] = ()
     fastmath: bool = False
-    wide: bool = False
+    narrow: bool = False
 
     @property
     def parts(self) -> int:
@@ -105,8 +105,8 @@ class CudaProgram:
     @property
     def cuda(self) -> str:
         """The whole text for nvcc or NVRTC; a kernel in Python has to be linked with it."""
-        wide = "#define MP_WIDE\n" if self.wide else ""
-        return f"{wide}{header()}\n{self.text}"
+        narrow = "#define MP_NARROW\n" if self.narrow else ""
+        return f"{narrow}{header()}\n{self.text}"
 
 
 def header() -> str:
@@ -224,7 +224,7 @@ def program(
         alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
         scratch=second_step.scratch(shape),
         fastmath=options.fastmath,
-        wide=shape.wide,
+        narrow=not shape.wide,
     )
     sums = shape.added if shape.strategy.adds == "apart" else ()
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
