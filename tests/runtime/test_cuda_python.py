@@ -308,6 +308,11 @@ def test_one_block_more_where_nothing_spills(plan, spilled, registers, compiled,
     full = replace(made, shared_bytes=56 * 1024)
     assert compile_program(full).registers == 53
     assert calls == [()]
+    # 80 of 110 registers, with which one block more would fit, are too few.
+    calls.clear()
+    found[()] = (110, 0)
+    assert compile_program(made).registers == 110
+    assert calls == [()]
 
 
 def test_what_is_linked_must_fit(plan):

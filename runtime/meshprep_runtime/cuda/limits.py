@@ -27,6 +27,12 @@ def by_registers(registers: int, threads: int) -> int:
     return REGISTERS // (each * -(-threads // WARP_UNIT) * WARP_UNIT)
 
 
+def most_registers(blocks: int, threads: int) -> int:
+    """Registers of a thread with which so many blocks fit."""
+    each = REGISTERS // (blocks * -(-threads // WARP_UNIT) * WARP_UNIT)
+    return each // REGISTER_UNIT * REGISTER_UNIT
+
+
 def resident_at_most(arch: str, threads: int, shared_bytes: int) -> int:
     """Blocks that fit but for their registers."""
     most_threads, most_blocks, kilobytes = LIMITS.get(int(re.sub(r"\D", "", arch)), LATER)

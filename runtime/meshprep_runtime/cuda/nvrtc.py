@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
-from .limits import by_registers, resident_at_most
+from .limits import by_registers, most_registers, resident_at_most
 from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
@@ -20,6 +20,10 @@ VERBOSE = "--ptxas-options=-v"
 # What "fastmath" is to NVRTC and to nvJitLink.
 FAST_TEXT = ("--use_fast_math",)
 FAST_LINK = ("-ftz=1", "-prec-div=0", "-prec-sqrt=0")
+
+
+# With a smaller share of the registers that it would take, any kernel spills.
+LEAST_LEFT = 0.8
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,11 @@ def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:
         # Left alone, the compiler spills a few bytes to fit more blocks on a multiprocessor.
         roomy = _resident(program, arch, 1)
         return roomy if roomy.spilled < made.spilled else made
-    blocks = by_registers(made.registers, program.threads)
-    if blocks >= resident_at_most(arch, program.threads, program.shared_bytes):
+    blocks = by_registers(made.registers, program.threads) + 1
+    fits = blocks <= resident_at_most(arch, program.threads, program.shared_bytes)
+    if not fits or most_registers(blocks, program.threads) < LEAST_LEFT * made.registers:
         return made
-    tight = _resident(program, arch, blocks + 1)
+    tight = _resident(program, arch, blocks)
     return made if tight.spilled else tight
 
 
