@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -26,6 +26,9 @@ from .tuning.lookup import AUTO
 
 if TYPE_CHECKING:
     from .cuda.executor import DeviceExecutor
+    from .plan.tuned import Tuned
+    from .tuning.calls import CallTrials
+    from .tuning.candidates import TuningCandidate
     from .tuning.choose_gpu import Choice
 
 
@@ -38,6 +41,7 @@ class CodeArguments(TypedDict, total=False):
     commit: str
     threads: int
     graph: bool
+    tune: bool
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class CodeOptions:
     commit: str = "colours"
     threads: int = 256
     graph: bool = False
+    tune: bool = False
 
 
 class ParLoop:
@@ -98,6 +103,10 @@ class ParLoop:
         Threads of a block on a GPU, for strategies without blocks of the plan.
     graph : bool
         On a GPU, record the launches of a set of arrays as one CUDA graph, and replay it.
+    tune : bool
+        Calls run every way to run the loop in turn, with the same results, until the fastest is
+        known; it stays, and ``tuned`` says what came out. While that lasts, calls wait for the GPU.
+        Nothing is tried where the plan has an entry for this machine, kernel and layout.
 
     Raises
     ------
@@ -158,9 +167,11 @@ class ParLoop:
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
             self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
+        self._trials = self._asked_to_tune(options, layout)
         self.kernel = kernel
         self._device_kernel = kernel if options.cuda is None else options.cuda
-        on_device = {name: value for name, value in asdict(options).items() if name != "cuda"}
+        apart = ("cuda", "tune")
+        on_device = {name: value for name, value in asdict(options).items() if name not in apart}
         self._device_options: dict[str, Any] = {
             **{"strategy": strategy, "layout": layout, "variant": variant},
             **on_device,
@@ -205,6 +216,21 @@ class ParLoop:
         """Strategy, variant and commit that a call with arrays of the current GPU runs."""
         return self._gpu.choice()
 
+    @property
+    def tuned(self) -> Tuned | None:
+        """What the trials of ``tune=True`` found; None before they are settled, or without."""
+        return None if self._trials is None else self._trials.tuned
+
+    def _asked_to_tune(self, options: CodeOptions, layout: Layout) -> Trials | None:
+        if not options.tune:
+            return None
+        if self._wanted != AUTO:
+            raise MeshprepError(
+                f"loop '{self.loop.name}': tune chooses among strategies, but '{self._wanted}' is "
+                "asked for: leave strategy='auto'"
+            )
+        return Trials(self, options, layout)
+
     def __call__(self, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
 
@@ -218,6 +244,9 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
+        if self._trials is not None:
+            self._trials(arrays)
+            return
         for value in arrays.values():
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
@@ -255,6 +284,46 @@ class ParLoop:
     def __repr__(self) -> str:
         names = ", ".join(s.name for s in self._slots)
         return f"ParLoop({self.loop.name}({names}) over {self.loop.over}, {self._wanted})"
+
+
+class Trials:
+    """The trials of a loop, which begin with its first call: where its arrays lie says what."""
+
+    def __init__(self, loop: ParLoop, options: CodeOptions, layout: Layout) -> None:
+        self._loop, self._options, self._layout = loop, options, layout
+        self._calls: CallTrials | None = None
+
+    def __call__(self, arrays: Mapping[str, Any]) -> None:
+        """Run the loop once, one way or another."""
+        if self._calls is None:
+            self._calls = self._begin(arrays)
+        self._calls(arrays)
+
+    @property
+    def tuned(self) -> Tuned | None:
+        """What came out."""
+        return None if self._calls is None else self._calls.tuned
+
+    def _begin(self, arrays: Mapping[str, Any]) -> CallTrials:
+        # What tunes is loaded when it is wanted.
+        from .cuda.executor import name_of
+        from .tuning.calls import CallTrials, backend_here
+
+        gpu = any(type(v) is not np.ndarray and on_device(v) for v in arrays.values())
+        soa = tuple(s.name for s in self._loop.slots if s.soa)
+        backend, plan = backend_here(gpu), self._loop._plan
+        return CallTrials(plan, backend, name_of(self._loop.kernel), soa, self._as)
+
+    def _as(self, candidate: TuningCandidate) -> ParLoop:
+        options = asdict(replace(self._options, tune=False, commit=candidate.commit))
+        return ParLoop(
+            self._loop.kernel,
+            self._loop._plan,
+            strategy=candidate.strategy,
+            layout=self._layout,
+            variant=candidate.variant or None,
+            **{**options, "cuda": self._options.cuda},
+        )
 
 
 def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
