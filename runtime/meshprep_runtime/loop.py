@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .cuda.executor import DeviceExecutor
     from .plan.tuned import Tuned
     from .tuning.calls import CallTrials
-    from .tuning.candidates import TuningCandidate
     from .tuning.choose_gpu import Choice
 
 
@@ -154,7 +153,7 @@ class ParLoop:
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
         _check_maps(plan, maps or {})
-        _check_device_words(plan, options)
+        _check_words(plan, options, strategy)
         self._wanted = strategy
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
@@ -167,7 +166,9 @@ class ParLoop:
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
             self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
-        self._trials = self._asked_to_tune(options, layout)
+        self._tunes = options.tune
+        self._trials: CallTrials | None = None
+        self._given: dict[str, Any] = {"layout": layout, **code}
         self.kernel = kernel
         self._device_kernel = kernel if options.cuda is None else options.cuda
         apart = ("cuda", "tune")
@@ -221,15 +222,17 @@ class ParLoop:
         """What the trials of ``tune=True`` found; None before they are settled, or without."""
         return None if self._trials is None else self._trials.tuned
 
-    def _asked_to_tune(self, options: CodeOptions, layout: Layout) -> Trials | None:
-        if not options.tune:
-            return None
-        if self._wanted != AUTO:
-            raise MeshprepError(
-                f"loop '{self.loop.name}': tune chooses among strategies, but '{self._wanted}' is "
-                "asked for: leave strategy='auto'"
-            )
-        return Trials(self, options, layout)
+    def _try(self, arrays: Mapping[str, Any]) -> None:
+        if self._trials is None:
+            # What tunes is loaded when it is wanted.
+            from .tuning.calls import begin
+
+            self._trials = begin(self, self._plan, arrays, self._again)
+        self._trials(arrays)
+
+    def _again(self, **changed: Any) -> ParLoop:
+        """The same loop, with something else asked for."""
+        return ParLoop(self.kernel, self._plan, **{**self._given, "tune": False, **changed})
 
     def __call__(self, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
@@ -244,8 +247,8 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
-        if self._trials is not None:
-            self._trials(arrays)
+        if self._tunes:
+            self._try(arrays)
             return
         for value in arrays.values():
             if type(value) is not np.ndarray and on_device(value):
@@ -286,46 +289,6 @@ class ParLoop:
         return f"ParLoop({self.loop.name}({names}) over {self.loop.over}, {self._wanted})"
 
 
-class Trials:
-    """The trials of a loop, which begin with its first call: where its arrays lie says what."""
-
-    def __init__(self, loop: ParLoop, options: CodeOptions, layout: Layout) -> None:
-        self._loop, self._options, self._layout = loop, options, layout
-        self._calls: CallTrials | None = None
-
-    def __call__(self, arrays: Mapping[str, Any]) -> None:
-        """Run the loop once, one way or another."""
-        if self._calls is None:
-            self._calls = self._begin(arrays)
-        self._calls(arrays)
-
-    @property
-    def tuned(self) -> Tuned | None:
-        """What came out."""
-        return None if self._calls is None else self._calls.tuned
-
-    def _begin(self, arrays: Mapping[str, Any]) -> CallTrials:
-        # What tunes is loaded when it is wanted.
-        from .cuda.executor import name_of
-        from .tuning.calls import CallTrials, backend_here
-
-        gpu = any(type(v) is not np.ndarray and on_device(v) for v in arrays.values())
-        soa = tuple(s.name for s in self._loop.slots if s.soa)
-        backend, plan = backend_here(gpu), self._loop._plan
-        return CallTrials(plan, backend, name_of(self._loop.kernel), soa, self._as)
-
-    def _as(self, candidate: TuningCandidate) -> ParLoop:
-        options = asdict(replace(self._options, tune=False, commit=candidate.commit))
-        return ParLoop(
-            self._loop.kernel,
-            self._loop._plan,
-            strategy=candidate.strategy,
-            layout=self._layout,
-            variant=candidate.variant or None,
-            **{**options, "cuda": self._options.cuda},
-        )
-
-
 def _variant(plan: LoopPlan, name: str | None) -> Variant | None:
     if name is not None or not plan.variants:
         return plan.variant(name) if name is not None else None
@@ -347,8 +310,13 @@ def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
         raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
 
 
-def _check_device_words(plan: LoopPlan, options: CodeOptions) -> None:
+def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
     where, cuda = f"loop '{plan.loop.name}'", options.cuda
+    if options.tune and strategy != AUTO:
+        raise MeshprepError(
+            f"{where}: tune chooses among strategies, but '{strategy}' is asked for: leave "
+            "strategy='auto'"
+        )
     if cuda is not None and not isinstance(cuda, DeviceFunction):
         raise MeshprepError(
             f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"

@@ -31,10 +31,14 @@ def test_compiles_without_spills(lists, strategy, commit, slow, compiled):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("layout", [{}, LAYOUT], ids=["aos", "mixed"])
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
-def test_older_devices(arch, slow, compiled):
-    made = program(BODY, random_plan(slow, 70, 40, 16, 3), commit="atomics")
-    assert compiled(made, arch).spilled == 0
+def test_older_devices(arch, layout, slow, compiled):
+    plan = random_plan(slow, 70, 40, 16, 3)
+    for strategy, commit in WAYS:
+        made = program(BODY, plan, strategy, commit=commit, layout=layout)
+        for one in (made, *made.then):
+            assert compiled(one, arch).spilled == 0, (strategy, commit)
 
 
 def test_mistakes_are_one_line(slow, compiled):

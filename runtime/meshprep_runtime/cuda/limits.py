@@ -10,6 +10,8 @@ import re
 REGISTERS, REGISTER_UNIT, WARP_UNIT = 65536, 8, 32
 # Threads, blocks and KB of shared memory of a multiprocessor, by compute capability.
 LIMITS = {
+    60: (2048, 32, 64),
+    70: (2048, 32, 96),
     75: (1024, 16, 64),
     80: (2048, 32, 164),
     86: (1536, 16, 100),

@@ -13,7 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from ..bind import Slot
+from ..cuda.detect import on_device
 from ..cuda.device import current
+from ..cuda.executor import name_of
 from ..errors import MeshprepError
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
@@ -125,8 +130,34 @@ class CallTrials:
         )
 
 
-def backend_here(gpu: bool) -> Backend:
-    """Where the arrays of a call lie: on the current GPU, or on this machine's processor."""
+class TunableLoop(Protocol):
+    """A loop, its kernel and what its arrays must be."""
+
+    kernel: Any
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """What its arrays must be."""
+
+
+def begin(
+    loop: TunableLoop, plan: LoopPlan, arrays: Mapping[str, Any], again: Callable[..., Call]
+) -> CallTrials:
+    """The trials of a loop, where the arrays of its first call lie.
+
+    ``again`` makes the loop with another strategy, variant and commit.
+    """
+
+    def make(candidate: TuningCandidate) -> Call:
+        variant = candidate.variant or None
+        return again(strategy=candidate.strategy, variant=variant, commit=candidate.commit)
+
+    gpu = any(type(v) is not np.ndarray and on_device(v) for v in arrays.values())
+    soa = tuple(s.name for s in loop.slots if s.soa)
+    return CallTrials(plan, _backend(gpu), name_of(loop.kernel), soa, make)
+
+
+def _backend(gpu: bool) -> Backend:
     if not gpu:
         return this_cpu()
     device = current()
