@@ -87,11 +87,14 @@ GPU ?= gpu
 gpu: env
 	$(PIP) -e './runtime[$(GPU)]' -e '.[dev]'
 
+# First what decides between strategies, then the tests.
 check-gpu: gpu
+	$(BIN)/python benchmarks/bench_gpu_first.py --cells 20000
 	MESHPREP_GPU=required $(BIN)/python -m pytest -m gpu
 
 # Needs a GPU, so that `make bench` leaves it out.
 bench-gpu: gpu
+	$(BIN)/python benchmarks/bench_gpu_first.py
 	$(BIN)/python benchmarks/bench_gpu.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
 

@@ -99,7 +99,8 @@ def ways(case: Case, plans: dict[str, LoopPlan]) -> Iterator[Way]:
     for strategy in blocked:
         for layout in LAYOUTS:
             yield Way("ours", strategy, own, layout)
-        yield Way("ours", strategy, own, commit="atomics")
+        if refusal(ours.loop, strategy, "atomics") is None:
+            yield Way("ours", strategy, own, commit="atomics")
     yield Way("ours", "hierarchical", own, graph=True)
     if (EXAMPLES / "kernels" / f"{case.program}.cu").exists():
         yield Way("ours", "hierarchical", own, kernel="cuda")

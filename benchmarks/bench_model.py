@@ -2,7 +2,8 @@
 
     python benchmarks/bench_model.py [scale [case]]
 
-``scale`` makes the meshes smaller; counts are then put beside the paper's share of elements.
+``scale`` makes the meshes smaller; counts are then put beside the paper's share of elements. First,
+predicted bytes of memory and times stand beside those of a simulator, see memory_cases.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import memory_cases
 from common import report
 
 from meshprep import Options, prepare
@@ -111,7 +113,12 @@ CASES = (
 
 
 def main(scale: float = 1.0, chosen: str = "") -> None:
-    """Print and save the table."""
+    """Print and save the tables."""
+    simulated = list(memory_cases.rows())
+    times = [[row[name] for row in simulated] for name in ("us", "simulated us")]
+    agreement = memory_cases.rank_correlation(*times)
+    report("memory", simulated, rank_correlation=agreement)
+    print(f"rank correlation of predicted and simulated times: {agreement:.2f}")
     cases = [case for case in CASES if chosen in case.loop]
     report("model", [row for case in cases for row in _rows(case, scale)])
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from meshprep.loops.options import Options
-from meshprep.metrics.traffic import _grouped_sectors
+from meshprep.metrics.traffic import grouped_units
 from meshprep.partition.blocks.search import middles
 from meshprep.partition.loads import _loads
 from meshprep.pipeline import warm_up
@@ -99,7 +99,7 @@ def test_a_job_names_its_own_tasks():
         ("blocks blocks gpu", middles),
         ("order gps gpu", _renumbered),
         ("colours lists", _loads),
-        ("colours lists", _grouped_sectors),
+        ("colours lists", grouped_units),
     ],
 )
 def test_what_large_meshes_need_is_compiled_too(task, kernel):

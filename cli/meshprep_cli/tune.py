@@ -191,10 +191,21 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
         _strategy(trial),
         trial.variant or "-",
         " ".join(trial.soa) or "-",
-        _ms(trial.seconds),
+        _ms(trial.seconds) if trial.runs else _range(trial),
         *runs,
-        f"{trial.seconds / best.seconds:.2f}",
+        f"{_place(trial) / _place(best):.2f}",
     )
+
+
+def _range(trial: Trial) -> str:
+    """A predicted time; from and to where it hangs on the rate of atomics, which is assumed."""
+    ends = [trial.seconds, *([trial.seconds * (1 + trial.spread)] if trial.spread > 0 else [])]
+    return " to ".join(map(_ms, ends))
+
+
+def _place(trial: Trial) -> float:
+    """What trials are in order of."""
+    return trial.seconds if trial.runs else trial.median
 
 
 def _ms(seconds: float) -> str:

@@ -20,7 +20,7 @@ FREE_STREAM = np.array([1.0, U_FREE, 0.0, 1.0 / GM1 + 0.5 * U_FREE**2])
 
 def pressure(q):
     """Pressure of a state."""
-    return GM1 * (q[3] - 0.5 * (q[1] * q[1] + q[2] * q[2]) / q[0])
+    return GM1 * (q[3] - 0.5 * (1.0 / q[0]) * (q[1] * q[1] + q[2] * q[2]))
 
 
 def save_soln(q, qold):
@@ -48,8 +48,9 @@ def res_calc(x1, x2, q1, q2, adt1, adt2, res1, res2):
     """Flux through an edge from cell 1 to cell 2: the mean, and some of the difference."""
     dx, dy = x1[0] - x2[0], x1[1] - x2[1]
     p1, p2 = pressure(q1), pressure(q2)
-    vol1 = (q1[1] * dy - q1[2] * dx) / q1[0]
-    vol2 = (q2[1] * dy - q2[2] * dx) / q2[0]
+    # As in OP2's kernel: the same quotient as in the pressure, which is divided out once.
+    vol1 = (1.0 / q1[0]) * (q1[1] * dy - q1[2] * dx)
+    vol2 = (1.0 / q2[0]) * (q2[1] * dy - q2[2] * dx)
     mu = 0.5 * EPS * (adt1[0] + adt2[0])
     f = 0.5 * (vol1 * q1[0] + vol2 * q2[0]) + mu * (q1[0] - q2[0])
     res1[0] += f

@@ -9,7 +9,15 @@ from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.metrics import LoopMetrics, VariantMetrics
 
-from .occupancy import DEVICES, LAUNCH_SECONDS, REGISTERS_PER_THREAD, THREADS_PER_BLOCK, occupancy
+from .occupancy import (
+    DEVICES,
+    LAUNCH_SECONDS,
+    REGISTERS_PER_THREAD,
+    THREADS_PER_BLOCK,
+    Occupancy,
+    memory_seconds,
+    occupancy,
+)
 from .traffic import SECTOR_BYTES
 
 
@@ -69,15 +77,21 @@ class Cost:
 
 
 def predicted_ms(found: VariantMetrics | None, assumptions: Assumptions) -> float | None:
-    """Milliseconds of a call when memory and launches count, in the layout that moves less.
+    """Milliseconds of a call when memory, waves and launches count, in the better layout.
 
-    Blocks of a colour are one launch. None for plans of older versions, and for the CPU:
-    transactions are those of a GPU's blocks.
+    Blocks of a colour are one launch; where they fill few of the device's multiprocessors, less of
+    its bandwidth is reached. None for plans of older versions, and for the CPU: transactions are
+    those of a GPU's blocks.
     """
     if found is None or not found.traffic or found.target == "cpu":
         return None
-    memory = min(t.total for t in found.traffic.values()) * SECTOR_BYTES
-    return memory / assumptions.gigabytes / 1e6 + found.block_colours * assumptions.launch / 1e3
+    nbytes = min(t.total for t in found.traffic.values()) * SECTOR_BYTES
+    held, bandwidth = _occupancy(found, assumptions), 1e9 * assumptions.gigabytes
+    memory = nbytes / bandwidth
+    if held is not None:
+        device = DEVICES[assumptions.device]
+        memory = memory_seconds(nbytes, found.block_colour_sizes, device, held, bandwidth)
+    return 1e3 * memory + found.block_colours * assumptions.launch / 1e3
 
 
 def occupancy_share(
@@ -88,11 +102,18 @@ def occupancy_share(
     ``block_size`` threads where it is another than the block size of the figures; then every block
     stages in proportion. None where blocks have more elements than a block may have threads.
     """
+    held = _occupancy(found, assumptions, block_size)
+    return None if held is None else held.share
+
+
+def _occupancy(
+    found: VariantMetrics, assumptions: Assumptions, block_size: int | None = None
+) -> Occupancy | None:
     staged, threads = found.staged_bytes.max, block_size or found.block_size
     if staged is None or found.target == "cpu" or threads > THREADS_PER_BLOCK:
         return None
     shared = -(-staged * threads // found.block_size)
-    return occupancy(assumptions.device, threads, assumptions.registers, shared).share
+    return occupancy(assumptions.device, threads, assumptions.registers, shared)
 
 
 def cost_of(plan: Plan, assumptions: Assumptions) -> Cost:

@@ -6,6 +6,7 @@ registers and shared memory are handed out is that of the *CUDA Occupancy Calcul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from meshprep_runtime.cuda.strategies import WARP
@@ -17,10 +18,12 @@ BLOCKS = 32
 REGISTERS = 65536
 REGISTERS_PER_THREAD = 255
 REGISTER_UNIT = 256
-KIB = 1024
+KIB, MIB = 1024, 1024 * 1024
 # Seconds between the ends of two kernels that are launched one after the other and have nothing to
 # do. An assumption for all devices: 2 to 5 microseconds are usual from a host, about 1 in a graph.
 LAUNCH_SECONDS = 3e-6
+# With this share of its warps a multiprocessor keeps enough bytes under way.
+ENOUGH = 0.5
 
 
 @dataclass(frozen=True)
@@ -34,16 +37,21 @@ class DeviceLimits:
     shared_reserved: int  # bytes that the system takes for each block
     # Parts of a multiprocessor; each hands out its share of the registers to its warps.
     partitions: int
-    bandwidth: int  # GB/s between memory and processor, as published; what a loop reaches is less
+    bandwidth: float  # GB/s between memory and processor, as published; what a loop reaches is less
+    cache: int  # bytes of the second-level cache
+    # Sectors that atomic additions meet in that cache, in thousand millions a second: the least and
+    # the most that are assumed. No rate is published for ``f8``. The most is a sector a clock in
+    # every slice of the cache (32 to 96 of them), the least a quarter of that.
+    atomics: tuple[float, float]
 
 
 # The A100 of 80 GB; A100, H100 and H200 on SXM boards.
 DEVICES = {
-    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732),
-    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900),
-    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039),
-    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352),
-    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800),
+    "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732, 4 * MIB, (11, 43)),
+    "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900, 6 * MIB, (22, 88)),
+    "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039, 40 * MIB, (28, 113)),
+    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352, 50 * MIB, (41, 163)),
+    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800, 50 * MIB, (41, 163)),
 }
 
 
@@ -60,14 +68,14 @@ class Occupancy:
 
 
 def occupancy(
-    device: str, block_size: int, registers: int = 32, shared_bytes: int = 0
+    device: str | DeviceLimits, block_size: int, registers: int = 32, shared_bytes: int = 0
 ) -> Occupancy:
     """The blocks of a kernel that one multiprocessor runs at once.
 
     Parameters
     ----------
-    device : str
-        A name in ``DEVICES``.
+    device : str or DeviceLimits
+        A name in ``DEVICES``, or another device.
     block_size : int
         Threads of a block, 1 to 1,024.
     registers : int
@@ -81,11 +89,10 @@ def occupancy(
         For an unknown device and numbers out of range. A block that needs more shared memory or
         registers than there are is no error: 0 blocks fit.
     """
-    check_choice("device", device, DEVICES)
+    of = limits_of(device)
     _check("block size", block_size, 1, THREADS_PER_BLOCK)
     _check("registers", registers, 1, REGISTERS_PER_THREAD)
     _check("shared bytes", shared_bytes, 0, None)
-    of = DEVICES[device]
     warps = -(-block_size // WARP)
     limits = {
         "threads": WARPS // warps,
@@ -96,6 +103,30 @@ def occupancy(
     blocks = min(limits.values())
     limiting = tuple(name for name, limit in limits.items() if limit == blocks)
     return Occupancy(blocks, blocks * warps, blocks * warps / WARPS, limiting)
+
+
+def limits_of(device: str | DeviceLimits) -> DeviceLimits:
+    """A device of ``DEVICES`` by its name; raises MeshprepError for others."""
+    if isinstance(device, DeviceLimits):
+        return device
+    check_choice("device", device, DEVICES)
+    return DEVICES[device]
+
+
+def memory_seconds(
+    nbytes: float, launches: Sequence[int], device: DeviceLimits, found: Occupancy, bandwidth: float
+) -> float:
+    """Seconds in which launches of these numbers of blocks move bytes, shared among the blocks.
+
+    The bandwidth (bytes a second) is reached where half of the warps are at work, averaged over the
+    waves in which a launch's blocks run; where fewer are, less.
+    """
+    slots, total = found.blocks * device.multiprocessors, sum(launches)
+    if not slots or not total:
+        return nbytes / bandwidth
+    # So many blocks take as long as a launch.
+    waves = sum(max(n, ENOUGH / found.share * slots * -(-n // slots)) for n in launches if n)
+    return nbytes / bandwidth * waves / total
 
 
 def _by_registers(device: DeviceLimits, warps: int, registers: int) -> int:

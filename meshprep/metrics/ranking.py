@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
 
 from meshprep_runtime.bind import AOS, SOA, slots
-from meshprep_runtime.cuda.strategies import refusal
+from meshprep_runtime.cuda.strategies import COMMITS, STRATEGIES, refusal
 from meshprep_runtime.errors import MeshprepError, Progress, check_choice
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.tuned import GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning.choose_gpu import staged_bytes
 
-from ..colour import colour_whole_set
-from ..loops.reach import written_table
-from .occupancy import DEVICES, LAUNCH_SECONDS, THREADS_PER_BLOCK, occupancy
-from .traffic import SECTOR_BYTES, THREADS, traffic
+from .memory import memory_traffic
+from .occupancy import (
+    DEVICES,
+    LAUNCH_SECONDS,
+    THREADS_PER_BLOCK,
+    DeviceLimits,
+    memory_seconds,
+    occupancy,
+)
+from .traffic import THREADS
 
-# Strategies that the model tells apart, and what it takes them to keep in shared memory. Those
-# that keep increments only move alike: hierarchical-inc stands for them.
-STAGED = {
-    "hierarchical": "all",
-    "hierarchical-inc": "increments",
-    "global-colouring": "none",
-    "global-atomics": "atomics",
-}
-WITHOUT_BLOCKS = ("global-colouring", "global-atomics")
-# With this share of its warps a multiprocessor keeps enough bytes under way.
-ENOUGH = 0.5
+# Strategies that the model tells apart; those that keep increments only move alike, and
+# hierarchical-inc stands for them.
+RANKED = (
+    "hierarchical",
+    "hierarchical-inc",
+    "hierarchical-unstaged",
+    "global-colouring",
+    "global-atomics",
+    "two-step",
+)
 
 
 def rank(
@@ -51,7 +57,7 @@ def rank(
     registers : int
         Registers of a thread; Airfoil's res_calc takes 48.
     strategies : sequence of str or None
-        None for all of ``STAGED`` that can run the loop.
+        None for all of ``RANKED`` that can run the loop.
     layouts : tuple of {"aos", "soa"}
     progress : callable
         ``progress(done, total, what)`` before each candidate.
@@ -66,33 +72,39 @@ def rank(
     MeshprepError
         For an unknown device, and where no strategy can run the loop.
 
-    A call takes the bytes of the traffic model over the device's bandwidth, longer where fewer
-    than half of the warps fit on a multiprocessor, and three microseconds a launch. Good for an
-    order of preference; caches between blocks, contention of atomics and arithmetic are not in it.
-    O(n x arity x dats) for each candidate.
+    A call takes the bytes of :func:`~meshprep.metrics.memory.memory_traffic` over the device's
+    bandwidth, longer where fewer than half of the warps are at work, or its atomics over their
+    rate, whichever is longer, and three microseconds a launch. The rate of atomics is a range: a
+    trial's ``seconds`` are those of the fast end, its ``spread`` reaches to the slow one, and the
+    ``median``, by which trials are in order, lies between. Good for an order of preference;
+    arithmetic and instructions are not in it. O(n x arity x dats) for each candidate.
     """
     check_choice("device", device, DEVICES)
     for name in strategies or ():
-        check_choice("strategy", name, STAGED)
+        check_choice("strategy", name, RANKED)
     for name in layouts or ("",):
         check_choice("layout", name, (AOS, SOA))
     dats = _dats(plan)
     whole = {AOS: (), SOA: dats}
     grid = [
-        (strategy, variant, layout)
-        for strategy, layout in product(
-            strategies or STAGED, dict.fromkeys(layouts) if dats else (AOS,)
-        )
-        if refusal(plan.loop, strategy) is None
+        (strategy, commit, variant, layout)
+        for strategy, commit in product(strategies or RANKED, COMMITS)
+        if _differs(plan, strategy, commit) and refusal(plan.loop, strategy, commit) is None
+        for layout in (dict.fromkeys(layouts) if dats else (AOS,))
         for variant in _variants(plan, strategy)
     ]
     trials = []
-    for done, (strategy, variant, layout) in enumerate(grid):
+    for done, (strategy, commit, variant, layout) in enumerate(grid):
         progress(done, len(grid), f"{strategy} {variant.name} {layout}")
-        seconds = _seconds(plan, strategy, variant, layout, device, registers)
-        if seconds is not None:
-            name = "" if strategy in WITHOUT_BLOCKS else variant.name
-            trials.append(Trial(strategy, name, whole[layout], seconds, seconds, 0.0, 0))
+        way = Way(strategy, variant, commit, layout)
+        found = predicted_seconds(plan, way, DEVICES[device], registers)
+        if found is not None:
+            name = variant.name if STRATEGIES[strategy].blocks else ""
+            fast, slow = found
+            middle = (fast * slow) ** 0.5
+            trials.append(
+                Trial(strategy, name, whole[layout], fast, middle, slow / fast - 1, 0, commit)
+            )
     if not trials:
         raise MeshprepError(
             f"loop '{plan.loop.name}': no strategy can run it on a {device} with these blocks: "
@@ -102,7 +114,7 @@ def rank(
         machine=Machine(GPU, device),
         kernel="",
         measured=False,
-        trials=tuple(sorted(trials, key=lambda t: t.seconds)),
+        trials=tuple(sorted(trials, key=lambda t: t.median)),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -112,33 +124,49 @@ def _dats(plan: LoopPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(a.name for a in several))
 
 
+def _differs(plan: LoopPlan, strategy: str, commit: str) -> bool:
+    """Whether a commit is another way than the first one."""
+    blocks = STRATEGIES[strategy].blocks and bool(plan.loop.conflict_columns)
+    return blocks or commit == COMMITS[0]
+
+
 def _variants(plan: LoopPlan, strategy: str) -> list[Variant]:
     fit = [v for v in plan.variants.values() if v.block_size <= THREADS_PER_BLOCK]
-    return fit[:1] if strategy in WITHOUT_BLOCKS else fit
+    return fit if STRATEGIES[strategy].blocks else fit[:1]
 
 
-def _seconds(
-    plan: LoopPlan, strategy: str, variant: Variant, layout: str, device: str, registers: int
-) -> float | None:
-    """A call's seconds; None where not even one block fits on a multiprocessor."""
-    blocks = strategy not in WITHOUT_BLOCKS
-    threads = variant.block_size if blocks else THREADS
-    everything = strategy == "hierarchical"
-    shared = staged_bytes(plan, slots(plan), variant, reads=everything) if blocks else 0
-    share = occupancy(device, threads, registers, shared).share
-    if not share:
+@dataclass(frozen=True, eq=False)
+class Way:
+    """How a loop runs: a strategy, its blocks, a commit and the layout of all dats."""
+
+    strategy: str
+    variant: Variant
+    commit: str = COMMITS[0]
+    layout: str = AOS
+
+
+def predicted_seconds(
+    plan: LoopPlan,
+    way: Way,
+    device: DeviceLimits,
+    registers: int = 48,
+    launch: float = LAUNCH_SECONDS,
+) -> tuple[float, float] | None:
+    """Seconds of a call with the most and the least rate of atomics that is assumed.
+
+    None where not even one block fits on a multiprocessor; see :func:`rank`.
+    """
+    chosen = STRATEGIES[way.strategy]
+    staged = chosen.blocks and chosen.stages
+    threads = way.variant.block_size if chosen.blocks else THREADS
+    need = staged_bytes(plan, slots(plan), way.variant, chosen.stages_reads) if staged else 0
+    held = occupancy(device, threads, registers, need)
+    if not held.blocks:
         return None
-    moved = traffic(
-        plan.loop, plan.maps, plan.sizes, variant, staged=STAGED[strategy], layout=layout
+    moved = memory_traffic(
+        plan, way.variant, way.strategy, device.cache, commit=way.commit, layout=way.layout
     )
-    nbytes = SECTOR_BYTES * (moved.read + moved.written)
-    bandwidth = 1e9 * DEVICES[device].bandwidth * min(1.0, share / ENOUGH)
-    return nbytes / bandwidth + LAUNCH_SECONDS * _launches(plan, strategy, variant)
-
-
-def _launches(plan: LoopPlan, strategy: str, variant: Variant) -> int:
-    if strategy == "global-atomics":
-        return 1
-    if strategy == "global-colouring":
-        return colour_whole_set(*written_table(plan.loop, plan.maps, plan.sizes)).count
-    return variant.n_block_colours
+    memory = memory_seconds(moved.nbytes, moved.launches, device, held, 1e9 * device.bandwidth)
+    most, least = (moved.atomics / (1e9 * rate) for rate in device.atomics)
+    launches = launch * len(moved.launches)
+    return max(memory, least) + launches, max(memory, most) + launches

@@ -68,7 +68,7 @@ class Traffic:
 
 
 @dataclass
-class _Use:
+class Use:
     """What a loop does with one dat, over all its arguments."""
 
     to_set: str | None
@@ -81,6 +81,7 @@ class _Use:
     written_columns: dict[Column, None] = field(default_factory=dict)
 
     def add(self, arg: Arg) -> None:
+        """Take in one of its arguments."""
         if arg.nbytes > self.dim * self.itemsize:
             self.dim, self.itemsize = arg.dim, np.dtype(arg.dtype).itemsize
         read, written = arg.access is not Access.WRITE, arg.access in CONFLICTING
@@ -157,7 +158,7 @@ def traffic(
     """
     check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)
-    uses = _uses(loop, maps)
+    uses = uses_of(loop, maps)
     indirect = [u for u in uses if u.to_set is not None]
     kept = [u for u in indirect if staged == "all" or (staged == "increments" and u.conflicts)]
     loose = [u for u in indirect if u not in kept]
@@ -169,14 +170,14 @@ def traffic(
         if use in kept:
             read, written = _listed(use, variant, width)
         elif staged == "atomics" and use.conflicts:
-            read, written = 0, _atomics(use, maps, sizes, arrays)
+            read, written = 0, atomic_sectors(use, maps, sizes, arrays)
         else:
             read, written = _loose(use, maps, sizes, groups, width)
         kind = "direct" if use.to_set is None else "indirect"
         reads[kind] += arrays * read
         writes[kind] += arrays * written
     if kept or staged in ("all", "increments"):
-        reads["plan"] = _plan_sectors(loop, kept, variant, widths or _stored(variant))
+        reads["plan"] = plan_sectors(loop, kept, variant, widths)
         if variant.elements is not None and len(indirect) < len(uses):
             reads["plan"] += _range_sectors(groups.offset, INDEX_BYTES)
     elif not groups.in_order:
@@ -188,12 +189,13 @@ def _stored(variant: Variant) -> Widths:
     return Widths(colour=variant.thread_colour.itemsize)
 
 
-def _uses(loop: Loop, maps: Mapping[str, SetMap]) -> list[_Use]:
-    found: dict[tuple[str, str | None], _Use] = {}
+def uses_of(loop: Loop, maps: Mapping[str, SetMap]) -> list[Use]:
+    """What a loop does with each of its dats."""
+    found: dict[tuple[str, str | None], Use] = {}
     for arg in loop.args:
         if not arg.is_global:
             to_set = None if arg.map is None else maps[arg.map].to_set
-            found.setdefault((arg.name, to_set), _Use(to_set)).add(arg)
+            found.setdefault((arg.name, to_set), Use(to_set)).add(arg)
     return list(found.values())
 
 
@@ -220,7 +222,9 @@ def _runs(n: int, length: int) -> _Groups:
     return _Groups(np.arange(n, dtype=np.int32), offset, in_order=True)
 
 
-def _atomics(use: _Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int) -> int:
+def atomic_sectors(
+    use: Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], arrays: int
+) -> int:
     """Sectors under the atomics of every warp, an instruction a column and component.
 
     For one array of the dat where ``arrays`` hold a component each, else for all of it.
@@ -245,7 +249,7 @@ def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> 
     return _Groups(rows, offset, in_order=colours.count < 2)
 
 
-def _listed(use: _Use, variant: Variant, width: int) -> tuple[int, int]:
+def _listed(use: Use, variant: Variant, width: int) -> tuple[int, int]:
     """Sectors read and written under all values on the staging lists, for one array of the dat."""
     staging = variant.staging[str(use.to_set)]
     found = aligned_units(staging.points, staging.point_offset, width, SECTOR_BYTES)
@@ -254,7 +258,7 @@ def _listed(use: _Use, variant: Variant, width: int) -> tuple[int, int]:
 
 
 def _loose(
-    use: _Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], groups: _Groups, width: int
+    use: Use, maps: Mapping[str, SetMap], sizes: Mapping[str, int], groups: _Groups, width: int
 ) -> tuple[int, int]:
     """Sectors read and written under the values that each group touches, for one array."""
     if use.to_set is None:
@@ -274,10 +278,10 @@ def _columns_sectors(
     if not columns:
         return 0
     beside = np.column_stack(columns)
-    return int(_grouped_sectors(beside, groups.rows, groups.offset, seen, width))
+    return grouped_sectors(beside, groups.rows, groups.offset, seen, width)
 
 
-def _loose_maps(loose: list[_Use], maps: Mapping[str, SetMap], groups: _Groups) -> int:
+def _loose_maps(loose: list[Use], maps: Mapping[str, SetMap], groups: _Groups) -> int:
     names = dict.fromkeys(name for use in loose for name, _ in use.columns)
     stored = replace(groups, in_order=groups.in_order or groups.maps_in_order)
     return sum(_rows_sectors(stored, maps[name].arity * INDEX_BYTES) for name in names)
@@ -289,11 +293,26 @@ def _rows_sectors(groups: _Groups, width: int) -> int:
         return _range_sectors(groups.offset, width)
     seen = -(-groups.rows.size * width // SECTOR_BYTES)
     columns = np.arange(groups.rows.size, dtype=np.int32)[:, None]
-    return int(_grouped_sectors(columns, groups.rows, groups.offset, seen, width))
+    return grouped_sectors(columns, groups.rows, groups.offset, seen, width)
 
 
-def _plan_sectors(loop: Loop, kept: list[_Use], variant: Variant, widths: Widths) -> int:
+def grouped_sectors(
+    columns: NDArray[np.integer],
+    rows: NDArray[np.int32],
+    offset: NDArray[np.int64],
+    n_sectors: int,
+    width: int,
+) -> int:
+    """Distinct sectors under the values that the rows of each group name, summed."""
+    seen_by = np.empty(n_sectors, np.int32)
+    return int(grouped_units(columns, rows, offset, seen_by, width, SECTOR_BYTES, 0))
+
+
+def plan_sectors(
+    loop: Loop, kept: list[Use], variant: Variant, widths: Widths | None = None
+) -> int:
     """Sectors of the arrays that tell a block what to do."""
+    widths = widths or _stored(variant)
     lists = dict.fromkeys(str(use.to_set) for use in kept)
     rows = dict.fromkeys(column for use in kept for column in use.columns)
     total = _block_sectors(variant.n_blocks, len(lists), coloured=bool(loop.conflict_columns))
@@ -340,22 +359,28 @@ def aligned_units(
 
 
 @kernel
-def _grouped_sectors(
+def grouped_units(
     columns: NDArray[np.integer],
     rows: NDArray[np.int32],
     group_offset: NDArray[np.int64],
-    n_sectors: int,
+    seen_by: NDArray[np.int32],
     width: int,
+    nbytes: int,
+    kept: int,
 ) -> int:
-    """Distinct sectors under the values that the rows of each group name, summed. O(n k)."""
-    seen_by = np.full(n_sectors, -1, np.int32)
+    """Distinct aligned pieces of ``nbytes`` that the rows of each group name, summed. O(n k).
+
+    Values have ``width`` bytes. A piece that one of the last ``kept`` groups has named counts no
+    more. ``seen_by`` has an entry for each piece; what is in it is lost.
+    """
+    seen_by[:] = -kept - 1
     total = 0
     for g in range(group_offset.size - 1):
         for i in range(group_offset[g], group_offset[g + 1]):
             for j in range(columns.shape[1]):
                 start = np.int64(columns[rows[i], j]) * width
-                for s in range(start // SECTOR_BYTES, (start + width - 1) // SECTOR_BYTES + 1):
-                    if seen_by[s] != g:
-                        seen_by[s] = g
+                for s in range(start // nbytes, (start + width - 1) // nbytes + 1):
+                    if seen_by[s] + kept < g:
                         total += 1
+                    seen_by[s] = g
     return total

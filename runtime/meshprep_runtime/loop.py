@@ -27,6 +27,8 @@ from .tuning.lookup import AUTO
 
 if TYPE_CHECKING:
     from .cuda.executor import DeviceExecutor
+    from .plan.tuned import Tuned
+    from .tuning.calls import CallTrials
     from .tuning.choose_gpu import Choice
 
 
@@ -39,6 +41,7 @@ class CodeArguments(TypedDict, total=False):
     commit: str
     threads: int
     graph: bool
+    tune: bool
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class CodeOptions:
     commit: str = "colours"
     threads: int = 256
     graph: bool = False
+    tune: bool = False
 
 
 class ParLoop:
@@ -99,6 +103,10 @@ class ParLoop:
         Threads of a block on a GPU, for strategies without blocks of the plan.
     graph : bool
         On a GPU, record the launches of a set of arrays as one CUDA graph, and replay it.
+    tune : bool
+        Calls run every way to run the loop in turn, with the same results, until the fastest is
+        known; it stays, and ``tuned`` says what came out. While that lasts, calls wait for the GPU.
+        Nothing is tried where the plan has an entry for this machine, kernel and layout.
 
     Raises
     ------
@@ -146,7 +154,7 @@ class ParLoop:
         # Compiled code makes no bounds checks of its own.
         check_loop(plan)
         _check_maps(plan, maps or {})
-        _check_device_words(plan, options)
+        _check_words(plan, options, strategy)
         self._wanted = strategy
         self._slots = slots(plan, layout)
         self._binder = Binder(self.loop, self._slots)
@@ -159,9 +167,13 @@ class ParLoop:
             compiled_by = CpuOptions(options.boundscheck, options.fastmath)
             self._executor = Executor(kernel, plan, self._slots, compiled_by)
         self._plan = plan
+        self._tunes = options.tune
+        self._trials: CallTrials | None = None
+        self._given: dict[str, Any] = {"layout": layout, **code}
         self.kernel = kernel
         self._device_kernel = kernel if options.cuda is None else options.cuda
-        on_device = {name: value for name, value in asdict(options).items() if name != "cuda"}
+        apart = ("cuda", "tune")
+        on_device = {name: value for name, value in asdict(options).items() if name not in apart}
         self._device_options: dict[str, Any] = {
             **{"strategy": strategy, "layout": layout, "variant": variant},
             **on_device,
@@ -206,6 +218,23 @@ class ParLoop:
         """Strategy, variant and commit that a call with arrays of the current GPU runs."""
         return self._gpu.choice()
 
+    @property
+    def tuned(self) -> Tuned | None:
+        """What the trials of ``tune=True`` found; None before they are settled, or without."""
+        return None if self._trials is None else self._trials.tuned
+
+    def _try(self, arrays: Mapping[str, Any]) -> None:
+        if self._trials is None:
+            # What tunes is loaded when it is wanted.
+            from .tuning.calls import begin
+
+            self._trials = begin(self, self._plan, arrays, self._again)
+        self._trials(arrays)
+
+    def _again(self, **changed: Any) -> ParLoop:
+        """The same loop, with something else asked for."""
+        return ParLoop(self.kernel, self._plan, **{**self._given, "tune": False, **changed})
+
     def __call__(self, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
 
@@ -219,6 +248,9 @@ class ParLoop:
         MeshprepError
             When an array does not fit; the message names the argument. Nothing has run then.
         """
+        if self._tunes:
+            self._try(arrays)
+            return
         for value in arrays.values():
             if type(value) is not np.ndarray and on_device(value):
                 self._gpu(arrays)
@@ -308,8 +340,13 @@ def _check_strategy(plan: LoopPlan, strategy: str, has_blocks: bool) -> None:
         raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")
 
 
-def _check_device_words(plan: LoopPlan, options: CodeOptions) -> None:
+def _check_words(plan: LoopPlan, options: CodeOptions, strategy: str) -> None:
     where, cuda = f"loop '{plan.loop.name}'", options.cuda
+    if options.tune and strategy != AUTO:
+        raise MeshprepError(
+            f"{where}: tune chooses among strategies, but '{strategy}' is asked for: leave "
+            "strategy='auto'"
+        )
     if cuda is not None and not isinstance(cuda, DeviceFunction):
         raise MeshprepError(
             f"{where}: cuda is a {type(cuda).__name__}, must be a DeviceFunction with CUDA C"

@@ -15,6 +15,7 @@ from meshprep_runtime.cuda.device import use
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 RUNTIME = Path(__file__).parents[1] / "runtime"
 SCALE = 0.0003
+STAGED = ("hierarchical", "atomics")
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +101,29 @@ def test_airfoil_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert len(rows) == 14
 
 
+def test_what_is_settled_first(bench, capsys, monkeypatch):
+    """Atomics against blocks in four orders, with the same sums; times of g++ are not shown."""
+    import bench_gpu_first as first
+
+    monkeypatch.setattr(first, "SAMPLES", 1)
+    monkeypatch.setattr(first, "SAMPLE_SECONDS", 0)
+    monkeypatch.setattr(first, "ways", lambda plan: [("global-atomics", "colours"), STAGED])
+    first.main(["--emulate", "--cells", "150"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    # A point is a sector: along a line all of a warp differ, by chance some are the same.
+    assert rows[1][:3] == ["near", "2400", "2400"]
+    assert rows[2][:3] == ["by", "chance", "2400"]
+    assert 2000 < int(rows[2][3]) < 2400
+    assert [row[:2] for row in rows[4:]] == [
+        [order, strategy]
+        for order in ("blocks", "gps", "input", "shuffled")
+        for strategy in ("global-atomics", STAGED[0])
+    ]
+    assert all(row[-1] == "-" for row in [*rows[1:3], *rows[4:]])
+    with pytest.raises(MeshprepError, match=r"'res' is off by 1\.0e-03"):
+        first._check(np.array([1.001]), np.array([1.0]), "here")
+
+
 def test_time_that_is_up(bench, capsys):
     """What is left out is named."""
     with use(EmulatedDevice()) as there:
@@ -131,7 +155,8 @@ def test_what_is_run_and_in_which_order(bench):
         assert {(w.variant, w.layout) for w in mine} == {
             (v, layout) for v in plans["ours"].variants for layout in ("aos", "soa")
         }
-        assert {w.commit for w in mine} == {"colours", "atomics"}
+        commits = {"colours", "atomics"} if strategy != "hierarchical-unstaged" else {"colours"}
+        assert {w.commit for w in mine} == commits
     # What the verdicts need stands first.
     first = asked[:9]
     assert {w.order for w in first} == set(bench.ORDERS)

@@ -1,6 +1,7 @@
 """``meshprep tune``: what it prints, what it writes into the plan, what it refuses."""
 
 import json
+import re
 
 import pytest
 
@@ -80,6 +81,8 @@ def test_a_dry_run_leaves_the_plan(cli, plan):
     code, out, _ = cli("tune", plan, "--device", "H200", "--dry-run", "-q")
     assert code == 0
     assert "predicted for H200" in out
+    # What adds atomically goes from the fast to the slow end of the rate that is assumed.
+    assert re.search(r"global-atomics +- .* 0\.\d+( to 0\.\d+)? ", out)
     assert "written" not in out
     assert plan.read_bytes() == before
 
@@ -104,7 +107,10 @@ def test_values_of_the_user(cli, plan):
         (("--device", "H200", "--block-sizes", "a,b"), "must read as 512,1024,2048"),
         (("--device", "H200", "--loop", "flux"), "no loop 'flux'"),
         (("--device", "H200", "--layouts", ""), "layout '' is unknown"),
-        (("--device", "H200", "--strategies", "two-step"), "strategy 'two-step' is unknown"),
+        (
+            ("--device", "H200", "--strategies", "staged-gather"),
+            "strategy 'staged-gather' is unknown",
+        ),
     ],
 )
 def test_what_it_refuses(cli, plan, words, message):

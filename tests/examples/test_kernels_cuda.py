@@ -20,6 +20,8 @@ KERNELS = {
 # Small, so that a square root of what is extrapolated with them stays real.
 SMALL = ("gradient", "centre", "middle")
 # The commit changes a kernel's end, whatever the strategy before it.
+# Checked on other loops every day.
+LATER = ("hierarchical-collapsed", "hierarchical-unstaged")
 WAYS = [*((name, "colours") for name in STRATEGIES), ("hierarchical-inc", "atomics")]
 
 
@@ -74,7 +76,10 @@ def in_python(kernel, plan, given):
 
 
 @pytest.mark.usefixtures("needs_gxx")
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "strategy",
+    [pytest.param(s, marks=[pytest.mark.long] if s in LATER else []) for s in STRATEGIES],
+)
 def test_the_numbers_of_plain_python(strategy, case):
     kernel, plan = case
     made = program(kernel, plan, strategy, threads=64)

@@ -8,14 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.io.generate import generate
-from meshprep.metrics.occupancy import DEVICES
-from meshprep.metrics.ranking import LAUNCH_SECONDS, rank
-from meshprep.metrics.traffic import traffic
+from meshprep.metrics.memory import memory_traffic
+from meshprep.metrics.occupancy import DEVICES, memory_seconds, occupancy
+from meshprep.metrics.ranking import LAUNCH_SECONDS, RANKED, Way, predicted_seconds, rank
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.tuning import loop_of, tune_plan
 from meshprep.pipeline.variants import _joined_or_split, recut, with_loop, with_sizes
+from meshprep_runtime.bind import slots
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
+from meshprep_runtime.tuning.choose_gpu import staged_bytes
 
 
 @pytest.fixture(scope="module")
@@ -107,34 +109,43 @@ def test_the_ranking_is_what_the_model_says(plan):
     found = rank(widened, "A100", registers=32)
     assert found.machine == Machine(GPU, "A100")
     assert not found.measured
-    assert {t.strategy for t in found.trials} == {
-        "hierarchical",
-        "hierarchical-inc",
-        "global-colouring",
-        "global-atomics",
-    }
+    assert {t.strategy for t in found.trials} == set(RANKED)
     # 2,048 elements are no thread block.
     assert {t.variant for t in found.trials} == {"", "s64", "s128", "s256"}
-    by_name = {(t.strategy, t.variant, t.soa): t.seconds for t in found.trials}
-    variant = widened.variants["s256"]
-    moved = traffic(plan.loop, plan.maps, plan.sizes, variant)
-    nbytes = 32 * (moved.read + moved.written)
-    assert by_name["hierarchical", "s256", ()] == pytest.approx(
-        nbytes / (1e9 * DEVICES["A100"].bandwidth) + LAUNCH_SECONDS * variant.n_block_colours
-    )
-    atomics = traffic(plan.loop, plan.maps, plan.sizes, variant, staged="atomics")
-    assert by_name["global-atomics", "", ()] == pytest.approx(
-        32 * (atomics.read + atomics.written) / (1e9 * DEVICES["A100"].bandwidth) + LAUNCH_SECONDS
-    )
+    by_name = {(t.strategy, t.variant, t.commit, t.soa): t for t in found.trials}
+    variant, device = widened.variants["s256"], DEVICES["A100"]
+    moved = memory_traffic(plan, variant, "hierarchical", device.cache)
+    held = occupancy(device, 256, 32, staged_bytes(plan, slots(plan), variant))
+    memory = memory_seconds(moved.nbytes, moved.launches, device, held, 1e9 * device.bandwidth)
+    blocks = by_name["hierarchical", "s256", "colours", ()]
+    assert blocks.seconds == pytest.approx(memory + LAUNCH_SECONDS * variant.n_block_colours)
+    assert (blocks.median, blocks.spread) == (pytest.approx(blocks.seconds), 0)
+    # The rate of atomics is a range: the trial goes from its fast to its slow end.
+    atomics = memory_traffic(plan, variant, "global-atomics", device.cache)
+    held = occupancy(device, 256, 32, 0)
+    ends = [
+        LAUNCH_SECONDS
+        + max(
+            atomics.atomics / (1e9 * rate),
+            memory_seconds(atomics.nbytes, atomics.launches, device, held, 1e9 * device.bandwidth),
+        )
+        for rate in device.atomics
+    ]
+    trial = by_name["global-atomics", "", "colours", ()]
+    assert trial.seconds == pytest.approx(ends[1])
+    assert trial.seconds * (1 + trial.spread) == pytest.approx(ends[0])
+    assert [t.median for t in found.trials] == sorted(t.median for t in found.trials)
 
 
 def test_few_warps_make_it_slower(plan):
-    fast, slow = (rank(plan, "H200", registers=r, strategies=["hierarchical"]) for r in (32, 255))
-    assert slow.best.seconds > fast.best.seconds
+    small = replace(DEVICES["H200"], multiprocessors=1)
+    way = Way("global-atomics", plan.variant())
+    fast, slow = (predicted_seconds(plan, way, small, registers)[0] for registers in (32, 255))
+    assert slow > fast
 
 
 def test_what_the_ranking_refuses(plan):
-    for words in ({"device": "K80"}, {"strategies": ["two-step"]}, {"layouts": ("rows",)}):
+    for words in ({"device": "K80"}, {"strategies": ["staged-gather"]}, {"layouts": ("rows",)}):
         with pytest.raises(MeshprepError, match="is unknown: use"):
             rank(plan, **{"device": "H200", **words})
 

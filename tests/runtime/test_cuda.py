@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep_runtime import MeshprepError, ParLoop
-from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program, refusal
 from meshprep_runtime.cuda.check.checked import run_checked
 
 WAYS = [
     (name, commit)
     for name, strategy in STRATEGIES.items()
     for commit in (COMMITS if strategy.blocks else COMMITS[:1])
+    if refusal(SUMS, name, commit) is None
 ]
 
 
@@ -108,10 +109,10 @@ __device__ void flow(const double* x1, const double* x2, const double* q1, const
     run_checked(made, **ours)
     ParLoop(flow, airfoil["res_calc"], strategy="sequential")(**theirs)
     np.testing.assert_allclose(ours["res"], theirs["res"], rtol=1e-13, atol=1e-13)
-    # The largest block: x 2, q 4, adt 1 and res 4 doubles a point.
+    # The largest block: x 2 doubles a node; q 4, res 4 and adt 1 a cell, in whole pieces of two.
     staging = airfoil["res_calc"].variants["s8"].staging
     nodes, cells = (np.diff(staging[s].point_offset) for s in ("nodes", "cells"))
-    assert made.shared_bytes == max(8 * (2 * nodes + 9 * cells))
+    assert made.shared_bytes == max(8 * (2 * nodes + 10 * cells))
 
 
 def test_the_text_for_cuda(slow):

@@ -1,14 +1,24 @@
 """The CUDA text of every strategy becomes machine code, without a GPU."""
 
+import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, random_plan
+from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out, random_plan
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program
+from meshprep_runtime.cuda import (
+    COMMITS,
+    STRATEGIES,
+    DeviceFunction,
+    program,
+    programs,
+    refusal,
+)
+from meshprep_runtime.cuda.check.checked import run_checked
+
+WAYS = [(s, c) for s in STRATEGIES for c in COMMITS if refusal(SUMS, s, c) is None]
 
 
-@pytest.mark.parametrize("commit", COMMITS)
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("strategy", "commit"), WAYS)
 @pytest.mark.parametrize("lists", [False, True])
 def test_compiles_without_spills(lists, strategy, commit, slow, compiled):
     plan = random_plan(slow, 70, 40, 16, 3, lists=lists)
@@ -21,10 +31,14 @@ def test_compiles_without_spills(lists, strategy, commit, slow, compiled):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("layout", [{}, LAYOUT], ids=["aos", "mixed"])
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
-def test_older_devices(arch, slow, compiled):
-    made = program(BODY, random_plan(slow, 70, 40, 16, 3), commit="atomics")
-    assert compiled(made, arch).spilled == 0
+def test_older_devices(arch, layout, slow, compiled):
+    plan = random_plan(slow, 70, 40, 16, 3)
+    for strategy, commit in WAYS:
+        made = program(BODY, plan, strategy, commit=commit, layout=layout)
+        for one in (made, *made.then):
+            assert compiled(one, arch).spilled == 0, (strategy, commit)
 
 
 def test_mistakes_are_one_line(slow, compiled):
@@ -34,3 +48,25 @@ def test_mistakes_are_one_line(slow, compiled):
         compiled(program(broken, plan))
     with pytest.raises(MeshprepError, match="gpu-architecture"):
         compiled(program(BODY, plan), "sm_1")
+
+
+@pytest.mark.usefixtures("needs_gxx")
+@pytest.mark.parametrize("strategy", ["hierarchical", "global-atomics"])
+def test_indices_of_64_bits_where_32_do_not_count(strategy, slow, compiled, monkeypatch):
+    """As for a mesh too large for a test; numbers of blocks are wider, too."""
+    plan = random_plan(slow, 70, 40, 16, 3)
+    short = program(BODY, plan, strategy, layout=LAYOUT)
+    assert short.cuda.startswith("#define MP_NARROW\n")
+    monkeypatch.setattr(programs, "INDEX_LIMIT", 100)
+    made = program(BODY, plan, strategy, layout=LAYOUT)
+    assert not made.narrow
+    assert "MP_NARROW\n" not in made.cuda.partition("#ifdef")[0]
+    if "blocks" in made.arrays:
+        assert (short.arrays["blocks"].dtype, made.arrays["blocks"].dtype) == ("i4", "i8")
+        assert "long long head[" in made.text
+    assert compiled(made).spilled == 0
+    given = arrays(plan)
+    ours, theirs = laid_out(given, LAYOUT), laid_out(expected(plan, given), LAYOUT)
+    run_checked(made, **ours)
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)

@@ -283,10 +283,36 @@ def test_what_spills_is_compiled_with_room(plan, compiled, monkeypatch):
     monkeypatch.setattr(nvrtc, "_compile", spilling)
     assert compile_program(made).spilled == 0
     assert compile_program(made).spilled == 16
-    assert calls == [(), ("--define-macro=MP_ROOMY",)] * 2
+    assert calls == [(), ("--define-macro=MP_RESIDENT=1",)] * 2
     # Only then the compiler is told of a single block.
     assert ".minnctapersm" not in ptx(made)
-    assert ".minnctapersm 1" in ptx(made, "--define-macro=MP_ROOMY")
+    assert ".minnctapersm 1" in ptx(made, "--define-macro=MP_RESIDENT=1")
+
+
+@pytest.mark.parametrize(("spilled", "registers"), [(0, 48), (8, 53)])
+def test_one_block_more_where_nothing_spills(plan, spilled, registers, compiled, monkeypatch):
+    """53 registers let four blocks of 256 threads be on a multiprocessor, 48 five."""
+    made = program(calls_helper, plan, "global-atomics", threads=256)
+    compiled(made)
+    calls, found = [], {(): (53, 0), ("--define-macro=MP_RESIDENT=5",): (48, spilled)}
+
+    def compiling(program, arch, *options):
+        calls.append(options)
+        return nvrtc.Compiled(b"", *found[options])
+
+    monkeypatch.setattr(nvrtc, "_compile", compiling)
+    assert compile_program(made).registers == registers
+    assert calls == list(found)
+    # Where four blocks take all of the shared memory, registers decide nothing.
+    calls.clear()
+    full = replace(made, shared_bytes=56 * 1024)
+    assert compile_program(full).registers == 53
+    assert calls == [()]
+    # 80 of 110 registers, with which one block more would fit, are too few.
+    calls.clear()
+    found[()] = (110, 0)
+    assert compile_program(made).registers == 110
+    assert calls == [()]
 
 
 def test_what_is_linked_must_fit(plan):

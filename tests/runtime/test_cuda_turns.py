@@ -121,7 +121,9 @@ def test_other_strategies_refuse(strategy, slow):
 
 def test_one_launch_for_all_blocks_is_refused(slow):
     plan = turns_plan(slow, 20, 20, 8, 0)
-    with pytest.raises(MeshprepError, match="one of hierarchical, hierarchical-inc, block-perm"):
+    with pytest.raises(
+        MeshprepError, match="one of hierarchical, hierarchical-inc, hierarchical-coll"
+    ):
         program(body, plan, "hierarchical", commit="atomics")
 
 

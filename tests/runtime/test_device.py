@@ -204,5 +204,5 @@ def test_a_wrong_argument_is_no_address(plan, device):
     made = program(BODY, plan, layout=LAYOUT)
     kernel = device.load(made)
     device.run([kernel.prepare(1, list(range(1, len(made.parameters) + 1)))])
-    with pytest.raises(MeshprepError, match="block_order: 0x1 is no address of the device"):
+    with pytest.raises(MeshprepError, match="blocks: 0x1 is no address of the device"):
         device.synchronize()

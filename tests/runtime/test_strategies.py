@@ -76,7 +76,8 @@ def test_unknown_names(airfoil):
     assert str(error.value) == (
         "loop 'res_calc': strategy 'warp' is unknown: use auto, sequential, hierarchical, "
         "global-colouring, two-step, block-permute, full-permute, or on a GPU hierarchical-inc, "
-        "shared-atomics, staged-gather, global-atomics"
+        "hierarchical-collapsed, hierarchical-unstaged, shared-atomics, staged-gather, "
+        "global-atomics"
     )
     with pytest.raises(PlanError, match="no variant 's9': choose s8, s16"):
         ParLoop(res_calc, airfoil["res_calc"], variant="s9")

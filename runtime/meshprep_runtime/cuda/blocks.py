@@ -5,6 +5,8 @@ Stage, compute, add up in shared memory, commit.
 
 from __future__ import annotations
 
+from ..kernel.rows import Row
+from . import collapsed
 from .reductions import begin, fold
 from .rows import (
     Lines,
@@ -12,24 +14,25 @@ from .rows import (
     add_to_global,
     add_to_matrix,
     adding,
+    by_role,
     call,
     declare,
     find_local,
     find_points,
     from_global,
-    in_shared,
+    from_shared,
     indent,
     load,
     local_name,
     numbered,
     over_points,
+    place_in_shared,
     point_name,
     store_direct,
     to_global,
-    unique,
-    used_sets,
+    to_shared,
 )
-from .shape import LoopShape
+from .shape import C_TYPES, LoopShape, unique
 
 
 def in_blocks(shape: LoopShape) -> Lines:
@@ -38,8 +41,6 @@ def in_blocks(shape: LoopShape) -> Lines:
     Where an element's values lie is asked for before its block stages, so that both are under way
     at once; the values themselves would take too many registers.
     """
-    writes = bool(shape.committed or shape.placed)
-    takes_turns = shape.strategy.adds == "colours" and writes
     keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
     return [
         *_open(shape),
@@ -47,37 +48,41 @@ def in_blocks(shape: LoopShape) -> Lines:
         *_element(shape),
         *declare(shape),
         *begin(shape),
-        *(f"int {local_name(r)} = 0;" for r in unique(shape, shape.uses_local)),
-        *(f"Index {point_name(r)} = 0;" for r in unique(shape, shape.uses_map)),
-        *(
-            ["int colour = -1;", "const int colours = thread_colours[block];"]
-            if takes_turns
-            else []
-        ),
+        *(f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)),
+        *(f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
+        *(["int colour = -1;"] if shape.takes_turns else []),
         "if (active) {",
-        *([f"  colour = thread_colour[{shape.place}];"] if takes_turns else []),
+        *([f"  colour = thread_colour[{shape.place}];"] if shape.takes_turns else []),
         *indent([*find_local(shape), *find_points(shape)]),
         "}",
-        *_stage(shape),
+        *(collapsed.stage(shape) if shape.strategy.collapsed else _stage(shape)),
         "if (active) {",
         *indent(_compute(shape)),
         "}",
-        *(keep[shape.strategy.adds](shape) if writes else []),
-        *_commit(shape),
+        *(keep[shape.strategy.adds](shape) if shape.writes else []),
+        *(collapsed.commit(shape) if shape.strategy.collapsed else _commit(shape)),
         *fold(shape),
     ]
 
 
 def _open(shape: LoopShape) -> Lines:
     """The block, its points and its shared memory."""
+    names, piece = shape.head, shape.head_piece
+    width = -(-len(names) // piece) * piece
+    at = f"MP_AT(first + MP_BLOCK, {width})"
     return [
-        "const int block = block_order[first + MP_BLOCK];",
-        "const Index begin = block_offset[block];",
-        "const int count = (int)(block_offset[block + 1] - begin);",
+        f"{C_TYPES[shape.index_type.str[1:]]} head[{width}];",
+        *(f"MP_LOAD({piece}, head + {k}, blocks, {at} + {k});" for k in range(0, width, piece)),
+        *(_told(name, k) for k, name in enumerate(names)),
         "MP_EXPECT(count <= MP_THREADS);",
-        *_open_sets(shape),
         *_open_shared(shape),
     ]
+
+
+def _told(name: str, k: int) -> str:
+    if name.startswith(("begin", "from")):
+        return f"const Index {name} = head[{k}];"
+    return f"const int {name} = (int)head[{k}];"
 
 
 def _element(shape: LoopShape) -> Lines:
@@ -93,35 +98,28 @@ def _compute(shape: LoopShape) -> Lines:
     return first if waits else [*first, *call(shape), *store_direct(shape)]
 
 
-def _open_sets(shape: LoopShape) -> Lines:
-    lines = []
-    for s in used_sets(shape):
-        lines += [
-            f"const Index from{s} = point_offset{s}[block];",
-            f"const int many{s} = (int)(point_offset{s}[block + 1] - from{s});",
-        ]
-    return lines
-
-
 def _open_shared(shape: LoopShape) -> Lines:
-    """The arrays in shared memory, one behind the other; wide types first keeps them aligned."""
+    """The arrays in shared memory: those of a set lie in one another, row by row."""
     lines, begin = [], "0"
-    for i in (*shape.staged, *shape.gathered):
-        dim, c_type = shape.slots[i].dim, shape.c_type(i)
-        size = f"{dim} * many{shape.set_of(i)}"
-        if i in shape.gathered:
-            size = f"{dim * adding(shape, i)} * count"
+    for s, row in shape.shared_rows.items():
+        lines.append(f"const int shared{s} = {begin};")
+        for i in row.offset:
+            size = f"{row.stride // shape.slots[i].dtype.itemsize} * many{s}"
+            lines.append(f"MP_SHARED({shape.c_type(i)}, h{i}, shared{s}, {size});")
+        begin = f"shared{s} + {row.stride} * many{s}"
+    for i in shape.gathered:
+        size = f"{shape.slots[i].dim * adding(shape, i)} * count"
         lines += [
-            f"const int begin{i} = {begin};",
-            f"MP_SHARED({c_type}, h{i}, begin{i}, {size});",
+            f"const int left{i} = {begin};",
+            f"MP_SHARED({shape.c_type(i)}, h{i}, left{i}, {size});",
         ]
-        begin = f"begin{i} + (int)sizeof({c_type}) * {size}"
+        begin = f"left{i} + (int)sizeof({shape.c_type(i)}) * {size}"
     return lines
 
 
 def _stage(shape: LoopShape) -> Lines:
     """Values of the block's points, all sets in one loop: first their numbers, then loads."""
-    sets = sorted({shape.set_of(i) for i in shape.staged})
+    sets = sorted(shape.shared_rows)
     if not sets:
         return []
     most = f"many{sets[0]}"
@@ -130,60 +128,51 @@ def _stage(shape: LoopShape) -> Lines:
     stages = [[line for s in sets for line in part(shape, s)] for part in (_numbers, _load, _keep)]
     return [
         f"const int most = {most};",
-        "for (int i = MP_THREAD; i < most; i += MP_THREADS) {",
+        *over_points(shape, "most"),
         *indent([line for stage in stages for line in stage]),
         "}",
         "MP_BARRIER();",
     ]
 
 
-def _mine(shape: LoopShape, s: int) -> list[int]:
-    return [i for i in shape.staged if shape.set_of(i) == s]
-
-
 def _has_role(shape: LoopShape, s: int) -> bool:
-    return shape.roles and any(i in shape.committed for i in _mine(shape, s))
+    return shape.roles and any(i in shape.committed for i in shape.shared_rows[s].offset)
 
 
 def _numbers(shape: LoopShape, s: int) -> Lines:
-    """A set's point, and whether the block writes it."""
-    lines = [f"Index q{s} = 0;", f"if (i < many{s}) q{s} = points{s}[from{s} + i];"]
-    if _has_role(shape, s):
-        lines += [f"int is{s} = 0;", f"if (i < many{s}) is{s} = role{s}[from{s} + i];"]
-    return lines
+    """A set's point, and whether the block writes it; who has none asks for the last one again."""
+    i = f"min(i, many{s} - 1)" if len(shape.shared_rows) > 1 else "i"
+    lines = [f"const Index q{s} = points{s}[from{s} + {i}];"]
+    return lines + ([f"const int is{s} = role{s}[from{s} + {i}];"] if _has_role(shape, s) else [])
 
 
 def _load(shape: LoopShape, s: int) -> Lines:
     """Its values: of what is added to, too, where no other block has a share in it."""
     lines: Lines = []
-    free: Lines = []
     own: Lines = []
-    for i in _mine(shape, s):
-        lines.append(f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}] = {{}};")
+    for i in shape.shared_rows[s].offset:
         found = from_global(shape, shape.rows_to(i)[0], f"q{s}", f"v{i}")
-        (own if i in shape.committed and shape.roles else free).extend(found)
-    lines += [f"if (i < many{s}) {{", *indent(free), "}"] if free else []
+        guarded = i in shape.committed and shape.roles
+        start = " = {}" if guarded else ""
+        lines.append(f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}]{start};")
+        (own if guarded else lines).extend(found)
     # What another block may be writing is left alone.
-    lines += [f"if (is{s} == 1) {{", *indent(own), "}"] if own else []
-    return lines
+    return lines + ([f"if (is{s} == 1) {{", *indent(own), "}"] if own else [])
 
 
 def _keep(shape: LoopShape, s: int) -> Lines:
-    kept = [
-        f"{in_shared(shape, i, k, 'i')} = v{i}[{k}];"
-        for i in _mine(shape, s)
-        for k in range(shape.slots[i].dim)
-    ]
-    return [f"if (i < many{s}) {{", *indent(kept), "}"]
+    row = shape.shared_rows[s]
+    kept = [line for i in row.offset for line in to_shared(shape, i, "i", f"v{i}")]
+    return [f"if (i < many{s}) {{", *indent(kept), "}"] if len(shape.shared_rows) > 1 else kept
 
 
 def _by_colour(shape: LoopShape) -> Lines:
     return [
         "MP_EXPECT(colour < colours);",
-        "for (int c = 0; c < colours; ++c) {",
+        "MP_LOOP for (int c = 0; c < colours; ++c) {",
         "  if (colour == c) {",
         *indent(indent(_in_turn(shape))),
-        *indent(indent(_add(shape, "{at} += {value};"))),
+        *indent(indent(_add(shape))),
         *indent(indent(add_to_matrix(shape, atomically=shape.commit == "atomics"))),
         "  }",
         "  MP_BARRIER();",
@@ -197,30 +186,53 @@ def _in_turn(shape: LoopShape) -> Lines:
         return []
     waits = {f"s{i}" for i in shape.turned}
     stored = [
-        f"{in_shared(shape, int(row.array[1:]), k, local_name(row))} = r{n}[{k}];"
+        line
         for n, row in numbered(shape)
         if row.array in waits
-        for k in range(row.dim)
+        for line in _put(shape, row, f"r{n}")
     ]
     first = load(shape, lambda row: row.array in waits)
     return [*first, *call(shape), *store_direct(shape), *stored]
 
 
+def _put(shape: LoopShape, row: Row, values: str) -> Lines:
+    """A row of an element whose turn it is, to where the next one finds it."""
+    if shape.uses_local(row):
+        return to_shared(shape, int(row.array[1:]), local_name(row), values)
+    return to_global(shape, row, point_name(row), values)
+
+
 def _add_atomically(shape: LoopShape) -> Lines:
-    added = _add(shape, "MP_ADD({array}, {index}, {value});")
+    added = [
+        f"MP_ADD(h{i}, {place_in_shared(shape, i, k, local_name(row))}, r{n}[{k}]);"
+        for n, row in numbered(shape)
+        if row.adds and not row.placed
+        for i in (int(row.array[1:]),)
+        for k in range(row.dim)
+    ]
     added += add_to_matrix(shape, atomically=True)
     return ["if (active) {", *indent(added), "}", "MP_BARRIER();"]
 
 
-def _add(shape: LoopShape, form: str) -> Lines:
+def _add(shape: LoopShape) -> Lines:
+    """What an element adds to its points, which no other thread has at the time."""
     lines = []
     for n, row in numbered(shape):
-        if row.adds and not row.placed:
-            i = int(row.array[1:])
-            for k in range(row.dim):
-                at = in_shared(shape, i, k, local_name(row))
-                index = at[at.index("[") + 1 : -1]
-                lines.append(form.format(at=at, array=f"h{i}", index=index, value=f"r{n}[{k}]"))
+        if row.placed:
+            continue
+        if row.adds and not shape.uses_local(row):
+            values = [f"r{n}[{k}]" for k in range(row.dim)]
+            lines += add_to_global(shape, row, point_name(row), values)
+        elif row.adds:
+            i, point = int(row.array[1:]), local_name(row)
+            lines += [
+                "{",
+                f"  {shape.c_type(i)} sum[{row.dim}];",
+                *indent(from_shared(shape, i, point, "sum")),
+                *(f"  sum[{k}] += r{n}[{k}];" for k in range(row.dim)),
+                *indent(to_shared(shape, i, point, "sum")),
+                "}",
+            ]
     return lines
 
 
@@ -238,20 +250,13 @@ def _leave(shape: LoopShape) -> Lines:
 
 def _commit(shape: LoopShape) -> Lines:
     lines = []
-    for s in sorted({shape.set_of(i) for i in shape.committed}):
-        mine = [i for i in shape.committed if shape.set_of(i) == s]
+    for s, mine in shape.commits.items():
         inside = [f"const Index p = points{s}[from{s} + i];"]
         inside += [line for i in mine if i in shape.gathered for line in _sum(shape, i, s)]
         plain = [line for i in mine for line in _commit_plainly(shape, i)]
-        if shape.commit == "atomics":
-            shared = [line for i in mine for line in _commit_atomically(shape, i)]
-            inside += [f"const int role = role{s}[from{s} + i];", "if (role == 1) {"]
-            inside += [*indent(plain), "} else if (role == 2) {", *indent(shared), "}"]
-        elif shape.roles:
-            inside += [f"if (role{s}[from{s} + i]) {{", *indent(plain), "}"]
-        else:
-            inside += plain
-        lines += [*over_points(s), *indent(inside), "}"]
+        shared = [line for i in mine for line in _commit_atomically(shape, i)]
+        inside += by_role(shape, s, plain, shared)
+        lines += [*over_points(shape, f"many{s}"), *indent(inside), "}"]
     return lines
 
 
@@ -263,7 +268,7 @@ def _sum(shape: LoopShape, i: int, s: int) -> Lines:
         f"{shape.c_type(i)} t{i}[{dim}] = {{}};",
         f"const Index at{i} = from{s} + block + i;",
         f"const int end{i} = gather_offset{i}[at{i} + 1];",
-        f"for (int g = gather_offset{i}[at{i}]; g < end{i}; ++g) {{",
+        f"MP_LOOP for (int g = gather_offset{i}[at{i}]; g < end{i}; ++g) {{",
         f"  const int left = gather{i}[begin * {many} + g];",
         *(f"  t{i}[{k}] += h{i}[{k * many} * count + left];" for k in range(dim)),
         "}",
@@ -272,24 +277,22 @@ def _sum(shape: LoopShape, i: int, s: int) -> Lines:
 
 def _commit_plainly(shape: LoopShape, i: int) -> Lines:
     """What was staged holds the sum already; what was gathered has to be added."""
-    row, values = shape.rows_to(i)[0], _values(shape, i)
+    row = shape.rows_to(i)[0]
     if i in shape.gathered:
-        return add_to_global(shape, row, "p", values)
-    return [*_listed(shape, i), *to_global(shape, row, "p", f"v{i}")]
+        return add_to_global(shape, row, "p", [f"t{i}[{k}]" for k in range(row.dim)])
+    return [*_kept(shape, i), *to_global(shape, row, "p", f"v{i}")]
 
 
 def _commit_atomically(shape: LoopShape, i: int) -> Lines:
-    return [*_listed(shape, i), *add_atomically(shape, shape.rows_to(i)[0], "p", f"v{i}")]
-
-
-def _listed(shape: LoopShape, i: int) -> Lines:
-    values = _values(shape, i)
-    return [f"const {shape.c_type(i)} v{i}[{len(values)}] = {{{', '.join(values)}}};"]
-
-
-def _values(shape: LoopShape, i: int) -> list[str]:
-    """What a block has for its point ``i``."""
-    dim = shape.slots[i].dim
+    row = shape.rows_to(i)[0]
     if i in shape.gathered:
-        return [f"t{i}[{k}]" for k in range(dim)]
-    return [in_shared(shape, i, k, "i") for k in range(dim)]
+        return add_atomically(shape, row, "p", f"t{i}")
+    return [*_kept(shape, i), *add_atomically(shape, row, "p", f"v{i}")]
+
+
+def _kept(shape: LoopShape, i: int) -> Lines:
+    """What a block has for its point ``i``."""
+    return [
+        f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}];",
+        *from_shared(shape, i, "i", f"v{i}"),
+    ]

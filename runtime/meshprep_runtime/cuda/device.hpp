@@ -1,13 +1,18 @@
 // What the text of a loop is made of, for CUDA.
+#ifdef MP_NARROW
+typedef int Index;
+#else
 typedef long long Index;
-#ifdef MP_ROOMY
-#define MP_BOUNDS(threads) __launch_bounds__(threads, 1)
+#endif
+#ifdef MP_RESIDENT
+#define MP_BOUNDS(threads) __launch_bounds__(threads, MP_RESIDENT)
 #else
 #define MP_BOUNDS(threads) __launch_bounds__(threads)
 #endif
 #define MP_KERNEL(threads) extern "C" __global__ void MP_BOUNDS(threads)
 #define MP_RETURN return
 #define MP_EXTERN(name, ...) extern "C" __device__ void name(__VA_ARGS__)
+#define MP_AT(row, width) mp_row<width>(row)
 #define MP_IN(T) const T* __restrict__
 #define MP_OUT(T) T* __restrict__
 #define MP_THREAD ((int)threadIdx.x)
@@ -17,13 +22,48 @@ typedef long long Index;
 // The value of the thread of the warp `offset` places further on; every thread takes part.
 #define MP_SHUFFLE_DOWN(into, value, offset) into = __shfl_down_sync(0xffffffffu, value, offset)
 #define MP_SHARED(T, name, begin, size) T* const name = reinterpret_cast<T*>(mp_shared + (begin))
-#define MP_ADD(array, index, value) mp_add(&(array)[index], value)
-#define MP_ADD_ALL(n, array, index, values) mp_add_all<n>((array) + (index), values)
-#define MP_LOAD(n, into, array, index) mp_load<n>(into, (array) + (index))
-#define MP_STORE(n, array, index, from) mp_store<n>((array) + (index), from)
+#define MP_ADD(array, index, value) mp_add(mp_at(array, index), value)
+#define MP_ADD_ALL(n, array, index, values) mp_add_all<n>(mp_at(array, index), values)
+#define MP_LOAD(n, into, array, index) mp_load<n>(into, mp_at(array, index))
+#define MP_STORE(n, array, index, from) mp_store<n>(mp_at(array, index), from)
 #define MP_EXPECT(condition)
+// Loops with few rounds: unrolled, they only take instructions and registers.
+#define MP_LOOP _Pragma("unroll 1")
 
 extern __shared__ __align__(16) unsigned char mp_shared[];
+
+template <class T, int W>
+struct mp_values {
+  T at[W];
+};
+
+// A value of a row of so many: its address is one instruction, a product of 64 bits.
+template <int W>
+struct mp_place {
+  Index row;
+  int k;
+  __device__ __forceinline__ operator long long() const { return (long long)row * W + k; }
+};
+
+template <int W>
+__device__ __forceinline__ mp_place<W> mp_row(Index row) {
+  return {row, 0};
+}
+
+template <int W>
+__device__ __forceinline__ mp_place<W> operator+(mp_place<W> place, int k) {
+  return {place.row, place.k + k};
+}
+
+template <class T>
+__device__ __forceinline__ T* mp_at(T* array, long long index) {
+  return array + index;
+}
+
+template <class T, int W>
+__device__ __forceinline__ T* mp_at(T* array, mp_place<W> place) {
+  return (T*)((mp_values<T, W>*)array + place.row) + place.k;
+}
 
 template <class T>
 __device__ __forceinline__ void mp_add(T* at, T value) {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
+from .limits import by_registers, most_registers, resident_at_most
 from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
@@ -19,6 +20,10 @@ VERBOSE = "--ptxas-options=-v"
 # What "fastmath" is to NVRTC and to nvJitLink.
 FAST_TEXT = ("--use_fast_math",)
 FAST_LINK = ("-ftz=1", "-prec-div=0", "-prec-sqrt=0")
+
+
+# With a smaller share of the registers that it would take, any kernel spills.
+LEAST_LEFT = 0.8
 
 
 @dataclass(frozen=True)
@@ -53,14 +58,38 @@ def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:
     Notes
     -----
     A tenth of a second; with a kernel in Python about a second, of which numba's part is kept.
-    What spills registers is compiled once more with fewer blocks on a multiprocessor in mind.
+    What spills registers is compiled once more with fewer blocks on a multiprocessor in mind. What
+    does not, with one more than its registers allow: it is taken where nothing spills by it.
     """
     made = _compile(program, arch)
-    if not made.spilled:
+    if made.spilled:
+        # Left alone, the compiler spills a few bytes to fit more blocks on a multiprocessor.
+        roomy = _resident(program, arch, 1)
+        return roomy if roomy.spilled < made.spilled else made
+    blocks = by_registers(made.registers, program.threads) + 1
+    fits = blocks <= resident_at_most(arch, program.threads, program.shared_bytes)
+    if not fits or most_registers(blocks, program.threads) < LEAST_LEFT * made.registers:
         return made
-    # Left alone, the compiler spills a few bytes to fit more blocks on a multiprocessor.
-    roomy = _compile(program, arch, "--define-macro=MP_ROOMY")
-    return roomy if roomy.spilled < made.spilled else made
+    tight = _resident(program, arch, blocks)
+    return made if tight.spilled else tight
+
+
+def _resident(program: CudaProgram, arch: str, blocks: int) -> Compiled:
+    """As compiled so that this many blocks fit on a multiprocessor."""
+    return _compile(program, arch, f"--define-macro=MP_RESIDENT={blocks}")
+
+
+def assembly(program: CudaProgram, arch: str = "sm_90") -> str:
+    """PTX of a program, with the lines of :attr:`CudaProgram.cuda` that it comes from.
+
+    Raises as :func:`compile_program` does.
+    """
+    virtual = arch.replace("sm_", "compute_")
+    options = (f"--gpu-architecture={virtual}", "--generate-line-info")
+    if program.kernel is None:
+        return _translate(program, "PTX", *options)[0].decode().strip("\0")
+    parts = (_translate(program, "LTOIR", "-dlto", *options)[0], program.kernel.ltoir(arch))
+    return _link(parts, arch, program.fastmath, "-ptx", "-lineinfo")[0].decode().strip("\0")
 
 
 def _compile(program: CudaProgram, arch: str, *options: str) -> Compiled:
@@ -94,19 +123,23 @@ def _translate(program: CudaProgram, what: str, *options: str) -> tuple[bytes, s
         nvrtc.nvrtcDestroyProgram(handle)
 
 
-def _link(parts: Sequence[bytes], arch: str, fastmath: bool = False) -> tuple[bytes, str]:
-    """LTO-IR to machine code, and what the linker says of it."""
+def _link(
+    parts: Sequence[bytes], arch: str, fastmath: bool = False, *wanted: str
+) -> tuple[bytes, str]:
+    """LTO-IR to machine code (PTX where that is wanted), and what the linker says of it."""
     # It came with numba-cuda, which has made one of the parts.
     from cuda.bindings import nvjitlink
 
-    options = [f"-arch={arch}", "-lto", "-Xptxas=-v", "-verbose", *(FAST_LINK if fastmath else ())]
+    verbose = wanted or ("-Xptxas=-v", "-verbose")
+    options = [f"-arch={arch}", "-lto", *verbose, *(FAST_LINK if fastmath else ())]
+    what = "ptx" if wanted else "cubin"
     handle = nvjitlink.create(len(options), options)
     try:
         for part in parts:
             nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, part, len(part), "loop")
         nvjitlink.complete(handle)
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, cubin)
+        made = bytearray(getattr(nvjitlink, f"get_linked_{what}_size")(handle))
+        getattr(nvjitlink, f"get_linked_{what}")(handle, made)
         log = bytearray(nvjitlink.get_info_log_size(handle))
         nvjitlink.get_info_log(handle, log)
     except nvjitlink.nvJitLinkError as error:
@@ -116,7 +149,7 @@ def _link(parts: Sequence[bytes], arch: str, fastmath: bool = False) -> tuple[by
         raise MeshprepError(f"the loop and its kernel do not link: {lines[0]}") from error
     finally:
         nvjitlink.destroy(handle)
-    return bytes(cubin), log.decode(errors="replace")
+    return bytes(made), log.decode(errors="replace")
 
 
 def _sum(pattern: str, log: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import Slot
+from ..kernel.rows import Row
 from ..plan import Variant
 from .shape import C_TYPES, MOST_THREADS, LoopShape
 
@@ -49,24 +51,28 @@ def plan_arrays(shape: LoopShape, variant: Variant | None, order: NDArray[Any] |
     if elements is not None:
         found["order"] = elements
     for row in shape.placed:
-        columns = shape.plan.tables[int(str(row.table)[1:])].T
+        places = shape.plan.tables[int(str(row.table)[1:])].T
         found[str(row.table)] = np.ascontiguousarray(
-            columns[:, elements] if shape.permutes else columns
+            places[:, elements] if shape.permutes else places
         )
-    for i, name in enumerate(shape.loop.maps):
-        rows = [r for r in shape.rows if r.table == f"m{i}"]
-        if variant is not None and any(shape.uses_local(r) for r in rows):
-            local = variant.local[name]
-            found[f"local{i}"] = np.ascontiguousarray(local if order is None else local[:, order])
-        if any(shape.uses_map(r) for r in rows):
-            # One column after the other, as the threads of a warp read them.
-            columns = shape.plan.maps[name].table.T
-            found[f"m{i}"] = np.ascontiguousarray(
-                columns[:, elements] if shape.permutes else columns
-            )
+    for i, rows in enumerate(shape.local_pieces if variant is not None else ()):
+        local = _beside(rows, lambda name: variant.local[name].T, shape)  # type: ignore[union-attr]
+        found[f"local{i}"] = local if order is None else local[order]
+    for i, rows in enumerate(shape.map_pieces):
+        points = _beside(rows, lambda name: shape.plan.maps[name].table, shape)
+        found[f"map{i}"] = points[elements] if shape.permutes else points
     if order is not None and "thread_colour" in found:
         found["thread_colour"] = found["thread_colour"][order]
     return found
+
+
+def _beside(
+    rows: Sequence[Row], table_of: Callable[[str], NDArray[Any]], shape: LoopShape
+) -> NDArray[Any]:
+    """The columns of maps that some rows need, beside each other."""
+    names = [shape.loop.maps[int(str(row.table)[1:])] for row in rows]
+    columns = [table_of(name)[:, r.column] for name, r in zip(names, rows, strict=True)]
+    return np.column_stack(columns)
 
 
 def parameters(shape: LoopShape, arrays: Arrays) -> tuple[Parameter, ...]:
@@ -105,9 +111,8 @@ def shared_bytes(shape: LoopShape, variant: Variant | None) -> int:
 
 def _staged_bytes(shape: LoopShape, variant: Variant) -> int:
     need = np.zeros(variant.n_blocks, np.int64)
-    for i in shape.staged:
-        staging = variant.staging[shape.sets[shape.set_of(i)]]
-        need += _bytes(shape.slots[i]) * np.diff(staging.point_offset)
+    for s, row in shape.shared_rows.items():
+        need += row.stride * np.diff(variant.staging[shape.sets[s]].point_offset)
     for i in shape.gathered:
         adding = sum(r.adds for r in shape.rows_to(i))
         need += _bytes(shape.slots[i]) * adding * np.diff(variant.block_offset)
@@ -115,18 +120,38 @@ def _staged_bytes(shape: LoopShape, variant: Variant) -> int:
 
 
 def _of_blocks(shape: LoopShape, v: Variant) -> Arrays:
-    found: Arrays = {"block_order": v.block_order, "block_offset": v.block_offset}
-    if shape.strategy.adds == "colours" and (shape.committed or shape.placed):
-        found |= {"thread_colour": v.thread_colour, "thread_colours": v.thread_colours}
-    for s in sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)}):
-        staging = v.staging[shape.sets[s]]
-        found[f"point_offset{s}"] = staging.point_offset
-        found[f"points{s}"] = staging.points
+    found: Arrays = {"blocks": _heads(shape, v)}
+    if shape.takes_turns:
+        found["thread_colour"] = v.thread_colour
+    for s in shape.used_sets:
+        found[f"points{s}"] = v.staging[shape.sets[s]].points
         if shape.roles and any(shape.set_of(i) == s for i in shape.committed):
             found[f"role{s}"] = _roles(shape, v, s)
     for i in shape.gathered:
         found[f"gather_offset{i}"], found[f"gather{i}"] = _incidences(shape, v, i)
     return found
+
+
+def _heads(shape: LoopShape, v: Variant) -> NDArray[Any]:
+    """A row for each block, in the order of the launches.
+
+    Where one launch holds all blocks, neighbours go one after the other and share cached values.
+    """
+    order = np.arange(v.n_blocks) if shape.commit == "atomics" else v.block_order
+    columns = {
+        "begin": v.block_offset[:-1],
+        "count": np.diff(v.block_offset),
+        "colours": v.thread_colours,
+        "block": np.arange(v.n_blocks),
+    }
+    for s in shape.used_sets:
+        offset = v.staging[shape.sets[s]].point_offset
+        columns |= {f"from{s}": offset[:-1], f"many{s}": np.diff(offset)}
+    names, piece = shape.head, shape.head_piece
+    rows = np.zeros((v.n_blocks, -(-len(names) // piece) * piece), shape.index_type)
+    for k, name in enumerate(names):
+        rows[:, k] = columns[name][order]
+    return rows
 
 
 def _roles(shape: LoopShape, v: Variant, s: int) -> NDArray[np.uint8]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, TypedDict, Unpack
@@ -14,6 +15,7 @@ from ..bind import AOS, Layout, Slot, slots
 from ..errors import MeshprepError
 from ..kernel.rows import Row, rows_of
 from ..loops import Loop
+from ..maps import INDEX_LIMIT
 from ..plan import LoopPlan, Variant
 from ..plan.structure import check_loop, check_variant
 from . import second_step, text
@@ -73,6 +75,8 @@ class CudaProgram:
         What is launched after: on the same dats and scratch, with arrays of its own.
     fastmath : bool
         How it is to be compiled, see :func:`programs`.
+    narrow : bool
+        Whether indices have 32 bits; else some array may hold 2^31 values or more.
     """
 
     loop: Loop
@@ -91,6 +95,7 @@ class CudaProgram:
     scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
     then: tuple[CudaProgram, ...] = ()
     fastmath: bool = False
+    narrow: bool = False
 
     @property
     def parts(self) -> int:
@@ -100,7 +105,8 @@ class CudaProgram:
     @property
     def cuda(self) -> str:
         """The whole text for nvcc or NVRTC; a kernel in Python has to be linked with it."""
-        return f"{header()}\n{self.text}"
+        narrow = "#define MP_NARROW\n" if self.narrow else ""
+        return f"{narrow}{header()}\n{self.text}"
 
 
 def header() -> str:
@@ -197,6 +203,7 @@ def program(
         threads=threads,
         vectors=options.vectors,
         listed=blocks is not None and blocks.elements is not None,
+        wide=_wide(plan, wanted),
     )
     order, launches = _launches(shape, blocks)
     arrays = plan_arrays(shape, blocks, order)
@@ -217,9 +224,18 @@ def program(
         alignment=tuple(s.dtype.itemsize * shape.width(i) for i, s in enumerate(wanted)),
         scratch=second_step.scratch(shape),
         fastmath=options.fastmath,
+        narrow=not shape.wide,
     )
     sums = shape.added if shape.strategy.adds == "apart" else ()
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
+
+
+def _wide(plan: LoopPlan, wanted: Sequence[Slot]) -> bool:
+    """True where an array that the text names may hold more than 32 bits count."""
+    n = plan.sizes[plan.loop.over]
+    reached = sum(max(arg.dim, 1) * len(arg.index) for arg in plan.loop.args)
+    columns = sum(plan.maps[m].arity for m in plan.loop.maps)
+    return max([n * reached, n * columns, *(math.prod(s.shape) for s in wanted)]) > INDEX_LIMIT
 
 
 def _sums(first: CudaProgram, shape: LoopShape, i: int) -> CudaProgram:

@@ -111,7 +111,7 @@ def _fold(shape: LoopShape, i: int, value: str, k: int) -> list[str]:
         "{",
         f"  MP_SHARED({c_type}, {g}, 0, MP_THREADS);",
         f"  {g}[MP_THREAD] = {value};",
-        "  for (int many = MP_THREADS; many > 1; many = (many + 1) / 2) {",
+        "  MP_LOOP for (int many = MP_THREADS; many > 1; many = (many + 1) / 2) {",
         "    MP_BARRIER();",
         "    if (MP_THREAD < many / 2) {",
         f"      const {c_type} other = {g}[MP_THREAD + (many + 1) / 2];",

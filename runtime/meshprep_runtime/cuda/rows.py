@@ -4,34 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ..kernel.rows import Row
-from .shape import LoopShape
+from .shape import C_TYPES, LOCAL_TYPE, MAP_TYPE, LoopShape
+from .shared import values_at_once
 
 Lines = list[str]
 
 
 def declare(shape: LoopShape) -> Lines:
-    """An array of registers for each row; what only takes sums starts from zero."""
+    """An array of registers for each row; reductions and what is left start from zero."""
     return [
-        f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]{' = {}' if r.cleared else ''};"
+        f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]"
+        f"{' = {}' if r.cleared and not r.adds else ''};"
         for n, r in numbered(shape)
     ]
 
 
 def find_local(shape: LoopShape) -> Lines:
     """Where an element's points lie in the block's shared memory."""
-    return [
-        f"{local_name(r)} = local{number_of(r)}[{r.column} * size + {shape.place}];"
-        for r in unique(shape, shape.uses_local)
-    ]
+    return _find(shape, shape.local_pieces, "local", LOCAL_TYPE, local_name)
 
 
 def find_points(shape: LoopShape) -> Lines:
     """Where an element's points lie among all points."""
-    return [
-        f"{point_name(r)} = {r.table}[{r.column} * size + {shape.place}];"
-        for r in unique(shape, shape.uses_map)
-    ]
+    return _find(shape, shape.map_pieces, "map", MAP_TYPE, point_name)
+
+
+def _find(
+    shape: LoopShape,
+    pieces: Sequence[Sequence[Row]],
+    array: str,
+    dtype: np.dtype,
+    name: Callable[[Row], str],
+) -> Lines:
+    """Pieces of the element's row, each loaded at once."""
+    lines = []
+    for i, rows in enumerate(pieces):
+        if len(rows) == 1:
+            lines.append(f"{name(rows[0])} = {array}{i}[{shape.place}];")
+            continue
+        many, near = len(rows), f"near_{array}{i}"
+        lines += [
+            f"{C_TYPES[dtype.str[1:]]} {near}[{many}];",
+            f"MP_LOAD({many}, {near}, {array}{i}, MP_AT({shape.place}, {many}));",
+            *(f"{name(row)} = {near}[{k}];" for k, row in enumerate(rows)),
+        ]
+    return lines
 
 
 def load(shape: LoopShape, wanted: Callable[[Row], bool]) -> Lines:
@@ -43,15 +63,23 @@ def load(shape: LoopShape, wanted: Callable[[Row], bool]) -> Lines:
         if not shape.uses_local(row):
             lines += from_global(shape, row, point_name(row), f"r{n}")
             continue
-        for k in range(row.dim):
-            value = in_shared(shape, int(row.array[1:]), k, local_name(row))
-            lines.append(f"r{n}[{k}] = {value};")
+        lines += from_shared(shape, int(row.array[1:]), local_name(row), f"r{n}")
     return lines
 
 
 def call(shape: LoopShape) -> Lines:
-    """The user's function on the rows."""
-    return [f"::{shape.function}({', '.join(f'r{n}' for n, _ in numbered(shape))});"]
+    """The user's function on the rows; what only takes sums starts from zero.
+
+    From the zero that changes nothing it is added to, so that compilers leave the sum out.
+    """
+    started = []
+    for n, row in numbered(shape):
+        zero = "-0.0" if shape.slots[int(row.array[1:])].dtype.kind == "f" else "0"
+        if row in shape.placed:
+            started.append(f"for (int k = 0; k < {row.dim}; ++k) r{n}[k] = {zero};")
+        elif row.adds:
+            started += [f"r{n}[{k}] = {zero};" for k in range(row.dim)]
+    return [*started, f"::{shape.function}({', '.join(f'r{n}' for n, _ in numbered(shape))});"]
 
 
 def store_direct(shape: LoopShape) -> Lines:
@@ -137,12 +165,46 @@ def in_global(shape: LoopShape, row: Row, point: str, k: int) -> str:
         return str(k)
     if row.dim == 1:
         return point
-    return f"{k} * {row.stride} + {point}" if row.soa else f"{point} * {row.dim} + {k}"
+    return f"{k} * {row.stride} + {point}" if row.soa else f"MP_AT({point}, {row.dim}) + {k}"
+
+
+def from_shared(shape: LoopShape, i: int, point: str, into: str) -> Lines:
+    """The values that a block keeps for one of its points, into an array of registers."""
+    return _shared(shape, i, point, into, "{v} = {h};", "MP_LOAD({w}, {into} + {k}, {a}, {at});")
+
+
+def to_shared(shape: LoopShape, i: int, point: str, values: str) -> Lines:
+    """The values of an array of registers to where a block keeps those of a point."""
+    return _shared(shape, i, point, values, "{h} = {v};", "MP_STORE({w}, {a}, {at}, {into} + {k});")
+
+
+def _shared(shape: LoopShape, i: int, point: str, values: str, one: str, many: str) -> Lines:
+    slot = shape.slots[i]
+    w = values_at_once(slot.dim, slot.dtype.itemsize)
+    form = one if w == 1 else many
+    return [
+        form.format(
+            v=f"{values}[{k}]",
+            h=in_shared(shape, i, k, point),
+            w=w,
+            into=values,
+            k=k,
+            a=f"h{i}",
+            at=place_in_shared(shape, i, k, point),
+        )
+        for k in range(0, slot.dim, w)
+    ]
 
 
 def in_shared(shape: LoopShape, i: int, k: int, point: str) -> str:
-    """A value in shared memory, where components come first, so that threads meet few banks."""
-    return f"h{i}[{k} * many{shape.set_of(i)} + {point}]"
+    """A value in shared memory."""
+    return f"h{i}[{place_in_shared(shape, i, k, point)}]"
+
+
+def place_in_shared(shape: LoopShape, i: int, k: int, point: str) -> str:
+    """Where it lies, in values of its type."""
+    row, itemsize = shape.shared_rows[shape.set_of(i)], shape.slots[i].dtype.itemsize
+    return f"MP_AT({point}, {row.stride // itemsize}) + {row.offset[i] // itemsize + k}"
 
 
 def point_name(row: Row) -> str:
@@ -165,28 +227,28 @@ def adding(shape: LoopShape, i: int) -> int:
     return sum(r.adds for r in shape.rows_to(i))
 
 
-def used_sets(shape: LoopShape) -> list[int]:
-    """The to-sets whose staging lists the text goes through."""
-    return sorted({shape.set_of(i) for i in (*shape.staged, *shape.gathered)})
+def over_points(shape: LoopShape, many: str) -> Lines:
+    """Opens a loop in which the threads of a block share so many points."""
+    return [f"MP_LOOP for (int i = MP_THREAD; i < {many}; i += {shape.threads}) {{"]
 
 
-def over_points(s: int) -> Lines:
-    """Opens a loop in which threads share the staged points of a set."""
-    return [f"for (int i = MP_THREAD; i < many{s}; i += MP_THREADS) {{"]
+def by_role(shape: LoopShape, s: int, plain: Lines, shared: Lines) -> Lines:
+    """A point of a set is committed plainly, or atomically where other blocks may add to it."""
+    if shape.commit == "atomics":
+        return [
+            f"const int role = role{s}[from{s} + i];",
+            "if (role == 1) {",
+            *indent(plain),
+            "} else if (role == 2) {",
+            *indent(shared),
+            "}",
+        ]
+    return [f"if (role{s}[from{s} + i]) {{", *indent(plain), "}"] if shape.roles else plain
 
 
 def numbered(shape: LoopShape) -> list[tuple[int, Row]]:
     """The rows with the numbers of their registers."""
     return list(enumerate(shape.rows))
-
-
-def unique(shape: LoopShape, wanted: Callable[[Row], bool]) -> list[Row]:
-    """One row for each column of a map that is needed."""
-    found: dict[tuple[str | None, int], Row] = {}
-    for row in shape.rows:
-        if wanted(row):
-            found.setdefault((row.table, row.column), row)
-    return list(found.values())
 
 
 def indent(lines: Sequence[str]) -> Lines:

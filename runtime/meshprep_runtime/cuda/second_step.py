@@ -76,7 +76,7 @@ def sum_body(shape: LoopShape, i: int) -> Lines:
     c_type = shape.c_type(i)
     inside = [
         f"{c_type} total[{row.dim}] = {{}};",
-        "for (Index g = point_offset[p]; g < point_offset[p + 1]; ++g) {",
+        "MP_LOOP for (Index g = point_offset[p]; g < point_offset[p + 1]; ++g) {",
         "  const Index from = place[g];",
         f"  {c_type} left[{row.dim}];",
         *indent(found),

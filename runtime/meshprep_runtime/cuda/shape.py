@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from ..bind import Slot
 from ..kernel.rows import Row
 from ..loops import Access, Loop
 from ..plan import LoopPlan
+from .shared import MOST_BYTES, WIDTHS, SharedRow, shared_row, values_at_once
 from .strategies import Strategy
 
 C_TYPES = {
@@ -25,18 +29,18 @@ C_TYPES = {
 }
 
 MOST_THREADS = 1024
-# Values that CUDA moves at once.
-WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
+LOCAL_TYPE, MAP_TYPE = np.dtype("u2"), np.dtype("i4")
 
 
 @dataclass(frozen=True, eq=False)
 class LoopShape:
     """A loop, a strategy and layouts, as the writer of the text wants them.
 
-    In the text ``s0`` is the dat of slot 0, ``h0`` its values in shared memory, ``m0`` the first
-    map, ``points0`` the staging list of the first to-set, ``r0`` the first row of the kernel,
-    ``t0`` the temporary array for what is added to slot 0. ``listed`` is true for blocks that list
-    their elements.
+    In the text ``s0`` is the dat of slot 0, ``h0`` its values in shared memory, ``points0`` the
+    staging list of the first to-set, ``r0`` the first row of the kernel, ``t0`` the temporary array
+    for what is added to slot 0; ``map0`` and ``local0`` are pieces of an element's points, among
+    all and among those of its block. ``listed`` is true for blocks that list their elements,
+    ``wide`` where 32 bits do not count what arrays hold.
     """
 
     plan: LoopPlan
@@ -48,6 +52,7 @@ class LoopShape:
     threads: int
     vectors: bool = True
     listed: bool = False
+    wide: bool = False
 
     @property
     def loop(self) -> Loop:
@@ -61,9 +66,18 @@ class LoopShape:
 
     @cached_property
     def staged(self) -> tuple[int, ...]:
-        """Slots with a value for each point of a block in shared memory, wide types first."""
-        wanted = [i for i in range(len(self.slots)) if self._stages(i)]
-        return tuple(sorted(wanted, key=lambda i: -self.slots[i].dtype.itemsize))
+        """Slots with a value for each point of a block in shared memory."""
+        return tuple(i for i in range(len(self.slots)) if self._stages(i))
+
+    @cached_property
+    def shared_rows(self) -> dict[int, SharedRow]:
+        """How staged values lie, by number of their to-set; what has the largest unit first."""
+        sets = sorted({self.set_of(i) for i in self.staged})
+        found = {
+            s: shared_row({i: self.slots[i] for i in self.staged if self.set_of(i) == s})
+            for s in sets
+        }
+        return dict(sorted(found.items(), key=lambda item: -item[1].unit))
 
     @cached_property
     def gathered(self) -> tuple[int, ...]:
@@ -96,6 +110,13 @@ class LoopShape:
     def committed(self) -> tuple[int, ...]:
         """Slots that are written through maps, in their order."""
         return tuple(sorted(self.added + self.turned))
+
+    @cached_property
+    def commits(self) -> dict[int, list[int]]:
+        """Those of them that a block brings to global memory at its end, by to-set."""
+        kept = [i for i in self.committed if i in self.staged or i in self.gathered]
+        sets = sorted({self.set_of(i) for i in kept})
+        return {s: [i for i in kept if self.set_of(i) == s] for s in sets}
 
     @cached_property
     def reduced(self) -> tuple[int, ...]:
@@ -141,15 +162,70 @@ class LoopShape:
         found = self.slots[slot]
         if not self.vectors or found.rows is None or found.soa:
             return 1
-        fits = [w for w in WIDTHS if found.dim % w == 0 and w * found.dtype.itemsize <= MOST_BYTES]
-        return max(fits, default=1)
+        return values_at_once(found.dim, found.dtype.itemsize)
+
+    @cached_property
+    def used_sets(self) -> list[int]:
+        """The to-sets whose staging lists the text goes through."""
+        return sorted({self.set_of(i) for i in (*self.staged, *self.gathered)})
+
+    @property
+    def writes(self) -> bool:
+        """True where elements write what other elements write, too."""
+        return bool(self.committed or self.placed)
+
+    @property
+    def takes_turns(self) -> bool:
+        """True where thread colours keep what elements write apart."""
+        return self.strategy.adds == "colours" and self.writes
+
+    @property
+    def head(self) -> list[str]:
+        """What a block is told when it begins, name by name."""
+        found = ["begin", "count"]
+        found += ["colours"] if self.takes_turns else []
+        found += ["block"] if self.gathered else []
+        return found + [f"{what}{s}" for s in self.used_sets for what in ("from", "many")]
+
+    @property
+    def head_piece(self) -> int:
+        """How many of these are loaded at once."""
+        return MOST_BYTES // self.index_type.itemsize
+
+    @property
+    def index_type(self) -> np.dtype:
+        """Of numbers that count what arrays hold."""
+        return np.dtype("i8" if self.wide else "i4")
+
+    def near(self, rows: Callable[[Row], bool], itemsize: int) -> list[list[Row]]:
+        """Rows that need a column of a map, one for each column, in pieces loaded at once."""
+        left, pieces = unique(self.rows, rows), []
+        while left:
+            fits = [w for w in WIDTHS if w <= len(left) and w * itemsize <= MOST_BYTES]
+            many = max(fits, default=1)
+            pieces.append(left[:many])
+            left = left[many:]
+        return pieces
+
+    @property
+    def local_pieces(self) -> list[list[Row]]:
+        """What an element asks of local maps."""
+        return self.near(self.uses_local, LOCAL_TYPE.itemsize)
+
+    @property
+    def map_pieces(self) -> list[list[Row]]:
+        """What an element asks of maps themselves."""
+        return self.near(self.uses_map, MAP_TYPE.itemsize)
 
     def c_type(self, slot: int) -> str:
         """The type of a dat in C."""
         return C_TYPES[self.slots[slot].dtype.str[1:]]
 
     def _stages(self, slot: int) -> bool:
-        if not self.strategy.blocks or all(r.table is None for r in self.rows_to(slot)):
+        chosen = self.strategy
+        if not (chosen.blocks and chosen.stages) or all(
+            r.table is None for r in self.rows_to(slot)
+        ):
             return False
         if self.slots[slot].access is Access.READ:
             return self.strategy.stages_reads
@@ -163,3 +239,12 @@ class LoopShape:
             for m in self.loop.maps
             if self.plan.maps[m].to_set in into
         )
+
+
+def unique(rows: Sequence[Row], wanted: Callable[[Row], bool]) -> list[Row]:
+    """One row for each column of a map that is needed."""
+    found: dict[tuple[str | None, int], Row] = {}
+    for row in rows:
+        if wanted(row):
+            found.setdefault((row.table, row.column), row)
+    return list(found.values())

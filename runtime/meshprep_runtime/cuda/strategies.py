@@ -34,17 +34,26 @@ class Strategy:
     permutes : bool
         Maps and colours lie in the order in which threads take the elements: by thread colour in
         each block, or by colour of the whole set.
+    stages : bool
+        Blocks add up in shared memory; else each adds to global memory, colour by colour.
+    collapsed : bool
+        Threads share the pieces of all staged rows, not the points, so that neighbours move what
+        lies side by side.
     """
 
     adds: str
     blocks: bool = True
     stages_reads: bool = False
     permutes: bool = False
+    stages: bool = True
+    collapsed: bool = False
 
 
 STRATEGIES: dict[str, Strategy] = {
     "hierarchical": Strategy("colours", stages_reads=True),
     "hierarchical-inc": Strategy("colours"),
+    "hierarchical-collapsed": Strategy("colours", stages_reads=True, collapsed=True),
+    "hierarchical-unstaged": Strategy("colours", stages=False),
     "shared-atomics": Strategy("atomics"),
     "staged-gather": Strategy("gather"),
     "block-permute": Strategy("colours", stages_reads=True, permutes=True),
@@ -63,6 +72,8 @@ def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
     if loop.matrices and chosen.adds in ("gather", "apart"):
         return f"what it adds to matrix '{loop.matrices[0].name}' cannot wait: use another strategy"
     alone = chosen.adds in ONE_AT_A_TIME and not (chosen.blocks and commit == "atomics")
+    if not chosen.stages and commit == "atomics" and loop.conflict_columns:
+        return "it stages nothing that a block could commit, which takes commit 'colours'"
     for arg in loop.args:
         if arg.conflicts and arg.access is not Access.INC and not alone:
             names = [n for n, s in STRATEGIES.items() if s.adds in ONE_AT_A_TIME]
@@ -75,6 +86,13 @@ def refusal(loop: Loop, strategy: str, commit: str = "colours") -> str | None:
         if arg.conflicts and small and _adds_atomically(strategy, commit):
             return f"argument '{arg.name}' has dtype {arg.dtype}, which CUDA has no atomics for"
     return None
+
+
+def hopeless(loop: Loop, strategy: str) -> bool:
+    """True for what cannot win: devices add ``f8`` in shared memory by a loop, not atomically."""
+    chosen = STRATEGIES.get(strategy)
+    wide = any(arg.conflicts and arg.dtype == "f8" for arg in loop.args)
+    return wide and chosen is not None and chosen.blocks and chosen.adds == "atomics"
 
 
 def _adds_atomically(strategy: str, commit: str) -> bool:

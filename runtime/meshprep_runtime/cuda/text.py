@@ -21,13 +21,14 @@ from .rows import (
     find_points,
     indent,
     load,
+    number_of,
     numbered,
     point_name,
     store_direct,
     to_global,
 )
 from .second_step import leave
-from .shape import LoopShape
+from .shape import LoopShape, unique
 
 NAME = "meshprep_loop"
 
@@ -48,10 +49,14 @@ def kernel_text(name: str, shape: LoopShape, parameters: Sequence[Parameter], bo
 def _legend(shape: LoopShape) -> Lines:
     """Which name stands for what; other names may hold what would end a comment."""
     names = {f"s{i}": s.name for i, s in enumerate(shape.slots)}
-    names |= {f"m{i}": name for i, name in enumerate(shape.loop.maps)}
+    for word, pieces in (("map", shape.map_pieces), ("local", shape.local_pieces)):
+        for i, rows in enumerate(pieces):
+            names[f"{word}{i}"] = ", ".join(
+                f"{shape.loop.maps[int(number_of(r))]} {r.column}" for r in rows
+            )
     names |= {str(r.table): f"places in {names[r.array]}" for r in shape.placed}
     names |= {f"points{i}": name for i, name in enumerate(shape.sets)}
-    return [f"// {k}: {re.sub(r'[^A-Za-z0-9_> -]', '_', v)}" for k, v in names.items()]
+    return [f"// {k}: {re.sub(r'[^A-Za-z0-9_>, -]', '_', v)}" for k, v in names.items()]
 
 
 def _elements(shape: LoopShape) -> Lines:
@@ -63,7 +68,8 @@ def _elements(shape: LoopShape) -> Lines:
         *begin(shape),
         "if (place < last) {",
         f"  const Index e = {'order[place]' if coloured else 'place'};",
-        *indent([f"const Index {line}" for line in find_points(shape)]),
+        *(f"  Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
+        *indent(find_points(shape)),
         *indent(load(shape, lambda row: True)),
         *indent(call(shape)),
         *indent(store_direct(shape)),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..bind import Slot
 from ..cuda.shape import MOST_THREADS
+from ..cuda.shared import shared_row
 from ..cuda.strategies import STRATEGIES, refusal
 from ..loops import Access
 from ..plan import LoopPlan, Variant
 from ..plan.tuned import GPU, Machine
 from .lookup import AUTO, tuned_for
 
+BY_RULE = "by rule, not measured"
 # Two such blocks fit a multiprocessor of every device since 2017, and one any device.
 MODEST_SHARED = 48 * 1024
 # Values read so often from shared memory that the barriers they cost are paid back.
@@ -23,11 +25,15 @@ LEAST_REUSE = 2.0
 
 @dataclass(frozen=True)
 class Choice:
-    """How a loop is to run: names of a strategy, of a variant (None: no blocks) and a commit."""
+    """How a loop is to run: names of a strategy, of a variant (None: no blocks) and a commit.
+
+    ``because`` says what the choice rests on.
+    """
 
     strategy: str
     variant: str | None
     commit: str
+    because: str = field(default="", compare=False)
 
 
 def choose(
@@ -57,16 +63,19 @@ def choose(
     blocks = _variant(plan, variant)
     if strategy != AUTO:
         named = blocks.name if blocks is not None else variant
-        return Choice(strategy, named if STRATEGIES[strategy].blocks else None, commit)
+        named = named if STRATEGIES[strategy].blocks else None
+        return Choice(strategy, named, commit, "asked for")
     tuned = _tuned(plan, slots, device, kernel, variant)
     if tuned is not None:
         return tuned
     if blocks is not None and plan.loop.conflict_columns:
-        for wanted in _staging(plan, slots, blocks, most_shared):
+        for wanted, because in _staging(plan, slots, blocks, most_shared):
             if refusal(plan.loop, wanted, commit) is None:
-                return Choice(wanted, blocks.name, commit)
+                return Choice(wanted, blocks.name, commit, f"{BY_RULE}: {because}")
     atomics = refusal(plan.loop, "global-atomics") is None
-    return Choice("global-atomics" if atomics else "global-colouring", None, commit)
+    because = "no blocks that fit" if plan.loop.conflict_columns else "nothing is written by maps"
+    chosen = "global-atomics" if atomics else "global-colouring"
+    return Choice(chosen, None, commit, f"{BY_RULE}: {because}")
 
 
 def staged_bytes(
@@ -74,13 +83,15 @@ def staged_bytes(
 ) -> int:
     """Shared memory of the largest block, with what is read through maps or without it."""
     need = np.zeros(variant.n_blocks, np.int64)
-    for slot in slots:
+    staged: dict[str, dict[int, Slot]] = {}
+    for i, slot in enumerate(slots):
         args = [a for a in plan.loop.args if a.name == slot.name and a.map is not None]
         # what is added to a matrix is not staged
         args = [a for a in args if a.columns is None]
         if args and (reads or args[0].access is not Access.READ):
-            points = np.diff(variant.staging[str(slot.rows)].point_offset)
-            need += args[0].nbytes * points
+            staged.setdefault(str(slot.rows), {})[i] = slot
+    for name, own in staged.items():
+        need += shared_row(own).stride * np.diff(variant.staging[name].point_offset)
     return int(need.max(initial=0))
 
 
@@ -92,18 +103,22 @@ def _tuned(
     trial = tuned_for(plan, Machine(GPU, device), kernel, soa, STRATEGIES)
     if trial is None or (variant is not None and trial.variant not in ("", variant)):
         return None
-    return Choice(trial.strategy, trial.variant or None, trial.commit)
+    how = f"timed {trial.runs} times there" if trial.runs else "by predicted traffic, not measured"
+    return Choice(trial.strategy, trial.variant or None, trial.commit, f"tuned for it: {how}")
 
 
 def _staging(
     plan: LoopPlan, slots: Sequence[Slot], variant: Variant, most_shared: int
-) -> list[str]:
+) -> list[tuple[str, str]]:
+    """Strategies that stage, the likely best first, and why."""
     found = []
-    everything = staged_bytes(plan, slots, variant)
-    if everything <= min(MODEST_SHARED, most_shared) and _reuse(plan, variant) >= LEAST_REUSE:
-        found.append("hierarchical")
+    everything, reuse = staged_bytes(plan, slots, variant), _reuse(plan, variant)
+    if everything <= min(MODEST_SHARED, most_shared) and reuse >= LEAST_REUSE:
+        found.append(("hierarchical", f"elements read each staged value {reuse:.1f} times"))
     if staged_bytes(plan, slots, variant, reads=False) <= most_shared:
-        found.append("hierarchical-inc")
+        found.append(
+            ("hierarchical-inc", f"all that is read, {reuse:.1f} times, is not worth staging")
+        )
     return found
 
 

@@ -7,7 +7,6 @@ run is given up.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,34 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import AOS, SOA, slots
-from ..cuda import COMMITS, DeviceFunction
+from ..cuda import DeviceFunction
 from ..cuda.executor import name_of
 from ..errors import MeshprepError, Progress, check_choice
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned
+from .candidates import TuningCandidate, grid, trial
 from .machines import Backend, this_cpu
 
 SAMPLE_SECONDS = 0.002
 FINALISTS = 3
 # More than one, so that a hiccup of the machine costs nobody the place.
 FIRST_RUNS = 3
-
-
-@dataclass(frozen=True)
-class TuningCandidate:
-    """One way to run a loop; ``variant`` is empty for strategies without blocks."""
-
-    strategy: str
-    variant: str
-    soa: tuple[str, ...]
-    commit: str = COMMITS[0]
-
-    def __str__(self) -> str:
-        blocks = f" {self.variant}" if self.variant else ""
-        atomics = " atomics" if self.commit != COMMITS[0] else ""
-        soa = f", SoA {' '.join(self.soa)}" if self.soa else ""
-        return f"{self.strategy}{blocks}{atomics}{soa}"
 
 
 class SearchArguments(TypedDict, total=False):
@@ -119,11 +103,11 @@ def tune(
     asked = TuningSearch(**search)
     where = this_cpu() if backend is None else backend
     dats = [s.name for s in slots(plan) if s.rows is not None and s.dim > 1]
-    grid = _grid(plan, where, asked.strategies, _whole(asked.layouts, dats))
+    candidates = grid(plan, where, asked.strategies, _whole(asked.layouts, dats))
     mixed = len(dats) > 1 and len(set(asked.layouts)) > 1
     race = _Race(kernel, plan, values, where, asked, progress)
-    race.expected = len(grid) + (len(dats) if mixed else 0)
-    for candidate in grid:
+    race.expected = len(candidates) + (len(dats) if mixed else 0)
+    for candidate in candidates:
         race.enter(candidate)
     if mixed:
         _mix_layouts(race, dats)
@@ -155,32 +139,6 @@ def _whole(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]
     for name in layouts or ("",):
         check_choice("layout", name, (AOS, SOA))
     return list(dict.fromkeys(tuple(dats) if name == SOA else () for name in layouts))
-
-
-def _grid(
-    plan: LoopPlan,
-    backend: Backend,
-    asked: Sequence[str] | None,
-    layouts: Sequence[tuple[str, ...]],
-) -> list[TuningCandidate]:
-    """Strategies by variants by whole layouts."""
-    for name in asked or ():
-        if name not in backend.strategies:
-            raise MeshprepError(
-                f"strategy '{name}' is unknown here: use {', '.join(backend.strategies)}"
-            )
-    grid = [
-        TuningCandidate(strategy, variant, soa, commit)
-        for strategy in backend.strategies
-        if not asked or strategy in asked
-        for soa in layouts
-        for variant, commit in backend.variants_for(plan, strategy)
-    ]
-    if not grid:
-        raise MeshprepError(
-            f"loop '{plan.loop.name}': none of {', '.join(asked or backend.strategies)} can run it"
-        )
-    return grid
 
 
 def _mix_layouts(race: _Race, dats: Sequence[str]) -> None:
@@ -242,19 +200,7 @@ class _Race:
 
     def trials(self) -> list[Trial]:
         """What came out for each candidate."""
-        return [
-            Trial(
-                strategy=c.strategy,
-                variant=c.variant,
-                soa=c.soa,
-                seconds=min(times),
-                median=statistics.median(times),
-                spread=max(times) / min(times) - 1,
-                runs=len(times),
-                commit=c.commit,
-            )
-            for c, times in self.times.items()
-        ]
+        return [trial(c, times) for c, times in self.times.items()]
 
     def _prepared(self, candidate: TuningCandidate) -> Callable[[], float]:
         """A function that takes one sample: the seconds of one call."""

@@ -12,6 +12,8 @@ from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 BARRIER = "MP_BARRIER();\n"
 RACE, BETWEEN = "race inside a block", "race between blocks"
 UNSET, OUTSIDE = "uninitialised shared memory", "out of bounds"
+# Columns of what a block is told.
+COUNT, COLOURS = 1, 2
 PARTED, WRONG = "divergent barrier", "wrong plan"
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 
@@ -63,7 +65,7 @@ def sharing(plan):
 
 def test_equal_thread_colours(plan):
     made = changed(write(plan), "thread_colour", put(slice(None), 0))
-    caught(plan, changed(made, "thread_colours", put(slice(None), 1)), RACE)
+    caught(plan, changed(made, "blocks", put((slice(None), COLOURS), 1)), RACE)
 
 
 def test_one_wrong_thread_colour(plan):
@@ -75,7 +77,7 @@ def test_one_wrong_thread_colour(plan):
 
 
 def test_too_few_thread_colours(plan):
-    caught(plan, changed(write(plan), "thread_colours", put(0, 0)), WRONG)
+    caught(plan, changed(write(plan), "blocks", put((0, COLOURS), 0)), WRONG)
 
 
 @pytest.mark.parametrize("strategy", ["hierarchical", "hierarchical-inc", "staged-gather"])
@@ -86,8 +88,8 @@ def test_block_colours_ignored(strategy, plan):
 
 
 def test_one_block_twice(plan):
-    blocks = plan.variant().block_order
-    caught(plan, changed(write(plan), "block_order", put(1, blocks[0])), BETWEEN)
+    made = write(plan)
+    caught(plan, changed(made, "blocks", put(1, made.arrays["blocks"][0])), BETWEEN)
 
 
 @pytest.mark.parametrize("point", [-1, 60, 10**6])
@@ -96,7 +98,7 @@ def test_points_that_do_not_exist(point, plan):
 
 
 def test_a_local_index_past_the_staging_list(plan):
-    caught(plan, changed(write(plan), "local0", put((0, 3), 65535)), OUTSIDE)
+    caught(plan, changed(write(plan), "local0", put((3, 0), 65535)), OUTSIDE)
 
 
 @pytest.mark.parametrize("strategy", ["hierarchical-inc", "shared-atomics"])
@@ -107,8 +109,8 @@ def test_a_wrong_local_index(strategy, plan):
     theirs = laid_out(expected(plan, arrays(plan)), LAYOUT)
     found = set()
     for wrong in range(int(plan.variant().staging["points"].point_offset[1])):
-        if wrong != local[0, 3]:
-            found.add(outcome(plan, changed(made, "local0", put((0, 3), wrong)), theirs))
+        if wrong != local[3, 0]:
+            found.add(outcome(plan, changed(made, "local0", put((3, 0), wrong)), theirs))
     assert "wrong sums" in found
     assert found <= {"wrong sums", *({RACE} if strategy == "hierarchical-inc" else ())}
 
@@ -163,7 +165,7 @@ def test_elements_of_two_colours_in_one_launch(plan):
 
 
 def test_too_many_elements_for_the_threads(plan):
-    caught(plan, changed(write(plan), "block_offset", put(1, 90)), WRONG)
+    caught(plan, changed(write(plan), "blocks", put((0, COUNT), 90)), WRONG)
 
 
 def test_too_little_shared_memory(plan):
@@ -176,7 +178,7 @@ def test_too_little_shared_memory(plan):
     [
         ("hierarchical", f"  }}\n  {BARRIER}  if (active)", "  }\n  if (active)", {RACE, UNSET}),
         ("hierarchical", f"    {BARRIER}  }}\n", "  }\n", {RACE}),
-        ("shared-atomics", f"  {BARRIER}  for", "  for", {RACE}),
+        ("shared-atomics", f"  {BARRIER}  MP_LOOP for", "  MP_LOOP for", {RACE}),
         ("staged-gather", f"  {BARRIER}", "", {RACE, UNSET}),
         (
             "hierarchical",
@@ -184,9 +186,9 @@ def test_too_little_shared_memory(plan):
             f"if (active) {{\n    {BARRIER}",
             {PARTED},
         ),
-        ("hierarchical", "+ i] = v4[0];", "+ i] = h4[0];", {UNSET}),
+        ("hierarchical", "] = v4[0];", "] = h4[1];", {UNSET}),
         ("global-atomics", "MP_ADD(s5, p1_0, r7[0])", "s5[p1_0] += r7[0]", {RACE}),
-        ("hierarchical", "int begin4 = 0", "int begin4 = 4", {"misaligned shared memory"}),
+        ("hierarchical", "int shared0 = 0", "int shared0 = 4", {"misaligned shared memory"}),
     ],
     ids=["staging", "colours", "atomics", "gather", "diverge", "unset", "plain", "askew"],
 )

@@ -9,7 +9,7 @@ import scipy.sparse
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime import ParLoop
+from meshprep_runtime import MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
@@ -43,6 +43,9 @@ CASES = [
     ("global-atomics", "colours"),
     ("global-colouring", "colours"),
     ("full-permute", "colours"),
+    ("hierarchical-collapsed", "colours"),
+    ("hierarchical-collapsed", "atomics"),
+    ("hierarchical-unstaged", "colours"),
 ]
 LONG = [pytest.param(*case, marks=pytest.mark.long) for case in CASES if case not in CASES[::5]]
 
@@ -94,6 +97,19 @@ def test_the_text_assembles_exactly_and_without_a_race(plan, strategy, commit):
     given = arrays(plan)
     run_checked(program(BODY, plan, strategy, commit=commit, threads=32), **given)
     check(plan, given)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "commit", "words"),
+    [
+        ("staged-gather", "colours", "cannot wait"),
+        ("two-step", "colours", "cannot wait"),
+        ("hierarchical-unstaged", "atomics", "takes commit 'colours'"),
+    ],
+)
+def test_what_no_text_can_assemble_is_refused(plan, strategy, commit, words):
+    with pytest.raises(MeshprepError, match=f"'{strategy}' cannot run it: .*{words}"):
+        program(BODY, plan, strategy, commit=commit)
 
 
 @pytest.mark.usefixtures("needs_gxx")

@@ -1,5 +1,6 @@
 """What ``strategy="auto"`` takes on a GPU."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -28,9 +29,13 @@ def chosen(plan, layout=LAYOUT, most_shared=227 * 1024, **asked):
 def test_auto_stages_what_is_read_twice(slow, plan):
     """Elements of `plan` share points with few others; those of the second all have the same."""
     assert chosen(plan).strategy == "hierarchical-inc"
+    reason = r"by rule, not measured: all that is read, 1\.\d times, is not worth staging"
+    assert re.fullmatch(reason, chosen(plan).because)
     dense = random_plan(slow, 90, 8, 32, 5)
     found = chosen(dense)
     assert (found.strategy, found.variant, found.commit) == ("hierarchical", "s32", "colours")
+    reason = r"by rule, not measured: elements read each staged value \d+\.\d times"
+    assert re.fullmatch(reason, found.because)
     need = program(BODY, dense, "hierarchical", layout=LAYOUT).shared_bytes
     slots = loop_of(dense)._slots
     assert staged_bytes(dense, slots, dense.variant()) == need

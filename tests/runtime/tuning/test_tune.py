@@ -12,9 +12,11 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, Pl
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.strategies import hopeless
 from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import tune as tuning
+from meshprep_runtime.tuning.candidates import grid
 from meshprep_runtime.tuning.lookup import choose, processor, with_entry
 from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
 from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
@@ -326,6 +328,21 @@ def test_what_a_gpu_may_try(plan, slow):
     read_only = Loop("look", "edges", (FLUX[0], Arg("out", Access.WRITE, 1, "f8")))
     direct = slow.plan(grid.sizes, grid.tables, [read_only], (4,))["look"]
     assert variants_on_gpu(direct, "hierarchical") == [("s4", "colours")]
+
+
+def test_atomics_of_shared_memory_are_tried_when_asked_for(plan):
+    """On f8 they are loops of the device; on f4 they are instructions."""
+    assert hopeless(plan.loop, "shared-atomics")
+    assert not hopeless(plan.loop, "global-atomics")
+    assert not hopeless(plan.loop, "sequential")
+    args = tuple(replace(a, dtype="f4") for a in plan.loop.args)
+    assert not hopeless(replace(plan.loop, args=args), "shared-atomics")
+    device = EmulatedDevice()
+    backend = on_gpu(device, device.array, lambda array, values: None, device.synchronize)
+    tried = {c.strategy for c in grid(plan, backend, None, [()])}
+    assert "shared-atomics" not in tried
+    assert tried > {"hierarchical", "global-atomics", "staged-gather"}
+    assert {c.strategy for c in grid(plan, backend, ["shared-atomics"], [()])} == {"shared-atomics"}
 
 
 @pytest.mark.usefixtures("needs_gxx")

@@ -21,6 +21,7 @@ using std::min;
 #define MP_KERNEL(threads) static mp::Task
 #define MP_RETURN co_return
 #define MP_EXTERN(name, ...) static void (*name)(__VA_ARGS__)
+#define MP_AT(row, width) ((Index)(row) * (width))
 #define MP_IN(T) mp::In<T>
 #define MP_OUT(T) mp::Out<T>
 #define MP_THREAD mp::now.thread
@@ -37,10 +38,34 @@ using std::min;
 #define MP_ADD_ALL(n, array, index, values) mp::add_all<n>(array, index, values)
 #define MP_LOAD(n, into, array, index) mp::load<n>(into, array, index)
 #define MP_STORE(n, array, index, from) mp::store<n>(array, index, from)
+#define MP_LOOP
+#define MP_TALLY(part) ++mp::mine[part]
 #define MP_EXPECT(condition) \
   if (!(condition)) mp::fail("wrong plan", #condition, -1)
 
 namespace mp {
+
+#ifdef MP_COUNTED
+// How often each part of a text ran, see counts.py: by threads, then by warps where any lane did.
+constexpr int LANES = 32;
+extern "C" {
+Index mp_tally[2][MP_COUNTED];
+}
+// Of the running thread, and the most of any lane of its warp, since the last barrier.
+static Index mine[MP_COUNTED], most[MP_COUNTED];
+
+static void tally(int thread, int threads) {
+  const bool last = thread % LANES == LANES - 1 || thread == threads - 1;
+  for (int part = 0; part < MP_COUNTED; ++part) {
+    mp_tally[0][part] += mine[part];
+    most[part] = max(most[part], mine[part]);
+    mine[part] = 0;
+    if (!last) continue;
+    mp_tally[1][part] += most[part];
+    most[part] = 0;
+  }
+}
+#endif
 
 struct Now {
   int thread, threads, block;
@@ -128,6 +153,7 @@ struct In {
   const T* values;
   Index size;
   const char* name;
+  std::uintptr_t address(Index i) const { return (std::uintptr_t)(values + i); }
   void check(Index i) const {
     if (i < 0 || i >= size) fail("out of bounds", name, i);
   }
@@ -143,6 +169,7 @@ struct Out {
   Index size;
   const char* name;
   Cell* cells;
+  std::uintptr_t address(Index i) const { return (std::uintptr_t)(values + i); }
   T load(Index i, Kind kind) const {
     touch(cells[i], kind, false, name, i);
     return values[i];
@@ -168,21 +195,21 @@ struct Out {
 template <int N, class T, class Array>
 static void load(T* into, const Array& array, Index index) {
   array.check(index);
-  if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
+  if (array.address(index) % (N * sizeof(T))) fail("misaligned", array.name, index);
   for (int k = 0; k < N; ++k) into[k] = array[index + k];
 }
 
 template <int N, class T, class Array>
 static void store(const Array& array, Index index, const T* from) {
   array.check(index);
-  if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
+  if (array.address(index) % (N * sizeof(T))) fail("misaligned", array.name, index);
   for (int k = 0; k < N; ++k) array[index + k] = from[k];
 }
 
 template <int N, class T, class Array>
 static void add_all(const Array& array, Index index, const T* values) {
   array.check(index);
-  if ((std::uintptr_t)(array.values + index) % (N * sizeof(T))) fail("misaligned", array.name, index);
+  if (array.address(index) % (N * sizeof(T))) fail("misaligned", array.name, index);
   for (int k = 0; k < N; ++k) array.add(index + k, values[k]);
 }
 
@@ -206,6 +233,8 @@ struct Shared {
   Shared(Index begin, Index size, const char* name) : begin(begin), size(size), name(name) {
     if (begin % sizeof(T)) fail("misaligned shared memory", name, begin);
   }
+  // Shared memory begins at a multiple of whatever is moved at once.
+  std::uintptr_t address(Index i) const { return begin + i * sizeof(T); }
   T load(Index i, Kind kind) const {
     T value;
     mark(i, kind);
@@ -279,6 +308,9 @@ static void run_block(int threads, Make make) {
       const int reached = tasks[now.thread].advance();
       if (now.thread > 0 && reached != line) fail("divergent barrier", "line", reached);
       line = reached;
+#ifdef MP_COUNTED
+      tally(now.thread, threads);
+#endif
     }
     if (line >= 0) ++now.epoch;
   }

@@ -33,6 +33,8 @@ from ..reductions import join
 COMPILER = "g++"
 FLAGS = ("-std=c++20", "-O1", "-fwrapv", "-shared", "-fPIC")
 HEADER = "checked.hpp"
+# What stands at the start of each part of a text whose parts are counted.
+TALLY = "MP_TALLY("
 
 
 class CheckError(MeshprepError):
@@ -71,9 +73,9 @@ def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
     partial = {name: np.zeros(s.dim * program.parts, s.dtype) for name, s in slots.items()}
     scratch = {name: _anything(*what) for name, what in program.scratch.items()}
     for one in (program, *program.then):
-        call = _built(_source(one))
+        library = library_of(one)
         for launch in one.launches:
-            message = _launch(call, one, launch, {**one.arrays, **dats, **partial, **scratch})
+            message = _launch(library, one, launch, {**one.arrays, **dats, **partial, **scratch})
             if message:
                 raise CheckError(message)
     for i in program.reduced:
@@ -95,13 +97,20 @@ def _check_alignment(program: CudaProgram, dats: Mapping[str, NDArray[Any]]) -> 
             )
 
 
-def _launch(call: Any, program: CudaProgram, launch: Launch, given: dict[str, NDArray[Any]]) -> str:
+def library_of(program: CudaProgram) -> ctypes.CDLL:
+    """What g++ makes of a program."""
+    return _built(_source(program))
+
+
+def _launch(
+    library: ctypes.CDLL, program: CudaProgram, launch: Launch, given: dict[str, NDArray[Any]]
+) -> str:
     arrays = [given[p.name] for p in program.parameters if p.access != "size"]
     numbers = {**program.sizes, "first": launch.first, "last": launch.last}
     numbers |= {"parts": program.parts, "part": launch.part}
     scalars = [numbers[p.name] for p in program.parameters if p.access == "size"]
     spans = [(a.ctypes.data, a.size) for a in arrays]
-    return _call(call, program, launch.blocks, spans, scalars)
+    return _call(library, program, launch.blocks, spans, scalars)
 
 
 def launch_checked(
@@ -112,18 +121,18 @@ def launch_checked(
     ``arrays`` are the address and the number of values of each array among the parameters,
     ``numbers`` the rest, both in the order of the parameters. Raises as :func:`run_checked` does.
     """
-    if message := _call(_built(_source(program)), program, blocks, arrays, numbers):
+    if message := _call(library_of(program), program, blocks, arrays, numbers):
         raise CheckError(message)
 
 
 def _call(
-    call: Any,
+    library: ctypes.CDLL,
     program: CudaProgram,
     blocks: int,
     arrays: Sequence[tuple[int, int]],
     numbers: Sequence[int],
 ) -> str:
-    text: bytes = call(
+    text: bytes = library.launch(
         program.kernel.address() if program.kernel is not None else 0,
         blocks,
         program.threads,
@@ -149,6 +158,7 @@ def _source(program: CudaProgram) -> str:
     handed += [f"numbers[{i}]" for i in range(len(numbers))]
     return "\n".join(
         [
+            *_counted(program.text),
             f'#include "{HEADER}"',
             program.text,
             'extern "C" const char* launch(void* function, int blocks, int threads, Index shared,',
@@ -162,6 +172,12 @@ def _source(program: CudaProgram) -> str:
             "",
         ]
     )
+
+
+def _counted(text: str) -> list[str]:
+    """How many parts of a text are counted, where they are."""
+    parts = text.count(TALLY)
+    return [f"#define MP_COUNTED {parts}"] if parts else []
 
 
 def _given(program: CudaProgram) -> list[str]:
@@ -179,7 +195,7 @@ def _handed(i: int, parameter: Parameter, label: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _built(source: str) -> Any:
+def _built(source: str) -> ctypes.CDLL:
     compiler = shutil.which(COMPILER)
     if compiler is None:
         raise MissingPackageError(f"checking CUDA text needs {COMPILER}: apt-get install g++")
@@ -191,12 +207,12 @@ def _built(source: str) -> Any:
         with _building:
             included = f"-I{_headers.folder(compiler)}"
         _compile([compiler, *FLAGS, included, str(path), "-o", str(library)])
-        call = ctypes.CDLL(str(library)).launch
-    call.restype = ctypes.c_char_p
+        loaded = ctypes.CDLL(str(library))
+    loaded.launch.restype = ctypes.c_char_p
     arrays, numbers = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_longlong)
     counts = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong)
-    call.argtypes = (ctypes.c_void_p, *counts, arrays, numbers, numbers)
-    return call
+    loaded.launch.argtypes = (ctypes.c_void_p, *counts, arrays, numbers, numbers)
+    return loaded
 
 
 class _Headers:

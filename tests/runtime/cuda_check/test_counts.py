@@ -1,0 +1,69 @@
+"""Executed instructions: what the plan says of loads, atomics and barriers."""
+
+import os
+
+import numpy as np
+import pytest
+
+from meshprep_runtime import MissingPackageError
+from meshprep_runtime.cuda import DeviceFunction, program
+from meshprep_runtime.cuda.check.counts import executed
+
+FLOW = DeviceFunction(
+    "flow",
+    """\
+__device__ double mean(double a, double b) { return 0.5 * (a + b); }
+__device__ void flow(const double* x1, const double* x2, const double* q1, const double* q2,
+                     const double* adt1, const double* adt2, double* res1, double* res2) {
+  for (int k = 0; k < 4; ++k) {
+    const double f = (q1[k] - q2[k]) * (x1[0] - x2[1]) + mean(adt1[0], adt2[0]);
+    res1[k] += f;
+    res2[k] -= f;
+  }
+}
+""",
+)
+pytestmark = pytest.mark.usefixtures("needs_gxx")
+
+
+def count(plan, strategy, **options):
+    made = program(FLOW, plan["res_calc"], strategy, **options)
+    shapes = {"x": (35, 2), "q": (24, 4), "adt": (24, 1), "res": (24, 4)}
+    try:
+        return executed(made, **{k: np.ones(shape) for k, shape in shapes.items()}), made
+    except MissingPackageError as error:
+        if "MESHPREP_REQUIRE_C" in os.environ:
+            raise
+        pytest.skip(str(error))
+
+
+def test_without_blocks(airfoil):
+    """38 edges in two warps; an atomic for each of four components of two cells."""
+    found, _ = count(airfoil, "global-atomics", threads=64, vectors=False)
+    assert found.threads["global atomic"] == 8
+    # A component of two points, q and adt of two cells, and all points of an edge at once.
+    assert found.threads["global load"] == 2 + 8 + 2 + 1
+    assert found.threads["floating"] >= 4 * 2
+    assert "barrier" not in found.threads
+    assert found.total == sum(found.threads.values())
+    # The second warp has six edges, but issues for 32 lanes.
+    issued = found.warps * 38 / 64
+    assert issued == pytest.approx(round(issued))
+    assert found.total * 1.4 < found.warps < found.total * 64 / 38
+
+
+def test_blocks_by_colour(airfoil):
+    """Loops are weighed by their rounds, which the plan tells."""
+    found, made = count(airfoil, "hierarchical", variant="s8")
+    v = airfoil["res_calc"].variants["s8"]
+    barriers = made.threads * (v.n_blocks + int(v.thread_colours.sum()))
+    assert found.threads["barrier"] == pytest.approx(barriers / 38)
+    points = {name: np.diff(staging.point_offset) for name, staging in v.staging.items()}
+    both = int(np.maximum(points["cells"], points["nodes"]).sum())
+    cells = int(points["cells"].sum())
+    # What every thread asks of its block, and every edge of its colour and points; of a cell its
+    # number, two pieces of q and res, and adt, of a node its number and x; the number once more.
+    loads = 2 * made.threads * v.n_blocks + 2 * 38 + both * (6 + 2) + cells
+    assert found.threads["global load"] == pytest.approx(loads / 38, rel=0.05)
+    assert found.threads["global store"] == pytest.approx(2 * cells / 38)
+    assert "global atomic" not in found.threads
