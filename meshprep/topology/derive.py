@@ -40,7 +40,7 @@ def derive(mesh: Mesh, names: Iterable[str]) -> Mesh:
       for ``boundary_faces``.
     - ``cells->...`` only where all cells have the same number; 1-D meshes give nothing.
     - ``cells->dofs1`` to ``cells->dofs4``: the dofs of Lagrange elements of this degree, see
-      :func:`derive_dofs`.
+      :func:`derive_dofs`; where cells are of several types, ``triangle->dofs1`` and so on.
 
     What ``edges`` (2-D) or ``faces`` (3-D) holds depends on what is asked: with ``edges->cells``
     or ``faces->cells``, the interior ones, which have two cells, as in OP2's Airfoil
