@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ..cpu.schedule import Schedule, elements
 from ..errors import MeshprepError
 from ..plan import LoopPlan, Variant
-from . import kernels
+from . import kernels, unrolled
 from .code import MatrixCode, read_only
 from .pieces import PIECE, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
@@ -167,9 +167,11 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
         made = Schedule(blocks.block_offset, blocks.block_colour_offset, blocks.block_order)
         places = places if blocks.elements is None else blocks.elements
     n = matrix.dofs.shape[1]
-    kernel = kernels.symmetric_elements if matrix.symmetric else kernels.local_elements
     found = {"places": places, "dofs": matrix.dofs, "values": matrix.values}
     arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
+    if matrix.symmetric and n <= unrolled.MOST_DOFS:
+        return MatrixCode(unrolled.symmetric_elements(n), arrays, made)
+    kernel = kernels.symmetric_elements if matrix.symmetric else kernels.local_elements
     return MatrixCode(kernel, arrays, made, room=2 * n, dofs=n)
 
 

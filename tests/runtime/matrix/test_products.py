@@ -98,11 +98,16 @@ def test_pieces_hold_every_row_once_and_cut_long_ones(large):
 
 
 DOFS = np.random.default_rng(5).integers(-1, 60, (200, 4))
+MANY = np.random.default_rng(6).integers(-1, 60, (50, 17))
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_matrices_of_elements(symmetric):
-    matrix = local(DOFS, 60, symmetric=symmetric)
+@pytest.mark.parametrize(
+    ("dofs", "symmetric"),
+    [(DOFS, False), (DOFS, True), pytest.param(MANY, True, marks=pytest.mark.slow)],
+    ids=["whole", "half", "half, many dofs"],
+)
+def test_matrices_of_elements(dofs, symmetric):
+    matrix = local(dofs, 60, symmetric=symmetric)
     x = vector(60)
     np.testing.assert_array_equal(Product(matrix) @ x, exact(matrix, x))
 
