@@ -42,7 +42,7 @@ class Job:
     (:mod:`meshprep.io.declared`); ``ids`` writes ``original_id`` into the mesh where it can be.
     ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
     it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
-    from 0 and in the order of the input.
+    from 0 and in the order of the input. ``chains`` are cut into tiles.
     """
 
     mesh: Path

@@ -255,13 +255,8 @@ def tiles(prepared_for_gpu):
     return with_maps(chain.tiles, prepared_for_gpu.plan.maps, prepared_for_gpu.plan.sizes)
 
 
-@pytest.mark.parametrize(
-    "shared",
-    [
-        pytest.param(48 * 1024, marks=pytest.mark.long),
-        pytest.param(12 * 1024, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("shared", [48 * 1024, 12 * 1024])
 def test_an_iteration_as_one_kernel(prepared_for_gpu, tiles, shared):
     plan = prepared_for_gpu.plan
     program = tiled_program(tiles, FUNCTIONS, plan.maps, threads=32, shared_bytes=shared)

@@ -243,7 +243,7 @@ class Program:
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
         options = TileOptions(size, tuple(dropped), tuple(zero), skewed, auto=auto)
-        options = options.with_saved(getattr(self.plan, "chains", {}), schedule)
+        options = options.with_saved(self.plan.chains, schedule)
         return Chain(self, options.length or length, options)
 
     def timings(self) -> Timings:

@@ -14,6 +14,7 @@ class Case:
     """The integer loops on a grid of cells."""
 
     def __init__(self, side=6, seed=3):
+        self.chains = {}
         self.sizes, self.maps = grid_mesh(side)
         self.program = Program(self)
         self.start = start_values(np.random.default_rng(seed), self.sizes)

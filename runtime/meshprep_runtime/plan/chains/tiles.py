@@ -214,7 +214,8 @@ class TilePlan:
         float
         """
         run = sum(int(s.count.sum()) for s in self.runs)
-        return run / max(sum(sizes[loop.over] for loop in self.loops), 1)
+        alone = sum(sizes[loop.over] for loop in self.loops)
+        return run / alone if alone else 1.0
 
 
 @dataclass(frozen=True, eq=False)
