@@ -184,6 +184,9 @@ class Volna:
 
     def run(self) -> Iterator[tuple[float, Mapping[str, Any]]]:
         """Go to the end; yields time and table of each event after it has happened."""
+        for event in self.case.events:
+            if "gauge" in event:
+                Path(event["file"]).write_text("time,depth,surface\n", encoding="utf-8")
         for time, event in self.case.times():
             self.advance(time)
             self._happen(event)
