@@ -38,7 +38,9 @@ demo: env
 test: env
 	$(BIN)/python -m pytest -n 2 -m "not slow and not long"
 
+# Kernels are compiled first: two workers that begin at once would both compile them.
 test-ci: env
+	$(BIN)/meshprep warm-up -q
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-all: env
