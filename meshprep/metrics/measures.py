@@ -56,7 +56,9 @@ def variant_metrics(
     colour_sizes = np.diff(variant.block_colour_offset)
     by_place = maps_by_place(maps, variant.elements)
     bound = thread_bound(*written_table(loop, by_place, sizes), variant.block_offset)
-    moved = {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS}
+    # what goes into a matrix is not in the model
+    layouts = () if loop.matrices else LAYOUTS
+    moved = {name: traffic(loop, maps, sizes, variant, layout=name) for name in layouts}
     return VariantMetrics(
         block_size=variant.block_size,
         target=variant.target,
@@ -79,7 +81,7 @@ def variant_metrics(
         block_colour_sizes=tuple(colour_sizes.tolist()),
         warp_efficiency=warp_efficiency(variant),
         histograms=histograms(variant, sum(maps[m].arity for m in loop.maps)),
-        useful_bytes=useful_bytes(loop, maps, sizes),
+        useful_bytes=None if loop.matrices else useful_bytes(loop, maps, sizes),
         aos=_transfers(loop, maps, variant, split=False),
         soa=_transfers(loop, maps, variant, split=True),
         traffic={name: SectorCounts(t.read, t.written) for name, t in moved.items()},
@@ -110,9 +112,15 @@ def _reuse(accesses: int, loads: int, exclusive: int) -> SetReuse:
     return SetReuse(accesses, loads, accesses / loads, exclusive / loads)
 
 
+def _staged_dats(loop: Loop, maps: Mapping[str, SetMap]) -> dict[tuple[str, str], tuple[int, int]]:
+    """As :func:`indirect_dats`, without matrices, which are not staged."""
+    matrices = {matrix.name for matrix in loop.matrices}
+    return {k: v for k, v in indirect_dats(loop, maps).items() if k[0] not in matrices}
+
+
 def _staged_bytes(loop: Loop, maps: Mapping[str, SetMap], variant: Variant) -> NDArray[np.int64]:
     total = np.zeros(variant.n_blocks, np.int64)
-    for (_, to_set), (dim, itemsize) in indirect_dats(loop, maps).items():
+    for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
         total += np.diff(variant.staging[to_set].point_offset) * (dim * itemsize)
     return total
 
@@ -124,7 +132,7 @@ def _transfers(
     found = []
     for nbytes in (LINE_BYTES, SECTOR_BYTES):
         count = np.zeros(variant.n_blocks, np.int64)
-        for (_, to_set), (dim, itemsize) in indirect_dats(loop, maps).items():
+        for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
             staging = variant.staging[to_set]
             width, arrays = (itemsize, dim) if split else (dim * itemsize, 1)
             count += arrays * aligned_units(staging.points, staging.point_offset, width, nbytes)

@@ -66,6 +66,16 @@ def test_the_pattern_and_the_places_are_those_of_scipy(plan):
     assert not csr.values.any()
 
 
+def test_what_goes_into_a_matrix_is_not_predicted(plan):
+    found = plan.metrics.loops["stiffness"].variants["s64"].after
+    assert not found.traffic
+    assert found.useful_bytes is None
+    variant = plan["stiffness"].variant()
+    # of what is staged, only x counts: two doubles a node
+    lengths = np.diff(variant.staging["nodes"].point_offset)
+    assert found.staged_bytes.max == 16 * lengths.max()
+
+
 @st.composite
 def random_maps(draw):
     """Two maps of one set, not onto, points named twice; and which points of one are fixed."""
