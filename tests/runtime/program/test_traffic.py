@@ -3,19 +3,14 @@
 import numpy as np
 
 from meshprep_runtime import Access, Arg, Loop
-from meshprep_runtime.program.chains.tiles import (
-    Kept,
-    LocalMap,
-    LocalSelection,
-    LocalSet,
-    TilePlan,
-)
+from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan.chains.tiles import Kept, LocalSelection, LocalSet, TilePlan
 from meshprep_runtime.program.chains.traffic import tiled_bytes
 
 
 def held(n):
     """A set of which the one tile owns and holds n elements."""
-    return LocalSet(np.array([0, n]), np.arange(n, dtype=np.int32), np.array([n]))
+    return LocalSet.of_elements(np.array([0, n]), np.arange(n, dtype=np.int32), np.array([n]))
 
 
 def test_a_map_of_a_map_leads_to_its_last_set():
@@ -24,10 +19,10 @@ def test_a_map_of_a_map_leads_to_its_last_set():
     tiles = TilePlan(
         loops=(Loop("add", "edges", args),),
         sets={"edges": held(5), "parts": held(4)},
-        maps={path: LocalMap(np.array([0, 5]), np.zeros((5, 2), np.uint16))},
         runs=(LocalSelection(np.array([5])),),
         copies={"sum": LocalSelection(np.array([4]))},
         kept=Kept(),
     )
     # copied and stored: four sums of three; then the list of parts, and the map of uint16
-    assert tiled_bytes(tiles) == 4 * 24 + 4 * 24 + 4 * 4 + 5 * 2 * 2
+    maps = {path: SetMap(path, "edges", "parts", np.zeros((5, 2), np.int32))}
+    assert tiled_bytes(tiles, maps) == 4 * 24 + 4 * 24 + 4 * 4 + 5 * 2 * 2

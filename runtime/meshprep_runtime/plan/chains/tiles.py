@@ -89,7 +89,7 @@ class LocalSelection:
     count: NDArray[np.int64]
     items: NDArray[np.int32] | None = None
 
-    @property
+    @cached_property
     def offset(self) -> NDArray[np.int64]:
         """Where the items of each tile begin."""
         return np.concatenate([[0], np.cumsum(self.count)])
