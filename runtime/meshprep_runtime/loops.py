@@ -206,6 +206,12 @@ class Loop:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     @property
+    def written(self) -> tuple[str, ...]:
+        """The dats and matrices that the loop changes, each once."""
+        args = (a for a in self.args if not a.is_global and a.access is not Access.READ)
+        return tuple(dict.fromkeys(a.name for a in args))
+
+    @property
     def matrices(self) -> tuple[Arg, ...]:
         """The arguments that are matrices."""
         return tuple(a for a in self.args if a.columns is not None)

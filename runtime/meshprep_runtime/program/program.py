@@ -16,7 +16,6 @@ from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
-from ..loops import Access, Loop
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
@@ -338,7 +337,7 @@ class ProgramLoop:
             if arg.full and isinstance(given[arg.name], ProgramDat):
                 given[arg.name].dropped = False
         self._runner(arrays)
-        for name in written(self.loop):
+        for name in self.loop.written:
             if isinstance(given[name], ProgramDat):
                 given[name].touch()
         if checkpoints is not None:
@@ -380,8 +379,3 @@ class WholeLoop:
         """See :class:`Runner`."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()
-
-
-def written(loop: Loop) -> list[str]:
-    """Names of the dats that a loop changes."""
-    return [a.name for a in loop.args if not a.is_global and a.access is not Access.READ]

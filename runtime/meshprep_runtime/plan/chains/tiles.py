@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Access, Loop
+from ...loops import Loop
 
 SHORT = 2**16
 
@@ -168,8 +168,7 @@ class TilePlan:
     @property
     def written(self) -> frozenset[str]:
         """Names of the dats that the chain changes."""
-        args = (a for loop in self.loops for a in loop.args)
-        return frozenset(a.name for a in args if not a.is_global and a.access is not Access.READ)
+        return frozenset(name for loop in self.loops for name in loop.written)
 
     def rows_of(self, map_name: str) -> NDArray[np.int64]:
         """Rows of a map that each tile needs: those of its first elements.

@@ -75,8 +75,7 @@ class ChainNumbers:
     @property
     def written(self) -> frozenset[str]:
         """Dats that some loop changes."""
-        args = (a for loop in self.loops for a in loop.args)
-        return frozenset(a.name for a in args if not a.is_global and a.access is not Access.READ)
+        return frozenset(name for loop in self.loops for name in loop.written)
 
     def bit(self, dat: str) -> int:
         """The bit of a dat."""

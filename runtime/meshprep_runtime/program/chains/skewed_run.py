@@ -90,8 +90,7 @@ class SkewedRun:
         return list(pairwise(ends))
 
     def _written(self) -> list[str]:
-        args = [a for loop in self.tiles.loops for a in loop.args if not a.is_global]
-        return list(dict.fromkeys(a.name for a in args if str(a.access) != "read"))
+        return list(dict.fromkeys(name for loop in self.tiles.loops for name in loop.written))
 
     def _arrays_of_dats(self) -> Arrays:
         written = self._written()

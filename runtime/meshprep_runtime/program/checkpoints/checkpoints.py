@@ -96,8 +96,7 @@ class Checkpoints:
 
     def _note_changes(self, loop: Loop, given: Mapping[str, Any]) -> None:
         numbers = self._numbers(loop, given)
-        written = (a for a in loop.args if not a.is_global and a.access is not Access.READ)
-        self._modified.update(numbers[a.name] for a in written)
+        self._modified.update(numbers[name] for name in loop.written)
 
     def _is_due(self, loop: Loop) -> bool:
         """At the cheapest call of a period once the time has come, or where a loop writes."""
