@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from gpu_cases import CASES, EXAMPLES, ORDERS, Case, expected, input_maps, mesh_
 from gpu_cases import values_of as values_of_plan
 
 from meshprep_runtime import Access, LoopPlan, MeshprepError, ParLoop, Plan
-from meshprep_runtime.cuda import STRATEGIES, CudaProgram, DeviceFunction, program, refusal
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, DeviceFunction, program, refusal
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.cubins import compiled
 from meshprep_runtime.cuda.device import current, import_cupy, use
@@ -42,6 +43,7 @@ COPY_BYTES = 2**30
 TIMES = ("ms", "median ms", "useful GB/s", "share of copy", "with maps")
 TOLERANCE = {8: 1e-12, 4: 1e-5}
 LAYOUTS = ("aos", "soa")
+SLOW = ("hierarchical-collapsed", "hierarchical-unstaged", "shared-atomics")
 
 
 @dataclass(frozen=True)
@@ -86,31 +88,27 @@ def ways(case: Case, plans: dict[str, LoopPlan]) -> Iterator[Way]:
     ours = plans["ours"]
     own = ours.default
     able = [s for s in STRATEGIES if refusal(ours.loop, s) is None]
-    blocked = [s for s in able if STRATEGIES[s].blocks]
-    yield Way("ours", "hierarchical", own)
-    yield Way("ours", "hierarchical-inc", own)
-    for order in ORDERS[1:]:
-        yield Way(order, "hierarchical", plans[order].default)
-        yield Way(order, "hierarchical-inc", plans[order].default)
+    # Those that a GPU was seen to be slow with come last.
+    blocked = [s for s in able if STRATEGIES[s].blocks and s not in SLOW]
+    blocked += [s for s in able if s in SLOW]
+    for order in ORDERS:
+        for strategy in ("hierarchical", "hierarchical-inc"):
+            for commit in COMMITS:
+                yield Way(order, strategy, plans[order].default, commit=commit)
     for strategy in able:
         if not STRATEGIES[strategy].blocks:
             yield Way("ours", strategy, None)
     yield Way("input", "global-atomics", None)
-    for strategy in blocked:
-        for layout in LAYOUTS:
-            yield Way("ours", strategy, own, layout)
-        if refusal(ours.loop, strategy, "atomics") is None:
-            yield Way("ours", strategy, own, commit="atomics")
+    for layout in LAYOUTS:
+        for commit, variant, strategy in product(COMMITS[::-1], ours.variants, blocked):
+            if refusal(ours.loop, strategy, commit) is None:
+                yield Way("ours", strategy, variant, layout, commit)
     yield Way("ours", "hierarchical", own, graph=True)
     if (EXAMPLES / "kernels" / f"{case.program}.cu").exists():
         yield Way("ours", "hierarchical", own, kernel="cuda")
-    for layout in LAYOUTS:
-        for variant in ours.variants:
-            for strategy in blocked:
-                yield Way("ours", strategy, variant, layout)
-        for strategy in able:
-            if not STRATEGIES[strategy].blocks:
-                yield Way("ours", strategy, None, layout)
+    for strategy in able:
+        if not STRATEGIES[strategy].blocks:
+            yield Way("ours", strategy, None, "soa")
 
 
 def few_ways(case: Case, plans: dict[str, LoopPlan]) -> Iterator[Way]:

@@ -1,5 +1,6 @@
 """Plans made the slow and obvious way, one element at a time, for the tests of the runtime."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +10,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, Staging, Variant
+from meshprep_runtime import (
+    Access,
+    Arg,
+    Loop,
+    LoopPlan,
+    MeshprepError,
+    Ordering,
+    Plan,
+    SetMap,
+    Staging,
+    Variant,
+)
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
-from meshprep_runtime.cuda.device import use
+from meshprep_runtime.cuda.device import current, use
 from meshprep_runtime.plan.metrics import Metrics
 
 # For the loops that tests of this folder share.
@@ -195,6 +207,23 @@ def airfoil() -> Plan:
     """24 quads, 38 inner edges, one loop in blocks of 8 and of 16."""
     grid = quads(6, 4)
     return make_plan(grid.sizes, grid.tables, [RES_CALC], (8, 16))
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    """The current GPU: see test_on_gpu.py."""
+    wanted = os.environ.get("MESHPREP_GPU", "")
+    if wanted == "emulated":
+        with use(EmulatedDevice()) as made:
+            yield made
+        return
+    try:
+        found = current()
+    except MeshprepError as error:
+        if wanted == "required":
+            raise
+        pytest.skip(str(error))
+    yield found
 
 
 @pytest.fixture

@@ -18,12 +18,9 @@ from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
-from meshprep_runtime.cuda.device import current, use
 
 pytestmark = pytest.mark.gpu
-GPU = os.environ.get("MESHPREP_GPU", "")
-EMULATED = GPU == "emulated"
+EMULATED = os.environ.get("MESHPREP_GPU") == "emulated"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 WAYS = [
     (name, commit)
@@ -34,19 +31,8 @@ WAYS = [
 
 
 @pytest.fixture(scope="module")
-def device():
-    """The current GPU."""
-    if EMULATED:
-        with use(EmulatedDevice()) as made:
-            yield made
-        return
-    try:
-        found = current()
-    except MeshprepError as error:
-        if GPU == "required":
-            raise
-        pytest.skip(str(error))
-    yield found
+def device(gpu):
+    return gpu
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +67,30 @@ def test_exactly_the_sums_of_numpy(strategy, commit, plan, device):
 def test_a_graph(strategy, plan, device):
     loop = ParLoop(BODY, plan, layout=LAYOUT, strategy=strategy, graph=True)
     check(loop, device, plan, leave=("c", "most"), calls=3)
+
+
+@pytest.mark.parametrize("commit", COMMITS)
+def test_several_calls_recorded_as_one_graph(commit, plan, device):
+    """A solver records a whole step itself, on a stream that the loop has run on before."""
+    cupy = pytest.importorskip("cupy")
+    if EMULATED:
+        pytest.skip("records nothing")
+    loop = ParLoop(BODY, plan, layout=LAYOUT, strategy="hierarchical", commit=commit)
+    given = arrays(plan)
+    ours = {name: device.array(values) for name, values in laid_out(given, LAYOUT).items()}
+    cupy.cuda.Stream.null.synchronize()
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        loop(**ours)
+        stream.begin_capture()
+        loop(**ours)
+        loop(**ours)
+        graph = stream.end_capture()
+        graph.launch(stream)
+    stream.synchronize()
+    for _ in range(3):
+        given = expected(plan, given)
+    for name, values in laid_out(given, LAYOUT).items():
+        np.testing.assert_array_equal(ours[name].get(), values, err_msg=name)
 
 
 def test_auto(plan, device):

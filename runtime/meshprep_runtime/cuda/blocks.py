@@ -31,6 +31,7 @@ from .rows import (
     store_direct,
     to_global,
     to_shared,
+    zero,
 )
 from .shape import C_TYPES, LoopShape, unique
 
@@ -136,23 +137,34 @@ def _stage(shape: LoopShape) -> Lines:
 
 
 def _has_role(shape: LoopShape, s: int) -> bool:
-    return shape.roles and any(i in shape.committed for i in shape.shared_rows[s].offset)
+    return any(_guarded(shape, i) for i in shape.shared_rows[s].offset)
+
+
+def _guarded(shape: LoopShape, i: int) -> bool:
+    """True for what other blocks may be writing while this one stages it."""
+    return shape.roles and i in shape.committed and i not in shape.summed
 
 
 def _numbers(shape: LoopShape, s: int) -> Lines:
     """A set's point, and whether the block writes it; who has none asks for the last one again."""
+    if all(i in shape.summed for i in shape.shared_rows[s].offset):
+        return []
     i = f"min(i, many{s} - 1)" if len(shape.shared_rows) > 1 else "i"
     lines = [f"const Index q{s} = points{s}[from{s} + {i}];"]
     return lines + ([f"const int is{s} = role{s}[from{s} + {i}];"] if _has_role(shape, s) else [])
 
 
 def _load(shape: LoopShape, s: int) -> Lines:
-    """Its values: of what is added to, too, where no other block has a share in it."""
+    """Its values; sums begin at the zero that changes nothing it is added to."""
     lines: Lines = []
     own: Lines = []
     for i in shape.shared_rows[s].offset:
+        if i in shape.summed:
+            zeros = ", ".join([zero(shape, i)] * shape.slots[i].dim)
+            lines.append(f"const {shape.c_type(i)} v{i}[] = {{{zeros}}};")
+            continue
         found = from_global(shape, shape.rows_to(i)[0], f"q{s}", f"v{i}")
-        guarded = i in shape.committed and shape.roles
+        guarded = _guarded(shape, i)
         start = " = {}" if guarded else ""
         lines.append(f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}]{start};")
         (own if guarded else lines).extend(found)
@@ -276,11 +288,14 @@ def _sum(shape: LoopShape, i: int, s: int) -> Lines:
 
 
 def _commit_plainly(shape: LoopShape, i: int) -> Lines:
-    """What was staged holds the sum already; what was gathered has to be added."""
+    """What elements wrote in turn is stored, sums are added."""
     row = shape.rows_to(i)[0]
     if i in shape.gathered:
         return add_to_global(shape, row, "p", [f"t{i}[{k}]" for k in range(row.dim)])
-    return [*_kept(shape, i), *to_global(shape, row, "p", f"v{i}")]
+    kept = _kept(shape, i)
+    if i in shape.summed:
+        return [*kept, *add_to_global(shape, row, "p", [f"v{i}[{k}]" for k in range(row.dim)])]
+    return [*kept, *to_global(shape, row, "p", f"v{i}")]
 
 
 def _commit_atomically(shape: LoopShape, i: int) -> Lines:

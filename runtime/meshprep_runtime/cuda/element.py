@@ -193,8 +193,12 @@ def import_numba_cuda() -> Any:
         import numba_cuda  # noqa: F401
         from cuda import pathfinder
         from numba import cuda
+        from numba.cuda.np import arrayobj  # noqa: F401
     except ModuleNotFoundError as error:
         raise _missing(str(error)) from error
+    except AttributeError as error:
+        # It looks for what newer releases of NumPy have not.
+        raise _missing(f"this release does not know NumPy {np.__version__}: {error}") from error
     for name in ("nvrtc", "nvvm", "nvJitLink"):
         try:
             pathfinder.load_nvidia_dynamic_lib(name)

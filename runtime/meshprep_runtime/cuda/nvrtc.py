@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
@@ -16,6 +17,8 @@ from .limits import by_registers, most_registers, resident_at_most
 from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
+# What comes from a cache of the compilers says nothing of registers.
+NO_CACHE = "-no-cache"
 VERBOSE = "--ptxas-options=-v"
 # What "fastmath" is to NVRTC and to nvJitLink.
 FAST_TEXT = ("--use_fast_math",)
@@ -112,7 +115,7 @@ def _translate(program: CudaProgram, what: str, *options: str) -> tuple[bytes, s
     handle = _value(nvrtc.nvrtcCreateProgram(program.cuda.encode(), b"loop.cu", 0, [], []))
     try:
         fast = FAST_TEXT if program.fastmath else ()
-        words = [o.encode() for o in (*options, *OPTIONS, *fast)]
+        words = [o.encode() for o in (*options, *OPTIONS, *_uncached(), *fast)]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(words), words)
         log = _bytes(handle, "ProgramLog").decode(errors="replace").strip("\0")
         if status:
@@ -131,7 +134,7 @@ def _link(
     from cuda.bindings import nvjitlink
 
     verbose = wanted or ("-Xptxas=-v", "-verbose")
-    options = [f"-arch={arch}", "-lto", *verbose, *(FAST_LINK if fastmath else ())]
+    options = [f"-arch={arch}", "-lto", NO_CACHE, *verbose, *(FAST_LINK if fastmath else ())]
     what = "ptx" if wanted else "cubin"
     handle = nvjitlink.create(len(options), options)
     try:
@@ -150,6 +153,13 @@ def _link(
     finally:
         nvjitlink.destroy(handle)
     return bytes(made), log.decode(errors="replace")
+
+
+@cache
+def _uncached() -> tuple[str, ...]:
+    """The option that leaves NVRTC's cache out; since CUDA 12.9 it has one."""
+    _, *version = _nvrtc().nvrtcVersion()
+    return (f"-{NO_CACHE}",) if version >= [12, 9] else ()
 
 
 def _sum(pattern: str, log: str) -> int:

@@ -74,12 +74,17 @@ def call(shape: LoopShape) -> Lines:
     """
     started = []
     for n, row in numbered(shape):
-        zero = "-0.0" if shape.slots[int(row.array[1:])].dtype.kind == "f" else "0"
+        none = zero(shape, int(row.array[1:]))
         if row in shape.placed:
-            started.append(f"for (int k = 0; k < {row.dim}; ++k) r{n}[k] = {zero};")
+            started.append(f"for (int k = 0; k < {row.dim}; ++k) r{n}[k] = {none};")
         elif row.adds:
-            started += [f"r{n}[{k}] = {zero};" for k in range(row.dim)]
+            started += [f"r{n}[{k}] = {none};" for k in range(row.dim)]
     return [*started, f"::{shape.function}({', '.join(f'r{n}' for n, _ in numbered(shape))});"]
+
+
+def zero(shape: LoopShape, i: int) -> str:
+    """What leaves all that it is added to as it is, minus zero as well."""
+    return "-0.0" if shape.slots[i].dtype.kind == "f" else "0"
 
 
 def store_direct(shape: LoopShape) -> Lines:

@@ -93,6 +93,18 @@ class LoopShape:
         return tuple(i for i in every if any(r.adds and not r.placed for r in self.rows_to(i)))
 
     @cached_property
+    def summed(self) -> tuple[int, ...]:
+        """Slots whose sums a block begins at zero: what it adds them to is read at its end.
+
+        Where values are staged to be read at the same points, that is read along with them.
+        """
+        read = [i for i in self.staged if self.slots[i].access is Access.READ]
+        along = {self.set_of(i) for i in read}
+        staged = () if self.strategy.collapsed else self.staged
+        own = [i for i in staged if self.set_of(i) not in along]
+        return tuple(i for i in self.added if i in own or i in self.gathered)
+
+    @cached_property
     def placed(self) -> tuple[Row, ...]:
         """Rows that are added to a matrix, each value at a place of its own in global memory."""
         return tuple(r for r in self.rows if r.placed and r.table is not None)

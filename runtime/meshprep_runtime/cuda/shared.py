@@ -9,9 +9,6 @@ from ..bind import Slot
 
 # Values that CUDA moves at once.
 WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
-# Rows of so many units would put the same component of all points into few banks.
-CROWDED = 4
-
 
 @dataclass(frozen=True)
 class SharedRow:
@@ -51,6 +48,6 @@ def shared_row(slots: Mapping[int, Slot]) -> SharedRow:
         offset[i] = end
         end += slots[i].dim * slots[i].dtype.itemsize
     unit = max(piece.values())
-    units = -(-end // unit)
-    units += units % CROWDED == 0
+    # An odd number of units puts the same component of neighbouring points into different banks.
+    units = -(-end // unit) | 1
     return SharedRow(units * unit, unit, offset)

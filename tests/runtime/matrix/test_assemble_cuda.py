@@ -134,6 +134,15 @@ def test_one_colour_for_all_threads_is_a_race(plan):
         run_checked(program(body, wrong, "hierarchical"), **given)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("strategy", "commit"), CASES)
+def test_on_a_gpu(plan, gpu, strategy, commit):
+    given = arrays(plan)
+    there = {name: gpu.array(values) for name, values in given.items()}
+    ParLoop(BODY, plan, strategy=strategy, commit=commit)(**there)
+    check(plan, given | {name: there[name].get() for name in ("b", "K")})
+
+
 @pytest.mark.usefixtures("needs_gxx")
 def test_a_par_loop_assembles_on_a_device(plan):
     given = arrays(plan)

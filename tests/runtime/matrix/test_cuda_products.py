@@ -109,6 +109,27 @@ def test_ellpack():
         ellpack_program(matrix, 0)
 
 
+@pytest.mark.gpu
+def test_on_a_gpu(gpu, cells):
+    """Every store, and rows so long that several blocks sum them."""
+    plan, dofs = cells
+    long = random_csr(np.array([3, 2 * LONG_ROW + 5, 0, 7]), 3 * LONG_ROW)
+    stores = {
+        csr_program(MIXED): MIXED,
+        csr_program(long): long,
+        ellpack_program(ellpack(MIXED)): MIXED,
+        **{
+            local_program(made, plan): made
+            for made in (local(dofs, 151, symmetric=s) for s in (False, True))
+        },
+    }
+    for program, matrix in stores.items():
+        x = vector(matrix.shape[1])
+        given = {"x": gpu.array(x), "y": gpu.array(np.full(matrix.shape[0], 77.0))}
+        Launcher(program, gpu)(DeviceBinder(program.loop, program.slots)(given, gpu))
+        np.testing.assert_array_equal(given["y"].get(), exact(matrix, x))
+
+
 def strip(cells, n):
     """Cells in a row: each shares n - 1 dofs with its neighbours."""
     return np.arange(cells)[:, None] + np.arange(n)

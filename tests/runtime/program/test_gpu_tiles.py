@@ -92,6 +92,27 @@ def test_thread_blocks_give_what_loops_give(flow, slow, shared, kept):
     assert most == eager.most.value[0]
 
 
+@pytest.mark.gpu
+def test_on_a_gpu(flow, slow, gpu):
+    eager = Flow(slow)
+    eager.step()
+    eager.step()
+    tiles = tiled(flow, kept=("", ""))
+    for shared in (48 * 1024, 300, 0):
+        program = tiled_program(
+            tiles, FUNCTIONS, flow.program.plan.maps, threads=32, shared_bytes=shared
+        )
+        found = buffers(program, tiles, values(flow))
+        there = {k: gpu.upload(v) for k, v in (dict(program.arrays) | found).items()}
+        numbers = {k: m.pointer for k, m in there.items()} | dict(program.sizes) | {"first": 0}
+        given = [numbers[p.name] for p in program.parameters]
+        gpu.run([gpu.load(program).prepare(tiles.n_tiles, given)])
+        for i, name in enumerate(["q", "res", "old"]):
+            after = np.empty_like(found[f"n{i}"])
+            gpu.read(there[f"n{i}"], after)
+            assert after.tolist() == getattr(eager, name).values().ravel().tolist()
+
+
 @pytest.mark.slow
 def test_a_missing_barrier_is_a_race(flow):
     tiles = tiled(flow)
