@@ -1,7 +1,8 @@
 """Airfoil's iteration as one kernel, a tile a thread block: what it takes and moves on a GPU.
 
-No GPU is needed: registers are the compiler's word, sectors are counted from the schedule, and
-beside them stand those that the plan predicts for the loops alone.
+Registers are the compiler's word, sectors are counted from the schedule, and beside them stand
+those that the plan predicts for the loops alone: no GPU is needed for that. Where there is one, an
+iteration is run, compared with the CPU's, and timed.
 """
 
 from __future__ import annotations
@@ -10,18 +11,35 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from common import report
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "examples"))
 
-from airfoil import KERNELS, LOOPS, prepared_airfoil  # noqa: E402
+from airfoil import (  # noqa: E402
+    KERNELS,
+    LOOPS,
+    Airfoil,
+    bound,
+    coordinates,
+    prepared_airfoil,
+    start,
+)
 from meshprep.loops.chains import ChainCall, ChainRequest  # noqa: E402
 from meshprep.pipeline.chains import plan_chains  # noqa: E402
-from meshprep_runtime import Plan  # noqa: E402
-from meshprep_runtime.cuda import DeviceFunction  # noqa: E402
+from meshprep.pipeline.steps import Prepared  # noqa: E402
+from meshprep_runtime import MeshprepError, Plan  # noqa: E402
+from meshprep_runtime.cuda import CudaProgram, DeviceFunction  # noqa: E402
+from meshprep_runtime.cuda.device import current  # noqa: E402
 from meshprep_runtime.cuda.nvrtc import compile_program  # noqa: E402
-from meshprep_runtime.program.chains.gpu_program import sectors, tiled_program  # noqa: E402
+from meshprep_runtime.cuda.protocols import Device  # noqa: E402
+from meshprep_runtime.plan.chains.tiles import TilePlan  # noqa: E402
+from meshprep_runtime.program.chains.gpu_program import (  # noqa: E402
+    buffers,
+    sectors,
+    tiled_program,
+)
 from meshprep_runtime.program.chains.inspect import with_maps  # noqa: E402
 
 CHAIN = (LOOPS[0], *LOOPS[1:], *LOOPS[1:])
@@ -34,11 +52,17 @@ THREADS = 256
 
 def main(cells: int = 60_000) -> None:
     """Print and save the table."""
-    plan = prepared_airfoil(cells, block_size=256, target="gpu").plan
-    report("gpu_tiles", [_row(plan, size, arch) for size in SIZES for arch in DEVICES])
+    prepared = prepared_airfoil(cells, block_size=256, target="gpu")
+    try:
+        device: Device | None = current()
+    except MeshprepError:
+        device = None
+    archs = [a for a in DEVICES if device is None or a == device.arch]
+    report("gpu_tiles", [_row(prepared, size, arch, device) for size in SIZES for arch in archs])
 
 
-def _row(plan: Plan, size: int, arch: str) -> dict[str, Any]:
+def _row(prepared: Prepared, size: int, arch: str, device: Device | None) -> dict[str, Any]:
+    plan = prepared.plan
     calls = tuple(ChainCall(name, {}) for name in CHAIN)
     request = ChainRequest("iteration", calls, DROPPED, ZERO, size, "bench")
     (chain,) = plan_chains(plan, [request]).values()
@@ -60,7 +84,32 @@ def _row(plan: Plan, size: int, arch: str) -> dict[str, Any]:
         "spilled": made.spilled,
         "sectors a cell": sectors(tiles, plan.maps) / cells,
         "sectors a cell, loops": sum(_predicted(plan, name) for name in CHAIN) / cells,
+        "us": None if device is None else 1e6 * _seconds(prepared, tiles, program, device),
     }
+
+
+def _seconds(prepared: Prepared, tiles: TilePlan, program: CudaProgram, device: Device) -> float:
+    """Seconds of an iteration from the flow at rest, which is compared with the CPU's."""
+    given = start(prepared.plan.sizes["cells"], coordinates(prepared), bound(prepared))
+    arrays = buffers(program, tiles, given)
+    there = {name: device.upload(a) for name, a in (dict(program.arrays) | arrays).items()}
+    numbers = {name: memory.pointer for name, memory in there.items()}
+    numbers |= dict(program.sizes) | {"first": 0}
+    places = [numbers[p.name] for p in program.parameters]
+    call = device.load(program).prepare(tiles.n_tiles, places)
+    device.run([call])
+    # Dats have the numbers in which the chain first meets them: q is 0.
+    after = np.empty_like(arrays["n0"])
+    device.read(there["n0"], after)
+    flow = Airfoil(prepared, "sequential")
+    next(flow.steps(1))
+    np.testing.assert_allclose(after, flow.dats["q"].ravel(), rtol=1e-11, atol=1e-12)
+    times = []
+    for _ in range(10):
+        begin = device.mark()
+        device.run([call])
+        times.append(device.seconds(begin, device.mark()))
+    return min(times)
 
 
 def _predicted(plan: Plan, name: str) -> int:
