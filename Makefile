@@ -99,6 +99,8 @@ bench-gpu: gpu
 	$(BIN)/python benchmarks/bench_gpu_first.py
 	$(BIN)/python benchmarks/bench_gpu.py
 	$(BIN)/python benchmarks/bench_gpu_airfoil.py
+	$(BIN)/python benchmarks/bench_gpu_tiles.py 720000
+	$(BIN)/python benchmarks/bench_gpu_spmv.py
 
 BENCHES := start io topology order target colour pipeline partition split growth tradeoff solvers cpu lists airfoil fem chains mpi launch tune model registers gpu_tiles report spmv
 

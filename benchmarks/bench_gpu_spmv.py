@@ -1,0 +1,118 @@
+"""Products of sparse matrices on a GPU beside cuSPARSE's: CSR by the fixed rule and by search.
+
+    python benchmarks/bench_gpu_spmv.py [scale]
+
+Times are the device's own, launches replayed as a graph; the least bytes are those of values and
+columns, of x and of y once. Every product is compared with scipy's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from bench_gpu import about_gpu, copy_bandwidth
+from bench_spmv import csr, matrices
+from common import report
+from scipy import sparse
+
+from meshprep.metrics.product_traffic import csr_bytes
+from meshprep_runtime import MeshprepError
+from meshprep_runtime.cuda import CudaProgram
+from meshprep_runtime.cuda.arrays import DeviceBinder
+from meshprep_runtime.cuda.device import current, import_cupy
+from meshprep_runtime.cuda.launcher import Launcher
+from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.matrix.cuda_products import csr_program
+from meshprep_runtime.matrix.rule import CsrThreads
+
+# Threads a row, with a row a group and blocks of 128 threads.
+COOPS = (1, 2, 4, 8, 16, 32)
+SAMPLES, CALLS = 5, 20
+TOLERANCE = 1e-12
+
+
+def main(scale: float = 1.0) -> None:
+    """Print and save the table."""
+    try:
+        device = current()
+    except MeshprepError as error:
+        sys.exit(f"error: bench-gpu needs a GPU: {error}")
+    copy = copy_bandwidth(device)
+    rows = [_row(device, copy, name, made) for name, made in matrices(scale).items()]
+    name = device.name.lower().replace(" ", "-")
+    report(f"gpu-spmv-{name}", rows, gpu=about_gpu(device))
+
+
+def _row(device: Device, copy: float, name: str, made: sparse.csr_array) -> dict[str, Any]:
+    x = np.random.default_rng(1).standard_normal(made.shape[1])
+    found = dict(_products(device, made, x))
+    best = min((way for way in found if way != "rule"), key=found.__getitem__)
+    peer = _cusparse(device, made, x)
+    least = csr_bytes(made.shape[0], made.nnz, made.dtype.itemsize).least
+    return {
+        "matrix": name,
+        "rows": made.shape[0],
+        "nonzeros": made.nnz,
+        "cuSPARSE us": 1e6 * peer,
+        "rule us": 1e6 * found["rule"],
+        "best us": 1e6 * found[best],
+        "threads a row": best,
+        "cuSPARSE / rule": peer / found["rule"],
+        "cuSPARSE / best": peer / found[best],
+        "best, share of copy": least / found[best] / 1e9 / copy,
+    }
+
+
+def _products(device: Device, made: sparse.csr_array, x: np.ndarray) -> Iterator[tuple[str, float]]:
+    matrix, wanted = csr(made), made @ x
+    programs = {str(k): csr_program(matrix, CsrThreads(128, k, 1)) for k in COOPS}
+    for name, program in ({"rule": csr_program(matrix)} | programs).items():
+        yield name, _seconds_of(device, program, x, wanted)
+
+
+def _seconds_of(device: Device, program: CudaProgram, x: np.ndarray, wanted: np.ndarray) -> float:
+    launcher = Launcher(program, device, graph=True)
+    arrays = {"x": device.array(x), "y": device.array(np.full(wanted.size, 7.0))}
+    given = DeviceBinder(program.loop, program.slots)(arrays, device)
+    launcher(given)
+    _check(arrays["y"].get(), wanted)
+    return _time(device, partial(launcher, given))
+
+
+def _cusparse(device: Device, made: sparse.csr_array, x: np.ndarray) -> float:
+    cupy = import_cupy()
+    from cupyx import cusparse
+    from cupyx.scipy.sparse import csr_matrix
+
+    parts = tuple(cupy.asarray(a) for a in (made.data, made.indices, made.indptr))
+    matrix, there = csr_matrix(parts, shape=made.shape), cupy.asarray(x)
+    y = cupy.zeros(made.shape[0])
+    _check(cusparse.spmv(matrix, there, y, 1.0, 0.0).get(), made @ x)
+    return _time(device, lambda: cusparse.spmv(matrix, there, y, 1.0, 0.0))
+
+
+def _check(found: np.ndarray, wanted: np.ndarray) -> None:
+    off = float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    if not off <= TOLERANCE:
+        raise MeshprepError(f"a product is off by {off:.1e}")
+
+
+def _time(device: Device, work: Callable[[], Any]) -> float:
+    """Seconds by the device's clock, the best of several samples."""
+
+    def sample() -> float:
+        start = device.mark()
+        for _ in range(CALLS):
+            work()
+        return device.seconds(start, device.mark()) / CALLS
+
+    sample()
+    return min(sample() for _ in range(SAMPLES))
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:2]))
