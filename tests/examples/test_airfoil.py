@@ -18,8 +18,6 @@ from meshprep.report.meshes import bare
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.check.checked import launch_checked
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
-from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.nvrtc import compile_program
 from meshprep_runtime.program.chains.gpu_program import buffers, sectors, tiled_program
 from meshprep_runtime.program.chains.inspect import with_maps
@@ -184,13 +182,6 @@ def test_the_free_stream_stays_where_it_meets_no_wall(small):
     given = {**flow._given["bres_calc"], "bound": flow.dats["bound"]}
     flow.loops["bres_calc"](**given)
     np.testing.assert_allclose(flow.dats["res"], 0, atol=1e-13)
-
-
-@pytest.fixture
-def device(needs_gxx):
-    """Runs CUDA C under g++, with checks."""
-    with use(EmulatedDevice()) as made:
-        yield made
 
 
 @pytest.mark.parametrize("lists", [False, True])

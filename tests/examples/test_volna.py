@@ -134,6 +134,21 @@ def test_the_kernels_do_what_they_say(moved):
         loop.par_loop.check_access(**arrays)
 
 
+def test_whole_on_a_device(flow_of, device):
+    """Two steps over a hill that rises, beside those of the CPU."""
+    ours, theirs = flow_of(6, dam(), block_size=64, device=device), flow_of(6, dam())
+    hill = {"raise": 0.25, "centre": [0.5, 0.5], "radius": 0.2}
+    for flow in (ours, theirs):
+        flow._happen(hill)
+        flow.advance(0.02)
+    assert ours.steps == theirs.steps > 1
+    assert np.abs(ours.state[:, 1:3]).max() > 0.1
+    np.testing.assert_allclose(ours.state, theirs.state, atol=50 * EPS)
+    chosen = {name: loop.par_loop.on_gpu.strategy for name, loop in ours.loops.items()}
+    assert chosen.pop("space_discretization") == "hierarchical"
+    assert set(chosen.values()) == {"global-atomics"}
+
+
 CASE = """
 end = 0.04
 level = 0.5
