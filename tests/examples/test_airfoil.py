@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import airfoil
+import jacobi
+import volna
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil, read_airfoil
 from kernels import airfoil as kernels
 from meshprep import Options, prepare, read_requests
@@ -220,11 +222,13 @@ def test_machine_code_without_spills(small, arch, compiled):
         assert found.registers <= 64
 
 
-def test_without_a_gpu(monkeypatch):
+@pytest.mark.parametrize("example", [airfoil, jacobi, volna])
+def test_without_a_gpu(example, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.setattr(sys, "argv", ["airfoil.py", "--device", "gpu"])
+    files = ["basin.msh", "wave.toml"] if example is volna else []
+    monkeypatch.setattr(sys, "argv", [example.__name__, *files, "--device", "gpu"])
     with pytest.raises(SystemExit, match="error: running loops on a GPU needs CuPy: pip install"):
-        airfoil.main()
+        example.main()
 
 
 TEXT = (airfoil.KERNELS / "airfoil.cu").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from meshprep import MeshprepError
 from meshprep.io.generate import generate
 from meshprep.pipeline import workflow
 from meshprep_runtime.cpu import STRATEGIES
+from meshprep_runtime.cuda import program
 from volna import Case, Volna, read_case
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -164,6 +165,14 @@ def test_whole_on_a_device(flow_of, device):
     chosen = {name: loop.par_loop.on_gpu.strategy for name, loop in ours.loops.items()}
     assert chosen.pop("space_discretization") == "hierarchical"
     assert set(chosen.values()) == {"global-atomics"}
+
+
+@pytest.mark.parametrize("name", ["compute_flux", "time_step"])
+def test_machine_code_without_spills(name, moved, compiled):
+    made = program(getattr(kernels, name), moved.prepared.plan[name], "global-atomics")
+    found = compiled(made)
+    assert found.spilled == 0
+    assert found.registers <= 64
 
 
 CASE = """
