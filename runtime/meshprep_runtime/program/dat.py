@@ -136,16 +136,23 @@ class ProgramDat:
         return view
 
     def store_as(self, layout: str) -> None:
-        """Store the values in the other layout, in a new array; on a GPU, by way of the host."""
+        """Store the values of a dat in a layout, in a new array; on a GPU, by way of the host.
+
+        Parameters
+        ----------
+        layout : str
+            ``"aos"`` or ``"soa"``.
+        """
         if self.chain is not None:
             self.chain.flush()
-        values = self.stored
-        if isinstance(values, np.ndarray):
-            self.stored = np.ascontiguousarray(values.T)
-        else:
+        if layout == self.layout or self.dim == 1:
+            return
+        if on_device(self.stored):
             from ..cuda.device import current
 
-            self.stored = current().array(np.ascontiguousarray(values.get().T))
+            self.stored = current().array(np.ascontiguousarray(self.stored.get().T))
+        else:
+            self.stored = np.ascontiguousarray(self.stored.T)
         self.layout = layout
 
     def touch(self) -> None:

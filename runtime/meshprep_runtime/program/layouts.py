@@ -83,7 +83,7 @@ def settle(loop: LoopLayouts, given: Mapping[str, Any], others: Iterable[LaidOut
         if wanted is None and not dat.settled:
             wanted = SOA if name in _tuned(dat, others) else AOS
         dat.settled = True
-        if wanted not in (None, dat.layout):
+        if wanted is not None and wanted != dat.layout:
             dat.store_as(wanted)
             changed = True
     return time.perf_counter() - begin if changed else 0.0

@@ -98,7 +98,8 @@ class Program:
             see :meth:`DistributedPlan.dat`.
         layout : str
             ``"aos"``; ``"soa"`` for ``(dim, n)``; or ``"auto"``: values come and go as
-            ``(n, dim)``, and are stored as was tuned for the program's loops.
+            ``(n, dim)``, and are stored as was tuned for the program's loops, which makes a new
+            array where it is another layout.
 
         Returns
         -------
