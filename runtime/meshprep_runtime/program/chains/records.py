@@ -20,8 +20,11 @@ from .reduced import ReducedGlobal
 class RecordedLoop(Protocol):
     """A loop of a program."""
 
-    par_loop: ParLoop
     loop: Loop
+
+    @property
+    def par_loop(self) -> ParLoop:
+        """What ran last."""
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError unless the arguments fit."""
