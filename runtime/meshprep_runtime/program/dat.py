@@ -91,11 +91,6 @@ class ProgramDat:
         self.stored = values
 
     @property
-    def all_rows(self) -> Any:
-        """The array in the shape that users see: with the layout ``"auto"`` ``(rows, dim)``."""
-        return self.array.T if self.auto and self.axis else self.array
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """Of one value."""
         found: np.dtype[Any] = np.dtype(self.stored.dtype)
@@ -128,12 +123,12 @@ class ProgramDat:
         """
         if write:
             self.touch()
-        view, axis = self.all_rows, 0 if self.auto else self.axis
-        if isinstance(view, np.ndarray) or view.shape[axis] != self.owned:
-            view = view[(slice(None),) * axis + (slice(self.owned),)]
+        view = self.array
+        if isinstance(view, np.ndarray) or view.shape[self.axis] != self.owned:
+            view = view[(slice(None),) * self.axis + (slice(self.owned),)]
         if isinstance(view, np.ndarray) and not write:
             view.flags.writeable = False
-        return view
+        return view.T if self.auto and self.axis else view
 
     def store_as(self, layout: str) -> None:
         """Store the values of a dat in a layout, in a new array; on a GPU, by way of the host.

@@ -1,4 +1,4 @@
-"""A loop over all of its set: on one rank, on the host or on a GPU."""
+"""A loop of a program over all of its set, timed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WholeLoop:
         self._marks: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, given: Mapping[str, Any]) -> None:
-        """See :class:`Runner`."""
+        """See :class:`~.program.Runner`."""
         loop, arrays = self.layouts.taking(given), arrays_of(given)
         self.times.calls += 1
         if any(on_device(value) for value in arrays.values()):
@@ -50,6 +50,6 @@ class WholeLoop:
             self.settle()
 
     def settle(self) -> None:
-        """See :class:`Runner`."""
+        """See :class:`~.program.Runner`."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()
