@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Protocol
 
 from ..bind import AOS, SOA, Layout
@@ -54,7 +53,7 @@ class LoopLayouts:
     def of_part(self, loop: ParLoop) -> Callable[[LoopPlan], ParLoop]:
         """Makes a ParLoop of a part of this loop's elements, with the layout of ``loop``."""
         layout = {slot.name: SOA for slot in loop.slots if slot.soa}
-        return partial(self._make, layout=layout)
+        return lambda plan: self._make(plan, layout)
 
     def asked(self, name: str) -> str | None:
         """The layout that a dat must have; None where any will do."""
