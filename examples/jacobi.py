@@ -1,6 +1,7 @@
 """Jacobi's iteration on a square of n x n cells, values on the inner points [G10 section 5].
 
     python examples/jacobi.py --cells 100 --iterations 2000
+    python examples/jacobi.py --device gpu
 
 Laplace's equation with the value 1 around the square, so that 1 is the answer everywhere. From zero
 the error falls by cos(pi / n) an iteration. The points are shuffled first: the plan orders them.
@@ -9,6 +10,7 @@ the error falls by cos(pi / n) an iteration. The points are shuffled first: the 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from math import cos, pi
 from pathlib import Path
@@ -18,7 +20,9 @@ import numpy as np
 import meshprep
 from kernels import jacobi as kernels
 from meshprep import ElementSet, Mesh, Options, SetMap
-from meshprep_runtime import Program
+from meshprep_runtime import MeshprepError, Program
+from meshprep_runtime.cuda.device import current
+from meshprep_runtime.cuda.protocols import Device
 
 LOOPS = Path(__file__).parent / "kernels" / "jacobi.toml"
 
@@ -43,18 +47,30 @@ NEIGHBOURS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 class Jacobi:
-    """The iteration for the matrix of a mesh, in the numbering of a plan."""
+    """The iteration for the matrix of a mesh, in the numbering of a plan.
+
+    With a device the dats lie there; what is reduced stays on the host.
+    """
 
     def __init__(
-        self, mesh: Mesh, a: np.ndarray, b: np.ndarray, block_size: int = 4096, **options: str
+        self,
+        mesh: Mesh,
+        a: np.ndarray,
+        b: np.ndarray,
+        block_size: int | None = None,
+        device: Device | None = None,
+        **options: str,
     ) -> None:
         requests = meshprep.read_requests(LOOPS)
-        made = Options(block_size=block_size, target="cpu")
+        size, target = (4096, "cpu") if device is None else (256, "gpu")
+        made = Options(block_size=block_size or size, target=target)
         plan = meshprep.prepare(mesh, requests, made).plan
         program = Program(plan)
         self.rows = plan.ordering["rows"]
-        self.dats = {"a": plan.ordering["entries"].apply(a), "b": self.rows.apply(b)}
-        self.dats |= {"u": np.zeros(len(b)), "change": np.zeros(len(b))}
+        values = {"a": plan.ordering["entries"].apply(a), "b": self.rows.apply(b)}
+        values |= {"u": np.zeros(len(b)), "change": np.zeros(len(b))}
+        put = np.asarray if device is None else device.array
+        self.dats = {name: put(v) for name, v in values.items()}
         self.multiply = program.loop(kernels.multiply, "multiply", **options)
         self.update = program.loop(kernels.update, "update", **options)
 
@@ -70,7 +86,8 @@ class Jacobi:
     @property
     def u(self) -> np.ndarray:
         """The values, in the order of the mesh."""
-        return np.array(self.rows.restore(self.dats["u"]))
+        u = self.dats["u"]
+        return np.array(self.rows.restore(u if isinstance(u, np.ndarray) else u.get()))
 
 
 def main() -> None:
@@ -78,8 +95,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cells", type=int, default=100, help="a side")
     parser.add_argument("--iterations", type=int, default=2000)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     given = parser.parse_args()
-    jacobi = Jacobi(*laplace(given.cells))
+    try:
+        device = current() if given.device == "gpu" else None
+    except MeshprepError as error:
+        sys.exit(f"error: {error}")
+    jacobi = Jacobi(*laplace(given.cells), device=device)
     last = 0.0
     for i, (root, largest) in enumerate(jacobi.steps(given.iterations), start=1):
         if i % max(1, given.iterations // 10) == 0:

@@ -1,6 +1,7 @@
 """Volna whole: shallow water over a bottom, on triangles, in single precision [S19].
 
     python examples/volna.py basin.msh examples/wave.toml
+    python examples/volna.py basin.msh examples/wave.toml --device gpu
 
 Six loops: fluxes and changes of two stages of Heun's method, a time step, a copy. The file of the
 case says how the water stands at the beginning, and when something happens: the fields are written
@@ -23,6 +24,8 @@ import meshprep
 from kernels import volna as kernels
 from meshprep import Dat, ElementSet, Mesh, MeshprepError, Options, Prepared, SetMap
 from meshprep_runtime import Program
+from meshprep_runtime.cuda.device import current
+from meshprep_runtime.cuda.protocols import Device
 
 LOOPS = Path(__file__).parent / "kernels" / "volna_whole.toml"
 # Of the step in which waves would fill a cell.
@@ -143,7 +146,7 @@ class Volna:
     """The water on a mesh, in the numbering of a plan, and the loops that move it on.
 
     ``strategy`` is that of the loop that adds through a map; ``keep_order`` plans on the numbering
-    of the mesh.
+    of the mesh. With a device the dats lie there; the step stays on the host.
     """
 
     def __init__(
@@ -153,11 +156,13 @@ class Volna:
         *,
         strategy: str = "auto",
         keep_order: bool = False,
-        block_size: int = 4096,
+        block_size: int | None = None,
+        device: Device | None = None,
     ) -> None:
         self.mesh, self.case, self.time, self.steps = mesh, case, 0.0, 0
-        full = with_edges(mesh)
-        options = Options(block_size=block_size, target="cpu")
+        full, self.device = with_edges(mesh), device
+        size, target = (4096, "cpu") if device is None else (256, "gpu")
+        options = Options(block_size=block_size or size, target=target)
         requests = meshprep.read_requests(LOOPS)
         self.prepared: Prepared = meshprep.prepare(full, requests, options, keep_order=keep_order)
         self.order = self.prepared.plan.ordering
@@ -176,10 +181,11 @@ class Volna:
         made = {}
         for on, dats in DATS.items():
             for name, (dim, dtype) in dats.items():
-                values = known.get(name)
-                if values is not None:
-                    values = np.array(self.order[on].apply(values), dtype)
-                made[name] = self.program.dat(on, dim, dtype, values=values)
+                values = np.zeros((self.prepared.plan.sizes[on], dim), dtype)
+                if name in known:
+                    values = np.array(self.order[on].apply(known[name]), dtype)
+                given = values if self.device is None else self.device.array(values)
+                made[name] = self.program.dat(on, dim, dtype, values=given)
         return made
 
     def run(self) -> Iterator[tuple[float, Mapping[str, Any]]]:
@@ -218,8 +224,17 @@ class Volna:
 
     @property
     def state(self) -> np.ndarray:
-        """(h, hu, hv, bottom) of each cell, in the order of the mesh."""
-        return np.array(self.order["cells"].restore(self.dats["state"].array))
+        """(h, hu, hv, bottom) of each cell, in the order of the mesh; a copy."""
+        found = self.dats["state"].array
+        return self.order["cells"].restore(found.copy() if self.device is None else found.get())
+
+    @state.setter
+    def state(self, values: np.ndarray) -> None:
+        found, ordered = self.dats["state"].array, self.order["cells"].apply(values)
+        if self.device is None:
+            found[:] = ordered
+        else:
+            found.set(np.ascontiguousarray(ordered, "f4"))
 
     def _happen(self, event: Mapping[str, Any]) -> None:
         if "write" in event:
@@ -231,8 +246,9 @@ class Volna:
                 file.write(f"{self.time:.6g},{h:.6g},{h + bottom:.6g}\n")
         else:
             away = ((self.centre - event["centre"]) ** 2).sum(axis=1) / event["radius"] ** 2
-            hill = event["raise"] * np.exp(-away)
-            self.dats["state"].array[:, 3] += self.order["cells"].apply(hill).astype("f4")
+            state = self.state
+            state[:, 3] += (event["raise"] * np.exp(-away)).astype("f4")
+            self.state = state
 
     def _write(self, path: Path) -> None:
         h, hu, hv, bottom = self.state.T
@@ -249,9 +265,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("mesh", type=Path)
     parser.add_argument("case", type=Path)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     given = parser.parse_args()
     try:
-        flow = Volna(meshprep.read(given.mesh), read_case(given.case))
+        device = current() if given.device == "gpu" else None
+        flow = Volna(meshprep.read(given.mesh), read_case(given.case), device=device)
         for time, event in flow.run():
             what = next(f"{kind} {event[kind]}" for kind in KINDS if kind in event)
             print(f"{time:10.4f} s, step {flow.steps}: {what}", flush=True)

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.cuda.executor import name_of
+from meshprep_runtime.cuda.function import name_of
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan import LoopPlan, Plan

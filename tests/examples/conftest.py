@@ -10,6 +10,8 @@ from meshprep.io.generate import generate
 from meshprep.loops import read_requests
 from meshprep.mesh import Dat, Mesh
 from meshprep.pipeline.steps import Options, prepare
+from meshprep_runtime.cuda.check.emulated import EmulatedDevice
+from meshprep_runtime.cuda.device import use
 
 KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
 
@@ -48,3 +50,10 @@ def one_thread():
     numba.set_num_threads(1)
     yield
     numba.set_num_threads(before)
+
+
+@pytest.fixture
+def device(needs_gxx):
+    """Runs CUDA C under g++, with checks."""
+    with use(EmulatedDevice()) as made:
+        yield made

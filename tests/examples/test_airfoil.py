@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import airfoil
+import jacobi
+import volna
 from airfoil import LOOPS, Airfoil, coordinates, prepared_airfoil, read_airfoil
 from kernels import airfoil as kernels
 from meshprep import Options, prepare, read_requests
@@ -18,8 +20,6 @@ from meshprep.report.meshes import bare
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.cuda import DeviceFunction, program
 from meshprep_runtime.cuda.check.checked import launch_checked
-from meshprep_runtime.cuda.check.emulated import EmulatedDevice
-from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.nvrtc import compile_program
 from meshprep_runtime.program.chains.gpu_program import buffers, sectors, tiled_program
 from meshprep_runtime.program.chains.inspect import with_maps
@@ -186,13 +186,6 @@ def test_the_free_stream_stays_where_it_meets_no_wall(small):
     np.testing.assert_allclose(flow.dats["res"], 0, atol=1e-13)
 
 
-@pytest.fixture
-def device(needs_gxx):
-    """Runs CUDA C under g++, with checks."""
-    with use(EmulatedDevice()) as made:
-        yield made
-
-
 @pytest.mark.parametrize("lists", [False, True])
 def test_whole_on_a_device(device, lists, listed):
     """Loop by loop, from a state that is not uniform, then some iterations together."""
@@ -229,11 +222,13 @@ def test_machine_code_without_spills(small, arch, compiled):
         assert found.registers <= 64
 
 
-def test_without_a_gpu(monkeypatch):
+@pytest.mark.parametrize("example", [airfoil, jacobi, volna])
+def test_without_a_gpu(example, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.setattr(sys, "argv", ["airfoil.py", "--device", "gpu"])
+    files = ["basin.msh", "wave.toml"] if example is volna else []
+    monkeypatch.setattr(sys, "argv", [example.__name__, *files, "--device", "gpu"])
     with pytest.raises(SystemExit, match="error: running loops on a GPU needs CuPy: pip install"):
-        airfoil.main()
+        example.main()
 
 
 TEXT = (airfoil.KERNELS / "airfoil.cu").read_text(encoding="utf-8")

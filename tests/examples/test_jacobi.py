@@ -45,6 +45,16 @@ def test_every_iterate_is_the_closed_form(problem, strategy):
         before = error
 
 
+def test_on_a_device(problem, device):
+    made = Jacobi(*problem, block_size=64, device=device)
+    for i, (root, largest) in enumerate(made.steps(3), start=1):
+        error = error_after(i)
+        np.testing.assert_allclose(made.u[number()], 1 - error.ravel(), atol=1e-14)
+        assert root == pytest.approx(np.linalg.norm(error - error_after(i - 1)), rel=1e-12)
+        assert largest == pytest.approx(np.abs(error - error_after(i - 1)).max(), rel=1e-12)
+    assert made.multiply.par_loop.on_gpu.variant == "s64"
+
+
 def test_the_error_falls_by_the_cosine(problem):
     made = Jacobi(*problem, block_size=64, strategy="hierarchical")
     *_, (last, _), (root, _) = made.steps(400)

@@ -13,7 +13,7 @@ from ..tuning.choose_gpu import Choice, choose
 from ..tuning.lookup import AUTO
 from .arrays import DeviceBinder
 from .device import current
-from .function import DeviceFunction
+from .function import DeviceFunction, name_of
 from .launcher import Launcher
 from .programs import program
 from .protocols import Device
@@ -108,8 +108,3 @@ class DeviceExecutor:
             fastmath=asked.fastmath,
         )
         return Launcher(made, device, asked.graph)
-
-
-def name_of(function: DeviceFunction | Callable[..., None]) -> str:
-    """The name of a kernel."""
-    return function.name if isinstance(function, DeviceFunction) else function.__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import MeshprepError
@@ -30,3 +31,8 @@ class DeviceFunction:
             raise MeshprepError(f"device function '{self.name}': not a name that C takes")
         if not re.search(rf"\b{self.name}\s*\(", self.text):
             raise MeshprepError(f"device function '{self.name}' does not stand in its text")
+
+
+def name_of(function: DeviceFunction | Callable[..., None]) -> str:
+    """The name of a kernel."""
+    return function.name if isinstance(function, DeviceFunction) else function.__name__

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..bind import AOS, DTYPES, SOA
 from ..cuda.detect import on_device
 from ..errors import MeshprepError, check_choice
+from ..tuning.lookup import AUTO
 
 # The lists of copies on a rank; partial lists go by the name of their map.
 EXEC, HALO = "exec", "halo"
@@ -34,7 +35,8 @@ class ProgramDat:
         those that this rank owns.
     dim : int
     layout : str
-        ``"aos"`` or ``"soa"``, where the array is ``(dim, rows)``.
+        ``"aos"``; ``"soa"``, where the array is ``(dim, rows)``; or ``"auto"``, where it begins as
+        ``(rows, dim)``, and loops may store it either way.
     owned : int
         Rows that this rank owns.
 
@@ -45,6 +47,12 @@ class ProgramDat:
         maps for what those alone reach.
     chain : Chain or None
         What has queued loops that use the dat: they run before anybody sees its values.
+    layout : str
+        How the array is stored now: ``"aos"`` or ``"soa"``.
+    auto : bool
+        Loops may store it either way.
+    settled : bool
+        A loop has met it, so that nobody asks again what was tuned.
     dropped : bool
         A chain has not stored its values, as it was told.
     version : int
@@ -58,13 +66,15 @@ class ProgramDat:
         self.dropped = False
         self.version = 0
         self.dim = dim
-        self.layout = layout
+        self.auto = layout == AUTO
+        self.settled = not self.auto or dim == 1
+        self.layout = AOS if self.auto else layout
         self.owned = owned
         self.fresh: set[str] = set()
 
     @property
     def array(self) -> Any:
-        """The values of all rows; loops that are queued run first."""
+        """The values of all rows, as they are stored; loops that are queued run first."""
         if self.chain is not None:
             self.chain.flush()
         if self.dropped:
@@ -108,16 +118,37 @@ class ProgramDat:
         Returns
         -------
         array
-            A view; the array itself on a GPU where all of it is owned.
+            A view; the array itself on a GPU where all of it is owned. With the layout ``"auto"``
+            always of shape ``(owned, dim)``, and good until the next loop runs.
         """
         if write:
             self.touch()
-        if not isinstance(self.array, np.ndarray) and self.array.shape[self.axis] == self.owned:
-            return self.array
-        view = self.array[(slice(None),) * self.axis + (slice(self.owned),)]
+        view = self.array
+        if isinstance(view, np.ndarray) or view.shape[self.axis] != self.owned:
+            view = view[(slice(None),) * self.axis + (slice(self.owned),)]
         if isinstance(view, np.ndarray) and not write:
             view.flags.writeable = False
-        return view
+        return view.T if self.auto and self.axis else view
+
+    def store_as(self, layout: str) -> None:
+        """Store the values of a dat in a layout, in a new array; on a GPU, by way of the host.
+
+        Parameters
+        ----------
+        layout : str
+            ``"aos"`` or ``"soa"``.
+        """
+        if self.chain is not None:
+            self.chain.flush()
+        if layout == self.layout or self.dim == 1:
+            return
+        if on_device(self.stored):
+            from ..cuda.device import current
+
+            self.stored = current().array(np.ascontiguousarray(self.stored.get().T))
+        else:
+            self.stored = np.ascontiguousarray(self.stored.T)
+        self.layout = layout
 
     def touch(self) -> None:
         """Say that the array was changed outside of loops: its copies are stale."""
@@ -154,7 +185,7 @@ def make_dat(
         For an unknown layout or dtype, and values of another shape or dtype.
     """
     where = f"a dat on '{set_name}'"
-    check_choice(f"{where}: layout", layout, (AOS, SOA))
+    check_choice(f"{where}: layout", layout, (AOS, SOA, AUTO))
     check_choice(f"{where}: dtype", np.dtype(dtype).str[1:], DTYPES)
     rows, owned = size
     soa = layout == SOA and dim > 1

@@ -147,6 +147,7 @@ class DistributedPlan:
             For the elements that this rank owns, as ``numbers`` lists them; copied. An array with
             rows for the copies, too (``set_part(set_name).size``), is kept. None: zeros.
         layout : str
+            With ``"auto"`` values come and go as ``(owned, dim)``.
 
         Returns
         -------

@@ -8,7 +8,7 @@ else sends what its elements have added to copies back to their owners.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..bind import check_names
@@ -17,13 +17,13 @@ from ..cuda.detect import on_device
 from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
-from ..plan.model import LoopPlan
 from ..plan.parts import LoopPart, PartPlan
 from .class_runs import ClassRuns, HostRuns, device_runs
 from .classes import ClassRanges, class_ranges
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .device_part import DevicePart
 from .exchange import Exchange, Transfer, Wanted
+from .layouts import LoopLayouts
 from .reductions import Reductions
 from .timings import LoopTimes
 from .useful import useful_bytes
@@ -36,15 +36,14 @@ class PartLoop:
 
     def __init__(
         self,
-        make: Callable[[LoopPlan], ParLoop],
+        layouts: LoopLayouts,
         part: LoopPart,
         whole: PartPlan,
         exchange: Exchange,
     ) -> None:
         plan = part.plan
-        self._make = make
-        self.par_loop = loop = make(plan)
-        self._on_device: DevicePart | None = None
+        self.layouts = layouts
+        self._on_device: dict[ParLoop, DevicePart] = {}
         self._part = part
         self._set = whole.sets[plan.loop.over]
         self._exchange = exchange
@@ -52,7 +51,7 @@ class PartLoop:
         self._again = writes_far and part.increments == "exec"
         self._back = writes_far and part.increments == "reverse"
         self._wants = wanted_lists(plan.loop, self._again, whole)
-        self._reductions = Reductions(exchange.comm, loop.slots)
+        self._reductions = Reductions(exchange.comm, layouts.par_loop.slots)
         self._ranges: dict[StrategyAndVariant, ClassRanges] = {}
         run = plan.sizes[plan.loop.over]
         self.times = LoopTimes(
@@ -67,7 +66,7 @@ class PartLoop:
     def __call__(self, given: Mapping[str, Any]) -> None:
         begin = time.perf_counter()
         spent = self.times.seconds
-        call = self._runs(arrays_of(given))
+        call = self._runs(self.layouts.taking(given), arrays_of(given))
         added = [given[a.name] for a in self._part.plan.loop.args if a.conflicts]
         if self._back:
             self._clear_copies(added)
@@ -135,15 +134,15 @@ class PartLoop:
                     found[id(dat)] = dat, (*before, *(s for s in stale if s not in before))
         return list(found.values())
 
-    def _runs(self, arrays: Mapping[str, Any]) -> ClassRuns:
+    def _runs(self, loop: ParLoop, arrays: Mapping[str, Any]) -> ClassRuns:
         if not any(on_device(value) for value in arrays.values()):
-            call = self.par_loop.on_host(arrays)
+            call = loop.on_host(arrays)
             return HostRuns(call, self._ranges_of(call))
-        if self._on_device is None:
-            self._on_device = DevicePart(self._make, self._part, self._set)
-        loop, slots = self._part.plan.loop, self.par_loop.slots
-        check_names(loop, slots, arrays)
-        return device_runs(self._on_device, loop, slots, arrays)
+        check_names(loop.loop, loop.slots, arrays)
+        if loop not in self._on_device:
+            make = self.layouts.of_part(loop)
+            self._on_device[loop] = DevicePart(make, self._part, self._set)
+        return device_runs(self._on_device[loop], loop.loop, loop.slots, arrays)
 
     def _ranges_of(self, call: HostCall) -> ClassRanges:
         if call.way not in self._ranges:

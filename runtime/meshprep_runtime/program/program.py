@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -10,8 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..bind import AOS, check_names
-from ..cuda.detect import on_device
+from ..bind import AOS, Layout, check_names
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError
 from ..kernel.full_writes import with_full_writes
@@ -21,21 +19,19 @@ from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
-from .dat import ProgramDat, arrays_of, make_dat
+from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
+from .layouts import LoopLayouts, settle
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
-from .useful import useful_bytes
-
-# Loops on a GPU whose times are not asked for yet.
-MOST_MARKS = 512
+from .whole_loop import WholeLoop
 
 
 class Runner(Protocol):
     """Runs a loop of a program, on one rank or as one of several."""
 
     times: LoopTimes
-    par_loop: ParLoop
+    layouts: LoopLayouts
 
     def __call__(self, given: Mapping[str, Any]) -> None:
         """Run it with dats and arrays, and add up what it took."""
@@ -78,7 +74,7 @@ class Program:
                 raise MeshprepError("checkpoints work on one rank: leave checkpoint out")
             self.checkpoints = Checkpoints(Path(checkpoint), every, plan.mesh_hash)
         self.active: Chain | None = None
-        self._runners: dict[str, Runner] = {}
+        self.runners: dict[str, Runner] = {}
 
     def dat(
         self,
@@ -101,7 +97,9 @@ class Program:
             In the plan's numbering, of NumPy or of a GPU; kept, not copied. None: zeros. On ranks
             see :meth:`DistributedPlan.dat`.
         layout : str
-            ``"aos"``, or ``"soa"`` for ``(dim, n)``.
+            ``"aos"``; ``"soa"`` for ``(dim, n)``; or ``"auto"``: values come and go as
+            ``(n, dim)``, and are stored as was tuned for the program's loops, which makes a new
+            array where it is another layout.
 
         Returns
         -------
@@ -145,14 +143,15 @@ class Program:
         name : str
             Of the loop in the plan.
         **options
-            As of :class:`ParLoop`.
+            As of :class:`ParLoop`. Without ``layout`` the loop takes dats as they are stored, and
+            arrays as ``"aos"``; dats of layout ``"auto"`` are stored anew where it is another.
 
         Returns
         -------
         ProgramLoop
         """
         plan = self.plan[name]
-        if plan.loop.name in self._runners:
+        if plan.loop.name in self.runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
 
         if plan.loop.matrices:
@@ -161,16 +160,19 @@ class Program:
                 "ParLoop, or by meshprep_runtime.matrix.Assembly"
             )
 
-        def make(of: LoopPlan) -> ParLoop:
-            return ParLoop(kernel, of, **options)
+        asked = options.pop("layout", None)
 
+        def make(of: LoopPlan, layout: Layout) -> ParLoop:
+            return ParLoop(kernel, of, layout=layout, **options)
+
+        layouts = LoopLayouts(make, plan, asked)
         runner: PartLoop | WholeLoop
         if isinstance(self.plan, DistributedPlan):
             whole = self.plan.part
-            runner = PartLoop(make, whole.loops[plan.loop.name], whole, self.plan.messages)
+            runner = PartLoop(layouts, whole.loops[plan.loop.name], whole, self.plan.messages)
         else:
-            runner = WholeLoop(make(plan), plan)
-        self._runners[plan.loop.name] = runner
+            runner = WholeLoop(layouts)
+        self.runners[plan.loop.name] = runner
         return ProgramLoop(self, plan, runner)
 
     def reduced(self, values: ArrayLike = 0.0, dim: int = 1, dtype: str = "f8") -> ReducedGlobal:
@@ -256,9 +258,9 @@ class Program:
         """
         if self.active is not None:
             self.active.flush()
-        for runner in self._runners.values():
+        for runner in self.runners.values():
             runner.settle()
-        own = {name: runner.times for name, runner in self._runners.items()}
+        own = {name: runner.times for name, runner in self.runners.items()}
         ranks = [own]
         if isinstance(self.plan, DistributedPlan):
             ranks = self.plan.comm.allgather(own)
@@ -266,7 +268,7 @@ class Program:
 
     def reset(self) -> None:
         """Forget what the loops took so far, as after a first call that compiles."""
-        for runner in self._runners.values():
+        for runner in self.runners.values():
             runner.settle()
             runner.times.reset()
 
@@ -283,14 +285,18 @@ class ProgramLoop:
 
     def __init__(self, program: Program, plan: LoopPlan, runner: Runner) -> None:
         self._program = program
-        self.par_loop = runner.par_loop
-        self.loop = with_full_writes(plan.loop, runner.par_loop.kernel)
+        self.loop = with_full_writes(plan.loop, runner.layouts.par_loop.kernel)
         self._runner = runner
         self._sets = {
             a.name: plan.loop.over if a.map is None else plan.maps[a.map].to_set
             for a in plan.loop.args
             if not a.is_global
         }
+
+    @property
+    def par_loop(self) -> ParLoop:
+        """What ran last."""
+        return self._runner.layouts.par_loop
 
     @property
     def times(self) -> LoopTimes:
@@ -311,6 +317,8 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
+        layouts, others = self._runner.layouts, self._program.runners.values()
+        self._runner.times.layout += settle(layouts, given, others)
         if self._program.active is not None:
             self._program.active.record(self, given)
             return
@@ -327,6 +335,10 @@ class ProgramLoop:
                     f"be one on '{self._sets[name]}'"
                 )
 
+    def taking(self, given: Mapping[str, Any]) -> ParLoop:
+        """What runs it on dats as they are stored."""
+        return self._runner.layouts.taking(given)
+
     def run(self, given: Mapping[str, Any]) -> None:
         """Run the loop now, with arguments that were checked."""
         checkpoints = self._program.checkpoints
@@ -342,40 +354,3 @@ class ProgramLoop:
                 given[name].touch()
         if checkpoints is not None:
             checkpoints.after(self.loop, given)
-
-
-class WholeLoop:
-    """A loop over all of its set: on one rank, or on a GPU."""
-
-    def __init__(self, loop: ParLoop, plan: LoopPlan) -> None:
-        bytes_a_call = useful_bytes(plan.loop, plan.maps, plan.sizes)
-        elements = {"core": plan.sizes[plan.loop.over]}
-        self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
-        self.par_loop = loop
-        self._marks: list[tuple[Any, Any, Any]] = []
-
-    def __call__(self, given: Mapping[str, Any]) -> None:
-        """See :class:`Runner`."""
-        arrays = arrays_of(given)
-        self.times.calls += 1
-        if any(on_device(value) for value in arrays.values()):
-            self._on_device(arrays)
-            return
-        begin = time.perf_counter()
-        self.par_loop(**arrays)
-        self.times.core += time.perf_counter() - begin
-
-    def _on_device(self, arrays: Mapping[str, Any]) -> None:
-        from ..cuda.device import current
-
-        device = current()
-        start = device.mark()
-        self.par_loop(**arrays)
-        self._marks.append((device, start, device.mark()))
-        if len(self._marks) >= MOST_MARKS:
-            self.settle()
-
-    def settle(self) -> None:
-        """See :class:`Runner`."""
-        self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
-        self._marks.clear()

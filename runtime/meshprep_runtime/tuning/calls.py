@@ -18,7 +18,7 @@ import numpy as np
 from ..bind import Slot
 from ..cuda.detect import on_device
 from ..cuda.device import current
-from ..cuda.executor import name_of
+from ..cuda.function import name_of
 from ..errors import MeshprepError
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned

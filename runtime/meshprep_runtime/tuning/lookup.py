@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Iterable, Sequence
+from math import inf
 from pathlib import Path
 
 from ..errors import PlanError
@@ -37,12 +38,45 @@ def choose(
     an H200 holds for a device that has the word in its name.
     """
     wanted = tuple(soa)
-    found = [
-        (t.measured, t.kernel == kernel, i, trial)
-        for i, t in enumerate(entries)
-        if _holds(t, machine) and (trial := t.best_for(wanted)) is not None
-    ]
-    return max(found, key=lambda entry: entry[:3])[3] if found else None
+    trials = (entry.best_for(wanted) for entry in _preferred(entries, machine, kernel))
+    return next((trial for trial in trials if trial is not None), None)
+
+
+def fastest_soa(plans: Iterable[tuple[LoopPlan, str]], machine: Machine) -> frozenset[str]:
+    """The dats that loops run fastest with when these lie component after component.
+
+    Parameters
+    ----------
+    plans : iterable of (LoopPlan, name of its kernel)
+        A dat has one name in all of them; each loop counts as often as the others.
+    machine : Machine
+
+    Returns
+    -------
+    frozenset of str
+        What one of the loops runs fastest with, all such dats together, all dats that were tried,
+        or none, whichever takes all loops the least time; a layout that was not tried in each of
+        them is left out. Loops that were not tuned for the machine have no say.
+    """
+    entries = []
+    for plan, kernel in plans:
+        names = {arg.name for arg in plan.loop.args}
+        entries += [(names, entry) for entry in _preferred(plan.tuned, machine, kernel)[:1]]
+    best = [frozenset(entry.best.soa) for _, entry in entries]
+    tried = [frozenset(trial.soa) for _, entry in entries for trial in entry.trials]
+    none: frozenset[str] = frozenset()
+
+    def seconds(soa: frozenset[str]) -> float:
+        trials = (entry.best_for(soa & names) for names, entry in entries)
+        return sum(inf if trial is None else trial.seconds for trial in trials)
+
+    return min((none, *best, none.union(*best), none.union(*tried)), key=seconds)
+
+
+def _preferred(entries: Sequence[Tuned], machine: Machine, kernel: str) -> list[Tuned]:
+    """The entries that hold for a machine, what is looked at first before the others."""
+    found = [entry for entry in reversed(entries) if _holds(entry, machine)]
+    return sorted(found, key=lambda t: (t.measured, t.kernel == kernel), reverse=True)
 
 
 def _holds(entry: Tuned, machine: Machine) -> bool:

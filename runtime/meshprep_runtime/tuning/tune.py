@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..bind import AOS, SOA, slots
 from ..cuda import DeviceFunction
-from ..cuda.executor import name_of
+from ..cuda.function import name_of
 from ..errors import MeshprepError, Progress, check_choice
 from ..loop import ParLoop
 from ..plan import LoopPlan

@@ -46,14 +46,15 @@ def layout_of(name):
     return "soa" if name in SOA else "aos"
 
 
-def make_loops(program, names, strategy, soa=SOA):
+def make_loops(program, names, strategy, soa=SOA, asking=KERNELS):
+    """``asking`` are the loops that want dats in ``soa`` component after component."""
     return {
         n: program.loop(
             KERNELS[n],
             n,
             # one loop is enough: parallel code takes long to compile
             strategy=strategy if n == "flux" or strategy == "auto" else "sequential",
-            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in soa},
+            layout={a.name: "soa" for a in LOOPS[KERNELS[n]].args if a.name in soa and n in asking},
         )
         for n in set(names)
     }
@@ -103,17 +104,18 @@ def poison(plan, dat):
         dat.array.set(array)
 
 
-def on_ranks(parts, values, names, strategy, seed=0, device=None):
-    main = partial(run_part, parts, values, names, strategy, device=device)
+def on_ranks(parts, values, names, strategy, seed=0, device=None, auto=False):
+    main = partial(run_part, parts, values, names, strategy, device=device, auto=auto)
     found = run_ranks(len(parts), main, seed=seed)
     fetched, timings = found[0][0], found[0][2]
     return {n: v.tolist() for n, v in fetched.items()}, [f[1] for f in found], timings
 
 
-def run_part(parts, values, names, strategy, comm, device=None):
+def run_part(parts, values, names, strategy, comm, device=None, auto=False):
     """A program on one rank; what it fetches, reduces and counts.
 
-    With a device, the dats of ranks 0, 2, ... lie there.
+    With a device, the dats of ranks 0, 2, ... lie there. With ``auto`` dats may be stored either
+    way, and the loops do not agree how.
     """
     plan = DistributedPlan(parts[comm.rank], comm)
     soa = SOA if device is None else ()
@@ -122,12 +124,12 @@ def run_part(parts, values, names, strategy, comm, device=None):
     for name, v in values.items():
         of = SETS.get(name, "cells")
         own = v[plan.numbers(of)]
-        own = np.ascontiguousarray(own.T) if name in soa else own
-        layout = "soa" if name in soa else "aos"
+        own = np.ascontiguousarray(own.T) if name in soa and not auto else own
+        layout = "auto" if auto else "soa" if name in soa else "aos"
         dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout)
         if device is not None and comm.rank % 2 == 0:
             dats[name].array = device.array(dats[name].array)
-    loops = make_loops(program, names, strategy, soa)
+    loops = make_loops(program, names, strategy, soa, ("flux",) if auto else KERNELS)
     reduced = []
     for name in names:
         reduced.append(call(loops, dats, name, 7))

@@ -58,13 +58,23 @@ def test_what_is_counted(plan):
 
 def test_the_table_and_the_json():
     ranks = (
-        LoopTimes(2, 1.0, 0.5, 0.25, 0.25, useful_bytes=500_000_000, messages=3, sent_bytes=10**6),
+        LoopTimes(
+            2,
+            0.75,
+            0.5,
+            0.25,
+            0.25,
+            layout=0.25,
+            useful_bytes=500_000_000,
+            messages=3,
+            sent_bytes=10**6,
+        ),
         LoopTimes(2, 3.0, wait=1.0, useful_bytes=500_000_000, messages=3, sent_bytes=10**6),
     )
     timings = Timings({"flux": ranks, "update": (LoopTimes(), LoopTimes())})
     first, second = timings.rows()
-    assert first == ("flux", "2", "3.000", "100%", "0.625", "2.000", "0.50", "6", "2.000")
-    assert second == ("update", "0", "0.000", "0%", "0.000", "0.000", "-", "0", "0.000")
+    assert first == ("flux", "2", "3.000", "100%", "0.625", "0.125", "2.000", "0.50", "6", "2.000")
+    assert second == ("update", "0", "0.000", "0%", "0.000", "0.000", "0.000", "-", "0", "0.000")
     lines = str(timings).splitlines()
     assert lines[0].split("  ")[0].strip() == COLUMNS[0]
     assert len(lines) == 3

@@ -16,7 +16,9 @@ from meshprep_runtime import SetMap
 from meshprep_runtime.program import classes
 
 
-def compare(seed, cells, parts, names, slow, strategy="sequential", device=None, **options):
+def compare(
+    seed, cells, parts, names, slow, strategy="sequential", device=None, auto=False, **options
+):
     rng = np.random.default_rng(seed)
     sizes, tables = random_mesh(rng, cells)
     values = start_values(rng, sizes)
@@ -24,9 +26,10 @@ def compare(seed, cells, parts, names, slow, strategy="sequential", device=None,
     world = World(sizes, tables, list(LOOPS.values()), owner, parts, **options)
     made = [world.part(p, slow.variant) for p in range(parts)]
     expected, sums = on_one_rank(sizes, tables, values, names)
-    ours, reduced, _ = on_ranks(made, values, names, strategy, seed, device)
+    ours, reduced, timings = on_ranks(made, values, names, strategy, seed, device, auto)
     assert ours == expected
     assert all(one == sums for one in reduced)
+    return timings
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +76,15 @@ def test_parts_that_split_makes(parts, increments):
     ours, reduced, _ = on_ranks(made, values, names, "hierarchical")
     assert ours == expected
     assert all(one == sums for one in reduced)
+
+
+@pytest.mark.parametrize("increments", [{}, {"flux": "reverse"}])
+def test_dats_that_loops_store_either_way(slow, increments):
+    """flux wants another layout of q than all others: what is sent follows."""
+    names = ["flux", "update", "flux", "areas"]
+    timings = compare(5, 20, 3, names, slow, auto=True, increments=increments)
+    for name in names:
+        assert all(times.layout > 0 for times in timings.loops[name])
 
 
 @pytest.mark.parametrize("increments", ["exec", "reverse"])

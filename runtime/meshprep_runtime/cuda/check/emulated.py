@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -207,22 +208,38 @@ class Array:
         self.shape = values.shape
         self.dtype = values.dtype
         self.memory = device.upload(np.ascontiguousarray(values))
+        # The axes stand the other way round than in memory.
+        self.turned = False
         # What a test wants told otherwise.
         self.told: dict[str, Any] = {}
 
     @property
+    def T(self) -> Array:
+        """The same memory with its axes the other way round."""
+        made = copy(self)
+        made.shape, made.turned = self.shape[::-1], not self.turned
+        return made
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         told = {"shape": self.shape, "typestr": self.dtype.str, "strides": None, "version": 3}
+        if self.turned:
+            told["strides"] = self._values().strides
         return told | {"data": (self.memory.pointer, False), "stream": 1} | self.told
 
     def get(self) -> NDArray[Any]:
         """A copy on the host, when the current stream is done."""
         self.device.synchronize()
-        return self.memory.bytes.view(self.dtype).reshape(self.shape).copy()
+        return self._values().copy("C")
 
     def set(self, values: ArrayLike) -> None:
         """New values from the host."""
-        self.device.write(self.memory, np.ascontiguousarray(values, self.dtype))
+        given = np.asarray(values, self.dtype)
+        self.device.write(self.memory, np.ascontiguousarray(given.T if self.turned else given))
+
+    def _values(self) -> NDArray[Any]:
+        values = self.memory.bytes.view(self.dtype)
+        return values.reshape(self.shape[::-1]).T if self.turned else values.reshape(self.shape)
 
 
 class EmulatedKernel:

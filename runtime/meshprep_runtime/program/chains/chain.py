@@ -157,7 +157,7 @@ class Chain:
         if key not in self._checked or at_once(call.given, call.loop.loop):
             arrays = {n: v.stored if isinstance(v, Watched) else v for n, v in call.given.items()}
             if all(isinstance(v, np.ndarray) for v in arrays.values()):
-                call.loop.par_loop.on_host(arrays)
+                call.loop.taking(call.given).on_host(arrays)
             if self._tiles is not None:
                 check_call(call)
             # Kept, so that no other object gets the identity of one of the key.

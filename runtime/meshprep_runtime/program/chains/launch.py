@@ -132,4 +132,4 @@ def neutral(access: Access, dtype: np.dtype[Any]) -> Any:
 def executor_of(call: Call) -> Executor:
     """What compiles and runs the loop of a call alone."""
     raw = {n: getattr(v, "stored", v) for n, v in call.given.items()}
-    return call.loop.par_loop.on_host(raw).executor
+    return call.loop.taking(call.given).on_host(raw).executor

@@ -20,11 +20,17 @@ from .reduced import ReducedGlobal
 class RecordedLoop(Protocol):
     """A loop of a program."""
 
-    par_loop: ParLoop
     loop: Loop
+
+    @property
+    def par_loop(self) -> ParLoop:
+        """What ran last."""
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError unless the arguments fit."""
+
+    def taking(self, given: Mapping[str, Any]) -> ParLoop:
+        """What runs it on dats as they are stored."""
 
     def run(self, given: Mapping[str, Any]) -> None:
         """Run it now."""
@@ -40,7 +46,8 @@ class Call:
     def key(self) -> Hashable:
         """Equal for calls that touch the same data in the same way."""
         watched = {n: v for n, v in self.given.items() if isinstance(v, Watched)}
-        return (self.loop.loop.name, *sorted((n, id(v)) for n, v in watched.items()))
+        stored = ((n, id(v), getattr(v, "layout", "")) for n, v in watched.items())
+        return (self.loop.loop.name, *sorted(stored))
 
     def run(self) -> None:
         """Run the loop now."""

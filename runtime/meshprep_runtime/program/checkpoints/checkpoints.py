@@ -119,7 +119,7 @@ class Checkpoints:
             now += [*pending.flagged]
             pending.flagged.clear()
         for number in now:
-            self._saved[number] = np.array(self.dats[number].array)
+            self._saved[number] = np.array(self.dats[number].values())
         if not pending.flagged:
             calls, logged = self._calls[: self._entry], self._globals[: self._entry]
             write(self._path, Checkpoint(self._plan, calls, logged, self._saved))
@@ -145,8 +145,7 @@ class Checkpoints:
 
     def _restore(self, replay: Checkpoint) -> None:
         for number, values in replay.dats.items():
-            self.dats[number].array[:] = values
-            self.dats[number].touch()
+            self.dats[number].values(write=True)[:] = values
         self._replay, self._last = None, time.monotonic()
 
     def _numbers(self, loop: Loop, given: Mapping[str, Any]) -> dict[str, int]:

@@ -1,0 +1,100 @@
+"""Layouts of dats: loops that take them as they are stored, and what was tuned for them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from ..bind import AOS, SOA, Layout
+from ..cuda.function import name_of
+from ..kernel.compiler import import_numba
+from ..loop import ParLoop
+from ..plan.model import LoopPlan
+from ..plan.tuned import CPU, GPU, Machine
+from ..tuning.lookup import fastest_soa, processor
+from .dat import ProgramDat
+
+MakeLoop = Callable[[LoopPlan, Layout], ParLoop]
+
+
+class LoopLayouts:
+    """A loop of a program as a ParLoop, one for each layout of its dats that it has met.
+
+    Parameters
+    ----------
+    make : callable
+        A ParLoop from the plan of a loop and a layout.
+    plan : LoopPlan
+    asked : Layout or None
+        The layout that its dats must have; None: that which they have.
+
+    Attributes
+    ----------
+    par_loop : ParLoop
+        What ran last, or will run on arrays that are no dats.
+    """
+
+    def __init__(self, make: MakeLoop, plan: LoopPlan, asked: Layout | None) -> None:
+        self.plan = plan
+        self._make, self._asked = make, asked
+        self.par_loop = make(plan, AOS if asked is None else asked)
+        self._made = {frozenset[str](): self.par_loop}
+
+    def taking(self, given: Mapping[str, Any]) -> ParLoop:
+        """The ParLoop for these dats, as they are stored now."""
+        if self._asked is None:
+            soa = frozenset(n for n, v in given.items() if isinstance(v, ProgramDat) and v.axis)
+            if soa not in self._made:
+                self._made[soa] = self._make(self.plan, dict.fromkeys(soa, SOA))
+            self.par_loop = self._made[soa]
+        return self.par_loop
+
+    def of_part(self, loop: ParLoop) -> Callable[[LoopPlan], ParLoop]:
+        """Makes a ParLoop of a part of this loop's elements, with the layout of ``loop``."""
+        layout = {slot.name: SOA for slot in loop.slots if slot.soa}
+        return lambda plan: self._make(plan, layout)
+
+    def asked(self, name: str) -> str | None:
+        """The layout that a dat must have; None where any will do."""
+        if self._asked is None or isinstance(self._asked, str):
+            return self._asked
+        return self._asked.get(name, AOS)
+
+
+class LaidOutLoop(Protocol):
+    """A runner of a loop of a program, as far as layouts go."""
+
+    layouts: LoopLayouts
+
+
+def settle(loop: LoopLayouts, given: Mapping[str, Any], others: Iterable[LaidOutLoop]) -> float:
+    """Store dats of layout ``"auto"`` as a loop wants them; where it takes any, as was tuned.
+
+    Returns the seconds that it took. What was tuned is asked for once a dat, of all loops of the
+    program.
+    """
+    begin, changed = time.perf_counter(), False
+    for name, dat in given.items():
+        if not isinstance(dat, ProgramDat) or not dat.auto or dat.dim == 1:
+            continue
+        wanted = loop.asked(name)
+        if wanted is None and not dat.settled:
+            wanted = SOA if name in _tuned(dat, others) else AOS
+        dat.settled = True
+        if wanted is not None and wanted != dat.layout:
+            dat.store_as(wanted)
+            changed = True
+    return time.perf_counter() - begin if changed else 0.0
+
+
+def _tuned(dat: ProgramDat, loops: Iterable[LaidOutLoop]) -> frozenset[str]:
+    """The dats that the machine on which a dat lies wants component after component."""
+    if dat.on_device:
+        from ..cuda.device import current
+
+        machine = Machine(GPU, current().name)
+    else:
+        machine = Machine(CPU, processor(), import_numba().get_num_threads())
+    plans = [(one.layouts.plan, name_of(one.layouts.par_loop.kernel)) for one in loops]
+    return fastest_soa(plans, machine)
