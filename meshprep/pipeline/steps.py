@@ -41,6 +41,7 @@ from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
 from .chains import plan_chains
+from .input_order import input_reach
 from .matrices import build_matrices
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
@@ -182,6 +183,8 @@ def order(
             lambda: {
                 (loop.name, own.block_elements): _baseline(full, loop, own.block_elements)
                 for loop, own in chosen
+                # those with matrices wait for their patterns
+                if not loop.matrices
             },
         )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
@@ -378,7 +381,8 @@ def _measure(
         variant = loop_plan.variant()
         key = (name, variant.block_size)
         if key not in ordered.baselines:
-            ordered.baselines[key] = _baseline(ordered.full, loop_plan.loop, key[1])
+            reached = input_reach(plan, loop_plan)
+            ordered.baselines[key] = baseline(loop_plan.loop, *reached, key[1])
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
         loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
     return loops

@@ -19,6 +19,7 @@ from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
 from ..loops.reach import maps_by_place, maps_by_set, written_table
 from ..metrics.measures import measure, variant_metrics
+from .input_order import input_reach
 from .staging import StagingError, build_staging
 
 # Blocks filled less than this on average are no blocks of that size any more.
@@ -105,27 +106,16 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     """
     name = loop_plan.loop.name
     measured = dict(plan.metrics.loops.get(name, LoopMetrics()).variants)
-    before: dict[str, SetMap] = {}
+    reached: tuple[dict[str, SetMap], dict[str, int]] | None = None
     for variant in loop_plan.variants.values():
         if variant.name not in measured:
-            before = before or _input_maps(plan, loop_plan)
-            base = baseline(loop_plan.loop, before, loop_plan.sizes, variant.block_size)
+            reached = reached or input_reach(plan, loop_plan)
+            base = baseline(loop_plan.loop, *reached, variant.block_size)
             after = replace(measure(loop_plan, variant), partition=PartitionMetrics())
             measured[variant.name] = BeforeAfter(base, after)
     loops = {**plan.metrics.loops, name: LoopMetrics(measured)}
     metrics = replace(plan.metrics, loops=loops)
     return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
-
-
-def _input_maps(plan: Plan, loop_plan: LoopPlan) -> dict[str, SetMap]:
-    """The loop's maps in the numbering of the input mesh."""
-    found = {}
-    for name in loop_plan.loop.maps:
-        m = loop_plan.maps[name]
-        rows, points = plan.ordering[m.from_set], plan.ordering[m.to_set]
-        table = points.new_to_old[m.table[rows.old_to_new]]
-        found[name] = SetMap(name, m.from_set, m.to_set, table)
-    return found
 
 
 def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:

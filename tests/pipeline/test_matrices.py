@@ -13,8 +13,13 @@ from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
-from meshprep.pipeline.matrices import _fill_places, _visit_entries
-from meshprep.pipeline.steps import Options, prepare
+from meshprep.metrics.product_traffic import store_bytes
+from meshprep.metrics.traffic import LAYOUTS
+from meshprep.pipeline.input_order import input_reach
+from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices
+from meshprep.pipeline.numbering import Numbering
+from meshprep.pipeline.steps import Options, plan_request_maps, prepare
+from meshprep.report.matrices import input_nonzeros
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
 from meshprep_runtime.plan.seal import check_seal, seal
@@ -66,14 +71,40 @@ def test_the_pattern_and_the_places_are_those_of_scipy(plan):
     assert not csr.values.any()
 
 
-def test_what_goes_into_a_matrix_is_not_predicted(plan):
-    found = plan.metrics.loops["stiffness"].variants["s64"].after
-    assert not found.traffic
-    assert found.useful_bytes is None
-    variant = plan["stiffness"].variant()
+def test_the_bytes_of_assembly(plan):
+    shown, loop = plan.metrics.loops["stiffness"].variants["s64"], plan["stiffness"]
+    nodes, cells = plan.sizes["nodes"], plan.sizes["cells"]
+    nonzeros = plan.matrices["K"].columns.size
+    # two doubles a node, and each nonzero read and written
+    assert shown.after.useful_bytes == 16 * nodes + 16 * nonzeros
+    for layout in LAYOUTS:
+        assert shown.before.traffic[layout].written > shown.after.traffic[layout].written
+        assert 32 * shown.after.traffic[layout].written >= 8 * nonzeros
+    bytes_of = {s.store: s.assembly for s in store_bytes(plan.matrices["K"], 8, [loop])}
+    corners, places = 12 * cells, 4 * 36 * cells
+    added = shown.after.useful_bytes + corners + places
+    apart = 16 * nodes + corners + 8 * 36 * cells
+    assert bytes_of == {"csr": added, "ellpack": added, "local": apart, "local, half": None}
+    variant = loop.variant()
     # of what is staged, only x counts: two doubles a node
     lengths = np.diff(variant.staging["nodes"].point_offset)
-    assert found.staged_bytes.max == 16 * lengths.max()
+    assert shown.after.staged_bytes.max == 16 * lengths.max()
+
+
+@pytest.mark.parametrize("columns", ["cells->dofs2", "cells->dofs1"])
+def test_what_the_order_is_compared_with(mesh, columns):
+    """The same matrix as made in the order of the input."""
+    requests = [stiffness("cells->dofs2", columns, fixed="boundary")]
+    plan = prepare(mesh, requests, Options(block_size=64)).plan
+    full, specs = plan_request_maps(mesh, requests)
+    wanted = build_matrices(Numbering(full, full.sets), specs)["K"]
+    maps, sizes = input_reach(plan, plan["stiffness"])
+    assert np.array_equal(maps["cells->nonzeros of K"].table, wanted.place["stiffness"])
+    assert sizes["nonzeros of K"] == wanted.columns.size
+    rows, found = input_nonzeros(plan, plan.matrices["K"])
+    order = np.lexsort((found, rows))
+    assert np.array_equal(found[order], wanted.columns)
+    assert np.array_equal(np.bincount(rows), np.diff(wanted.row_ptr))
 
 
 @st.composite
