@@ -22,7 +22,7 @@ class ArgumentReader {
     for (expect('{'); !accept('}'); accept(',')) {
       const std::string key = string();
       if (key == "mat")
-        throw Error("par_loop has no matrices: add to one as stiffness.c does, by mp_read_place");
+        throw Error("par_loop has no matrices: add to one as stiffness.c does, by mp_read_places");
       expect(':');
       if (key == "index") {
         for (expect('['); !accept(']'); accept(',')) columns.push_back(number());

@@ -70,7 +70,7 @@ typedef struct {
 typedef struct {
     int64_t size, entries;
     int32_t *table;
-} mp_place;
+} mp_places;
 
 mp_plan *mp_open(const char *path, char *error);
 void mp_close(mp_plan *plan);
@@ -89,14 +89,14 @@ uint16_t *mp_read_local(mp_plan *plan, const char *loop, const char *variant, co
                         char *error);
 
 mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error);
-mp_place *mp_read_place(mp_plan *plan, const char *matrix, const char *loop, char *error);
+mp_places *mp_read_places(mp_plan *plan, const char *matrix, const char *loop, char *error);
 
 void mp_free_set(mp_set *set);
 void mp_free_map(mp_map *map);
 void mp_free_loop(mp_loop *loop);
 void mp_free_staging(mp_staging *staging);
 void mp_free_matrix(mp_matrix *matrix);
-void mp_free_place(mp_place *place);
+void mp_free_places(mp_places *place);
 
 /* The element at a place of a loop's blocks. */
 static inline int64_t mp_element(const mp_loop *loop, int64_t place)
@@ -566,19 +566,19 @@ mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error)
     return m;
 }
 
-mp_place *mp_read_place(mp_plan *plan, const char *matrix, const char *loop, char *error)
+mp_places *mp_read_places(mp_plan *plan, const char *matrix, const char *loop, char *error)
 {
     char path[MP_NAME];
     int64_t shape[2] = {0, 0};
-    mp_place *place = (mp_place *)calloc(1, sizeof *place);
+    mp_places *place = (mp_places *)calloc(1, sizeof *place);
     if (place == NULL)
-        return mp_say(error, matrix, "out of memory"), (mp_place *)NULL;
+        return mp_say(error, matrix, "out of memory"), (mp_places *)NULL;
     if (mp_path(path, "matrices", matrix, "place", loop, error))
         place->table = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 2, shape, error);
     place->size = shape[0];
     place->entries = shape[1];
     if (place->table == NULL) {
-        mp_free_place(place);
+        mp_free_places(place);
         return NULL;
     }
     return place;
@@ -635,7 +635,7 @@ void mp_free_matrix(mp_matrix *matrix)
     }
 }
 
-void mp_free_place(mp_place *place)
+void mp_free_places(mp_places *place)
 {
     if (place != NULL) {
         free(place->table);

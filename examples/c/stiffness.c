@@ -26,7 +26,7 @@ static void stiffness(const double *a, const double *b, const double *c, double 
             k[3 * i + j] = half * (gx[i] * gx[j] + gy[i] * gy[j]);
 }
 
-static void assemble(const mp_loop *loop, const mp_map *map, const mp_place *place, const double *x,
+static void assemble(const mp_loop *loop, const mp_map *map, const mp_places *place, const double *x,
                      double *values)
 {
     /* Blocks of one colour share no row, so that they may run at once without atomics. */
@@ -99,7 +99,7 @@ static int run(mp_plan *plan, const char *coordinates, const char *result, char 
     mp_map *map = nodes ? mp_read_map(plan, MAP, error) : NULL;
     mp_loop *loop = map ? mp_read_loop(plan, LOOP, NULL, error) : NULL;
     mp_matrix *matrix = loop ? mp_read_matrix(plan, MATRIX, error) : NULL;
-    mp_place *place = matrix ? mp_read_place(plan, MATRIX, LOOP, error) : NULL;
+    mp_places *place = matrix ? mp_read_places(plan, MATRIX, LOOP, error) : NULL;
     double *x = place ? read_nodes(coordinates, nodes, error) : NULL;
     double *values = x ? (double *)calloc((size_t)matrix->n_nonzeros + 1, sizeof *values) : NULL;
     int failed = values == NULL;
@@ -114,7 +114,7 @@ static int run(mp_plan *plan, const char *coordinates, const char *result, char 
     }
     free(values);
     free(x);
-    mp_free_place(place);
+    mp_free_places(place);
     mp_free_matrix(matrix);
     mp_free_loop(loop);
     mp_free_map(map);

@@ -46,7 +46,7 @@ from .matrices import build_matrices
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
-from .variants import baseline
+from .variants import baseline, input_baseline
 
 __all__ = [
     "STAGES",
@@ -181,7 +181,7 @@ def order(
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
             lambda: {
-                (loop.name, own.block_elements): _baseline(full, loop, own.block_elements)
+                (loop.name, own.block_elements): input_baseline(full, loop, own.block_elements)
                 for loop, own in chosen
                 # those with matrices wait for their patterns
                 if not loop.matrices
@@ -386,13 +386,6 @@ def _measure(
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
         loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
     return loops
-
-
-def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
-    """The figures of the input order, see :func:`baseline`."""
-    maps = {m: full.map(m) for m in loop.maps}
-    sizes = {name: s.size for name, s in full.sets.items()}
-    return baseline(loop, maps, sizes, block_size)
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:

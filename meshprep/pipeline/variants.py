@@ -18,6 +18,7 @@ from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
 from ..loops.reach import maps_by_place, maps_by_set, written_table
+from ..mesh import Mesh
 from ..metrics.measures import measure, variant_metrics
 from .input_order import input_reach
 from .staging import StagingError, build_staging
@@ -227,6 +228,13 @@ def baseline(
         return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
     except StagingError:
         return None
+
+
+def input_baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
+    """The figures of the input order of a mesh, see :func:`baseline`."""
+    maps = {m: full.map(m) for m in loop.maps}
+    sizes = {name: s.size for name, s in full.sets.items()}
+    return baseline(loop, maps, sizes, block_size)
 
 
 def baseline_variant(

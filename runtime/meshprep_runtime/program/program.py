@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..bind import AOS, check_names
-from ..cuda.detect import on_device
 from ..cuda.function import DeviceFunction
 from ..errors import MeshprepError, check_choice
 from ..kernel.full_writes import with_full_writes
@@ -22,14 +20,11 @@ from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
-from .dat import ProgramDat, arrays_of, make_dat
+from .dat import ProgramDat, make_dat
 from .distributed import DistributedPlan
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
-from .useful import useful_bytes
-
-# Loops on a GPU whose times are not asked for yet.
-MOST_MARKS = 512
+from .whole_loop import WholeLoop
 
 
 class Runner(Protocol):
@@ -116,7 +111,10 @@ class Program:
         if isinstance(self.plan, DistributedPlan):
             return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
         n = self._size(set_name)
-        return self._kept(make_dat(set_name, (n, n), dim, dtype, values, layout))
+        made = make_dat(set_name, (n, n), dim, dtype, values, layout)
+        if self.checkpoints is not None:
+            self.checkpoints.dats.append(made)
+        return made
 
     def matrix(self, name: str, *, values: Any = None) -> ProgramDat:
         """Values of a matrix that loops of the plan add to; ``plan.matrices`` has its pattern.
@@ -144,10 +142,7 @@ class Program:
         loops = (plan.loop for plan in self.plan.loops.values())
         dtype = next(a.dtype for loop in loops for a in loop.matrices if a.name == name)
         values = np.zeros(n, dtype) if values is None else values
-        return self._kept(make_dat(nonzeros_of(name), (n, n), 1, dtype, values))
-
-    def _kept(self, made: ProgramDat) -> ProgramDat:
-        """The dat, known to checkpoints."""
+        made = make_dat(nonzeros_of(name), (n, n), 1, dtype, values)
         if self.checkpoints is not None:
             self.checkpoints.dats.append(made)
         return made
@@ -375,41 +370,3 @@ class ProgramLoop:
                 given[name].touch()
         if checkpoints is not None:
             checkpoints.after(self.loop, given)
-
-
-class WholeLoop:
-    """A loop over all of its set: on one rank, or on a GPU."""
-
-    def __init__(self, loop: ParLoop, plan: LoopPlan) -> None:
-        reached = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
-        bytes_a_call = useful_bytes(plan.loop, *reached)
-        elements = {"core": plan.sizes[plan.loop.over]}
-        self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
-        self.par_loop = loop
-        self._marks: list[tuple[Any, Any, Any]] = []
-
-    def __call__(self, given: Mapping[str, Any]) -> None:
-        """See :class:`Runner`."""
-        arrays = arrays_of(given)
-        self.times.calls += 1
-        if any(on_device(value) for value in arrays.values()):
-            self._on_device(arrays)
-            return
-        begin = time.perf_counter()
-        self.par_loop(**arrays)
-        self.times.core += time.perf_counter() - begin
-
-    def _on_device(self, arrays: Mapping[str, Any]) -> None:
-        from ..cuda.device import current
-
-        device = current()
-        start = device.mark()
-        self.par_loop(**arrays)
-        self._marks.append((device, start, device.mark()))
-        if len(self._marks) >= MOST_MARKS:
-            self.settle()
-
-    def settle(self) -> None:
-        """See :class:`Runner`."""
-        self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
-        self._marks.clear()
