@@ -188,7 +188,7 @@ class StoreBytes:
     Parameters
     ----------
     store : str
-        ``"csr"``, ``"ellpack"``, ``"local"``, ``"local, half"``.
+        ``"csr"``, ``"ellpack"``, ``"lazy-ellpack"``, ``"local"``, ``"local, half"``.
     stored : int
         Bytes of its arrays.
     product : int
@@ -245,17 +245,31 @@ def store_bytes(
     loops = [*loops]
     added = sum(map(call_bytes, loops)) or None
     found = [StoreBytes(name, size, size + vectors, added) for name, size in stored.items()]
+    width, more = _lazy(matrix)
+    size, apart = width * rows * entry, None if added is None else added + 2 * itemsize * more
+    found.append(StoreBytes("lazy-ellpack", size, size + vectors, apart))
     shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
     entries = sum(place.size for place in matrix.place.values())
     if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):
         dofs = sum(e * n for e, n in shapes) * INDEX_BYTES
         half = sum(e * n * (n + 1) // 2 for e, n in shapes)
-        apart = sum(call_bytes(p, _without(p, matrix)) for p in loops) or None
-        for name, values, moved in (("local", entries, apart), ("local, half", half, None)):
+        own = sum(call_bytes(p, _without(p, matrix)) for p in loops) or None
+        for name, values, moved in (("local", entries, own), ("local, half", half, None)):
             size = values * itemsize + dofs
             # y is added to: read and written
             found.append(StoreBytes(name, size, size + vectors + rows * itemsize, moved))
     return found
+
+
+def _lazy(matrix: MatrixPlan) -> tuple[int, int]:
+    """The longest row where nothing is summed, and the entries there beyond the nonzeros."""
+    per_row, more = np.zeros(matrix.shape[0], np.int64), 0
+    for place in matrix.place.values():
+        count = np.bincount(place[place >= 0], minlength=matrix.columns.size)
+        before = np.concatenate([[0], np.cumsum(count)])
+        per_row += np.diff(before[matrix.row_ptr])
+        more += int(before[-1]) - int(np.count_nonzero(count))
+    return int(per_row.max(initial=0)), more
 
 
 def _without(plan: LoopPlan, matrix: MatrixPlan) -> dict[str, MatrixPlan]:

@@ -31,8 +31,9 @@ def test_a_plan_with_a_matrix(cli, mesh_file):
     assert shown["nonzeros"] == matrix.columns.size
     assert "stiffness" in cli("info", plan)[1]
     stores = json.loads(cli("info", plan, "--json")[1])["stores"]
-    assert [s["store"] for s in stores] == ["csr", "ellpack", "local", "local, half"]
-    assert stores[2]["bytes of assembly"] < stores[0]["bytes of assembly"]
+    names = ["csr", "ellpack", "lazy-ellpack", "local", "local, half"]
+    assert [s["store"] for s in stores] == names
+    assert stores[3]["bytes of assembly"] < stores[0]["bytes of assembly"]
     code, out, _ = cli("tune", plan, "--device", "H100", "--strategies", "global-atomics", "-q")
     assert (code, "predicted for H100" in out) == (0, True)
     page = mesh_file.with_name("report.html")

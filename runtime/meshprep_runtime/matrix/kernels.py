@@ -48,9 +48,13 @@ def _dot(
         c += values[j + U(2)] * x[columns[j + U(2)]]
         d += values[j + U(3)] * x[columns[j + U(3)]]
         j += U(4)
-    while j < end:
+    # no loop over the rest, which is guessed wrong where rows differ in length
+    if j + U(2) <= end:
         a += values[j] * x[columns[j]]
-        j += U(1)
+        b += values[j + U(1)] * x[columns[j + U(1)]]
+        j += U(2)
+    if j < end:
+        c += values[j] * x[columns[j]]
     return (a + b) + (c + d)
 
 
