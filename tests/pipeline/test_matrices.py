@@ -19,9 +19,11 @@ from meshprep.pipeline.input_order import input_reach
 from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices
 from meshprep.pipeline.numbering import Numbering
 from meshprep.pipeline.steps import Options, plan_request_maps, prepare
+from meshprep.report.html.matrices import sections
 from meshprep.report.matrices import input_nonzeros
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
+from meshprep_runtime.matrix.lazy import lazy_places
 from meshprep_runtime.plan.seal import check_seal, seal
 from meshprep_runtime.plan.store import VERSIONS
 from meshprep_runtime.plan.verify import verify
@@ -139,6 +141,17 @@ def test_any_maps_give_a_right_matrix(mesh, columns, target):
     assert np.array_equal(matrix.columns, wanted.indices)
     place = matrix.place["m"]
     assert np.array_equal(np.bincount(place[place >= 0], minlength=wanted.nnz), wanted.data)
+    lazy, width = lazy_places(plan["m"], plan["m"].loop.matrices[0])
+    assert np.array_equal(lazy >= 0, place >= 0)
+    own, rows = np.sort(lazy[lazy >= 0]), matrix.shape[0]
+    # places of their own, without a gap in any row
+    assert (np.diff(own) > 0).all()
+    assert np.array_equal(np.bincount(own % max(rows, 1), minlength=rows), wanted.sum(axis=1))
+    assert (own // max(rows, 1)).max(initial=-1) == width - 1
+    (stored,) = (s for s in store_bytes(matrix) if s.store == "lazy-ellpack")
+    assert stored.stored == 12 * width * rows
+    (section,) = sections(("",), (plan,))
+    assert len(section.figures) == (2 if wanted.nnz else 0)
 
 
 def test_constrained_dofs_have_no_row(mesh, plan):

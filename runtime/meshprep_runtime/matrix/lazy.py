@@ -41,4 +41,4 @@ def lazy_places(plan: LoopPlan, arg: Arg) -> tuple[NDArray[np.int64], int]:
     place = (entry.reshape(rows.shape)[:, :, None] + within[:, None, :]) * matrix.shape[0]
     place += rows[:, :, None]
     place[~((rows >= 0)[:, :, None] & free[:, None, :])] = -1
-    return place.reshape(len(rows), -1), int(length.max(initial=0))
+    return place.reshape(matrix.place[plan.loop.name].shape), int(length.max(initial=0))
