@@ -275,11 +275,12 @@ def _loose(
         count = _rows_sectors(groups, width)
         return count * use.read, count * use.written
     seen = -(-sizes[use.to_set] * width // SECTOR_BYTES)
-    read, written = (
-        _columns_sectors([maps[name].table[:, i] for name, i in columns], groups, seen, width)
-        for columns in (use.read_columns, use.written_columns)
-    )
-    return read, written
+    counts = {}
+    # what is added to is read and written through the same columns
+    for columns in {tuple(use.read_columns), tuple(use.written_columns)}:
+        tables = [maps[name].table[:, i] for name, i in columns]
+        counts[columns] = _columns_sectors(tables, groups, seen, width)
+    return counts[tuple(use.read_columns)], counts[tuple(use.written_columns)]
 
 
 def _columns_sectors(

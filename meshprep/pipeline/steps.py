@@ -46,7 +46,7 @@ from .matrices import build_matrices
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
-from .variants import baseline, input_baseline
+from .variants import baseline, input_baselines
 
 __all__ = [
     "STAGES",
@@ -180,12 +180,7 @@ def order(
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
-            lambda: {
-                (loop.name, own.block_elements): input_baseline(full, loop, own.block_elements)
-                for loop, own in chosen
-                # those with matrices wait for their patterns
-                if not loop.matrices
-            },
+            lambda: input_baselines(full, specs, [own.block_elements for _, own in chosen]),
         )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))

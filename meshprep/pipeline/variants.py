@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +12,19 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
+from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
+from ..loops import LoopSpec
 from ..loops.reach import maps_by_place, maps_by_set, written_table
 from ..mesh import Mesh
 from ..metrics.measures import measure, variant_metrics
 from .input_order import input_reach
+from .matrices import build_matrices
+from .numbering import Numbering
 from .staging import StagingError, build_staging
 
 # Blocks filled less than this on average are no blocks of that size any more.
@@ -230,11 +234,17 @@ def baseline(
         return None
 
 
-def input_baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
-    """The figures of the input order of a mesh, see :func:`baseline`."""
-    maps = {m: full.map(m) for m in loop.maps}
+def input_baselines(
+    full: Mesh, specs: Sequence[LoopSpec], block_sizes: Sequence[int]
+) -> dict[tuple[str, int], VariantMetrics | None]:
+    """The figures of loops in the order of a mesh, by loop and block size; see :func:`baseline`."""
     sizes = {name: s.size for name, s in full.sets.items()}
-    return baseline(loop, maps, sizes, block_size)
+    matrices = build_matrices(Numbering(full, full.sets), specs)
+    found = {}
+    for loop, block_size in zip((spec.loop for spec in specs), block_sizes, strict=True):
+        reached = with_places(loop, {m: full.map(m) for m in loop.maps}, sizes, matrices)
+        found[loop.name, block_size] = baseline(loop, *reached, block_size)
+    return found
 
 
 def baseline_variant(
