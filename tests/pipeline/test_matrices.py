@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
+from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
 from meshprep.metrics.product_traffic import store_bytes
 from meshprep.metrics.traffic import LAYOUTS
@@ -310,6 +311,12 @@ def test_a_mesh_in_parts_has_no_matrices_yet(plan):
         MeshprepError, match="'stiffness' adds to matrix 'K', which a mesh in parts"
     ):
         subject_of_plan(plan)
+
+
+def test_tiles_made_ahead_have_no_matrices(mesh):
+    chain = ChainRequest("c", (ChainCall("stiffness", {}),), (), (), None, "here")
+    with pytest.raises(MeshprepError, match="here: loop 'stiffness': tiles cannot add to matrix"):
+        prepare(mesh, [stiffness()], chains=[chain])
 
 
 def findings_in(path):

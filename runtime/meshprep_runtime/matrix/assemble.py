@@ -76,11 +76,12 @@ class Assembly:
         if self._arg.name not in plan.matrices:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
         self.matrix = plan.matrices[self._arg.name]
+        stored = _stored_as(plan, self.matrix, store)
         self._store, self._empty = store, STORES[store](plan, self._arg)
         if strategy is None:
             coloured = "hierarchical" if plan.variants else "sequential"
             strategy = "two-step" if store == "local" else coloured
-        self.loop = ParLoop(kernel, _stored_as(plan, self.matrix, store), strategy=strategy)
+        self.loop = ParLoop(kernel, stored, strategy=strategy)
 
     def __call__(self, **arrays: Any) -> Store:
         """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
@@ -120,7 +121,8 @@ def _padded(
     """Zeros in rows of one length, with these columns at these places."""
     columns = np.full((width, matrix.shape[0]), -1, np.int32)
     columns.reshape(-1)[places] = filled
-    return Ellpack(columns, np.zeros(columns.shape, arg.dtype), matrix.shape[1])
+    values = np.zeros(columns.shape, arg.dtype)
+    return Ellpack(read_only(columns), values, matrix.shape[1])
 
 
 def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:

@@ -11,7 +11,13 @@ from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import MeshprepError, ParLoop, Program
-from meshprep_runtime.matrix import Assembly, CsrMatrix, Product, zero_rows_and_columns
+from meshprep_runtime.matrix import (
+    Assembly,
+    CsrMatrix,
+    Product,
+    assemble,
+    zero_rows_and_columns,
+)
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes"},
@@ -118,6 +124,13 @@ def test_lazy_rows_have_an_entry_for_each_of_their_elements(plan, whole):
     assert made.columns.shape[0] == lengths.max()
     x = np.arange(made.shape[1], dtype=float)
     assert np.array_equal(Product(made) @ x, summed(plan, whole) @ x)
+
+
+@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack"])
+def test_padding_past_what_places_can_say_is_refused(plan, store, monkeypatch):
+    monkeypatch.setattr(assemble, "INDEX_LIMIT", 1000)
+    with pytest.raises(MeshprepError, match=r"'K' is past 2\^31-1 values with padding: use 'csr'"):
+        Assembly(local_matrix, plan, store=store)
 
 
 def count_and_add(a, b, c, K):
