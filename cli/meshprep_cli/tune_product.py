@@ -10,6 +10,7 @@ from . import console
 
 if TYPE_CHECKING:
     from meshprep.pipeline.product_tuning import ProductTrial, ProductTuning
+    from meshprep.pipeline.store_timing import StoreTrial
 
 SHOWN = 8
 
@@ -19,7 +20,8 @@ def run(path: Path, loop: str | None, runs: int, as_json: bool, quiet: bool) -> 
     from meshprep.pipeline.product_tuning import read_matrix, tune_product
 
     with console.progress(quiet) as progress:
-        done = tune_product(read_matrix(path, loop), runs=runs, progress=progress)
+        matrix, plan = read_matrix(path, loop)
+        done = tune_product(matrix, plan=plan, runs=runs, progress=progress)
     if as_json:
         console.show_json(asdict(done))
     else:
@@ -45,10 +47,29 @@ def _show(path: Path, done: ProductTuning) -> None:
         f"a product moves {moved.least / 1e6:.1f} MB if caches keep x, "
         f"{moved.effective / 1e6:.1f} MB if they do not; GB/s are of the former"
     )
+    if done.stores:
+        console.show("")
+        console.show_table(
+            "stores that the plan can fill, all threads",
+            ("store", "MB", "ms", "GB/s", "CSR / it by bytes", "measured"),
+            [_store(trial, done.stores[0]) for trial in done.stores],
+        )
+        console.show("")
     gpu = done.gpu
     console.show(
         f"on a GPU, by rule: {gpu.blocks(done.rows)} blocks of {gpu.block_size} threads, "
         f"{gpu.coop} a row, {gpu.repeat} rows each; they read {done.lines} lines of 128 bytes of x"
+    )
+
+
+def _store(trial: StoreTrial, csr: StoreTrial) -> tuple[str, ...]:
+    return (
+        trial.store,
+        f"{trial.bytes / 1e6:.1f}",
+        f"{1e3 * trial.seconds:.3f}",
+        f"{1e-9 * trial.bytes / trial.seconds:.1f}",
+        f"{csr.bytes / trial.bytes:.2f}",
+        f"{csr.seconds / trial.seconds:.2f}",
     )
 
 

@@ -21,6 +21,8 @@ class ArgumentReader {
     std::vector<std::int64_t> columns;
     for (expect('{'); !accept('}'); accept(',')) {
       const std::string key = string();
+      if (key == "mat")
+        throw Error("par_loop has no matrices: add to one as stiffness.c does, by mp_read_places");
       expect(':');
       if (key == "index") {
         for (expect('['); !accept(']'); accept(',')) columns.push_back(number());

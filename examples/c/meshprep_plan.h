@@ -1,4 +1,4 @@
-/* Reads a meshprep plan (docs/plan-format.md, versions 1 and 2) in C99 or C++11, over libhdf5 from 1.8 on.
+/* Reads a meshprep plan (docs/plan-format.md, versions 1 to 3) in C99 or C++11, over libhdf5 from 1.8 on.
  *
  * In one source file of the program:
  *
@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 #define MP_ERROR 256
-#define MP_NEWEST_VERSION 2
+#define MP_NEWEST_VERSION 3
 
 typedef struct mp_plan mp_plan;
 
@@ -56,6 +56,22 @@ typedef struct {
     uint8_t *exclusive;
 } mp_staging;
 
+/* A matrix that loops add to, in compressed rows: row i has the nonzeros row_ptr[i] .. row_ptr[i + 1]
+ * - 1, whose columns ascend. row_of[e] and column_of[e] are the row and column of element e of the
+ * sets whose elements have them, or -1 for a constrained one. */
+typedef struct {
+    int64_t n_rows, n_nonzeros, row_set_size, column_set_size;
+    int64_t *row_ptr;
+    int32_t *columns, *row_of, *column_of;
+} mp_matrix;
+
+/* Where a loop adds: entry k of the matrix of element e, row after row, to the nonzero table[e *
+ * entries + k], or nowhere where that is -1. */
+typedef struct {
+    int64_t size, entries;
+    int32_t *table;
+} mp_places;
+
 mp_plan *mp_open(const char *path, char *error);
 void mp_close(mp_plan *plan);
 
@@ -72,10 +88,15 @@ mp_staging *mp_read_staging(mp_plan *plan, const char *loop, const char *variant
 uint16_t *mp_read_local(mp_plan *plan, const char *loop, const char *variant, const char *map,
                         char *error);
 
+mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error);
+mp_places *mp_read_places(mp_plan *plan, const char *matrix, const char *loop, char *error);
+
 void mp_free_set(mp_set *set);
 void mp_free_map(mp_map *map);
 void mp_free_loop(mp_loop *loop);
 void mp_free_staging(mp_staging *staging);
+void mp_free_matrix(mp_matrix *matrix);
+void mp_free_places(mp_places *place);
 
 /* The element at a place of a loop's blocks. */
 static inline int64_t mp_element(const mp_loop *loop, int64_t place)
@@ -507,6 +528,62 @@ uint16_t *mp_read_local(mp_plan *plan, const char *loop, const char *variant, co
                                   error);
 }
 
+/* A dataset of a matrix; NULL where it is not there, which `error` says. */
+static void *mp_read_of(mp_plan *plan, const char *matrix, const char *name, hid_t type, int64_t *n,
+                        char *error)
+{
+    char path[MP_NAME];
+    if (!mp_path(path, "matrices", matrix, name, NULL, error))
+        return NULL;
+    return mp_read(plan, path, type, 1, n, error);
+}
+
+mp_matrix *mp_read_matrix(mp_plan *plan, const char *name, char *error)
+{
+    char path[MP_NAME];
+    int64_t rows = 0;
+    mp_matrix *m = (mp_matrix *)calloc(1, sizeof *m);
+    if (m == NULL)
+        return mp_say(error, name, "out of memory"), (mp_matrix *)NULL;
+    m->row_ptr =
+        (int64_t *)mp_read_of(plan, name, "row_ptr", H5T_NATIVE_INT64, &rows, error);
+    m->n_rows = rows - 1;
+    if (m->row_ptr != NULL)
+        m->columns = (int32_t *)mp_read_of(plan, name, "columns", H5T_NATIVE_INT32, &m->n_nonzeros,
+                                           error);
+    if (m->columns != NULL)
+        m->row_of = (int32_t *)mp_read_of(plan, name, "row_of", H5T_NATIVE_INT32, &m->row_set_size,
+                                          error);
+    if (m->row_of != NULL && mp_path(path, "matrices", name, "column_of", NULL, error))
+        /* Of one set for both, rows and columns are the same. */
+        m->column_of = (int32_t *)mp_read_of(
+            plan, name, mp_exists(plan, path) ? "column_of" : "row_of", H5T_NATIVE_INT32,
+            &m->column_set_size, error);
+    if (m->column_of == NULL) {
+        mp_free_matrix(m);
+        return NULL;
+    }
+    return m;
+}
+
+mp_places *mp_read_places(mp_plan *plan, const char *matrix, const char *loop, char *error)
+{
+    char path[MP_NAME];
+    int64_t shape[2] = {0, 0};
+    mp_places *place = (mp_places *)calloc(1, sizeof *place);
+    if (place == NULL)
+        return mp_say(error, matrix, "out of memory"), (mp_places *)NULL;
+    if (mp_path(path, "matrices", matrix, "place", loop, error))
+        place->table = (int32_t *)mp_read(plan, path, H5T_NATIVE_INT32, 2, shape, error);
+    place->size = shape[0];
+    place->entries = shape[1];
+    if (place->table == NULL) {
+        mp_free_places(place);
+        return NULL;
+    }
+    return place;
+}
+
 void mp_free_set(mp_set *set)
 {
     if (set != NULL) {
@@ -544,6 +621,25 @@ void mp_free_staging(mp_staging *s)
         free(s->points);
         free(s->exclusive);
         free(s);
+    }
+}
+
+void mp_free_matrix(mp_matrix *matrix)
+{
+    if (matrix != NULL) {
+        free(matrix->row_ptr);
+        free(matrix->columns);
+        free(matrix->row_of);
+        free(matrix->column_of);
+        free(matrix);
+    }
+}
+
+void mp_free_places(mp_places *place)
+{
+    if (place != NULL) {
+        free(place->table);
+        free(place);
     }
 }
 

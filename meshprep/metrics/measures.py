@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Variant
+from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import (
     MemoryUnits,
     SectorCounts,
@@ -34,7 +35,8 @@ LINE_BYTES = 128
 def measure(plan: LoopPlan, variant: Variant | None = None) -> VariantMetrics:
     """:func:`variant_metrics` of a variant of a loop plan, the default one unless given."""
     chosen = plan.variant() if variant is None else variant
-    return variant_metrics(plan.loop, plan.maps, plan.sizes, chosen)
+    reached = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
+    return variant_metrics(plan.loop, *reached, chosen)
 
 
 def variant_metrics(
@@ -45,7 +47,8 @@ def variant_metrics(
     Parameters
     ----------
     loop, maps, sizes
-        The loop, its maps in the plan's numbering and the sizes of the sets.
+        The loop, its maps in the plan's numbering and the sizes of the sets, with places in
+        matrices as :func:`~.traffic.traffic` takes them.
 
     O(n x arity + loads x dats).
     """
@@ -54,11 +57,9 @@ def variant_metrics(
     elements = np.diff(variant.block_offset)
     least = -(-int(elements.sum()) // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)
-    by_place = maps_by_place(maps, variant.elements)
+    by_place = maps_by_place({name: maps[name] for name in loop.maps}, variant.elements)
     bound = thread_bound(*written_table(loop, by_place, sizes), variant.block_offset)
-    # what goes into a matrix is not in the model
-    layouts = () if loop.matrices else LAYOUTS
-    moved = {name: traffic(loop, maps, sizes, variant, layout=name) for name in layouts}
+    moved = {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS}
     return VariantMetrics(
         block_size=variant.block_size,
         target=variant.target,
@@ -81,7 +82,7 @@ def variant_metrics(
         block_colour_sizes=tuple(colour_sizes.tolist()),
         warp_efficiency=warp_efficiency(variant),
         histograms=histograms(variant, sum(maps[m].arity for m in loop.maps)),
-        useful_bytes=None if loop.matrices else useful_bytes(loop, maps, sizes),
+        useful_bytes=useful_bytes(loop, maps, sizes),
         aos=_transfers(loop, maps, variant, split=False),
         soa=_transfers(loop, maps, variant, split=True),
         traffic={name: SectorCounts(t.read, t.written) for name, t in moved.items()},

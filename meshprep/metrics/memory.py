@@ -8,7 +8,7 @@ Nothing is simulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,9 +19,10 @@ from meshprep_runtime.cuda.strategies import STRATEGIES, WARP, Strategy
 from meshprep_runtime.errors import check_choice
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Variant
+from meshprep_runtime.plan.matrices import with_places
 
 from ..colour.whole_set import colour_whole_set
-from ..loops.reach import written_table
+from ..loops.reach import maps_by_place, written_table
 from .traffic import (
     INDEX_BYTES,
     LAYOUTS,
@@ -158,7 +159,12 @@ class _Counting:
 
     @cached_property
     def _uses(self) -> list[Use]:
-        return uses_of(self.plan.loop, self.plan.maps)
+        return uses_of(self.plan.loop, self._reached[0])
+
+    @cached_property
+    def _reached(self) -> tuple[dict[str, SetMap], dict[str, int]]:
+        plan = self.plan
+        return with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
 
     @cached_property
     def _order(self) -> NDArray[np.integer]:
@@ -216,9 +222,9 @@ class _Counting:
             columns, offset = np.column_stack([staging.points]), _ends(count)
         else:
             rows, offset = self._elements
-            maps: Mapping[str, SetMap] = self.plan.maps
+            maps = self._reached[0]
             columns = np.column_stack([maps[name].table[:, i] for name, i in use.columns])
-        size = self.plan.sizes[use.to_set]
+        size = self._reached[1][use.to_set]
         one = _Touched(columns, offset, rows, width, size, use.read, use.written)
         yield from [one] * arrays
 
@@ -276,8 +282,8 @@ class _Counting:
 
     def _keeps(self, use: Use) -> bool:
         chosen = self.strategy
-        staged = chosen.stages_reads or (use.conflicts and chosen.stages)
-        return chosen.blocks and staged and use.to_set is not None
+        stages = chosen.blocks and (chosen.stages_reads or chosen.stages)
+        return stages and use.staged(reads=chosen.stages_reads)
 
     def _left(self, use: Use) -> tuple[int, int]:
         """The temporary array of a dat, written and read, and the sums at its points."""
@@ -289,16 +295,18 @@ class _Counting:
 
     @cached_property
     def _atomics(self) -> int:
-        plan, total = self.plan, 0
-        for use in self._uses:
-            if not use.conflicts:
-                continue
-            if self.strategy.blocks and self.commit == "atomics":
+        total, blocks = 0, self.strategy.blocks
+        if (self.commit if blocks else self.strategy.adds) != "atomics":
+            return 0
+        maps, sizes = self._reached
+        in_turn = maps_by_place(maps, self.variant.elements if blocks else None)
+        for use in (u for u in self._uses if u.conflicts):
+            if blocks and not use.placed:
                 own = self.variant.staging[str(use.to_set)].exclusive
                 total += use.dim * int(np.count_nonzero(~own.astype(bool)))
-            elif not self.strategy.blocks and self.strategy.adds == "atomics":
+            else:
                 arrays, _ = use.arrays(self.layout)
-                total += arrays * atomic_sectors(use, plan.maps, plan.sizes, arrays)
+                total += arrays * atomic_sectors(use, in_turn, sizes, arrays)
         return total
 
 

@@ -6,6 +6,7 @@ a first-level cache would keep.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.matrix.rule import CsrThreads
-from meshprep_runtime.plan import MatrixPlan
+from meshprep_runtime.plan import LoopPlan, MatrixPlan
+from meshprep_runtime.plan.matrices import plain_args, with_places
+from meshprep_runtime.program.useful import useful_bytes
 
 INDEX_BYTES, LINE_BYTES = 4, 128
 STORES = ("lma", "ellpack", "csr")
@@ -185,19 +188,41 @@ class StoreBytes:
     Parameters
     ----------
     store : str
-        ``"csr"``, ``"ellpack"``, ``"local"``, ``"local, half"``.
+        ``"csr"``, ``"ellpack"``, ``"lazy-ellpack"``, ``"local"``, ``"local, half"``.
     stored : int
         Bytes of its arrays.
     product : int
         Bytes that a product moves if caches keep the vectors.
+    assembly : int or None
+        Bytes that the loops which add to it move if caches keep what elements share; None for a
+        store that none assembles.
     """
 
     store: str
     stored: int
     product: int
+    assembly: int | None = None
 
 
-def store_bytes(matrix: MatrixPlan, itemsize: int = 8) -> list[StoreBytes]:
+def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None) -> int:
+    """Bytes of a call of a loop, its maps and places included, if caches keep what is shared.
+
+    Parameters
+    ----------
+    plan : LoopPlan
+    matrices : mapping of matrix name to MatrixPlan, optional
+        Those that are added up, the plan's unless given; of others the matrices of elements are
+        stored.
+    """
+    added = plan.matrices if matrices is None else matrices
+    maps, sizes = with_places(plan.loop, plan.maps, plan.sizes, added)
+    read = {arg.map for arg in plain_args(plan.loop, maps) if arg.map is not None}
+    return useful_bytes(plan.loop, maps, sizes) + sum(maps[name].table.nbytes for name in read)
+
+
+def store_bytes(
+    matrix: MatrixPlan, itemsize: int = 8, loops: Iterable[LoopPlan] = ()
+) -> list[StoreBytes]:
     """The bytes of a matrix of a plan in each store.
 
     Parameters
@@ -205,24 +230,47 @@ def store_bytes(matrix: MatrixPlan, itemsize: int = 8) -> list[StoreBytes]:
     matrix : MatrixPlan
     itemsize : int
         Bytes of a value.
+    loops : iterable of LoopPlan
+        Those that add to it.
 
     Returns
     -------
     list of StoreBytes
-        Matrices of elements are left out where they are not square. O(rows).
+        Matrices of elements are left out where they are not square. O(map entries).
     """
     rows, nonzeros, entry = matrix.shape[0], matrix.columns.size, itemsize + INDEX_BYTES
     longest = int(np.diff(matrix.row_ptr).max(initial=0))
     vectors = sum(matrix.shape) * itemsize
     stored = {"csr": nonzeros * entry + (rows + 1) * INDEX_BYTES, "ellpack": longest * rows * entry}
-    found = [StoreBytes(name, size, size + vectors) for name, size in stored.items()]
+    loops = [*loops]
+    added = sum(map(call_bytes, loops)) or None
+    found = [StoreBytes(name, size, size + vectors, added) for name, size in stored.items()]
+    width, more = _lazy(matrix)
+    size, apart = width * rows * entry, None if added is None else added + 2 * itemsize * more
+    found.append(StoreBytes("lazy-ellpack", size, size + vectors, apart))
     shapes = [(len(place), isqrt(place.shape[1])) for place in matrix.place.values()]
     entries = sum(place.size for place in matrix.place.values())
     if matrix.row_of is matrix.column_of and entries == sum(e * n * n for e, n in shapes):
         dofs = sum(e * n for e, n in shapes) * INDEX_BYTES
         half = sum(e * n * (n + 1) // 2 for e, n in shapes)
-        for name, values in (("local", entries), ("local, half", half)):
+        own = sum(call_bytes(p, _without(p, matrix)) for p in loops) or None
+        for name, values, moved in (("local", entries, own), ("local, half", half, None)):
             size = values * itemsize + dofs
             # y is added to: read and written
-            found.append(StoreBytes(name, size, size + vectors + rows * itemsize))
+            found.append(StoreBytes(name, size, size + vectors + rows * itemsize, moved))
     return found
+
+
+def _lazy(matrix: MatrixPlan) -> tuple[int, int]:
+    """The longest row where nothing is summed, and the entries there beyond the nonzeros."""
+    per_row, more = np.zeros(matrix.shape[0], np.int64), 0
+    for place in matrix.place.values():
+        count = np.bincount(place[place >= 0], minlength=matrix.columns.size)
+        before = np.concatenate([[0], np.cumsum(count)])
+        per_row += np.diff(before[matrix.row_ptr])
+        more += int(before[-1]) - int(np.count_nonzero(count))
+    return int(per_row.max(initial=0)), more
+
+
+def _without(plan: LoopPlan, matrix: MatrixPlan) -> dict[str, MatrixPlan]:
+    return {name: other for name, other in plan.matrices.items() if name != matrix.name}

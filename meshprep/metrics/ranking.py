@@ -70,7 +70,7 @@ def rank(
     Raises
     ------
     MeshprepError
-        For an unknown device, a loop that adds to a matrix, and where no strategy can run the loop.
+        For an unknown device, and where no strategy can run the loop.
 
     A call takes the bytes of :func:`~meshprep.metrics.memory.memory_traffic` over the device's
     bandwidth, longer where fewer than half of the warps are at work, or its atomics over their
@@ -84,10 +84,6 @@ def rank(
         check_choice("strategy", name, RANKED)
     for name in layouts or ("",):
         check_choice("layout", name, (AOS, SOA))
-    if plan.loop.matrices:
-        raise MeshprepError(
-            f"loop '{plan.loop.name}' adds to a matrix, which is not predicted: time it on a device"
-        )
     dats = _dats(plan)
     whole = {AOS: (), SOA: dats}
     grid = [

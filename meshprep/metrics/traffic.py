@@ -2,7 +2,8 @@
 
 Nothing is simulated: a block moves each sector that it touches once, as staging does and as a
 first-level cache that holds a block's data would. Counted are the values that the loop reaches
-through maps, its direct values, the maps and the arrays of the plan; globals are not.
+through maps, its direct values, the maps and the arrays of the plan; globals are not. A matrix is a
+dat of its nonzeros, reached through their places, that blocks do not stage.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import CONFLICTING, Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import Variant
+from meshprep_runtime.plan.matrices import plain_args
 
 from ..colour.whole_set import colour_whole_set
 from ..kernels import kernel
@@ -72,6 +74,7 @@ class Use:
     """What a loop does with one dat, over all its arguments."""
 
     to_set: str | None
+    placed: bool = False  # a matrix, whose nonzeros no block stages
     dim: int = 0
     itemsize: int = 0
     read: bool = False
@@ -92,6 +95,10 @@ class Use:
             columns = {(arg.map, i): None for i in arg.index}
             self.read_columns |= columns if read else {}
             self.written_columns |= columns if written else {}
+
+    def staged(self, *, reads: bool) -> bool:
+        """Whether blocks keep it, where they keep what is incremented, or with ``reads`` all."""
+        return self.to_set is not None and not self.placed and (reads or self.conflicts)
 
     @property
     def columns(self) -> dict[Column, None]:
@@ -132,7 +139,8 @@ def traffic(
     Parameters
     ----------
     loop, maps, sizes
-        The loop, its maps in the plan's numbering and the sizes of the sets.
+        The loop, its maps in the plan's numbering and the sizes of the sets; for matrices with
+        their places, see :func:`~meshprep_runtime.plan.matrices.with_places`.
     staged : {"all", "increments", "none", "atomics"}
         What blocks keep in shared memory: all that is reached through maps; only what is written
         through maps, the rest being fetched by every thread and shared through the cache; or
@@ -160,7 +168,8 @@ def traffic(
     check_choice("layout", layout, LAYOUTS)
     uses = uses_of(loop, maps)
     indirect = [u for u in uses if u.to_set is not None]
-    kept = [u for u in indirect if staged == "all" or (staged == "increments" and u.conflicts)]
+    stages = {"all": True, "increments": False}
+    kept = [u for u in indirect if u.staged(reads=stages[staged])] if staged in stages else []
     loose = [u for u in indirect if u not in kept]
     groups = _groups(staged, loop, maps, sizes, variant)
     reads = {"indirect": 0, "direct": 0, "maps": _loose_maps(loose, maps, groups), "plan": 0}
@@ -192,10 +201,11 @@ def _stored(variant: Variant) -> Widths:
 def uses_of(loop: Loop, maps: Mapping[str, SetMap]) -> list[Use]:
     """What a loop does with each of its dats."""
     found: dict[tuple[str, str | None], Use] = {}
-    for arg in loop.args:
+    for arg in plain_args(loop, maps):
         if not arg.is_global:
             to_set = None if arg.map is None else maps[arg.map].to_set
-            found.setdefault((arg.name, to_set), Use(to_set)).add(arg)
+            placed = arg.map is not None and arg.map not in loop.maps
+            found.setdefault((arg.name, to_set), Use(to_set, placed)).add(arg)
     return list(found.values())
 
 
@@ -265,11 +275,12 @@ def _loose(
         count = _rows_sectors(groups, width)
         return count * use.read, count * use.written
     seen = -(-sizes[use.to_set] * width // SECTOR_BYTES)
-    read, written = (
-        _columns_sectors([maps[name].table[:, i] for name, i in columns], groups, seen, width)
-        for columns in (use.read_columns, use.written_columns)
-    )
-    return read, written
+    counts = {}
+    # what is added to is read and written through the same columns
+    for columns in {tuple(use.read_columns), tuple(use.written_columns)}:
+        tables = [maps[name].table[:, i] for name, i in columns]
+        counts[columns] = _columns_sectors(tables, groups, seen, width)
+    return counts[tuple(use.read_columns)], counts[tuple(use.written_columns)]
 
 
 def _columns_sectors(
@@ -371,7 +382,8 @@ def grouped_units(
     """Distinct aligned pieces of ``nbytes`` that the rows of each group name, summed. O(n k).
 
     Values have ``width`` bytes. A piece that one of the last ``kept`` groups has named counts no
-    more. ``seen_by`` has an entry for each piece; what is in it is lost.
+    more, and a negative column names none. ``seen_by`` has an entry for each piece; what is in it
+    is lost.
     """
     seen_by[:] = -kept - 1
     total = 0
@@ -379,6 +391,8 @@ def grouped_units(
         for i in range(group_offset[g], group_offset[g + 1]):
             for j in range(columns.shape[1]):
                 start = np.int64(columns[rows[i], j]) * width
+                if start < 0:
+                    continue
                 for s in range(start // nbytes, (start + width - 1) // nbytes + 1):
                     if seen_by[s] + kept < g:
                         total += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +64,22 @@ def _matrix(numbering: Numbering, name: str, users: Sequence[tuple[LoopSpec, Arg
     n_columns = numbering.mesh.size(column_set)
     square = row_set == column_set
     column_of = row_of if square else read_only(np.arange(n_columns, dtype=np.int32))
-    row_ptr, columns = pattern(*_all_elements(maps, row_of, column_of))
+    by_loop = {spec.loop.name: pair for (spec, _), pair in zip(users, maps, strict=True)}
+    return pattern_and_places(name, (row_set, column_set), by_loop, row_of, column_of)
+
+
+def pattern_and_places(
+    name: str,
+    sets: tuple[str, str],
+    maps: Mapping[str, tuple[SetMap, SetMap]],
+    row_of: NDArray[np.int32],
+    column_of: NDArray[np.int32],
+) -> MatrixPlan:
+    """The matrix of some loops, from their maps to rows and columns and the numbers of both."""
+    row_ptr, columns = pattern(*_all_elements([*maps.values()], row_of, column_of))
     numbers = (row_of, column_of, row_ptr, columns)
-    names = [spec.loop.name for spec, _ in users]
-    place = {loop: places(*m, numbers) for loop, m in zip(names, maps, strict=True)}
+    place = {loop: places(*pair, numbers) for loop, pair in maps.items()}
+    row_set, column_set = sets
     return MatrixPlan(name, row_set, column_set, *numbers, place)
 
 
@@ -80,7 +92,11 @@ def _row_of(
     for spec, arg in users:
         if groups := spec.fixed.get(name, ()):
             fixed |= constrained_points(numbering.mesh, str(arg.map), groups)
-    free = ~numbering.ordering(points).apply(fixed)
+    return numbered(~numbering.ordering(points).apply(fixed))
+
+
+def numbered(free: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Numbers of the points that are free, in their order; -1 for the others."""
     return read_only(np.where(free, np.cumsum(free) - 1, -1).astype(np.int32))
 
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.pieces import PIECE
 from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.matrix.rule import CsrThreads, fixed_rule
-from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.tuned import Machine
 from meshprep_runtime.tuning.machines import this_cpu
 
 from ..io import read
 from ..io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
 from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x
+from .samples import sample
+from .store_timing import StoreTrial, time_stores
 
 PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
-SAMPLE_SECONDS = 0.002
 PLAN_SUFFIXES = (".h5", ".hdf5")
 
 
@@ -68,6 +66,8 @@ class ProductTuning:
         What the fixed rule gives on a GPU.
     lines : int
         Lines of 128 bytes of x that its thread blocks read there.
+    stores : tuple of StoreTrial
+        What else the plan could fill; empty for a matrix without a plan.
     """
 
     machine: Machine
@@ -78,6 +78,7 @@ class ProductTuning:
     bytes: CsrBytes
     gpu: CsrThreads
     lines: int
+    stores: tuple[StoreTrial, ...] = ()
 
     @property
     def best(self) -> ProductTrial:
@@ -91,7 +92,7 @@ class ProductTuning:
         return next(t for t in self.trials if t.threads == most and t.piece == PIECE)
 
 
-def read_matrix(path: Path, loop: str | None = None) -> CsrMatrix:
+def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPlan | None]:
     """The matrix of a Matrix Market file, or the pattern of one in a plan.
 
     Parameters
@@ -99,6 +100,12 @@ def read_matrix(path: Path, loop: str | None = None) -> CsrMatrix:
     path : Path
     loop : str or None
         Of a plan with several matrices, the loop that adds to the one.
+
+    Returns
+    -------
+    CsrMatrix
+    LoopPlan or None
+        Of a plan, a loop that adds to the matrix, and to no other.
 
     Raises
     ------
@@ -108,7 +115,7 @@ def read_matrix(path: Path, loop: str | None = None) -> CsrMatrix:
     if path.suffix.lower() not in PLAN_SUFFIXES:
         if loop is not None:
             raise MeshprepError(f"{path}: only matrices of a plan have a loop: leave --loop out")
-        return read_csr(path)
+        return read_csr(path), None
     plan = Plan.load(path)
     names = list(plan.matrices)
     if loop is not None:
@@ -118,7 +125,9 @@ def read_matrix(path: Path, loop: str | None = None) -> CsrMatrix:
             f"{path}: has {len(names)} matrices: give a plan of a loop that adds to one, or of "
             "several the loop with --loop"
         )
-    return plan.matrices[names[0]].csr()
+    matrix = plan.matrices[names[0]]
+    alone = (plan[name] for name in matrix.place if len(plan[name].loop.matrices) == 1)
+    return matrix.csr(), next(alone, None)
 
 
 def read_csr(path: Path) -> CsrMatrix:
@@ -159,6 +168,7 @@ def read_csr(path: Path) -> CsrMatrix:
 def tune_product(
     matrix: CsrMatrix,
     *,
+    plan: LoopPlan | None = None,
     runs: int = 9,
     pieces: Sequence[int] = PIECES,
     progress: Progress = lambda done, total, what: None,
@@ -168,6 +178,8 @@ def tune_product(
     Parameters
     ----------
     matrix : CsrMatrix
+    plan : LoopPlan, optional
+        Of a loop that adds to it: its other stores are timed, too.
     runs : int
         Samples of each candidate; the fastest counts.
     pieces : sequence of int
@@ -194,10 +206,14 @@ def tune_product(
     for turn in range(runs):
         progress(turn, runs, "timing")
         for way, product in candidates.items():
-            seconds[way].append(_sample(product, x, y))
+            seconds[way].append(sample(product, x, y))
     trials = [ProductTrial(*way, min(s), statistics.median(s)) for way, s in seconds.items()]
     rows, nonzeros, itemsize = matrix.shape[0], matrix.values.size, matrix.values.dtype.itemsize
     gpu = fixed_rule(rows, nonzeros)
+    stores: tuple[StoreTrial, ...] = ()
+    if plan is not None:
+        (name,) = (arg.name for arg in plan.loop.matrices)
+        stores = time_stores(plan, name, runs=runs, progress=progress)
     return ProductTuning(
         machine=machine,
         rows=rows,
@@ -207,15 +223,5 @@ def tune_product(
         bytes=csr_bytes(rows, nonzeros, itemsize),
         gpu=gpu,
         lines=lines_of_x(matrix.row_ptr, matrix.columns, gpu, itemsize),
+        stores=stores,
     )
-
-
-def _sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:
-    product(x, out=y)
-    calls, start = 0, time.perf_counter()
-    while True:
-        product(x, out=y)
-        calls += 1
-        spent = time.perf_counter() - start
-        if spent > SAMPLE_SECONDS:
-            return spent / calls

@@ -41,11 +41,12 @@ from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
 from .chains import plan_chains
+from .input_order import input_reach
 from .matrices import build_matrices
 from .numbering import Numbering
 from .order import Lead, locality_metrics, order_for_locality
 from .provenance import about
-from .variants import baseline
+from .variants import baseline, input_baselines
 
 __all__ = [
     "STAGES",
@@ -179,10 +180,7 @@ def order(
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
-            lambda: {
-                (loop.name, own.block_elements): _baseline(full, loop, own.block_elements)
-                for loop, own in chosen
-            },
+            lambda: input_baselines(full, specs, [own.block_elements for _, own in chosen]),
         )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
@@ -378,17 +376,11 @@ def _measure(
         variant = loop_plan.variant()
         key = (name, variant.block_size)
         if key not in ordered.baselines:
-            ordered.baselines[key] = _baseline(ordered.full, loop_plan.loop, key[1])
+            reached = input_reach(plan, loop_plan)
+            ordered.baselines[key] = baseline(loop_plan.loop, *reached, key[1])
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
         loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
     return loops
-
-
-def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
-    """The figures of the input order, see :func:`baseline`."""
-    maps = {m: full.map(m) for m in loop.maps}
-    sizes = {name: s.size for name, s in full.sets.items()}
-    return baseline(loop, maps, sizes, block_size)
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:

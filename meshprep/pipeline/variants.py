@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +12,19 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Staging, Variant
+from meshprep_runtime.plan.matrices import with_places
 from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMetrics, VariantMetrics
 
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
+from ..loops import LoopSpec
 from ..loops.reach import maps_by_place, maps_by_set, written_table
+from ..mesh import Mesh
 from ..metrics.measures import measure, variant_metrics
+from .input_order import input_reach
+from .matrices import build_matrices
+from .numbering import Numbering
 from .staging import StagingError, build_staging
 
 # Blocks filled less than this on average are no blocks of that size any more.
@@ -105,27 +111,16 @@ def with_loop(plan: Plan, loop_plan: LoopPlan) -> Plan:
     """
     name = loop_plan.loop.name
     measured = dict(plan.metrics.loops.get(name, LoopMetrics()).variants)
-    before: dict[str, SetMap] = {}
+    reached: tuple[dict[str, SetMap], dict[str, int]] | None = None
     for variant in loop_plan.variants.values():
         if variant.name not in measured:
-            before = before or _input_maps(plan, loop_plan)
-            base = baseline(loop_plan.loop, before, loop_plan.sizes, variant.block_size)
+            reached = reached or input_reach(plan, loop_plan)
+            base = baseline(loop_plan.loop, *reached, variant.block_size)
             after = replace(measure(loop_plan, variant), partition=PartitionMetrics())
             measured[variant.name] = BeforeAfter(base, after)
     loops = {**plan.metrics.loops, name: LoopMetrics(measured)}
     metrics = replace(plan.metrics, loops=loops)
     return replace(plan, loops={**plan.loops, name: loop_plan}, metrics=metrics)
-
-
-def _input_maps(plan: Plan, loop_plan: LoopPlan) -> dict[str, SetMap]:
-    """The loop's maps in the numbering of the input mesh."""
-    found = {}
-    for name in loop_plan.loop.maps:
-        m = loop_plan.maps[name]
-        rows, points = plan.ordering[m.from_set], plan.ordering[m.to_set]
-        table = points.new_to_old[m.table[rows.old_to_new]]
-        found[name] = SetMap(name, m.from_set, m.to_set, table)
-    return found
 
 
 def _joined_or_split(offset: NDArray[np.int64], block_size: int) -> NDArray[np.int64]:
@@ -237,6 +232,19 @@ def baseline(
         return variant_metrics(loop, maps, sizes, baseline_variant(loop, maps, sizes, block_size))
     except StagingError:
         return None
+
+
+def input_baselines(
+    full: Mesh, specs: Sequence[LoopSpec], block_sizes: Sequence[int]
+) -> dict[tuple[str, int], VariantMetrics | None]:
+    """The figures of loops in the order of a mesh, by loop and block size; see :func:`baseline`."""
+    sizes = {name: s.size for name, s in full.sets.items()}
+    matrices = build_matrices(Numbering(full, full.sets), specs)
+    found = {}
+    for loop, block_size in zip((spec.loop for spec in specs), block_sizes, strict=True):
+        reached = with_places(loop, {m: full.map(m) for m in loop.maps}, sizes, matrices)
+        found[loop.name, block_size] = baseline(loop, *reached, block_size)
+    return found
 
 
 def baseline_variant(

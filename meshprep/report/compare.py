@@ -20,6 +20,7 @@ from .chains import chain_record, chain_tables
 from .columns import Column, columns_of
 from .comparison_tables import before_after, comparable, line_by_line, seconds_table, side_by_side
 from .figures import FIGURES, ReportRow, best_of, device_figures
+from .matrices import matrix_record, matrix_tables, store_records
 from .orders import order_comparison, order_tables
 from .table import Table
 
@@ -38,7 +39,7 @@ def plan_table(
     """Before and after: the points' order, then every loop; ``full`` for every figure."""
     one = Comparison(("",), (plan,), assumptions or Assumptions())
     loops = (one.loop_table(group, full) for group in one.by_loop())
-    return [*one.order_tables(full), *loops, *chain_tables(("",), (plan,))]
+    return [*one.order_tables(full), *loops, *_further_tables(("",), (plan,))]
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Comparison:
                     "about": dict(plan.about),
                     "options": dict(plan.options),
                     "metrics": to_json(plan.metrics),
+                    "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
+                    "stores": [r for m in plan.matrices.values() for r in store_records(plan, m)],
                     "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
                 }
                 for name, plan in zip(self.names, self.plans, strict=True)
@@ -107,7 +110,7 @@ class Comparison:
         Not ``full``: the figures that a user acts on alone.
         """
         loops = [self.loop_table(group, full) for group in self.by_loop()]
-        found = [*self.order_tables(full), *loops, *chain_tables(self.names, self.plans)]
+        found = [*self.order_tables(full), *loops, *_further_tables(self.names, self.plans)]
         return [*found, *([self.seconds_table()] if full else [])]
 
     def order_tables(self, full: bool = True) -> list[Table]:
@@ -191,6 +194,11 @@ def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None)
     for name in assumptions.measured:
         check_choice("loop", name, loops)
     return Comparison(tuple(names), plans, assumptions)
+
+
+def _further_tables(names: Sequence[str], plans: Sequence[Plan]) -> list[Table]:
+    """Those of matrices and chains."""
+    return [*matrix_tables(names, plans), *chain_tables(names, plans)]
 
 
 def _records(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Iterator[dict[str, Any]]:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.plan import LoopPlan, MatrixPlan, Plan
+from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
-from ..metrics.product_traffic import store_bytes
 from .chains import chain_record
+from .matrices import matrix_record, store_records
 from .parts import describe_parts
 from .table import Table, figure
 
@@ -110,35 +110,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for p in plan.loops.values()
             for a in p.loop.args
         ],
-        "matrices": [_matrix(m) for m in plan.matrices.values()],
-        "stores": [record for p in plan.loops.values() for record in _stores(p, plan)],
+        "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
+        "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
         "chains": [chain_record(plan, chain) for chain in plan.chains.values()],
     }
-
-
-def _matrix(matrix: MatrixPlan) -> dict[str, Any]:
-    rows, columns = matrix.shape
-    return {
-        "matrix": matrix.name,
-        "on": matrix.row_set,
-        "rows": rows,
-        "columns": columns,
-        "constrained": matrix.row_of.size - rows,
-        "nonzeros": matrix.columns.size,
-        "longest row": int(np.diff(matrix.row_ptr).max(initial=0)),
-        "loops": ", ".join(matrix.place),
-    }
-
-
-def _stores(of: LoopPlan, plan: Plan) -> list[dict[str, Any]]:
-    """Those of the matrices whose first loop it is."""
-    return [
-        {"matrix": arg.name, "store": one.store, "dtype": arg.dtype}
-        | {"bytes": one.stored, "bytes of a product": one.product}
-        for arg in of.loop.matrices
-        if next(iter(plan.matrices[arg.name].place)) == of.loop.name
-        for one in store_bytes(plan.matrices[arg.name], np.dtype(arg.dtype).itemsize)
-    ]
 
 
 def _loop(plan: LoopPlan) -> list[dict[str, Any]]:

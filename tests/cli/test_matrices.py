@@ -1,6 +1,8 @@
 """Matrices at the command line: made, proved, shown, tuned, and refused where they cannot be."""
 
 import json
+import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -30,8 +32,23 @@ def test_a_plan_with_a_matrix(cli, mesh_file):
     assert shown["constrained"] == matrix.row_of.size - matrix.shape[0] > 0
     assert shown["nonzeros"] == matrix.columns.size
     assert "stiffness" in cli("info", plan)[1]
-    code, _, err = cli("tune", plan, "--device", "H100", "-q")
-    assert (code, "adds to a matrix, which is not predicted" in err) == (2, True)
+    stores = json.loads(cli("info", plan, "--json")[1])["stores"]
+    names = ["csr", "ellpack", "lazy-ellpack", "local", "local, half"]
+    assert [s["store"] for s in stores] == names
+    assert stores[3]["bytes of assembly"] < stores[0]["bytes of assembly"]
+    code, out, _ = cli("tune", plan, "--device", "H100", "--strategies", "global-atomics", "-q")
+    assert (code, "predicted for H100" in out) == (0, True)
+    page = mesh_file.with_name("report.html")
+    code, out, _ = cli("report", plan, "--html", page, "-q")
+    assert (code, "bytes of a product" in out) == (0, True)
+    assert page.read_text().count('id="plan1-matrix-k-') == 2
+    other = plan.with_name("other.plan.h5")
+    shutil.copy(plan, other)
+    values = json.loads(cli("report", plan, other, "--json", "-q")[1])["plans"]
+    assert [v["matrices"] for v in values] == [[shown]] * 2
+    assert [v["stores"] for v in values] == [stores] * 2
+    out = cli("report", plan, other, "-q")[1]
+    assert re.search(r"^other\.plan\.h5 +K +dofs2 ", out, re.MULTILINE)
     code, _, err = cli("split", mesh_file, "--loops", loops, "--parts", 2, "-q")
     assert (code, "adds to matrix 'K', which a mesh in parts cannot" in err) == (2, True)
 

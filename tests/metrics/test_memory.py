@@ -1,5 +1,6 @@
 """Predicted bytes between memory and cache: by hand, and beside a simulator's."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 
 from meshprep.metrics.memory import memory_traffic
 from meshprep.metrics.occupancy import DEVICES, Occupancy, memory_seconds
+from meshprep.metrics.traffic import plan_sectors
 from meshprep.pipeline.variants import baseline_variant
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, SetMap
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, MatrixPlan, MeshprepError, SetMap
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LARGE = 2**30
@@ -74,6 +76,37 @@ def test_components_in_arrays_of_their_own(row):
     assert found.written == 4 * -(-1025 * 8 // 32)
     with pytest.raises(MeshprepError, match="strategy 'warps' is unknown"):
         memory_traffic(row, row.variant(), "warps", LARGE)
+
+
+@pytest.fixture(scope="module")
+def assembling(row):
+    """The edges add to four nonzeros each, of which every edge has its own sector."""
+    n, points = 1024, np.arange(1025, dtype=np.int32)
+    place = {"assemble": np.arange(4 * n, dtype=np.int32).reshape(n, 4)}
+    columns = np.zeros(4 * n, np.int32)
+    matrix = MatrixPlan(
+        "K", "cells", "cells", points, points, np.zeros(1026, np.int64), columns, place
+    )
+    name = "edges->cells"
+    loop = Loop("assemble", "edges", (Arg("K", Access.INC, 2, "f8", name, (0, 1), columns=name),))
+    return replace(row, loop=loop, matrices={"K": matrix})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "commit", "atomics"),
+    [
+        ("global-atomics", "colours", 4 * 1024),
+        ("hierarchical", "atomics", 4 * 1024),
+        ("hierarchical", "colours", 0),
+    ],
+)
+def test_nonzeros_are_not_staged(assembling, strategy, commit, atomics):
+    places = 4 * 4 * 1024 // 32
+    found = memory_traffic(assembling, assembling.variant(), strategy, LARGE, commit=commit)
+    of_blocks = plan_sectors(assembling.loop, [], assembling.variant())
+    assert found.written == 1024
+    assert found.read == 1024 + places + (of_blocks if strategy == "hierarchical" else 0)
+    assert found.atomics == atomics
 
 
 def test_launches_that_leave_multiprocessors_idle():

@@ -92,10 +92,16 @@ def test_bytes_of_each_store_are_those_of_its_arrays():
         ),
     }
     row = problem.square.row
-    place = {"add": np.zeros((cells, n * n), np.int32)}
+    number = csr.to_scipy().astype(np.int32)
+    number.data = np.arange(1, number.nnz + 1, dtype=np.int32)
+    number = np.pad(number.toarray(), (0, 1))  # behind the last row and column: none
+    place = {"add": number[local.dofs[:, :, None], local.dofs[:, None]].reshape(cells, -1) - 1}
     row_ptr = csr.row_ptr.astype(np.int64)
     plan = MatrixPlan("K", "dofs", "dofs", row, row, row_ptr, csr.columns, place)
     found = store_bytes(plan)
+    lazy = found.pop(2)
+    # the middle of four elements of nine dofs has the longest row
+    assert (lazy.store, lazy.stored) == ("lazy-ellpack", 4 * 9 * csr.shape[0] * 12)
     assert {one.store: one.stored for one in found} == {k: s.bytes for k, s in stores.items()}
     # row_ptr has one entry more than rows
     assert found[0].product == csr_bytes(csr.shape[0], csr.values.size, 8).least + 4

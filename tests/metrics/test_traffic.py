@@ -18,6 +18,8 @@ from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan import MatrixPlan
+from meshprep_runtime.plan.matrices import with_places
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 LOOPS = {
@@ -191,6 +193,50 @@ def test_atomics_are_counted_instruction_by_instruction(layout, n, n_cells, seed
     assert found.reads["indirect"] == shared.reads["indirect"]
     assert found.reads["direct"] == shared.reads["direct"]
     assert found.reads["plan"] == 0
+
+
+def _matrix(n, nonzeros, seed):
+    """Places by chance of the four entries of each edge, some without; nothing else counts."""
+    place = np.random.default_rng(seed).integers(-1, nonzeros, (n, 4)).astype(np.int32)
+    none = np.zeros(0, np.int32)
+    columns = np.zeros(nonzeros, np.int32)
+    return MatrixPlan(
+        "K", "cells", "cells", none, none, np.zeros(1, np.int64), columns, {"assemble": place}
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(STAGED),
+    st.integers(1, 90),
+    st.integers(1, 200),
+    st.integers(1, 40),
+    st.integers(0, 10**6),
+    st.booleans(),
+)
+def test_nonzeros_are_reached_through_their_places(staged, n, nonzeros, block_size, seed, lists):
+    maps, sizes = _mesh(n, 20, 7, seed)
+    entries = Arg("K", INC, 2, "f8", "edges->cells", (0, 1), columns="edges->cells")
+    loop = Loop("assemble", "edges", (Arg("w", READ), entries))
+    variant = _variant(loop, maps, sizes, block_size, lists)
+    matrix = _matrix(n, nonzeros, seed)
+    found = traffic(loop, *with_places(loop, maps, sizes, {"K": matrix}), variant, staged=staged)
+    place = matrix.place["assemble"]
+    if staged == "atomics":
+        met = [place[s : s + 32, k] for s in range(0, n, 32) for k in range(4)]
+        assert found.reads["indirect"] == 0
+        assert found.writes["indirect"] == sum(len(np.unique(p[p >= 0] // 4)) for p in met)
+        return
+    groups = _groups(loop, maps, sizes, variant, staged)
+    touched = [
+        {p // 4 for p in place[list(group)].ravel().tolist() if p >= 0} for group, _ in groups
+    ]
+    assert found.reads["indirect"] == found.writes["indirect"] == sum(map(len, touched))
+    rows = [{p // 2 for p in places} for _, places in groups]
+    assert found.reads["maps"] == sum(map(len, rows))
+    # without places the elements store their matrices: 32 bytes each
+    apart = traffic(loop, maps, sizes, variant, staged=staged)
+    assert apart.writes == {"indirect": 0, "direct": n}
 
 
 def test_a_row_of_edges_by_hand():

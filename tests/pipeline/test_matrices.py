@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 from meshprep.distribute.subject import subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest, read_requests
+from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.mesh import ElementSet, Mesh, SetMap, Tag
-from meshprep.pipeline.matrices import _fill_places, _visit_entries
-from meshprep.pipeline.steps import Options, prepare
+from meshprep.metrics.product_traffic import store_bytes
+from meshprep.metrics.traffic import LAYOUTS
+from meshprep.pipeline.input_order import input_reach
+from meshprep.pipeline.matrices import _fill_places, _visit_entries, build_matrices
+from meshprep.pipeline.numbering import Numbering
+from meshprep.pipeline.steps import Options, plan_request_maps, prepare
+from meshprep.report.html.matrices import sections
+from meshprep.report.matrices import input_nonzeros
 from meshprep.topology import constrained_points, derive
 from meshprep_runtime import MeshprepError, Plan, PlanError
+from meshprep_runtime.matrix.lazy import lazy_places
 from meshprep_runtime.plan.seal import check_seal, seal
 from meshprep_runtime.plan.store import VERSIONS
 from meshprep_runtime.plan.verify import verify
@@ -66,14 +74,42 @@ def test_the_pattern_and_the_places_are_those_of_scipy(plan):
     assert not csr.values.any()
 
 
-def test_what_goes_into_a_matrix_is_not_predicted(plan):
-    found = plan.metrics.loops["stiffness"].variants["s64"].after
-    assert not found.traffic
-    assert found.useful_bytes is None
-    variant = plan["stiffness"].variant()
+def test_the_bytes_of_assembly(plan):
+    shown, loop = plan.metrics.loops["stiffness"].variants["s64"], plan["stiffness"]
+    nodes, cells = plan.sizes["nodes"], plan.sizes["cells"]
+    nonzeros = plan.matrices["K"].columns.size
+    # two doubles a node, and each nonzero read and written
+    assert shown.after.useful_bytes == 16 * nodes + 16 * nonzeros
+    for layout in LAYOUTS:
+        assert shown.before.traffic[layout].written > shown.after.traffic[layout].written
+        assert 32 * shown.after.traffic[layout].written >= 8 * nonzeros
+    bytes_of = {s.store: s.assembly for s in store_bytes(plan.matrices["K"], 8, [loop])}
+    corners, places = 12 * cells, 4 * 36 * cells
+    added = shown.after.useful_bytes + corners + places
+    apart = 16 * nodes + corners + 8 * 36 * cells
+    several = np.count_nonzero(plan.matrices["K"].place["stiffness"] >= 0) - nonzeros
+    assert bytes_of.pop("lazy-ellpack") == added + 16 * several
+    assert bytes_of == {"csr": added, "ellpack": added, "local": apart, "local, half": None}
+    variant = loop.variant()
     # of what is staged, only x counts: two doubles a node
     lengths = np.diff(variant.staging["nodes"].point_offset)
-    assert found.staged_bytes.max == 16 * lengths.max()
+    assert shown.after.staged_bytes.max == 16 * lengths.max()
+
+
+@pytest.mark.parametrize("columns", ["cells->dofs2", "cells->dofs1"])
+def test_what_the_order_is_compared_with(mesh, columns):
+    """The same matrix as made in the order of the input."""
+    requests = [stiffness("cells->dofs2", columns, fixed="boundary")]
+    plan = prepare(mesh, requests, Options(block_size=64)).plan
+    full, specs = plan_request_maps(mesh, requests)
+    wanted = build_matrices(Numbering(full, full.sets), specs)["K"]
+    maps, sizes = input_reach(plan, plan["stiffness"])
+    assert np.array_equal(maps["cells->nonzeros of K"].table, wanted.place["stiffness"])
+    assert sizes["nonzeros of K"] == wanted.columns.size
+    rows, found = input_nonzeros(plan, plan.matrices["K"])
+    order = np.lexsort((found, rows))
+    assert np.array_equal(found[order], wanted.columns)
+    assert np.array_equal(np.bincount(rows), np.diff(wanted.row_ptr))
 
 
 @st.composite
@@ -106,6 +142,17 @@ def test_any_maps_give_a_right_matrix(mesh, columns, target):
     assert np.array_equal(matrix.columns, wanted.indices)
     place = matrix.place["m"]
     assert np.array_equal(np.bincount(place[place >= 0], minlength=wanted.nnz), wanted.data)
+    lazy, width = lazy_places(plan["m"], plan["m"].loop.matrices[0])
+    assert np.array_equal(lazy >= 0, place >= 0)
+    own, rows = np.sort(lazy[lazy >= 0]), matrix.shape[0]
+    # places of their own, without a gap in any row
+    assert (np.diff(own) > 0).all()
+    assert np.array_equal(np.bincount(own % max(rows, 1), minlength=rows), wanted.sum(axis=1))
+    assert (own // max(rows, 1)).max(initial=-1) == width - 1
+    (stored,) = (s for s in store_bytes(matrix) if s.store == "lazy-ellpack")
+    assert stored.stored == 12 * width * rows
+    (section,) = sections(("",), (plan,))
+    assert len(section.figures) == (2 if wanted.nnz else 0)
 
 
 def test_constrained_dofs_have_no_row(mesh, plan):
@@ -264,6 +311,12 @@ def test_a_mesh_in_parts_has_no_matrices_yet(plan):
         MeshprepError, match="'stiffness' adds to matrix 'K', which a mesh in parts"
     ):
         subject_of_plan(plan)
+
+
+def test_tiles_made_ahead_have_no_matrices(mesh):
+    chain = ChainRequest("c", (ChainCall("stiffness", {}),), (), (), None, "here")
+    with pytest.raises(MeshprepError, match="here: loop 'stiffness': tiles cannot add to matrix"):
+        prepare(mesh, [stiffness()], chains=[chain])
 
 
 def findings_in(path):

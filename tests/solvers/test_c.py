@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from meshprep import Options, prepare, read_requests
 from meshprep.distribute.job import SplitJob, run
@@ -99,7 +100,7 @@ def test_what_is_wrong_is_said_in_one_line(build, plan, tmp_path):
     program = build("C99", tmp_path)
     whole = plan[1].read_bytes()
     cases = {
-        "another version": re.sub(rb"plan \d\n", b"plan 3\n", whole, count=1),
+        "another version": re.sub(rb"plan \d\n", b"plan 4\n", whole, count=1),
         "does not match its checksum": whole[:-1] + bytes([whole[-1] ^ 1]),
         "no plan": b"\x89HDF\r\n\x1a\n" + whole,
         "cannot be read": None,
@@ -117,12 +118,62 @@ def test_what_is_wrong_is_said_in_one_line(build, plan, tmp_path):
 
 def test_the_makefile_builds_the_example(build, plan, tmp_path):
     build("C99", tmp_path)
-    for name in ("heat.c", "part.c", "meshprep_plan.h", "meshprep_parts.h", "Makefile"):
+    sources = (f"{name}.c" for name in ("heat", "part", "stiffness"))
+    for name in (*sources, "meshprep_plan.h", "meshprep_parts.h", "Makefile"):
         shutil.copy(FOLDER / name, tmp_path)
     (tmp_path / "heat").unlink()
     subprocess.run(["make", "-C", str(tmp_path)], check=True, capture_output=True)
     ran = subprocess.run([str(tmp_path / "heat"), str(plan[1]), "1"], capture_output=True)
     assert ran.returncode == 0
+
+
+MATRIX = """\
+[loop.stiffness]
+over = "cells"
+args = [
+  { dat = "x", map = "cells->nodes", dim = 2 },
+  { mat = "K", rows = "cells->dofs1", columns = "cells->dofs1", access = "inc", fixed = ["left"] },
+]
+"""
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_a_matrix_in_c(build, language, tmp_path):
+    """The entries of all triangles, added up by scipy."""
+    program = build(language, tmp_path, "stiffness")
+    (tmp_path / "K.toml").write_text(MATRIX)
+    mesh, file = generate("delaunay2d", cells=600, seed=2), tmp_path / "K.plan.h5"
+    plan = prepare(mesh, read_requests(tmp_path / "K.toml"), Options(block_size=32)).plan
+    plan.save(file)
+    nodes, values = tmp_path / "x.bin", tmp_path / "K.bin"
+    mesh.coordinates.astype(float).tofile(nodes)
+    ran = subprocess.run([program, file, nodes, values], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    matrix, wanted = plan.matrices["K"], triangles_by_scipy(plan, mesh)
+    found = scipy.sparse.csr_array(
+        (np.fromfile(values), matrix.columns, matrix.row_ptr), matrix.shape
+    )
+    assert abs(found - wanted).max() < 1e-13 * abs(wanted).max()
+    told = dict(zip(*[iter(ran.stdout.split())] * 2, strict=True))
+    assert (int(told["rows"]), int(told["nonzeros"])) == (matrix.shape[0], matrix.columns.size)
+    assert float(told["diagonal"]) == pytest.approx(wanted.trace(), rel=1e-13)
+    assert float(told["sum"]) == pytest.approx(wanted.sum(), rel=1e-10)
+    nodes.write_bytes(nodes.read_bytes()[:-8])
+    ran = subprocess.run([program, file, nodes], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "x.bin: does not hold two doubles a node" in ran.stderr
+
+
+def triangles_by_scipy(plan, mesh):
+    x = plan.ordering["nodes"].apply(mesh.coordinates)[plan.maps["cells->nodes"].table]
+    area = np.cross(*(np.c_[x[:, i] - x[:, 0], np.zeros(len(x))] for i in (1, 2)))[:, 2]
+    turned = np.stack([x[:, (i + 2) % 3] - x[:, (i + 1) % 3] for i in range(3)], axis=1)
+    local = np.einsum("eik,ejk->eij", turned, turned) / (2 * abs(area))[:, None, None]
+    dofs = plan.matrices["K"].row_of[plan.maps["cells->dofs1"].table]
+    r, c = np.repeat(dofs, 3, axis=1), np.tile(dofs, (1, 3))
+    kept = (r >= 0) & (c >= 0)
+    entries = local.reshape(-1, 9)[kept], (r[kept], c[kept])
+    return scipy.sparse.coo_array(entries, plan.matrices["K"].shape).tocsr()
 
 
 def told_of(part, name):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from airfoil import prepared_airfoil
-from meshprep import Options, prepare, read_requests
+from meshprep import LoopRequest, Options, prepare, read_requests
 from meshprep.io.generate import generate
 from meshprep.topology import derive
 
@@ -59,6 +59,31 @@ def run(*words):
         [str(w) for w in words], capture_output=True, text=True, env=os.environ | THREADS
     )
     return ran.returncode, ran.stdout, ran.stderr
+
+
+MATRIX = """\
+#define MESHPREP_PLAN_IMPLEMENTATION
+#include "meshprep.hpp"
+#include <cstdio>
+int main(int, char** argv) {
+  meshprep::Plan plan(argv[1]);
+  try {
+    plan.loop("stiffness");
+  } catch (const meshprep::Error& error) {
+    std::puts(error.what());
+  }
+}
+"""
+
+
+def test_loops_that_add_to_matrices_are_refused(compile_program, tmp_path):
+    (tmp_path / "a.cpp").write_text(MATRIX)
+    words = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    request = LoopRequest("stiffness", {"over": "cells", "args": [words]}, "test")
+    prepare(generate("delaunay2d", cells=50), [request]).plan.save(tmp_path / "a.plan.h5")
+    compile_program("g++", [*STRICT, "-std=c++17"], tmp_path / "a.cpp", tmp_path / "a")
+    code, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5")
+    assert (code, "par_loop has no matrices" in out) == (0, True)
 
 
 @pytest.fixture(scope="module")

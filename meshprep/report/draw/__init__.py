@@ -2,7 +2,7 @@
 
 from .png import encode_png
 from .scene import Scene, place
-from .spy import spy
+from .spy import spy, spy_matrix
 from .view import Picture, draw_views
 
-__all__ = ["Picture", "Scene", "draw_views", "encode_png", "place", "spy"]
+__all__ = ["Picture", "Scene", "draw_views", "encode_png", "place", "spy", "spy_matrix"]

@@ -1,4 +1,4 @@
-"""The map of a loop as a picture: which element, from left to right, reaches which point."""
+"""Dots of what is not zero: which elements of a map reach which points, or those of a matrix."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS = 4
+# Nonzeros that are counted at once.
+CHUNK = 1 << 22
 
 
 def spy(
@@ -40,9 +42,43 @@ def spy(
     for points in table.T:
         row = (points if point_at is None else point_at[points]).astype(np.int64)
         count += np.bincount(row * height // n_points * width + column, minlength=count.size)
+    return _levels(count).reshape(height, width)
+
+
+def spy_matrix(
+    rows: NDArray[np.integer],
+    columns: NDArray[np.integer],
+    shape: tuple[int, int],
+    pixels: int,
+) -> NDArray[np.uint8]:
+    """As :func:`spy`, how many nonzeros of a matrix lie under each pixel.
+
+    Parameters
+    ----------
+    rows, columns : (nonzeros,) integers
+    shape : tuple of int
+        Rows and columns of the matrix.
+    pixels : int
+        Along the longer side; no more than there are rows or columns.
+
+    Returns
+    -------
+    (height, width) uint8
+
+    O(nonzeros + pixels).
+    """
+    height, width = (max(1, min(n, pixels * n // max(*shape, 1))) for n in shape)
+    count = np.zeros(height * width, np.int64)
+    for start in range(0, rows.size, CHUNK):
+        row, column = (a[start : start + CHUNK].astype(np.int64) for a in (rows, columns))
+        at = row * height // shape[0] * width + column * width // shape[1]
+        count += np.bincount(at, minlength=count.size)
+    return _levels(count).reshape(height, width)
+
+
+def _levels(count: NDArray[np.int64]) -> NDArray[np.uint8]:
     most = max(int(count.max(initial=1)), 1)
     # steps of a factor each, so that the densest pixels reach the last one
     factor = max(4.0, most ** (1 / (LEVELS - 1)) * 1.0001)
     step = 1 + np.floor(np.log(np.maximum(count, 1)) / np.log(factor))
-    levels = np.where(count > 0, np.minimum(step, LEVELS), 0).astype(np.uint8)
-    return levels.reshape(height, width)
+    return np.where(count > 0, np.minimum(step, LEVELS), 0).astype(np.uint8)

@@ -14,19 +14,17 @@ from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import Histogram, Histograms
 
 from ..compare import Column
-from ..draw import Picture, Scene, draw_views, encode_png, spy
+from ..draw import Picture, Scene, draw_views, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
 from ..meshes import NamedMesh, block_values, mesh_of, scene_of
 from . import charts
 from .parts import BEFORE_AFTER, Figure, Section, count, slug
-from .svg import place_axis, plain_axis
+from .spy import counted_in, dots_body
+from .svg import place_axis
 
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.
 PART_BLOCKS, CROWDED = 60, 240
 PIXELS, SPY_PIXELS = 1000, (360, 270)
-# Places of a spy plot's levels in opacity, on whatever paper.
-SPY_COLOUR = (30, 136, 170)
-SPY_OPACITY = (0, 110, 160, 210, 255)
 # Name in the metrics, words for the title and the axis, and the caption.
 HISTOGRAMS = (
     (
@@ -232,24 +230,10 @@ def _map_figure(
     shown: ShownVariant, m: SetMap, dots: NDArray[np.uint8], what: str, title: str
 ) -> Figure:
     n, n_points = m.size, shown.plan.sizes[m.to_set]
-    height, width = dots.shape
-    palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
-    x = plain_axis(f"{m.from_set}{_in(n)}", 0.0, float(n), unit=_unit(n))
-    y = plain_axis(f"{m.to_set}{_in(n_points)}", 0.0, float(n_points), unit=_unit(n_points))
-    # the first point stands at the top, as in a matrix
-    down = replace(y, ticks=[(n_points - v, text) for v, text in y.ticks])
     caption = (
         f"Dots show which of the {n_points:,} {m.to_set} each of the {n:,} {m.from_set} reaches. "
-        f"Counted in {width} x {height} pixels; darker where a pixel stands for more entries."
+        f"{counted_in(dots)}"
     )
-    png = encode_png(dots, palette)
-    body = charts.picture(png, (width, height), x, down, f"{title}. {caption}")
+    across, down = (m.from_set, n), (m.to_set, n_points)
+    body = dots_body(dots, across, down, f"{title}. {caption}")
     return Figure(shown.id(what), title, caption, body, row="map")
-
-
-def _unit(n: int) -> float:
-    return 1e6 if n >= 2_000_000 else 1e3 if n >= 5_000 else 1.0
-
-
-def _in(n: int) -> str:
-    return {1e6: " (millions)", 1e3: " (thousands)"}.get(_unit(n), " (number)")

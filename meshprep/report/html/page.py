@@ -13,7 +13,7 @@ from ..compare import Column, Comparison
 from ..meshes import NamedMesh
 from ..render import render
 from ..verdict import outcome
-from . import chains, comparisons, details
+from . import chains, comparisons, details, matrices
 from .details import ShownVariant
 from .parts import Section, count
 
@@ -73,7 +73,10 @@ def html_report(
         n_more=count(len(more), "more verdict"),
         loops=loops,
         plans=sections,
-        chains=chains.sections(comparison.names, comparison.plans, meshes),
+        further=[
+            *matrices.sections(comparison.names, comparison.plans),
+            *chains.sections(comparison.names, comparison.plans, meshes),
+        ],
         pictured=MOST_PICTURED,
         others=[*comparison.order_tables(), comparison.seconds_table()],
         about=_about(comparison),

@@ -54,7 +54,7 @@ def full_writes(kernel: object, loop: Loop) -> frozenset[str]:
     code = function.__code__
     names = iter(code.co_varnames[: code.co_argcount])
     for arg in loop.args:
-        params = [next(names, "") for _ in (arg.index or (0,))]
+        params = [next(names, "") for _ in arg.kernel_columns]
         if _direct(arg) and proved.get(params[0], frozenset()) >= set(range(arg.dim)):
             found.add(arg.name)
     return frozenset(found)

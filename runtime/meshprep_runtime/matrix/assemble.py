@@ -14,6 +14,7 @@ from ..loop import ParLoop
 from ..loops import Arg
 from ..maps import INDEX_LIMIT, read_only
 from ..plan import LoopPlan, MatrixPlan
+from .lazy import lazy_places
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 Store = CsrMatrix | Ellpack | LocalMatrices
@@ -29,8 +30,10 @@ class Assembly:
         row after row, to which it adds; it starts from zero.
     plan : LoopPlan
         Of a loop that adds to one matrix.
-    store : {"csr", "ellpack", "local"}
-        ``"local"``: the matrices of the elements are stored as they are, with no race and no sum.
+    store : {"csr", "ellpack", "lazy-ellpack", "local"}
+        ``"lazy-ellpack"``: every entry of every element has a place of its own in its row, so that
+        rows have several entries of one column; the pattern is not needed. ``"local"``: the
+        matrices of the elements are stored as they are. Neither has a race or a sum.
     strategy : str, optional
         How elements that share an entry are kept apart. Those of :class:`ParLoop`, by colours:
         None takes ``"hierarchical"``, or ``"sequential"`` for a plan without blocks.
@@ -73,15 +76,17 @@ class Assembly:
         if self._arg.name not in plan.matrices:
             raise MeshprepError(f"loop '{plan.loop.name}': its plan has no matrix to assemble")
         self.matrix = plan.matrices[self._arg.name]
-        self._plan, self._store = plan, store
+        stored = _stored_as(plan, self.matrix, store)
+        self._store, self._empty = store, STORES[store](plan, self._arg)
         if strategy is None:
             coloured = "hierarchical" if plan.variants else "sequential"
             strategy = "two-step" if store == "local" else coloured
-        self.loop = ParLoop(kernel, _stored_as(plan, self.matrix, store), strategy=strategy)
+        self.loop = ParLoop(kernel, stored, strategy=strategy)
 
     def __call__(self, **arrays: Any) -> Store:
         """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
-        made = STORES[self._store](self._plan, self._arg)
+        empty = self._empty.values
+        made = replace(self._empty, values=np.zeros(empty.shape, empty.dtype))
         flat = made.values if self._store == "local" else made.values.reshape(-1)
         self.loop(**arrays, **{self._arg.name: flat})
         return made
@@ -93,10 +98,31 @@ def _csr(plan: LoopPlan, arg: Arg) -> CsrMatrix:
 
 def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
     matrix = plan.matrices[arg.name]
-    shape = _width(matrix), matrix.shape[0]
-    columns = np.full(shape, -1, np.int32)
-    columns.reshape(-1)[_ellpack_places(matrix)] = matrix.columns
-    return Ellpack(columns, np.zeros(shape, arg.dtype), matrix.shape[1])
+    places = _ellpack_places(matrix)
+    return _padded(matrix, arg, _width(matrix), places, matrix.columns)
+
+
+def _lazy(plan: LoopPlan, arg: Arg) -> Ellpack:
+    matrix = plan.matrices[arg.name]
+    place, width = lazy_places(plan, arg)
+    columns = matrix.column_of[plan.maps[str(arg.columns)].table]
+    each = np.tile(columns, len(arg.index)).reshape(place.shape)
+    kept = place >= 0
+    return _padded(matrix, arg, width, place[kept], each[kept])
+
+
+def _padded(
+    matrix: MatrixPlan,
+    arg: Arg,
+    width: int,
+    places: NDArray[np.integer],
+    filled: NDArray[np.int32],
+) -> Ellpack:
+    """Zeros in rows of one length, with these columns at these places."""
+    columns = np.full((width, matrix.shape[0]), -1, np.int32)
+    columns.reshape(-1)[places] = filled
+    values = np.zeros(columns.shape, arg.dtype)
+    return Ellpack(read_only(columns), values, matrix.shape[1])
 
 
 def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
@@ -112,6 +138,7 @@ def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
 STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
     "csr": _csr,
     "ellpack": _ellpack,
+    "lazy-ellpack": _lazy,
     "local": _local,
 }
 
@@ -122,12 +149,17 @@ def _stored_as(plan: LoopPlan, matrix: MatrixPlan, store: str) -> LoopPlan:
         return plan
     if store == "local":
         return replace(plan, matrices={})
-    if _width(matrix) * matrix.shape[0] > INDEX_LIMIT:
+    if store == "lazy-ellpack":
+        (arg,) = plan.loop.matrices
+        places, width = lazy_places(plan, arg)
+    else:
+        slot, width = np.append(_ellpack_places(matrix), -1), _width(matrix)
+        places = slot[matrix.place[plan.loop.name]]
+    if width * matrix.shape[0] > INDEX_LIMIT:
         raise MeshprepError(f"matrix '{matrix.name}' is past 2^31-1 values with padding: use 'csr'")
-    slot = np.append(_ellpack_places(matrix), -1).astype(np.int32)
-    place = {plan.loop.name: read_only(slot[matrix.place[plan.loop.name]])}
+    place = {plan.loop.name: read_only(places.astype(np.int32))}
     # the loop needs the number of values alone
-    padded = np.zeros(_width(matrix) * matrix.shape[0], np.int32)
+    padded = np.zeros(width * matrix.shape[0], np.int32)
     return replace(plan, matrices={matrix.name: replace(matrix, columns=padded, place=place)})
 
 

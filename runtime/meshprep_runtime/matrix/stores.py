@@ -7,6 +7,7 @@ indices, for whoever hands them to compiled code.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,6 +66,25 @@ class CsrMatrix:
         if ends != (0, self.columns.size) or (np.diff(self.row_ptr) < 0).any():
             raise MeshprepError(f"CsrMatrix.row_ptr must rise from 0 to {self.columns.size}")
         _check_within("CsrMatrix.columns", self.columns, 0, self.shape[1])
+
+    def to_petsc(self) -> Any:
+        """The matrix for PETSc, as a copy on this process alone.
+
+        Returns
+        -------
+        petsc4py.PETSc.Mat
+            Of type AIJ, assembled.
+
+        Raises
+        ------
+        MissingPackageError
+            Where petsc4py is not installed.
+        """
+        petsc = _package("petsc4py.PETSc", "matrices of PETSc", "petsc4py")
+        arrays = (self.row_ptr, self.columns, self.values)
+        made = petsc.Mat().createAIJ(size=self.shape, csr=arrays, comm=petsc.COMM_SELF)
+        made.assemble()
+        return made
 
     def to_scipy(self) -> csr_array:
         """The matrix for scipy, on the same memory.
@@ -228,11 +248,14 @@ def _summed(
 
 
 def _sparse() -> Any:
+    return _package("scipy.sparse", "matrices of scipy", "scipy")
+
+
+def _package(module: str, what: str, package: str) -> Any:
     try:
-        import scipy.sparse
+        return import_module(module)
     except ModuleNotFoundError as error:
-        raise MissingPackageError("matrices of scipy need it: pip install scipy") from error
-    return scipy.sparse
+        raise MissingPackageError(f"{what} need {package}: pip install {package}") from error
 
 
 def _check(where: str, values: NDArray[Any], dtypes: tuple[str, ...], ndim: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..maps import read_only
+from ..loops import Access, Arg, Loop
+from ..maps import SetMap, read_only
 
 if TYPE_CHECKING:
     from ..matrix.stores import CsrMatrix
@@ -50,12 +51,15 @@ class MatrixPlan:
         """Rows and columns of the matrix."""
         return self.row_ptr.size - 1, int(np.count_nonzero(self.column_of >= 0))
 
-    def csr(self, dtype: DTypeLike = "f8") -> CsrMatrix:
-        """A matrix of this pattern with the value 0 everywhere.
+    def csr(self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None) -> CsrMatrix:
+        """A matrix of this pattern.
 
         Parameters
         ----------
         dtype : dtype
+            Of zeros, where there are no values.
+        values : (nonzeros,) array, optional
+            Not copied. None: the value 0 everywhere.
 
         Returns
         -------
@@ -66,4 +70,67 @@ class MatrixPlan:
 
         # of the type of the columns, as scipy wants it: places are int32, so all fit
         row_ptr = read_only(self.row_ptr.astype(np.int32))
-        return CsrMatrix(row_ptr, self.columns, np.zeros(self.columns.size, dtype), self.shape[1])
+        values = np.zeros(self.columns.size, dtype) if values is None else values
+        return CsrMatrix(row_ptr, self.columns, values, self.shape[1])
+
+
+def with_places(
+    loop: Loop,
+    maps: Mapping[str, SetMap],
+    sizes: Mapping[str, int],
+    matrices: Mapping[str, MatrixPlan],
+) -> tuple[dict[str, SetMap], dict[str, int]]:
+    """The maps and sizes of a loop with the nonzeros that it adds to as sets, places as maps.
+
+    Parameters
+    ----------
+    loop : Loop
+    maps, sizes : mapping
+    matrices : mapping of matrix name to MatrixPlan
+        Of a matrix that is not here the loop stores the matrices of the elements.
+
+    Returns
+    -------
+    maps : dict of map name to SetMap
+        A place of -1 is none.
+    sizes : dict of set name to number of elements
+    """
+    maps, sizes = dict(maps), dict(sizes)
+    for name in (arg.name for arg in loop.matrices if arg.name in matrices):
+        to_set, matrix = nonzeros_of(name), matrices[name]
+        maps[_places(loop, name)] = SetMap(name, loop.over, to_set, matrix.place[loop.name])
+        sizes[to_set] = matrix.columns.size
+    return maps, sizes
+
+
+def plain_args(loop: Loop, maps: Mapping[str, SetMap]) -> tuple[Arg, ...]:
+    """The arguments of a loop, matrices as the dats that they are in memory.
+
+    Parameters
+    ----------
+    loop : Loop
+    maps : mapping of map name to SetMap
+        With places, see :func:`with_places`: a matrix without them is stored element by element.
+
+    Returns
+    -------
+    tuple of Arg
+    """
+    return tuple(arg if arg.columns is None else _as_dat(loop, arg, maps) for arg in loop.args)
+
+
+def _as_dat(loop: Loop, arg: Arg, maps: Mapping[str, SetMap]) -> Arg:
+    name = _places(loop, arg.name)
+    if name not in maps:
+        return Arg(arg.name, Access.WRITE, arg.dim * len(arg.index), arg.dtype)
+    return Arg(arg.name, arg.access, 1, arg.dtype, name, tuple(range(maps[name].arity)))
+
+
+def _places(loop: Loop, matrix: str) -> str:
+    """The name of the map to the nonzeros of a matrix."""
+    return f"{loop.over}->{nonzeros_of(matrix)}"
+
+
+def nonzeros_of(matrix: str) -> str:
+    """The name of the set of its nonzeros."""
+    return f"nonzeros of {matrix}"

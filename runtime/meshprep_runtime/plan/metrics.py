@@ -159,14 +159,13 @@ class VariantMetrics(Record):
     warp_efficiency: WarpEfficiency = field(default_factory=WarpEfficiency)
     histograms: Histograms = field(default_factory=Histograms)
     # Of a call: all values that the loop reaches of every dat, those that are read and written
-    # twice [S19]; None in older plans, and for loops that add to matrices.
+    # twice [S19]; None in older plans.
     useful_bytes: int | None = None
     # With the components of an element together, and with an array for each component.
     aos: MemoryUnits = field(default_factory=MemoryUnits)
     soa: MemoryUnits = field(default_factory=MemoryUnits)
     # By {"aos", "soa"}: of a call whose blocks stage everything, see
-    # :func:`meshprep.metrics.traffic.traffic`; empty in older plans, and for loops that add to
-    # matrices, which are not in the model.
+    # :func:`meshprep.metrics.traffic.traffic`; empty in older plans.
     traffic: Mapping[str, SectorCounts] = field(default_factory=dict)
     # None for the input order.
     partition: PartitionMetrics | None = field(default=None, metadata=LEFT_OUT)

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from ..bind import AOS, Layout, check_names
 from ..cuda.function import DeviceFunction
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_choice
 from ..kernel.full_writes import with_full_writes
 from ..loop import ParLoop
+from ..plan.matrices import nonzeros_of, plain_args, with_places
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
 from .chains.reduced import ReducedGlobal
@@ -118,6 +119,37 @@ class Program:
             self.checkpoints.dats.append(made)
         return made
 
+    def matrix(self, name: str, *, values: Any = None) -> ProgramDat:
+        """Values of a matrix that loops of the plan add to; ``plan.matrices`` has its pattern.
+
+        Parameters
+        ----------
+        name : str
+        values : (nonzeros,) array, optional
+            Of NumPy or of a GPU; kept, not copied. None: zeros.
+
+        Returns
+        -------
+        ProgramDat
+            ``plan.matrices[name].csr(values=it.values())`` is the matrix.
+
+        Raises
+        ------
+        MeshprepError
+            For an unknown matrix, values of another shape or dtype, and on ranks.
+        """
+        if isinstance(self.plan, DistributedPlan):
+            raise MeshprepError("a program on ranks has no matrices: run the loop on one rank")
+        check_choice("matrix", name, self.plan.matrices)
+        n = self.plan.matrices[name].columns.size
+        loops = (plan.loop for plan in self.plan.loops.values())
+        dtype = next(a.dtype for loop in loops for a in loop.matrices if a.name == name)
+        values = np.zeros(n, dtype) if values is None else values
+        made = make_dat(nonzeros_of(name), (n, n), 1, dtype, values)
+        if self.checkpoints is not None:
+            self.checkpoints.dats.append(made)
+        return made
+
     def checkpoint_here(self) -> None:
         """Begin a checkpoint before the next loop: where few dats are read before written.
 
@@ -154,10 +186,10 @@ class Program:
         if plan.loop.name in self.runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
 
-        if plan.loop.matrices:
+        if plan.loop.matrices and isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
-                f"loop '{plan.loop.name}' adds to a matrix, which no program has: run it as a "
-                "ParLoop, or by meshprep_runtime.matrix.Assembly"
+                f"loop '{plan.loop.name}' adds to a matrix, which no program on ranks has: run it "
+                "on one rank"
             )
 
         asked = options.pop("layout", None)
@@ -287,9 +319,10 @@ class ProgramLoop:
         self._program = program
         self.loop = with_full_writes(plan.loop, runner.layouts.par_loop.kernel)
         self._runner = runner
+        maps, _ = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
         self._sets = {
-            a.name: plan.loop.over if a.map is None else plan.maps[a.map].to_set
-            for a in plan.loop.args
+            a.name: plan.loop.over if a.map is None else maps[a.map].to_set
+            for a in plain_args(plan.loop, maps)
             if not a.is_global
         }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..cuda.detect import on_device
 from ..loop import ParLoop
+from ..plan.matrices import with_places
 from .dat import arrays_of
 from .layouts import LoopLayouts
 from .timings import LoopTimes
@@ -22,7 +23,8 @@ class WholeLoop:
 
     def __init__(self, layouts: LoopLayouts) -> None:
         plan = layouts.plan
-        bytes_a_call = useful_bytes(plan.loop, plan.maps, plan.sizes)
+        reached = with_places(plan.loop, plan.maps, plan.sizes, plan.matrices)
+        bytes_a_call = useful_bytes(plan.loop, *reached)
         elements = {"core": plan.sizes[plan.loop.over]}
         self.times = LoopTimes(useful_bytes=bytes_a_call, elements=elements)
         self.layouts = layouts

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
 from meshprep.mesh import Dat, ElementSet, Mesh, SetMap
-from meshprep.report.draw import draw_views, place, spy
+from meshprep.report.draw import draw_views, place, spy, spy_matrix
 from meshprep.report.draw.colours import LIGHT, apart, categories
 from meshprep.report.draw.paint import by_group, by_number, count_shown
 from meshprep.report.draw.raster import CELLS, NO_ELEMENT, OUTSIDE
@@ -255,6 +257,18 @@ def test_dots_of_a_map_before_and_after():
     assert ((moved > 0) == other).all()
     assert spy(table, 30, 10, 6).max() > 1
     assert CELLS == 0
+
+
+def test_dots_of_a_matrix(monkeypatch):
+    rows, columns = RANDOM.integers(0, 40, 90), RANDOM.integers(0, 20, 90)
+    expected = np.zeros((40, 20), bool)
+    expected[rows, columns] = True
+    monkeypatch.setattr(sys.modules["meshprep.report.draw.spy"], "CHUNK", 16)
+    assert ((spy_matrix(rows, columns, (40, 20), 100) > 0) == expected).all()
+    small = spy_matrix(rows, columns, (40, 20), 10)
+    blocks = expected.reshape(10, 4, 5, 4).any(axis=(1, 3))
+    assert ((small > 0) == blocks).all()
+    assert not spy_matrix(rows[:0], columns[:0], (40, 20), 10).any()
 
 
 @pytest.mark.parametrize(("x", "y"), [(1.0, 1e-6), (1e-5, 1e3)])

@@ -163,3 +163,14 @@ def test_what_is_declared_stays_so():
     assert full_writes(np.copyto, declared) == {"b"}
     through = Loop("one", "edges", (Arg("b", Access.WRITE, 3, "f8", "edges->cells", (0,)),))
     assert full_writes(fill, through) == frozenset()
+
+
+def after_a_matrix(K, b):
+    b[0] = b[1] = b[2] = 0.0
+
+
+def test_a_matrix_is_one_parameter():
+    nodes = "cells->nodes"
+    matrix = Arg("K", Access.INC, 3, "f8", nodes, (0, 1, 2), columns=nodes)
+    loop = Loop("one", "cells", (matrix, Arg("b", Access.WRITE, 3)))
+    assert full_writes(after_a_matrix, loop) == {"b"}

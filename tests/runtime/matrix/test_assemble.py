@@ -11,7 +11,13 @@ from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import MeshprepError, ParLoop, Program
-from meshprep_runtime.matrix import Assembly, CsrMatrix, zero_rows_and_columns
+from meshprep_runtime.matrix import (
+    Assembly,
+    CsrMatrix,
+    Product,
+    assemble,
+    zero_rows_and_columns,
+)
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes"},
@@ -99,12 +105,32 @@ def _pattern(plan):
     return csr.row_ptr, csr.columns
 
 
-@pytest.mark.parametrize("store", ["ellpack", "local"])
+@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack", "local"])
 def test_every_store_holds_the_same_matrix(plan, whole, store):
     made = Assembly(local_matrix, plan, store=store)(**whole)
     made.check()
     assert made.shape == plan.matrices["K"].shape
     assert np.array_equal(made.to_scipy().toarray(), summed(plan, whole))
+
+
+def test_lazy_rows_have_an_entry_for_each_of_their_elements(plan, whole):
+    """Nothing is summed: sorted, the entries of a row are those of scipy before it adds them."""
+    made = Assembly(local_matrix, plan, store="lazy-ellpack")(**whole)
+    matrix = plan.matrices["K"]
+    dofs = matrix.row_of[plan.maps["cells->dofs2"].table]
+    free = np.where(dofs >= 0, (dofs >= 0).sum(axis=1)[:, None], 0)
+    lengths = np.bincount(dofs[dofs >= 0], free[dofs >= 0], minlength=made.shape[0])
+    assert np.array_equal((made.columns >= 0).sum(axis=0), lengths)
+    assert made.columns.shape[0] == lengths.max()
+    x = np.arange(made.shape[1], dtype=float)
+    assert np.array_equal(Product(made) @ x, summed(plan, whole) @ x)
+
+
+@pytest.mark.parametrize("store", ["ellpack", "lazy-ellpack"])
+def test_padding_past_what_places_can_say_is_refused(plan, store, monkeypatch):
+    monkeypatch.setattr(assemble, "INDEX_LIMIT", 1000)
+    with pytest.raises(MeshprepError, match=r"'K' is past 2\^31-1 values with padding: use 'csr'"):
+        Assembly(local_matrix, plan, store=store)
 
 
 def count_and_add(a, b, c, K):
@@ -147,10 +173,55 @@ def test_a_par_loop_adds_to_what_there_is(plan, whole):
         loop(**whole, K=np.zeros(3))
 
 
-def test_what_cannot_be_assembled_is_refused(plan, full_plan):
-    with pytest.raises(MeshprepError, match="adds to a matrix, which no program has"):
-        Program(full_plan).loop(local_matrix, "assemble")
-    with pytest.raises(MeshprepError, match="store 'dense' is unknown: use csr, ellpack, local"):
+def test_a_program_adds_to_a_matrix_at_once_and_in_chains(full_plan, plan, whole):
+    program = Program(full_plan)
+    x, w = program.dat("nodes", values=whole["x"]), program.dat("cells", values=whole["w"])
+    K, loop = program.matrix("K"), program.loop(local_matrix, "assemble")
+    loop(x=x, w=w, K=K)
+    wanted = summed(plan, whole)
+    assert np.array_equal(full_plan.matrices["K"].csr(values=K.values()).values, K.values())
+    with program.chain(length=4):
+        loop(x=x, w=w, K=K)
+        assert loop.times.calls == 1
+        made = full_plan.matrices["K"].csr(values=K.values())
+    assert np.array_equal(made.to_scipy().toarray(), 2 * wanted)
+    # dofs and cells are read, nonzeros read and written
+    sizes, nonzeros = plan.sizes, made.values.size
+    assert loop.times.useful_bytes == 8 * (sizes["nodes"] + sizes["cells"] + 2 * nonzeros)
+    assert loop.times.calls == 2
+    with pytest.raises(MeshprepError, match="'w' is a dat on 'nonzeros of K', must be one on 'ce"):
+        loop(x=x, w=K, K=K)
+    with pytest.raises(MeshprepError, match="matrix 'M' is unknown: use K"):
+        program.matrix("M")
+    with pytest.raises(MeshprepError, match=r"'nonzeros of K' has values of shape \(3,\)"):
+        program.matrix("K", values=np.zeros(3))
+    with (
+        pytest.raises(MeshprepError, match="tiles cannot add to matrix 'K': leave the loop out"),
+        program.chain(length=1, tile_size=64),
+    ):
+        loop(x=x, w=w, K=K)
+
+
+def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path):
+    """The second run does nothing but take the values that the first one saved."""
+
+    def run(calls):
+        program = Program(full_plan, checkpoint=tmp_path / "state.h5", every=1e9)
+        x, w = program.dat("nodes", values=whole["x"]), program.dat("cells", values=whole["w"])
+        K, loop = program.matrix("K"), program.loop(local_matrix, "assemble")
+        for call in range(calls):
+            if call == 1:
+                program.checkpoint_here()
+            loop(x=x, w=w, K=K)
+        return K.values().copy(), loop.times.calls
+
+    first, again = run(2), run(2)
+    assert np.array_equal(first[0], again[0])
+    assert (first[1], again[1]) == (2, 1)
+
+
+def test_what_cannot_be_assembled_is_refused(plan):
+    with pytest.raises(MeshprepError, match="'dense' is unknown: use csr, ellpack, lazy-ellpack"):
         Assembly(local_matrix, plan, store="dense")
     args = tuple(a for a in plan.loop.args if a.columns is None)
     bare = replace(plan, loop=replace(plan.loop, args=args), matrices={})

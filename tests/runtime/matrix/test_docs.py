@@ -30,6 +30,8 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
     scope = {"x": order.apply(np.ascontiguousarray(mesh.coordinates[:, :2]))}
     exec(next(b for b in blocks("python") if "Assembly" in b), scope)
     made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
+    exec(next(b for b in blocks("python") if "program.matrix" in b), scope)
+    assert abs(scope["K"].to_scipy() - made).max() < 1e-12
     basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
     # dof to node of the input: corners of cells, in both
     cells = done.plan.maps["cells->dofs1"].table

@@ -1,7 +1,10 @@
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pytest
 
-from meshprep_runtime import MeshprepError
+from meshprep_runtime import MeshprepError, MissingPackageError
 from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices
 
 # 10  1  0      entries at (0, 0), (0, 1), (1, 2), (3, 0)
@@ -23,6 +26,37 @@ def test_csr_is_the_matrix_and_shares_its_arrays_with_scipy():
     assert np.array_equal(made.toarray(), DENSE)
     assert np.shares_memory(made.data, VALUES)
     assert np.shares_memory(made.indices, COLUMNS)
+
+
+def test_csr_goes_to_petsc():
+    petsc = pytest.importorskip("petsc4py.PETSc", reason="petsc4py is not installed")
+    made = CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
+    assert isinstance(made, petsc.Mat)
+    assert np.array_equal(made[:, :], DENSE)
+
+
+def test_what_petsc_is_given(monkeypatch):
+    """Arguments alone, for machines without petsc4py."""
+    given = {}
+
+    class Mat:
+        def createAIJ(self, **words):
+            given.update(words)
+            return SimpleNamespace(assemble=lambda: given.update(assembled=True))
+
+    fake = ModuleType("petsc4py.PETSc")
+    fake.Mat, fake.COMM_SELF = Mat, "self"
+    monkeypatch.setitem(sys.modules, "petsc4py", ModuleType("petsc4py"))
+    monkeypatch.setitem(sys.modules, "petsc4py.PETSc", fake)
+    CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
+    assert (given["size"], given["comm"], given["assembled"]) == ((4, 3), "self", True)
+    assert all(a is b for a, b in zip(given["csr"], (ROW_PTR, COLUMNS, VALUES), strict=True))
+
+
+def test_without_petsc_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "petsc4py", None)
+    with pytest.raises(MissingPackageError, match="pip install petsc4py"):
+        CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
 
 
 def test_ellpack_leaves_padding_out_and_adds_equal_entries():

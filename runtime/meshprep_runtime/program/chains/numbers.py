@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -130,8 +130,9 @@ def number(
     Raises
     ------
     MeshprepError
-        For a chain of more than 64 loops or dats.
+        For a chain of more than 64 loops or dats, and for loops that add to matrices.
     """
+    refuse_matrices(loops)
     used = {m: maps[m] for loop in loops for m in loop.maps}
     dats: dict[str, str] = {}
     for loop in loops:
@@ -145,6 +146,15 @@ def number(
         )
     names = dict.fromkeys([*(loop.over for loop in loops), *dats.values()])
     return ChainNumbers(tuple(loops), {s: sizes[s] for s in names}, used, dats)
+
+
+def refuse_matrices(loops: Iterable[Loop]) -> None:
+    """Raise MeshprepError where a loop adds to a matrix."""
+    for loop in (loop for loop in loops if loop.matrices):
+        raise MeshprepError(
+            f"loop '{loop.name}': tiles cannot add to matrix '{loop.matrices[0].name}': leave the "
+            "loop out of chains with tiles"
+        )
 
 
 def reduces(loop: Loop) -> bool:

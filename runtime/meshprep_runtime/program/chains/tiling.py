@@ -18,7 +18,7 @@ from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import executor_of
 from .measured import LOOPS, MeasuredRun, Run
-from .numbers import ChainNumbers, number
+from .numbers import ChainNumbers, number, refuse_matrices
 from .owners import all_owners, tile_in_cache, tile_owners
 from .records import Call, Watched, common_names
 from .skewed import skewed
@@ -195,6 +195,7 @@ def _kept(options: TileOptions, dats: Mapping[str, ProgramDat], chain: ChainNumb
 def check_call(call: Call) -> None:
     """Raise MeshprepError for a call that tiles cannot run."""
     where = f"loop '{call.loop.loop.name}'"
+    refuse_matrices([call.loop.loop])
     for arg in call.loop.loop.args:
         value = call.given[arg.name]
         constant = arg.is_global and isinstance(value, np.ndarray)

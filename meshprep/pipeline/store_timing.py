@@ -1,0 +1,90 @@
+"""Products of a plan's matrix in each of its stores, timed beside the bytes that they move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.errors import Progress
+from meshprep_runtime.loops import Arg
+from meshprep_runtime.matrix import LocalMatrices
+from meshprep_runtime.matrix.assemble import STORES, Store
+from meshprep_runtime.matrix.products import Product
+from meshprep_runtime.plan import LoopPlan
+
+from ..metrics.product_traffic import store_bytes
+from .samples import sample
+
+
+@dataclass(frozen=True)
+class StoreTrial:
+    """The product in one store.
+
+    Parameters
+    ----------
+    store : str
+        As :class:`~..metrics.product_traffic.StoreBytes` names it.
+    bytes : int
+        That a product moves if caches keep the vectors.
+    seconds : float
+        Of the fastest call.
+    """
+
+    store: str
+    bytes: int
+    seconds: float
+
+
+def time_stores(
+    plan: LoopPlan,
+    matrix: str,
+    *,
+    runs: int = 9,
+    progress: Progress = lambda done, total, what: None,
+) -> tuple[StoreTrial, ...]:
+    """Time the product in each store that the loop alone can fill, on all threads.
+
+    Parameters
+    ----------
+    plan : LoopPlan
+    matrix : str
+    runs : int
+        Samples of each store, which take turns; the fastest counts.
+    progress : callable
+        ``progress(done, total, what)`` before each turn.
+
+    Returns
+    -------
+    tuple of StoreTrial
+        In the order of :func:`~..metrics.product_traffic.store_bytes`.
+    """
+    arg = next(a for a in plan.loop.matrices if a.name == matrix)
+    pattern = plan.matrices[matrix]
+    moved = {s.store: s.product for s in store_bytes(pattern, np.dtype(arg.dtype).itemsize)}
+    alone = len(pattern.place) == 1
+    names = [name for name in moved if alone or name in ("csr", "ellpack")]
+    products = {name: Product(_empty(plan, arg, name), _blocks(plan, name)) for name in names}
+    x, y = (np.ones(size, arg.dtype) for size in pattern.shape[::-1])
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(runs):
+        progress(turn, runs, "stores")
+        for name, product in products.items():
+            seconds[name].append(sample(product, x, y))
+    return tuple(StoreTrial(name, moved[name], min(seconds[name])) for name in names)
+
+
+def _blocks(plan: LoopPlan, store: str) -> LoopPlan | None:
+    return plan if store.startswith("local") and plan.variants else None
+
+
+def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:
+    """Zeros in this store; their bytes move as any others do."""
+    if store != "local, half":
+        return STORES[store](plan, arg)
+    whole: Any = STORES["local"](plan, arg)
+    elements, n = whole.dofs.shape
+    half: NDArray[Any] = np.zeros((elements, n * (n + 1) // 2), arg.dtype)
+    return LocalMatrices(half, whole.dofs, True, whole.n_rows)
