@@ -23,11 +23,14 @@ class Splitting:
 
     parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
     cut: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--cut", help="Who owns what: annealed, metis, rcb, curve, or file:PARTS.npy."
+            "--cut",
+            help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS.npy. "
+            "Default: annealed; refined with --slices and for a file of parts.",
+            show_default=False,
         ),
-    ] = "annealed"
+    ] = None
     weights: Annotated[
         str | None,
         typer.Option(
@@ -48,8 +51,8 @@ class Splitting:
         bool,
         typer.Option(
             "--slices",
-            help="Each rank of mpiexec reads and holds slices of the mesh, for meshes that do not "
-            "fit one process; with --cut rcb or curve.",
+            help="Each rank of mpiexec reads and holds slices of the mesh or the file of parts, "
+            "for meshes that do not fit one process; with --cut refined, rcb or curve.",
         ),
     ] = False
     output: Annotated[
@@ -125,7 +128,8 @@ def run(
 def _describe(job: SplitJob, adding: bool, shown: options.Shown) -> None:
     parts = " and ".join(map(str, job.parts))
     verb = "add to" if adding else "write"
-    text = [f"would split {job.source} into {parts} parts by {job.how.cut}"]
+    by = f" by {job.how.cut}" if job.how.cut else ""
+    text = [f"would split {job.source} into {parts} parts{by}"]
     text.append(f"would {verb} {job.output}")
     values = {"text": text, "parts": list(job.parts), "outputs": [str(job.output)]}
     console.show_json(values) if shown.as_json else console.show("\n".join(text))

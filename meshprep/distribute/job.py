@@ -35,6 +35,7 @@ from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
 from .figures import part_figures, split_figures
 from .joined import joined_subject
+from .kept import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 from .slices.read import subject_of_slices
 from .slices.steps import check_cut, split_slices
@@ -68,7 +69,7 @@ class SplitJob:
             raise MeshprepError("give the numbers of parts from 1, such as --parts 4,8")
         if len(set(self.parts)) < len(self.parts):
             raise MeshprepError("a number of parts is named twice: name each once")
-        if self.how.cut.startswith("file:") and len(self.parts) > 1:
+        if (self.how.cut or "").startswith("file:") and len(self.parts) > 1:
             raise MeshprepError("a file of parts is for one number of parts: split one at a time")
 
 
@@ -147,6 +148,11 @@ def _prepared(job: SplitJob, progress: Progress) -> list[str]:
 
 def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
     """What is split: all of it, or the slices of this rank."""
+    if kind_of(job.source) == "parts":
+        source = ranks if job.slices else ALONE
+        read = partial(joined_subject, job.source, source)
+        found = read() if job.slices else of_root(ranks, read).shared()
+        return with_kept_blocks(found, job.options)
     if not job.slices:
         return of_root(ranks, lambda: _whole_subject(job)).shared()
     sets = job.declared or None
@@ -231,7 +237,8 @@ def _split(
     every = chain.from_iterable(ranks.allgather(agreed(ranks, build)))
     figures = split_figures([one for _, one in sorted(every, key=lambda pair: pair[0])])
     costs = {name: asdict(cost) for name, cost in made.costs.items()}
-    asked = {"cut": job.how.cut, "weights": list(job.how.weights)}
+    cut = job.how.cut_of(subject, slices=job.slices)
+    asked = {"cut": cut, "weights": list(job.how.weights)}
     options = job.options.effective()
     spill.finish({**figures, "increments": costs, **asked, "options": options}, ranks.allgather)
 
@@ -239,8 +246,8 @@ def _split(
 def _refuse(job: SplitJob, adding: bool) -> None:
     if job.slices:
         check_cut(job.how.cut)
-        if kind_of(job.source) != "mesh":
-            raise MeshprepError(f"{job.source} is no mesh: only meshes are read by slices")
+        if kind_of(job.source) == "plan":
+            raise MeshprepError(f"{job.source} is a plan, which is not read by slices")
     same = adding and job.output.resolve() == job.source.resolve()
     if not same:
         check_targets([job.output], overwrite=job.overwrite, inputs=[job.source])
@@ -265,8 +272,6 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
 
 def _whole_subject(job: SplitJob) -> SplitSubject:
     kind = kind_of(job.source)
-    if kind == "parts":
-        return joined_subject(job.source).with_block_size(job.options.block_size)
     if kind == "plan":
         if job.requests:
             raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")

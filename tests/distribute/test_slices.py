@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from thread_ranks import on_ranks
 
 from meshprep.distribute import ranks as messages
+from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.slices import homes as sliced_homes
@@ -35,7 +36,7 @@ from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan.parts.arrays import arrays_of
 
 MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
-CURVE, RCB = SplitOptions("curve"), SplitOptions("rcb")
+CURVE = SplitOptions("curve")
 SMALL = Options(block_size=16)
 
 
@@ -180,17 +181,27 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
 
 
 @pytest.mark.parametrize(("name", "loops"), [CASES[1], CASES[-1]])
-def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, name, loops):
+def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeypatch, name, loops):
+    monkeypatch.setattr(refine, "TURNS", 24)
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
-    run(SplitJob(files / name, alone, (2, 5), requests, RCB, SMALL))
+    run(SplitJob(files / name, alone, (2, 5), requests, SplitOptions("refined"), SMALL))
     assert check_parts(alone, mesh=files / name).findings == []
+    more = tmp_path / "more.parts.h5"
+    run(SplitJob(alone, more, (3, 7), options=SMALL))
+    assert check_parts(more, mesh=files / name).findings == []
     for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
         output = tmp_path / f"{size}.parts.h5"
-        job = SplitJob(files / name, output, (2, 5), requests, RCB, SMALL, slices=True)
-        found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
-        assert [str(one) for one in found if isinstance(one, Exception)] == []
-        assert output.read_bytes() == alone.read_bytes()
+        again = tmp_path / f"more-{size}.parts.h5"
+        for job, expected in (
+            (SplitJob(files / name, output, (2, 5), requests, options=SMALL, slices=True), alone),
+            (SplitJob(output, again, (3, 7), options=SMALL, slices=True), more),
+        ):
+            found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
+            assert [str(one) for one in found if isinstance(one, Exception)] == []
+            assert job.output.read_bytes() == expected.read_bytes()
+        proved = on_ranks(size, lambda ranks, path=again: check_parts(path, ranks=ranks))
+        assert [one.findings for one in proved] == [[]] * size
 
 
 def test_messages_and_steps_are_cut_where_they_are_long(monkeypatch):
@@ -286,8 +297,8 @@ def test_bad_input_is_said_by_all_ranks_alike(files, tmp_path):
     )
     write(generate("delaunay2d", cells=50), tmp_path / "text.vtu", drop=True)
     assert "format 'vtu' is not read by slices" in split_on(2, tmp_path / "text.vtu")
-    whole = split_on(2, files / "wing.msh", how=SplitOptions())
-    assert whole == "cut 'annealed' needs the whole mesh: with --slices, use --cut rcb"
+    whole = split_on(2, files / "wing.msh", how=SplitOptions("annealed"))
+    assert whole == "cut 'annealed' needs the whole mesh: with --slices, use --cut refined"
     assert sorted(p.suffix for p in tmp_path.iterdir() if "parts" in p.name) == []
 
 
