@@ -27,7 +27,7 @@ class Splitting:
         typer.Option(
             "--cut",
             help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS.npy. "
-            "Default: annealed; refined with --slices and for a file of parts.",
+            "Default: annealed; refined with --slices; metis for a file of parts.",
             show_default=False,
         ),
     ] = None

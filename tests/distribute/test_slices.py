@@ -182,13 +182,13 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
 
 @pytest.mark.parametrize(("name", "loops"), [CASES[1], CASES[-1]])
 def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeypatch, name, loops):
-    monkeypatch.setattr(refine, "TURNS", 24)
+    monkeypatch.setattr(refine, "TURNS", 8)
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
     run(SplitJob(files / name, alone, (2, 5), requests, SplitOptions("refined"), SMALL))
     assert check_parts(alone, mesh=files / name).findings == []
     more = tmp_path / "more.parts.h5"
-    run(SplitJob(alone, more, (3, 7), options=SMALL))
+    run(SplitJob(alone, more, (3, 7), how=SplitOptions("refined"), options=SMALL))
     assert check_parts(more, mesh=files / name).findings == []
     for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
         output = tmp_path / f"{size}.parts.h5"

@@ -89,12 +89,12 @@ def _take(at: PointParts, p: int, part: int) -> None:
 
 
 @kernel
-def at_borders(table: Int32s, own: int, used: Int32s) -> Int32s:
-    """The elements decided here that have a point of several parts."""
+def at_borders(table: Int32s, own: int, nodes: int, used: Int32s) -> Int32s:
+    """The elements decided here that share more than nodes with another part."""
     out, n = np.empty(own, np.int32), 0
     for i in range(own):
         for j in range(table.shape[1]):
-            if table[i, j] >= 0 and used[table[i, j]] > 1:
+            if table[i, j] >= nodes and used[table[i, j]] > 1:
                 out[n] = i
                 n += 1
                 break

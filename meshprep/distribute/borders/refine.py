@@ -36,7 +36,7 @@ from .points import points_of_elements
 MOST, LEAST = 1.03, 0.9
 # Turns, after how many of them borders are looked for anew, first and last temperature in copies
 # of a point, and turns without any at the end.
-TURNS, FRESH, HOT, COLD, LAST = 240, 8, 0.55, 0.05, 16
+TURNS, FRESH, HOT, COLD, LAST = 240, 4, 0.55, 0.05, 16
 # Prices of copies: of nodes, of other points beside them, and of these where there are no nodes.
 NODE, OTHER, ALONE = 10, 3, 10
 
@@ -92,7 +92,7 @@ def _anneal(cared: CaredElements, prices: Prices, sizes: _Sizes) -> None:
     elements, copies = (cared.ids, cared.part, cared.table), np.arange(cared.own, n, dtype=np.int32)
     for turn in range(TURNS):
         if turn % FRESH == 0:
-            border = at_borders(cared.table, cared.own, at.used)
+            border = at_borders(cared.table, cared.own, cared.nodes, at.used)
         allowed, full = _allowed(turn), sizes.full
         wishes = np.concatenate(
             each(
