@@ -143,7 +143,9 @@ def _prepared(job: SplitJob, progress: Progress) -> list[str]:
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
     formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
-    return warm_up([*job_tasks(job.options, formats), "split"], progress).notes
+    refined = job.how.cut == "refined" or (job.slices and job.how.cut is None)
+    own = "split refined" if refined else "split"
+    return warm_up([*job_tasks(job.options, formats), own], progress).notes
 
 
 def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:

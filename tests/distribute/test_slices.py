@@ -40,6 +40,15 @@ CURVE = SplitOptions("curve")
 SMALL = Options(block_size=16)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_turns():
+    """Borders are refined for a moment: here it counts that ranks do the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refine, "TURNS", 6)
+        patch.setattr(refine, "LAST", 2)
+        yield
+
+
 @st.composite
 def subjects(draw):
     """Random maps between cells, nodes, edges and boundary edges; cells have places, some equal."""
@@ -105,7 +114,7 @@ def assert_same_parts(found, expected):
     st.integers(1, 4),
     st.sampled_from(["exec", "auto"]),
     st.sampled_from([(), (0, 3, 1)]),
-    st.sampled_from(["curve", "rcb"]),
+    st.sampled_from(["curve", "rcb", "refined"]),
 )
 def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, cut):
     how = SplitOptions(cut, weights, way)
@@ -186,7 +195,6 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
 
 @pytest.mark.parametrize(("name", "loops"), [CASES[1], CASES[-1]])
 def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeypatch, name, loops):
-    monkeypatch.setattr(refine, "TURNS", 8)
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
     run(SplitJob(files / name, alone, (2, 5), requests, SplitOptions("refined"), SMALL))
