@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_ranks import on_ranks
 
+from meshprep.distribute import check
 from meshprep.distribute import ranks as messages
 from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
@@ -33,6 +34,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.plan.parts import read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
 
 MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
@@ -205,15 +207,47 @@ def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeyp
     for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
         output = tmp_path / f"{size}.parts.h5"
         again = tmp_path / f"more-{size}.parts.h5"
-        for job, expected in (
+        both = [
             (SplitJob(files / name, output, (2, 5), requests, options=SMALL, slices=True), alone),
             (SplitJob(output, again, (3, 7), options=SMALL, slices=True), more),
-        ):
+        ]
+        for job, expected in both[: 2 if size == 3 else 1]:
             found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
             assert [str(one) for one in found if isinstance(one, Exception)] == []
             assert job.output.read_bytes() == expected.read_bytes()
-        proved = on_ranks(size, lambda ranks, path=again: check_parts(path, ranks=ranks))
-        assert [one.findings for one in proved] == [[]] * size
+
+
+def test_ranks_prove_a_file_together(files, tmp_path):
+    path = tmp_path / "wing.parts.h5"
+    run(SplitJob(files / "wing.msh", path, (2, 5), (simple_request("edges->cells"),), CURVE, SMALL))
+    verdicts = {one.verdict for one in on_ranks(3, lambda ranks: check_parts(path, ranks=ranks))}
+    assert verdicts == {f"{path}: right (2 and 5 parts)"}
+
+    def with_mesh(ranks):
+        return check_parts(path, mesh=files / "wing.msh", ranks=ranks)
+
+    assert all_say(on_ranks(2, with_mesh)).startswith("a mesh is compared by one process")
+
+
+def test_what_one_rank_finds_wrong_all_ranks_say(files, tmp_path, monkeypatch):
+    path = tmp_path / "wing.parts.h5"
+    run(SplitJob(files / "wing.msh", path, (4,), (simple_request("edges->cells"),), CURVE, SMALL))
+
+    def changed(path, table, part):
+        """The last part, with two of its copies in the wrong places."""
+        found = read_part(path, table, part)
+        if part < 3:
+            return found
+        cells = found.sets["cells"]
+        wrong = replace(cells, copies=cells.copies[::-1].copy())
+        return replace(found, sets={**found.sets, "cells": wrong})
+
+    monkeypatch.setattr(check, "read_part", changed)
+    expected = check_parts(path)
+    assert any("part 3, set 'cells': copies do not ascend" in one for one in expected.findings)
+    found = on_ranks(2, lambda ranks: check_parts(path, ranks=ranks))
+    assert found[0].findings == found[1].findings
+    assert set(expected.findings) <= set(found[0].findings)
 
 
 def test_messages_and_steps_are_cut_where_they_are_long(monkeypatch):
