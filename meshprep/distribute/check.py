@@ -59,7 +59,7 @@ def check_parts(
         given = io.read(mesh, format=input_format, dimension=dimension, sets=sets)
         if given.content_hash() != about(path)["source_hash"]:
             raise PlanError(f"{path}: made for another mesh than {mesh}: give the mesh it is of")
-    findings = []
+    findings: list[str] = []
     for i, count in enumerate(wanted):
         progress(1 + i, 1 + len(wanted), f"proving {count} parts")
         proof = agreed(ranks, partial(_proof, path, count, own_parts(ranks, count)), named=False)
