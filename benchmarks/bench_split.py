@@ -220,7 +220,7 @@ def _forecast(sizes: Sequence[int]) -> None:
 
 
 def _exchanged(cells: int) -> list[dict[str, Any]]:
-    """Halos of every part, computed as a split does, without orders and blocks."""
+    """Halos of all parts by METIS, found as a split finds them, without orders and blocks."""
     mesh = mesh_of("delaunay3d", cells)
     subject = subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request("faces->cells")]))
     counts = [parts for parts in MANY_PARTS if parts * LEAST_CELLS <= cells]
@@ -229,7 +229,7 @@ def _exchanged(cells: int) -> list[dict[str, Any]]:
 
 def _of_parts(subject: SplitSubject, parts: int) -> dict[str, Any]:
     begin, weights = time.process_time(), np.full(parts, 1 / parts)
-    leading = owners_of_leading_set(CutProblem(subject, weights), "refined")
+    leading = owners_of_leading_set(CutProblem(subject, weights), PEER)
     owners = inherit(subject, leading, weights)
     columns = written_columns(subject, {spec.loop.name: "exec" for spec in subject.specs})
     executed = executed_copies(subject, owners, columns, parts)

@@ -33,6 +33,7 @@ from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
+from .external import write_external
 from .figures import part_figures, split_figures
 from .joined import joined_subject
 from .kept import with_kept_blocks
@@ -49,7 +50,8 @@ class SplitJob:
 
     ``source`` is a mesh, a plan, or a file of parts, to which further numbers of parts are added.
     ``declared`` says what the datasets of a file are that does not say it. With ``slices`` each
-    rank reads and holds slices of the mesh.
+    rank reads and holds slices of the mesh. ``op2`` is a file to write the parts of the leading set
+    to, as dats of OP2.
     """
 
     source: Path
@@ -63,6 +65,12 @@ class SplitJob:
     overwrite: bool = False
     declared: Mapping[str, str] = field(default_factory=dict)
     slices: bool = False
+    op2: Path | None = None
+
+    @property
+    def outputs(self) -> list[Path]:
+        """What is written, the file of parts first."""
+        return [self.output] if self.op2 is None else [self.output, self.op2]
 
     def __post_init__(self) -> None:
         if not self.parts or min(self.parts) < 1:
@@ -77,14 +85,14 @@ class SplitJob:
 class SplitJobResult:
     """What a job made: figures by number of parts, and what a person should know."""
 
-    written: Path
+    written: list[Path]
     figures: dict[int, dict[str, Any]]
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {
-            "written": [str(self.written)],
+            "written": [str(path) for path in self.written],
             "notes": self.notes,
             "splits": [self.figures[parts] for parts in sorted(self.figures)],
         }
@@ -119,7 +127,7 @@ def run(
     progress(0, total, "reading")
     subject = _subject(job, ranks)
     with ExitStack() as files:
-        staged = of_root(ranks, lambda: files.enter_context(_new(job))[0])
+        staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
@@ -131,11 +139,13 @@ def run(
         progress(total - 2, total, f"writing {job.output.name}")
         sources.sort(key=lambda one: one.table.parts)
         _write(staged, subject, sources, ranks)
+        for path in more:
+            of_root(ranks, partial(write_external, path, staged, job.parts, subject.leading_set))
         if job.options.proof:
             progress(total - 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
         agreed(ranks, files.pop_all().close)
-    return SplitJobResult(job.output, figures, notes)
+    return SplitJobResult(job.outputs, figures, notes)
 
 
 def _prepared(job: SplitJob, progress: Progress) -> list[str]:
@@ -164,7 +174,7 @@ def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
 
 def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
     adding = kind_of(job.source) == "parts"
-    return together([job.output], overwrite=job.overwrite or adding)
+    return together(job.outputs, overwrite=job.overwrite or adding)
 
 
 def _spill(files: ExitStack, staged: Path, parts: int, ranks: Ranks) -> SpilledParts:
@@ -251,8 +261,8 @@ def _refuse(job: SplitJob, adding: bool) -> None:
         if kind_of(job.source) == "plan":
             raise MeshprepError(f"{job.source} is a plan, which is not read by slices")
     same = adding and job.output.resolve() == job.source.resolve()
-    if not same:
-        check_targets([job.output], overwrite=job.overwrite, inputs=[job.source])
+    new = job.outputs[1:] if same else job.outputs
+    check_targets(new, overwrite=job.overwrite, inputs=[job.source])
     if adding and job.requests:
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import h5py
 import numpy as np
 import pytest
 
@@ -129,6 +130,23 @@ def test_a_file_of_owners_names_elements_of_the_mesh_for_a_file_of_parts_too(mad
     run(SplitJob(made, output, (2,), how=SplitOptions(f"file:{tmp_path / 'own.npy'}")))
     found = load_part(output, 2, 1).sets["cells"].original
     assert sorted(found) == np.flatnonzero(own == 1).tolist()
+
+
+def test_parts_are_written_as_dats_of_op2(mesh_file, tmp_path):
+    output, op2 = tmp_path / "wing.parts.h5", tmp_path / "wing.op2.h5"
+    done = run(job(mesh_file, output, (3, 5), op2=op2))
+    assert done.written == [output, op2]
+    with h5py.File(op2) as file:
+        assert list(file) == ["part_3", "part_5"]
+        for count in (3, 5):
+            dat = file[f"part_{count}"]
+            assert (dat.dtype, dat.shape[1], dat.chunks) == (np.int32, 1, None)
+            assert (dat.attrs["size"], dat.attrs["dim"], dat.attrs["type"]) == (4, 1, b"int")
+            for p in range(count):
+                own = load_part(output, count, p).sets["cells"].original
+                assert sorted(own) == np.flatnonzero(dat[:, 0] == p).tolist()
+    with pytest.raises(MeshprepError, match=r"wing.op2.h5: exists already"):
+        run(job(mesh_file, tmp_path / "again.parts.h5", (2,), op2=op2))
 
 
 def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):
