@@ -1,4 +1,4 @@
-"""Parts for OP2 programs that cut their mesh by a dat from outside (``op_partition_external``)."""
+"""Parts for OP2 programs that cut their mesh by a dat from outside (its ``EXTERNAL``)."""
 
 from __future__ import annotations
 
