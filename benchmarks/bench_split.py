@@ -194,12 +194,11 @@ def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
     }
 
 
-def _forecast(sizes: Sequence[int]) -> None:
-    """What parts exchange, for all but the last size fitted, and compared with the last."""
-    rows = [row for cells in sizes for row in _exchanged(cells)]
-    known = [row for row in rows if row["cells"] < sizes[-1]]
-    rest = [row for row in rows if row["cells"] == sizes[-1] and row["parts"] > 10]
-    say = {what: _fitted(known, what) for what in FITTED}
+def _forecast(sizes: tuple[int, int]) -> None:
+    """What parts exchange, fitted on the smaller mesh, and compared with the larger one."""
+    smaller, larger = (_exchanged(cells) for cells in sizes)
+    rows, rest = smaller + larger, larger[1:]
+    say = {what: _fitted(smaller, what) for what in FITTED}
     wrong = {
         what: max(abs(say[what](row["cells"], row["parts"]) / row[what] - 1) for row in rest)
         for what in FITTED
