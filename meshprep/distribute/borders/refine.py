@@ -1,9 +1,9 @@
 """Parts with shorter borders, found by all ranks in turns and with one result for any of them.
 
 In each turn some elements at borders propose to move to the part that has most of their points.
-What they may lose is drawn by a temperature that falls [as blocks are annealed]. Of those that
-share a point the one with the highest key moves, so that what a move costs is exact. Keys, draws
-and caps depend on the elements' numbers in the mesh and on counts over all ranks only.
+What they may lose is drawn by a temperature that falls. Of those that share a point the one with
+the highest key moves, so that what a move costs is exact. Keys, draws and caps depend on the
+elements' numbers in the mesh and on counts over all ranks only.
 """
 
 from __future__ import annotations
@@ -20,16 +20,7 @@ from ..ranks import Ranks
 from ..slices.homes import Homes
 from ..subject import SplitSubject
 from .cared import CaredElements, cared_elements
-from .moves import (
-    DRAWS,
-    FINE,
-    Prices,
-    at_borders,
-    move,
-    parts_at_points,
-    propose,
-    winners,
-)
+from .moves import DRAWS, FINE, Prices, at_borders, move, parts_at_points, propose, winners
 from .points import points_of_elements
 
 # A part may hold so many times its share, and should not hold less than this of it.
@@ -37,8 +28,8 @@ MOST, LEAST = 1.03, 0.9
 # Turns, after how many of them borders are looked for anew, first and last temperature in copies
 # of a point, and turns without any at the end.
 TURNS, FRESH, HOT, COLD, LAST = 240, 4, 0.55, 0.05, 16
-# Prices of copies: of nodes, of other points beside them, and of these where there are no nodes.
-NODE, OTHER, ALONE = 10, 3, 10
+# Prices of copies: of nodes, of other points beside nodes, and of these where there are no nodes.
+NODE, OTHER, ONLY = 10, 3, 10
 
 
 def refined(
@@ -75,7 +66,7 @@ def refined(
     homes = Homes(n, ranks)
     points = points_of_elements(subject, ranks)
     cared = cared_elements(points, part, homes.own, shares.size, ranks)
-    prices = Prices(cared.nodes, NODE, OTHER if points.nodes else ALONE)
+    prices = Prices(cared.nodes, NODE, OTHER if points.nodes else ONLY)
     del points
     _anneal(cared, prices, _Sizes.of(cared, shares, n))
     out = np.empty_like(part)
