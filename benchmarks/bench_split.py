@@ -1,6 +1,6 @@
 """Splitting: halos beside METIS k-way on the dual graph, seconds, memory, another K from the file.
 
-    python benchmarks/bench_split.py [CELLS] [LARGEST]
+    python benchmarks/bench_split.py [CELLS] [LARGEST] [STEPS]
 
 Tetrahedra, a body with holes, hexahedra, mixed cells and triangles of about ``CELLS`` cells
 (1,000,000) into 8, 64 and 512 parts by each cut: ghosts (foreign cells behind a cut face, counted
@@ -10,7 +10,10 @@ ghosts and copies over those of METIS
 ``LARGEST`` tetrahedra into 1,000 parts, each in a process of its own: seconds a cell (linear within
 15 %), the peak of memory (bar 250 bytes a cell and 400 MB), and another K from the file (bar 20 %).
 Then the same meshes by ``--slices`` on 1, 2 and 4 ranks of MPI: the largest peak of a rank (bar 250
-bytes a cell of its share, and 400 MB).
+bytes a cell of its share, and 400 MB). Then what 10 to 10,000 parts of 1/10 of ``CELLS`` and of
+``CELLS`` tetrahedra have to exchange, and what that says of 10^9 cells on 10,000 ranks.
+
+``STEPS`` are some of ``halos,command,slices,forecast``; all where left out.
 """
 
 from __future__ import annotations
@@ -20,15 +23,21 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import mesh_file, mesh_of, report, run_process, timed
+from common import mesh_file, mesh_of, peak_memory, report, run_process, timed
 from mesher import mesher_file
 
+from meshprep.distribute.copies import all_copies
 from meshprep.distribute.cuts import CUTS, CutProblem, owners_of_leading_set
-from meshprep.distribute.subject import subject_of_mesh
+from meshprep.distribute.halos import executed_copies, owned_runs
+from meshprep.distribute.inherit import inherit
+from meshprep.distribute.numbers import numbers_here
+from meshprep.distribute.steps import written_columns
+from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read
 from meshprep.loops import simple_request
 from meshprep.mesh import Mesh
@@ -37,12 +46,29 @@ from meshprep.pipeline.steps import plan_request_maps
 PARTS, MANY, MORE = (8, 64, 512), 1000, 900
 RANKS = (1, 2, 4)
 PEER = "metis"
+# Parts of the forecast, cells of the smallest, and what it is for.
+MANY_PARTS, LEAST_CELLS, FORECAST = (10, 100, 1000, 10_000), 100, (10**9, 10_000)
+FITTED = ("halo cells %", "faces again %")
 # Cells of the mixed mesh in a cube of its grid.
 MIXED_CELLS = 2.6
 
 
-def main(cells: int = 1_000_000, largest: int = 10_000_000) -> None:
-    """Print and save both tables."""
+def main(cells: int = 1_000_000, largest: int = 10_000_000, steps: str = "") -> None:
+    """Print and save the tables."""
+    sizes = (largest // 10, largest)
+    every: dict[str, Callable[[], None]] = {
+        "halos": lambda: report("split", _all_halos(cells)),
+        "command": lambda: report("split-command", [_command(n) for n in sizes]),
+        "slices": lambda: report(
+            "split-slices", [_on_ranks(n, ranks) for n in sizes for ranks in RANKS]
+        ),
+        "forecast": lambda: _forecast((cells // 10, cells)),
+    }
+    for step in steps.split(",") if steps else every:
+        every[step]()
+
+
+def _all_halos(cells: int) -> list[dict[str, Any]]:
     side, third = round(cells ** (1 / 3)), round((cells / MIXED_CELLS) ** (1 / 3))
     cases = {
         "tetrahedra": mesh_of("delaunay3d", cells),
@@ -51,11 +77,7 @@ def main(cells: int = 1_000_000, largest: int = 10_000_000) -> None:
         "mixed": read(mesh_file("mixed3d", nx=third, ny=third, nz=third)),
         "triangles": mesh_of("delaunay2d", cells),
     }
-    rows = [row for name, mesh in cases.items() for row in _halos(name, mesh)]
-    report("split", rows)
-    sizes = (largest // 10, largest)
-    report("split-command", [_command(n) for n in sizes])
-    report("split-slices", [_on_ranks(n, ranks) for n in sizes for ranks in RANKS])
+    return [row for name, mesh in cases.items() for row in _halos(name, mesh)]
 
 
 def _halos(name: str, mesh: Mesh) -> list[dict[str, Any]]:
@@ -156,7 +178,7 @@ def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
     start = (prefix / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable, "-m", "mpi4py")
     rank = Path(__file__).with_name("one_rank.py")
     with tempfile.TemporaryDirectory() as folder:
-        words = (path, "-q", "--parts", MANY, "--cut", "rcb", "--slices", "--loop", "faces->cells")
+        words = (path, "-q", "--parts", MANY, "--slices", "--loop", "faces->cells")
         output = Path(folder, "a.parts.h5")
         seconds, _, _ = run_process(
             *start, rank, folder, "split", *words, "-o", output, env=environment
@@ -172,5 +194,83 @@ def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
     }
 
 
+def _forecast(sizes: tuple[int, int]) -> None:
+    """What parts exchange, fitted on the smaller mesh, and compared with the larger one."""
+    smaller, larger = (_exchanged(cells) for cells in sizes)
+    rows, rest = smaller + larger, larger[1:]
+    say = {what: _fitted(smaller, what) for what in FITTED}
+    wrong = {
+        what: max(abs(say[what](row["cells"], row["parts"]) / row[what] - 1) for row in rest)
+        for what in FITTED
+    }
+    say = {what: _fitted(rows, what) for what in FITTED}
+    told = {what: say[what](*FORECAST) for what in FITTED}
+    report(
+        "split-forecast",
+        rows,
+        forecast=dict(zip(("cells", "parts"), FORECAST, strict=True)) | told,
+        error=wrong,
+    )
+    for what in FITTED:
+        print(
+            f"{what}, {FORECAST[0]:.0e} cells, {FORECAST[1]} parts: {told[what]:.2f} "
+            f"(error from {sizes[-2]} to {sizes[-1]} cells: {100 * wrong[what]:.1f} %)"
+        )
+
+
+def _exchanged(cells: int) -> list[dict[str, Any]]:
+    """Halos of all parts by METIS, found as a split finds them, without orders and blocks."""
+    mesh = mesh_of("delaunay3d", cells)
+    subject = subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request("faces->cells")]))
+    counts = [parts for parts in MANY_PARTS if parts * LEAST_CELLS <= cells]
+    return [_of_parts(subject, parts) for parts in counts]
+
+
+def _of_parts(subject: SplitSubject, parts: int) -> dict[str, Any]:
+    begin, weights = time.process_time(), np.full(parts, 1 / parts)
+    leading = owners_of_leading_set(CutProblem(subject, weights), PEER)
+    owners = inherit(subject, leading, weights)
+    columns = written_columns(subject, {spec.loop.name: "exec" for spec in subject.specs})
+    executed = executed_copies(subject, owners, columns, parts)
+    runs = owned_runs(subject, owners, parts)
+    copies = all_copies(subject, runs, executed, numbers_here(runs)).halo["cells"]
+    owned, halo = np.diff(runs["cells"].offset), np.diff(copies.rows.offset)
+    other = np.searchsorted(runs["cells"].offset, copies.rows.elements, side="right") - 1
+    part = np.repeat(np.arange(parts), halo)
+    around = np.bincount(np.unique(part * np.int64(parts) + other) // parts, minlength=parts)
+    again = np.diff(executed["faces"].offset)
+    return {
+        "cells": subject.sizes["cells"],
+        "parts": parts,
+        "halo cells %": 100 * halo.sum() / owned.sum(),
+        "most %": 100 * (halo / owned).max(),
+        "faces again %": 100 * again.sum() / subject.sizes["faces"],
+        "core faces %": 100 * runs["faces"].core.sum() / subject.sizes["faces"],
+        "neighbours": around.mean(),
+        "most neighbours": around.max(),
+        "largest / mean": owned.max() / owned.mean(),
+        "processor s": time.process_time() - begin,
+        "peak MB": peak_memory(),
+    }
+
+
+def _fitted(rows: Sequence[dict[str, Any]], what: str) -> Callable[[int, int], float]:
+    """A share by cells and parts: a shell of each part, but for what lies on the surface.
+
+    With x = (cells of a part)^(-1/3) it is (c x + e x^2) (1 - parts^(-1/3)).
+    """
+    n, parts = (np.array([row[key] for row in rows], float) for key in ("cells", "parts"))
+    x, inner = (n / parts) ** (-1 / 3), 1 - parts ** (-1 / 3)
+    value = np.array([row[what] for row in rows])
+    shell = np.stack([x * inner, x**2 * inner], axis=1) / value[:, None]
+    c, e = np.linalg.lstsq(shell, np.ones(len(rows)), rcond=None)[0]
+
+    def share(cells: int, parts: int) -> float:
+        x = (cells / parts) ** (-1 / 3)
+        return float((c * x + e * x**2) * (1 - parts ** (-1 / 3)))
+
+    return share
+
+
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:4])

@@ -48,6 +48,7 @@ def cut(mesh, *loops):
     subject = subject_of_mesh(read, *plan_request_maps(read, [simple_request(t) for t in loops]))
     problem = CutProblem(subject, np.array([0.5, 0.25, 0.125, 0.125]))
     assert owners_of_leading_set(problem, "annealed").max() == 3
+    assert owners_of_leading_set(problem, "refined").max() == 3
 
 cut(plane, "edges->cells", "cells->nodes")
 cut(space, "faces->cells")

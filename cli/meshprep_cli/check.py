@@ -9,7 +9,7 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options
+from . import console, mpi, options
 
 
 def run(
@@ -26,7 +26,10 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Prove that a plan or a file of parts is right: offsets, caps, staging, colours, halos."""
+    """Prove that a plan or a file of parts is right: offsets, caps, staging, colours, halos.
+
+    Ranks of mpiexec prove a file of parts together.
+    """
     from meshprep.distribute.check import check_parts
     from meshprep.distribute.job import kind_of
     from meshprep.pipeline import workflow
@@ -35,15 +38,18 @@ def run(
     meshes = [mesh] if mesh is not None and plan.is_file() else []
     with console.compiled_ahead(read_tasks(meshes, source.input_format), quiet) as report:
         if kind_of(plan) == "parts":
-            result = check_parts(
-                plan,
-                parts,
-                mesh,
-                input_format=source.input_format,
-                dimension=source.dimension,
-                declared=source.declared(),
-                progress=report,
-            )
+            together = mpi.ranks()
+            with mpi.nobody_waits(together):
+                result = check_parts(
+                    plan,
+                    parts,
+                    mesh,
+                    input_format=source.input_format,
+                    dimension=source.dimension,
+                    declared=source.declared(),
+                    progress=report,
+                    ranks=together,
+                )
         elif parts is not None:
             raise MeshprepError(f"{plan} is no file of parts: leave --parts out")
         else:

@@ -23,11 +23,14 @@ class Splitting:
 
     parts: Annotated[str, typer.Option("--parts", help="Number of parts, or several: 4,8,64.")]
     cut: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--cut", help="Who owns what: annealed, metis, rcb, curve, or file:PARTS.npy."
+            "--cut",
+            help="Who owns what: annealed, metis, refined, rcb, curve, or file:PARTS.npy. "
+            "Default: annealed; refined with --slices; metis for a file of parts.",
+            show_default=False,
         ),
-    ] = "annealed"
+    ] = None
     weights: Annotated[
         str | None,
         typer.Option(
@@ -48,10 +51,18 @@ class Splitting:
         bool,
         typer.Option(
             "--slices",
-            help="Each rank of mpiexec reads and holds slices of the mesh, for meshes that do not "
-            "fit one process; with --cut rcb or curve.",
+            help="Each rank of mpiexec reads and holds slices of the mesh or the file of parts, "
+            "for meshes that do not fit one process; with --cut refined, rcb or curve.",
         ),
     ] = False
+    op2: Annotated[
+        Path | None,
+        typer.Option(
+            "--op2",
+            help="HDF5 file to write the part of each element of the leading set to, as OP2's dats "
+            "part_K.",
+        ),
+    ] = None
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="File to write; default: MESH.parts.h5."),
@@ -103,6 +114,7 @@ def run(
         overwrite=how.force,
         declared=read.declared(loops.loops),
         slices=splitting.slices,
+        op2=splitting.op2,
     )
     if how.dry_run:
         _describe(job, adding, shown)
@@ -119,15 +131,21 @@ def run(
     from meshprep.report.parts import halo_tables
 
     console.show_tables(halo_tables(list(done.figures.values()), full=shown.full))
-    console.show(f"wrote {done.written} in {watch}")
+    console.show(f"wrote {' and '.join(map(str, done.written))} in {watch}")
 
 
 def _describe(job: SplitJob, adding: bool, shown: options.Shown) -> None:
     parts = " and ".join(map(str, job.parts))
     verb = "add to" if adding else "write"
-    text = [f"would split {job.source} into {parts} parts by {job.how.cut}"]
+    by = f" by {job.how.cut}" if job.how.cut else ""
+    text = [f"would split {job.source} into {parts} parts{by}"]
     text.append(f"would {verb} {job.output}")
-    values = {"text": text, "parts": list(job.parts), "outputs": [str(job.output)]}
+    text += [f"would write {path}" for path in job.outputs[1:]]
+    values = {
+        "text": text,
+        "parts": list(job.parts),
+        "outputs": [str(path) for path in job.outputs],
+    }
     console.show_json(values) if shown.as_json else console.show("\n".join(text))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from meshprep_runtime.errors import PlanError, Progress
+from meshprep_runtime.errors import MeshprepError, PlanError, Progress
 from meshprep_runtime.plan.parts import kept, parts_table, read_part
 from meshprep_runtime.plan.parts.proof import PartsProof, proved
 from meshprep_runtime.plan.parts.store import about
@@ -16,6 +18,7 @@ from .. import io
 from ..mesh import Mesh
 from ..pipeline.workflow import CheckResult
 from ..topology import derive
+from .ranks import ALONE, Ranks, agreed, of_root, own_parts
 
 
 def check_parts(
@@ -27,6 +30,7 @@ def check_parts(
     dimension: int | None = None,
     declared: Mapping[str, str] | None = None,
     progress: Progress = lambda done, total, name: None,
+    ranks: Ranks = ALONE,
 ) -> CheckResult:
     """Prove every split of a file, or one; with a mesh, also that the maps are those of the mesh.
 
@@ -37,13 +41,17 @@ def check_parts(
         Only this split.
     mesh : Path, optional
         The mesh that was split.
+    ranks : Ranks
+        Each rank reads every part in turn and proves its share of them; all have the result.
 
     Raises
     ------
     PlanError
-        When the file or a part is damaged, or belongs to another mesh.
+        When the file or a part is damaged, or belongs to another mesh; on every rank the same.
+    MeshprepError
+        For a mesh on several ranks, none of which has all maps.
     """
-    wanted = kept(path) if parts is None else [parts]
+    wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
     given = None
     if mesh is not None:
         progress(0, 1 + len(wanted), "reading the mesh")
@@ -51,13 +59,11 @@ def check_parts(
         given = io.read(mesh, format=input_format, dimension=dimension, sets=sets)
         if given.content_hash() != about(path)["source_hash"]:
             raise PlanError(f"{path}: made for another mesh than {mesh}: give the mesh it is of")
-    findings = []
+    findings: list[str] = []
     for i, count in enumerate(wanted):
         progress(1 + i, 1 + len(wanted), f"proving {count} parts")
-        table = parts_table(path, count)
-        found = (read_part(path, table, p) for p in range(count))
-        proof = proved(found, table.description["sets"], count)
-        findings += proof.findings
+        proof = agreed(ranks, partial(_proof, path, count, own_parts(ranks, count)), named=False)
+        findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if given is not None and not proof.findings:
             findings += _unlike(proof, given, count)
     number = " and ".join(map(str, wanted))
@@ -65,6 +71,18 @@ def check_parts(
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
     against = "" if mesh is None else f" and fits {mesh}"
     return CheckResult([], f"{path}: right{against} ({number} parts)")
+
+
+def _wanted(path: Path, parts: int | None, *, alone: bool) -> list[int]:
+    if not alone:
+        raise MeshprepError("a mesh is compared by one process: leave mpiexec or --mesh out")
+    return kept(path) if parts is None else [parts]
+
+
+def _proof(path: Path, count: int, own: range) -> PartsProof:
+    table = parts_table(path, count)
+    found = (read_part(path, table, p) for p in range(count))
+    return proved(found, table.description["sets"], count, own)
 
 
 def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:

@@ -16,6 +16,9 @@ from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
 from .owners import part_of_element
+from .ranks import ALONE
+from .runs import places, runs
+from .slices.cuts import leading_owners
 from .subject import SplitSubject
 
 # Thousandths by which METIS may overfill a part, and its passes on each level: twice the usual.
@@ -78,20 +81,6 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     if problem.parts >= problem.size:
         return np.arange(problem.size, dtype=np.int32)
     return CUTS[cut](problem)
-
-
-def runs(n: int, weights: NDArray[np.float64], own: range | None = None) -> NDArray[np.int32]:
-    """Consecutive elements, as many for each part as its weight says; only those of a range."""
-    own = range(n) if own is None else own
-    at = np.arange(own.start, own.stop)
-    return np.searchsorted(run_ends(n, weights), at, side="right").astype(np.int32)
-
-
-def run_ends(n: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Where the run of each part ends."""
-    ends = np.rint(np.cumsum(weights) * n).astype(np.int64)
-    ends[-1:] = n
-    return ends
 
 
 def _annealed(problem: CutProblem) -> NDArray[np.int32]:
@@ -189,15 +178,9 @@ def _curve(problem: CutProblem) -> NDArray[np.int32]:
     return owner
 
 
-def places(subject: SplitSubject, cut: str) -> NDArray[np.float64]:
-    """The coordinates of the leading set; raises MeshprepError where a cut cannot use them."""
-    name = subject.leading_set
-    where = subject.centroids.get(name)
-    if where is None:
-        raise MeshprepError(f"cut '{cut}' needs coordinates, and '{name}' has none: use metis")
-    if not np.isfinite(where).all():
-        raise MeshprepError(f"cut '{cut}' needs finite coordinates of '{name}': use metis")
-    return where
+def _refined(problem: CutProblem) -> NDArray[np.int32]:
+    """Bisection with refined borders; what ranks that hold slices of a mesh find, too."""
+    return leading_owners(problem.subject, problem.weights, "refined", ALONE)
 
 
 def _from_file(problem: CutProblem, path: Path) -> NDArray[np.int32]:
@@ -218,12 +201,15 @@ def _from_file(problem: CutProblem, path: Path) -> NDArray[np.int32]:
         raise MeshprepError(
             f"{path}: element {at} is in part {found[at]}, outside 0..{problem.parts - 1}"
         )
-    return found.astype(np.int32)
+    original = problem.subject.original.get(problem.subject.leading_set)
+    again = problem.subject.leading_runs.size > 0 and original is not None
+    return found[original].astype(np.int32) if again else found.astype(np.int32)
 
 
 CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
     "annealed": _annealed,
     "metis": _metis,
+    "refined": _refined,
     "rcb": _rcb,
     "curve": _curve,
 }

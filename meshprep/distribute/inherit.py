@@ -14,7 +14,7 @@ from meshprep_runtime.maps import SetMap, read_only
 from ..kernels import kernel
 from ..kernels.arrays import sort
 from ..mesh.incidence import transpose
-from .cuts import runs
+from .runs import runs
 from .subject import SplitSubject
 
 Owners = dict[str, NDArray[np.int32]]

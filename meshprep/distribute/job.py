@@ -33,8 +33,10 @@ from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
+from .external import write_external
 from .figures import part_figures, split_figures
 from .joined import joined_subject
+from .kept import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 from .slices.read import subject_of_slices
 from .slices.steps import check_cut, split_slices
@@ -48,7 +50,8 @@ class SplitJob:
 
     ``source`` is a mesh, a plan, or a file of parts, to which further numbers of parts are added.
     ``declared`` says what the datasets of a file are that does not say it. With ``slices`` each
-    rank reads and holds slices of the mesh.
+    rank reads and holds slices of the mesh. ``op2`` is a file to write the parts of the leading set
+    to, as dats of OP2.
     """
 
     source: Path
@@ -62,13 +65,19 @@ class SplitJob:
     overwrite: bool = False
     declared: Mapping[str, str] = field(default_factory=dict)
     slices: bool = False
+    op2: Path | None = None
+
+    @property
+    def outputs(self) -> list[Path]:
+        """What is written, the file of parts first."""
+        return [self.output] if self.op2 is None else [self.output, self.op2]
 
     def __post_init__(self) -> None:
         if not self.parts or min(self.parts) < 1:
             raise MeshprepError("give the numbers of parts from 1, such as --parts 4,8")
         if len(set(self.parts)) < len(self.parts):
             raise MeshprepError("a number of parts is named twice: name each once")
-        if self.how.cut.startswith("file:") and len(self.parts) > 1:
+        if (self.how.cut or "").startswith("file:") and len(self.parts) > 1:
             raise MeshprepError("a file of parts is for one number of parts: split one at a time")
 
 
@@ -76,14 +85,14 @@ class SplitJob:
 class SplitJobResult:
     """What a job made: figures by number of parts, and what a person should know."""
 
-    written: Path
+    written: list[Path]
     figures: dict[int, dict[str, Any]]
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {
-            "written": [str(self.written)],
+            "written": [str(path) for path in self.written],
             "notes": self.notes,
             "splits": [self.figures[parts] for parts in sorted(self.figures)],
         }
@@ -118,7 +127,7 @@ def run(
     progress(0, total, "reading")
     subject = _subject(job, ranks)
     with ExitStack() as files:
-        staged = of_root(ranks, lambda: files.enter_context(_new(job))[0])
+        staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
@@ -130,11 +139,13 @@ def run(
         progress(total - 2, total, f"writing {job.output.name}")
         sources.sort(key=lambda one: one.table.parts)
         _write(staged, subject, sources, ranks)
+        for path in more:
+            of_root(ranks, partial(write_external, path, staged, job.parts, subject.leading_set))
         if job.options.proof:
             progress(total - 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
         agreed(ranks, files.pop_all().close)
-    return SplitJobResult(job.output, figures, notes)
+    return SplitJobResult(job.outputs, figures, notes)
 
 
 def _prepared(job: SplitJob, progress: Progress) -> list[str]:
@@ -142,11 +153,18 @@ def _prepared(job: SplitJob, progress: Progress) -> list[str]:
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
     formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
-    return warm_up([*job_tasks(job.options, formats), "split"], progress).notes
+    refined = job.how.cut == "refined" or (job.slices and job.how.cut is None)
+    own = "split refined" if refined else "split"
+    return warm_up([*job_tasks(job.options, formats), own], progress).notes
 
 
 def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
     """What is split: all of it, or the slices of this rank."""
+    if kind_of(job.source) == "parts":
+        source = ranks if job.slices else ALONE
+        read = partial(joined_subject, job.source, source)
+        found = read() if job.slices else of_root(ranks, read).shared()
+        return with_kept_blocks(found, job.options)
     if not job.slices:
         return of_root(ranks, lambda: _whole_subject(job)).shared()
     sets = job.declared or None
@@ -156,7 +174,7 @@ def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
 
 def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
     adding = kind_of(job.source) == "parts"
-    return together([job.output], overwrite=job.overwrite or adding)
+    return together(job.outputs, overwrite=job.overwrite or adding)
 
 
 def _spill(files: ExitStack, staged: Path, parts: int, ranks: Ranks) -> SpilledParts:
@@ -231,7 +249,8 @@ def _split(
     every = chain.from_iterable(ranks.allgather(agreed(ranks, build)))
     figures = split_figures([one for _, one in sorted(every, key=lambda pair: pair[0])])
     costs = {name: asdict(cost) for name, cost in made.costs.items()}
-    asked = {"cut": job.how.cut, "weights": list(job.how.weights)}
+    cut = job.how.cut_of(subject, slices=job.slices)
+    asked = {"cut": cut, "weights": list(job.how.weights)}
     options = job.options.effective()
     spill.finish({**figures, "increments": costs, **asked, "options": options}, ranks.allgather)
 
@@ -239,11 +258,11 @@ def _split(
 def _refuse(job: SplitJob, adding: bool) -> None:
     if job.slices:
         check_cut(job.how.cut)
-        if kind_of(job.source) != "mesh":
-            raise MeshprepError(f"{job.source} is no mesh: only meshes are read by slices")
+        if kind_of(job.source) == "plan":
+            raise MeshprepError(f"{job.source} is a plan, which is not read by slices")
     same = adding and job.output.resolve() == job.source.resolve()
-    if not same:
-        check_targets([job.output], overwrite=job.overwrite, inputs=[job.source])
+    new = job.outputs[1:] if same else job.outputs
+    check_targets(new, overwrite=job.overwrite, inputs=[job.source])
     if adding and job.requests:
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
 
@@ -265,8 +284,6 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
 
 def _whole_subject(job: SplitJob) -> SplitSubject:
     kind = kind_of(job.source)
-    if kind == "parts":
-        return joined_subject(job.source).with_block_size(job.options.block_size)
     if kind == "plan":
         if job.requests:
             raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")

@@ -1,8 +1,9 @@
-"""The mesh that a file of parts holds, put together from the parts."""
+"""The mesh that a file of parts holds, put together from the parts, or slices of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,57 +13,127 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.parts import PartPlan, kept, parts_table, read_part
 from meshprep_runtime.plan.parts.arrays import loops_of
+from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about
 
 from ..loops import LoopSpec
+from .ranks import ALONE, Ranks, agreed, of_root
+from .slices.homes import Homes
 from .subject import KEPT, SplitSubject
 
 
-def joined_subject(path: Path) -> SplitSubject:
-    """The sets, maps and loops of a file of parts, in the numbering of the mesh that was read.
+def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
+    """The sets, maps and loops of a file of parts, in the order of its smallest number of parts.
 
-    It holds no coordinates. O(size of the mesh), part after part.
+    It holds no coordinates. Each rank gets the rows that are at home there.
+
+    Parameters
+    ----------
+    path : Path
+    ranks : Ranks
 
     Raises
     ------
     PlanError
-        Where a part is damaged.
+        Where a part is damaged; on every rank.
+
+    Notes
+    -----
+    O(n / ranks) and as much memory, and a part.
     """
-    table = parts_table(path, kept(path)[0])
+    table, source = of_root(
+        ranks, lambda: (parts_table(path, kept(path)[0]), about(path)["source_hash"])
+    )
     words = table.description
     sizes = {name: int(size) for name, size in words["sets"].items()}
-    parts = [_PartRows(read_part(path, table, p)) for p in range(table.parts)]
-    original = {s: np.concatenate([p.original[s] for p in parts]) for s in sizes}
-    maps = {}
-    for name, (start, to, arity) in words["maps"].items():
-        joined = np.empty((sizes[start], arity), np.int32)
-        for p in parts:
-            joined[p.original[start]] = original[to][p.maps[name]]
-        maps[name] = SetMap(name, start, to, joined)
     specs = tuple(
         LoopSpec(loop, _options(words["loops"][name])) for name, loop in loops_of(words).items()
     )
-    source = about(path)["source_hash"]
-    return SplitSubject(sizes, maps, specs, source_hash=source)
+    rows = _RowsHere({name: Homes(n, ranks).own for name, n in sizes.items()})
+    agreed(ranks, lambda: rows.read(path, table))
+    maps = {
+        name: SetMap(name, start, to, rows.joined(f"map {name}", arity))
+        for name, (start, to, arity) in words["maps"].items()
+    }
+    found = SplitSubject(
+        sizes,
+        maps,
+        specs,
+        original={name: rows.joined(f"original {name}") for name in sizes},
+        source_hash=source,
+        blocks={spec.loop.name: rows.joined(f"block {spec.loop.name}") for spec in specs},
+    )
+    return replace(found, leading_runs=rows.runs(table, found.leading_set, ranks))
 
 
-class _PartRows:
-    """What is kept of a part: the numbers of its elements, and its rows in global numbers."""
+@dataclass(frozen=True, eq=False)
+class _RowsHere:
+    """Rows of elements in the numbers of the file, as far as they are in these ranges."""
 
-    def __init__(self, part: PartPlan) -> None:
-        self.original: Mapping[str, NDArray[np.int64]] = {
-            name: one.original for name, one in part.sets.items()
+    own: Mapping[str, range]
+    core: dict[int, dict[str, int]] = field(default_factory=dict)
+    _pieces: dict[str, list[NDArray[np.int32]]] = field(default_factory=dict)
+
+    def read(self, path: Path, table: PartsTable) -> None:
+        """Take what is here of every part, one after another."""
+        first = {name: _owned_offset(table, name) for name in self.own}
+        for p in range(table.parts):
+            here = {
+                name: range(
+                    max(own.start, int(first[name][p])), min(own.stop, int(first[name][p + 1]))
+                )
+                for name, own in self.own.items()
+            }
+            if any(here.values()):
+                self._take(read_part(path, table, p), here)
+
+    def _take(self, part: PartPlan, here: Mapping[str, range]) -> None:
+        self.core[part.part] = {name: one.core for name, one in part.sets.items()}
+        some = {
+            name: slice(r.start - part.sets[name].owned_start, r.stop - part.sets[name].owned_start)
+            for name, r in here.items()
+            if r
         }
-        number = {
-            name: np.concatenate(
-                [np.arange(one.owned_start, one.owned_start + one.owned), one.copies]
-            )
-            for name, one in part.sets.items()
-        }
-        self.maps = {
-            m.name: number[m.to_set][m.table[: part.sets[m.from_set].owned]]
-            for m in part.maps.values()
-        }
+        for name, rows in some.items():
+            self._add(f"original {name}", part.sets[name].original[rows])
+        for m in part.maps.values():
+            if m.from_set in some:
+                to = part.sets[m.to_set]
+                owned = np.arange(to.owned_start, to.owned_start + to.owned)
+                number = np.concatenate([owned, to.copies])
+                self._add(f"map {m.name}", number[m.table[some[m.from_set]]])
+        for name, loop in part.loops.items():
+            if loop.plan.loop.over in some:
+                over = loop.plan.loop.over
+                start = part.sets[over].owned_start
+                begin = loop.plan.variant().block_offset[:-1] + start
+                self._add(f"block {name}", _last_not_above(begin, here[over]))
+
+    def _add(self, what: str, rows: NDArray[np.integer]) -> None:
+        self._pieces.setdefault(what, []).append(rows.astype(np.int32))
+
+    def joined(self, what: str, *row: int) -> NDArray[np.int32]:
+        """All rows here of one kind."""
+        return np.concatenate([np.empty((0, *row), np.int32), *self._pieces.get(what, ())])
+
+    def runs(self, table: PartsTable, name: str, ranks: Ranks) -> NDArray[np.int64]:
+        """Where core and boundary of a set begin in each part, on any rank, and the end."""
+        offset = _owned_offset(table, name)
+        core = np.zeros(table.parts, np.int64)
+        for every in ranks.allgather({p: counts[name] for p, counts in self.core.items()}):
+            core[list(every)] = list(every.values())
+        return np.append(np.stack([offset[:-1], offset[:-1] + core], axis=1), offset[-1])
+
+
+def _owned_offset(table: PartsTable, name: str) -> NDArray[np.int64]:
+    """The first number of a set that each part owns, and the end."""
+    index = [one.name for one in table.datasets].index(f"sets/{name}/original")
+    return table.offset[index]
+
+
+def _last_not_above(begin: NDArray[np.int64], numbers: range) -> NDArray[np.int64]:
+    """The last of some ascending numbers that is not above each of a range."""
+    return begin[np.searchsorted(begin, np.arange(numbers.start, numbers.stop), side="right") - 1]
 
 
 def _options(words: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from ..pipeline.numbering import Numbering
 from ..pipeline.order import order_for_locality
 from ..reorder import FOLLOW, propagate
 from .halos import OwnedRuns
+from .kept import kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, own_parts
 from .subject import SplitSubject
 
@@ -55,19 +56,21 @@ def order_parts(
     Core and boundary of each set stand one after the other, as the cell types of a mixed mesh do,
     and so no block has elements of both. O(size of the mesh), and the memory of a part for each
     thread. Ranks share the parts, and all have the result; with ``own``, each rank orders these
-    parts of its own runs.
+    parts of its own runs. Where the subject has blocks, it is in the order that parts keep.
     """
+    n_made = next(iter(runs.values())).offset.size - 1 if own is None else len(own)
+    if subject.blocks:
+        return OrderedParts(runs, [kept_blocks(subject, runs, p, options) for p in range(n_made)])
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
-    parts = next(iter(runs.values())).offset.size - 1 if own is None else len(own)
 
     def ordered(part: int) -> tuple[int, dict[str, NDArray[np.int32]], BlockEnds]:
         local = _owned_mesh(subject, runs, place, part)
         return part, *_ordered(subject, local, options)
 
-    mine = own_parts(ranks, parts) if own is None else own
+    mine = own_parts(ranks, n_made) if own is None else own
     found = agreed(ranks, lambda: list(in_turn(ordered, mine, progress)))
-    blocks: list[BlockEnds] = [{}] * parts
+    blocks: list[BlockEnds] = [{}] * n_made
     every = chain.from_iterable(ranks.allgather(found)) if own is None else found
     for part, order, blocks[part] in every:
         for name, new_to_old in order.items():

@@ -30,9 +30,10 @@ class SplitOptions:
 
     Parameters
     ----------
-    cut : str
-        Who owns the leading set: ``annealed``, ``metis``, ``rcb``, ``curve``, or
-        ``file:PARTS.npy``.
+    cut : str or None
+        Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
+        ``file:PARTS.npy``. None takes ``refined`` for slices, ``metis`` for files of parts, which
+        is the fastest, and ``annealed`` otherwise.
     weights : tuple of float
         What each part shall own relative to the others; empty for equal parts.
     increments : str
@@ -40,12 +41,18 @@ class SplitOptions:
         increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
     """
 
-    cut: str = "annealed"
+    cut: str | None = None
     weights: tuple[float, ...] = ()
     increments: str = "exec"
 
     def __post_init__(self) -> None:
         check_choice("increments", self.increments, WAYS)
+
+    def cut_of(self, subject: SplitSubject, *, slices: bool = False) -> str:
+        """The cut, or what takes its place."""
+        if self.cut is not None:
+            return self.cut
+        return "refined" if slices else "metis" if subject.leading_runs.size else "annealed"
 
     def shares(self, parts: int) -> NDArray[np.float64]:
         """The share of each part; raises MeshprepError for weights that do not fit."""
@@ -108,7 +115,7 @@ def split(
     """
     weights = agreed(ranks, lambda: how.shares(parts))
     problem = CutProblem(subject, weights, options.seed)
-    leading = of_root(ranks, lambda: owners_of_leading_set(problem, how.cut))
+    leading = of_root(ranks, lambda: owners_of_leading_set(problem, how.cut_of(subject)))
     owners = inherit(subject, leading, weights)
     return split_by_owners(subject, owners, parts, how, options, progress, ranks)
 

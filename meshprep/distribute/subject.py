@@ -43,6 +43,12 @@ class SplitSubject:
     source_hash : str
     through : mapping of set name to map name
         Sets without centroids here, whose centroids are the means of what these maps reach.
+    blocks : mapping of loop name to (n,) integers
+        The block of each element in the file of parts that is split again, ascending; with them
+        the order of the sets is kept.
+    leading_runs : (m,) int64
+        Where runs of the leading set begin whose elements stand in an order of locality, and the
+        end; empty where it is not known.
     """
 
     sizes: Mapping[str, int]
@@ -54,6 +60,8 @@ class SplitSubject:
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
     through: Mapping[str, str] = field(default_factory=dict)
+    blocks: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
+    leading_runs: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def shared(self) -> SplitSubject:
         """The same with tables that are read-only, as they are no more when they were sent."""

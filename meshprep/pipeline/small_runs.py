@@ -101,14 +101,14 @@ def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
     cut(Numbering(mesh, ["edges"]), spec, options)
 
 
-def _split() -> None:
+def _split(cut: str = "annealed") -> None:
     """Owners, halos, orders and parts; what these take of orders and blocks has its own tasks."""
     from ..distribute.steps import SplitOptions, split
     from ..distribute.subject import subject_of_mesh
 
     mesh, _, options = _small(partition="contiguous")
     specs = resolve(map(simple_request, ("edges->cells", "cells->nodes")), mesh)
-    made = split(subject_of_mesh(mesh, mesh, specs), 3, SplitOptions(), options)
+    made = split(subject_of_mesh(mesh, mesh, specs), 3, SplitOptions(cut), options)
     for part in range(3):
         made.builder.build(part)
 

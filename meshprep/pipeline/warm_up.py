@@ -71,7 +71,8 @@ def all_tasks() -> list[str]:
     cuts = [f"blocks {name} gpu" for name in PARTITIONERS if name not in missing]
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
-    return [*cuts, "colours lists", "split", "matrices", *orders, *files, "pictures"]
+    splits = ["split", "split refined"]
+    return [*cuts, "colours lists", *splits, "matrices", *orders, *files, "pictures"]
 
 
 @dataclass(frozen=True)

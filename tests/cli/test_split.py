@@ -103,7 +103,7 @@ def test_parts_from_a_file_and_shares(cli, mesh_file):
         (("--parts", "2", "--weights", "1,2,3"), "3 weights for 2 parts"),
         (("--parts", "2", "--cut", "metsi"), "cut 'metsi' is unknown"),
         (("--parts", "2", "--increments", "both"), "increments 'both' is unknown"),
-        (("--parts", "2", "--slices"), "cut 'annealed' needs the whole mesh"),
+        (("--parts", "2", "--slices", "--cut", "metis"), "cut 'metis' needs the whole mesh"),
     ],
 )
 def test_wrong_words_are_named(cli, mesh_file, words, message):
@@ -113,8 +113,10 @@ def test_wrong_words_are_named(cli, mesh_file, words, message):
 
 
 def test_dry_run_writes_nothing(cli, mesh_file):
-    code, out, _ = cli("split", mesh_file, "--parts", "2,4", "--dry-run")
-    assert (code, "would split" in out) == (0, True)
+    op2 = mesh_file.with_name("op2.h5")
+    code, out, _ = cli("split", mesh_file, "--parts", "2,4", "--dry-run", "--op2", op2)
+    assert (code, "would split" in out, f"would write {op2}" in out) == (0, True, True)
+    assert not op2.exists()
     assert not mesh_file.with_name("wing.parts.h5").exists()
 
 

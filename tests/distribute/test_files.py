@@ -1,7 +1,9 @@
 """Files of parts: the same bytes, slices read alone, damage found, proofs that can fail."""
 
 from dataclasses import replace
+from itertools import pairwise
 
+import h5py
 import numpy as np
 import pytest
 
@@ -85,6 +87,66 @@ def test_parts_put_together_are_the_mesh_that_was_split(mesh_file, made):
     assert list(subject.maps) == ["edges->cells", "cells->nodes", "boundary_edges->cells"]
     assert [spec.loop.name for spec in subject.specs] == ["edges->cells", "cells->nodes"]
     assert subject.specs[0].options == {"block_size": 64, "target": "gpu"}
+
+
+def blocks_of(part, loop):
+    """The original numbers of the owned elements of each block of a loop."""
+    plan = part.loops[loop].plan
+    over, offset = part.sets[plan.loop.over], plan.variant().block_offset
+    ends = offset[offset <= over.owned]
+    return [over.original[a:b] for a, b in pairwise(ends.tolist())]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_further_number_of_parts_keeps_the_blocks_of_the_file(made, tmp_path, count):
+    copy = tmp_path / "wing.parts.h5"
+    copy.write_bytes(made.read_bytes())
+    run(SplitJob(copy, copy, (count,)))
+    for loop in ("edges->cells", "cells->nodes"):
+        blocks = [one for p in range(3) for one in blocks_of(load_part(made, 3, p), loop)]
+        n = sum(map(len, blocks))
+        old, new, group = (np.empty(n, int) for _ in range(3))
+        for i, one in enumerate(blocks):
+            old[one] = i
+        number = 0
+        for p in range(count):
+            part = load_part(copy, count, p)
+            over = part.sets[loop.partition("->")[0]]
+            group[over.original] = 2 * p + (np.arange(over.owned) >= over.core)
+            for one in blocks_of(part, loop):
+                assert len(one) <= 64
+                new[one] = number
+                number += 1
+        # what is of one block and in one class of one part stays in one block
+        pieces = np.unique(np.stack([old, group], axis=1), axis=0)
+        assert len(np.unique(np.stack([old, group, new], axis=1), axis=0)) == len(pieces)
+        assert number < len(pieces)
+
+
+def test_a_file_of_owners_names_elements_of_the_mesh_for_a_file_of_parts_too(made, tmp_path):
+    n = sum(load_part(made, 3, p).sets["cells"].owned for p in range(3))
+    own, output = np.arange(n) % 2, tmp_path / "two.parts.h5"
+    np.save(tmp_path / "own.npy", own)
+    run(SplitJob(made, output, (2,), how=SplitOptions(f"file:{tmp_path / 'own.npy'}")))
+    found = load_part(output, 2, 1).sets["cells"].original
+    assert sorted(found) == np.flatnonzero(own == 1).tolist()
+
+
+def test_parts_are_written_as_dats_of_op2(mesh_file, tmp_path):
+    output, op2 = tmp_path / "wing.parts.h5", tmp_path / "wing.op2.h5"
+    done = run(job(mesh_file, output, (3, 5), op2=op2))
+    assert done.written == [output, op2]
+    with h5py.File(op2) as file:
+        assert list(file) == ["part_3", "part_5"]
+        for count in (3, 5):
+            dat = file[f"part_{count}"]
+            assert (dat.dtype, dat.shape[1], dat.chunks) == (np.int32, 1, None)
+            assert (dat.attrs["size"], dat.attrs["dim"], dat.attrs["type"]) == (4, 1, b"int")
+            for p in range(count):
+                own = load_part(output, count, p).sets["cells"].original
+                assert sorted(own) == np.flatnonzero(dat[:, 0] == p).tolist()
+    with pytest.raises(MeshprepError, match=r"wing.op2.h5: exists already"):
+        run(job(mesh_file, tmp_path / "again.parts.h5", (2,), op2=op2))
 
 
 def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):

@@ -158,8 +158,15 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
 @pytest.mark.slow
 def test_ranks_of_mpi_that_hold_slices_make_the_same_file(mpiexec, mesh_file, tmp_path):
     alone, output = tmp_path / "alone.parts.h5", tmp_path / "wing.parts.h5"
-    run(job(mesh_file, alone, how=SplitOptions("rcb")))
+    run(job(mesh_file, alone, how=SplitOptions("refined")))
     words = ("split", mesh_file, "--parts", "2,5", "--loop", "edges:cells", "--block-size", 32)
-    done = mpiexec(2, *words, "--cut", "rcb", "--slices", "-q", "-o", output)
+    done = mpiexec(2, *words, "--slices", "-q", "-o", output)
     assert done.returncode == 0, done.stderr
     assert output.read_bytes() == alone.read_bytes()
+    done = mpiexec(2, "check", output, "-q")
+    assert (done.returncode, done.stdout) == (0, f"{output}: right (2 and 5 parts)\n"), done.stderr
+    data = bytearray(output.read_bytes())
+    data[len(data) // 2] ^= 1
+    output.write_bytes(data)
+    done = mpiexec(2, "check", output, "-q")
+    assert (done.returncode, done.stderr.count("damaged")) == (2, 1), done.stderr

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_ranks import on_ranks
 
+from meshprep.distribute import check
 from meshprep.distribute import ranks as messages
+from meshprep.distribute.borders import refine
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.slices import homes as sliced_homes
@@ -32,11 +34,21 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.plan.parts import read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
 
 MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
-CURVE, RCB = SplitOptions("curve"), SplitOptions("rcb")
+CURVE = SplitOptions("curve")
 SMALL = Options(block_size=16)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_turns():
+    """Borders are refined for a moment: here it counts that ranks do the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refine, "TURNS", 6)
+        patch.setattr(refine, "LAST", 2)
+        yield
 
 
 @st.composite
@@ -104,7 +116,7 @@ def assert_same_parts(found, expected):
     st.integers(1, 4),
     st.sampled_from(["exec", "auto"]),
     st.sampled_from([(), (0, 3, 1)]),
-    st.sampled_from(["curve", "rcb"]),
+    st.sampled_from(["curve", "rcb", "refined"]),
 )
 def test_slices_give_the_parts_of_the_whole(subject, parts, size, way, weights, cut):
     how = SplitOptions(cut, weights, way)
@@ -136,9 +148,11 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slices")
     wing, box = generate("delaunay2d", cells=600, seed=1), generate("mixed3d", nx=4, ny=3, nz=3)
     write(wing, folder / "wing.msh")
+    write(wing, folder / "wing2.msh", version="2.2", binary=True)
     cells = [("triangle", wing.map("cells->nodes").table)]
     meshio.write(folder / "wing.xdmf", meshio.Mesh(wing.coordinates, cells), data_format="HDF")
     write(box, folder / "box.msh")
+    write(box, folder / "box2.msh", version="2.2", binary=True)
     write(generate("box", nx=2, ny=1, nz=1), folder / "two.msh")
     grid = derive(wing, ["edges->cells", "edges->nodes"])
     sets = [ElementSet(name, grid.size(name)) for name in ("nodes", "edges", "cells")]
@@ -152,7 +166,9 @@ CASES = [
     ("two.msh", ["faces->cells"]),
     ("grid.h5", ["edges->cells", "cells->nodes"]),
     ("wing.msh", ["edges->cells", "boundary_edges->nodes"]),
+    ("wing2.msh", ["edges->cells", "boundary_edges->nodes"]),
     ("wing.xdmf", ["edges->cells"]),
+    ("box2.msh", ["faces->cells", "tetra->nodes"]),
     ("box.msh", ["faces->cells", "tetra->nodes"]),
 ]
 
@@ -180,17 +196,58 @@ def test_files_by_slices_are_the_meshes_that_one_process_reads(files, name, loop
 
 
 @pytest.mark.parametrize(("name", "loops"), [CASES[1], CASES[-1]])
-def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, name, loops):
+def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeypatch, name, loops):
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
-    run(SplitJob(files / name, alone, (2, 5), requests, RCB, SMALL))
+    run(SplitJob(files / name, alone, (2, 5), requests, SplitOptions("refined"), SMALL))
     assert check_parts(alone, mesh=files / name).findings == []
+    more = tmp_path / "more.parts.h5"
+    run(SplitJob(alone, more, (3, 7), how=SplitOptions("refined"), options=SMALL))
+    assert check_parts(more, mesh=files / name).findings == []
     for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
         output = tmp_path / f"{size}.parts.h5"
-        job = SplitJob(files / name, output, (2, 5), requests, RCB, SMALL, slices=True)
-        found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
-        assert [str(one) for one in found if isinstance(one, Exception)] == []
-        assert output.read_bytes() == alone.read_bytes()
+        again = tmp_path / f"more-{size}.parts.h5"
+        both = [
+            (SplitJob(files / name, output, (2, 5), requests, options=SMALL, slices=True), alone),
+            (SplitJob(output, again, (3, 7), options=SMALL, slices=True), more),
+        ]
+        for job, expected in both[: 2 if size == 3 else 1]:
+            found = on_ranks(size, lambda ranks, job=job: run(job, ranks=ranks))
+            assert [str(one) for one in found if isinstance(one, Exception)] == []
+            assert job.output.read_bytes() == expected.read_bytes()
+
+
+def test_ranks_prove_a_file_together(files, tmp_path):
+    path = tmp_path / "wing.parts.h5"
+    run(SplitJob(files / "wing.msh", path, (2, 5), (simple_request("edges->cells"),), CURVE, SMALL))
+    verdicts = {one.verdict for one in on_ranks(3, lambda ranks: check_parts(path, ranks=ranks))}
+    assert verdicts == {f"{path}: right (2 and 5 parts)"}
+
+    def with_mesh(ranks):
+        return check_parts(path, mesh=files / "wing.msh", ranks=ranks)
+
+    assert all_say(on_ranks(2, with_mesh)).startswith("a mesh is compared by one process")
+
+
+def test_what_one_rank_finds_wrong_all_ranks_say(files, tmp_path, monkeypatch):
+    path = tmp_path / "wing.parts.h5"
+    run(SplitJob(files / "wing.msh", path, (4,), (simple_request("edges->cells"),), CURVE, SMALL))
+
+    def changed(path, table, part):
+        """The last part, with two of its copies in the wrong places."""
+        found = read_part(path, table, part)
+        if part < 3:
+            return found
+        cells = found.sets["cells"]
+        wrong = replace(cells, copies=cells.copies[::-1].copy())
+        return replace(found, sets={**found.sets, "cells": wrong})
+
+    monkeypatch.setattr(check, "read_part", changed)
+    expected = check_parts(path)
+    assert any("part 3, set 'cells': copies do not ascend" in one for one in expected.findings)
+    found = on_ranks(2, lambda ranks: check_parts(path, ranks=ranks))
+    assert found[0].findings == found[1].findings
+    assert set(expected.findings) <= set(found[0].findings)
 
 
 def test_messages_and_steps_are_cut_where_they_are_long(monkeypatch):
@@ -286,8 +343,8 @@ def test_bad_input_is_said_by_all_ranks_alike(files, tmp_path):
     )
     write(generate("delaunay2d", cells=50), tmp_path / "text.vtu", drop=True)
     assert "format 'vtu' is not read by slices" in split_on(2, tmp_path / "text.vtu")
-    whole = split_on(2, files / "wing.msh", how=SplitOptions())
-    assert whole == "cut 'annealed' needs the whole mesh: with --slices, use --cut rcb"
+    whole = split_on(2, files / "wing.msh", how=SplitOptions("annealed"))
+    assert whole == "cut 'annealed' needs the whole mesh: with --slices, use --cut refined"
     assert sorted(p.suffix for p in tmp_path.iterdir() if "parts" in p.name) == []
 
 
@@ -306,10 +363,17 @@ def damaged(files, folder):
     yield "nan.h5", "needs finite coordinates"
     rows = scan(files / "wing.msh").map("cells->nodes").rows
     data = bytearray((files / "wing.msh").read_bytes())
-    address, count = rows.runs[-1]
-    data[address + count * 32 - 8 : address + count * 32] = (10**6).to_bytes(8, "little")
+    end = rows.runs[-1].address + rows.runs[-1].rows * rows.runs[-1].row
+    data[end - 8 : end] = (10**6).to_bytes(8, "little")
     (folder / "range.msh").write_bytes(data)
     last = f"element {rows.size - 1}, column 2 has index 999999"
     yield "range.msh", f"{folder / 'range.msh'}: map 'cells->nodes': {last}"
-    (folder / "short.msh").write_bytes((files / "wing.msh").read_bytes()[:-4000])
-    yield "short.msh", "damaged"
+    for name in ("wing", "wing2"):
+        (folder / f"short-{name}.msh").write_bytes((files / f"{name}.msh").read_bytes()[:-4000])
+        yield f"short-{name}.msh", "damaged"
+    data = bytearray((files / "wing2.msh").read_bytes())
+    last = scan(files / "wing2.msh").map("cells->nodes").rows.runs[-1]
+    at = last.address + (last.rows - 1) * last.row + 4
+    data[at : at + 4] = (7).to_bytes(4, "little")
+    (folder / "groups.msh").write_bytes(data)
+    yield "groups.msh", "an entity is in several groups"

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from ...reorder.curve import curve_keys
 from ...reorder.radix import stable_argsort
-from ..cuts import places, run_ends
+from ..borders import refined
 from ..ranks import Ranks, agreed
+from ..runs import places, run_ends
 from ..subject import SplitSubject
+from .clusters import cut_of_clusters
 from .homes import Homes
 
 Numbers = NDArray[np.int64]
@@ -32,9 +34,19 @@ def leading_owners(
     elif some.size >= n:
         found = np.arange(own.start, own.stop, dtype=np.int32)
     else:
-        where = agreed(ranks, lambda: places(subject, cut))
-        found = CUTS[cut](where, weights[some], ranks)
+        found = _found(subject, weights[some], cut, ranks)
     return some[found]
+
+
+def _found(
+    subject: SplitSubject, weights: NDArray[np.float64], cut: str, ranks: Ranks
+) -> NDArray[np.int32]:
+    """Several parts, of which there are fewer than elements."""
+    if cut == "refined" and subject.leading_map is not None and subject.leading_runs.size:
+        return refined(subject, cut_of_clusters(subject, weights, ranks), weights, ranks)
+    where = agreed(ranks, lambda: places(subject, cut))
+    found = CUTS[cut](where, weights, ranks)
+    return refined(subject, found, weights, ranks) if cut == "refined" else found
 
 
 def _along_curve(
@@ -175,4 +187,5 @@ def _place(
 CUTS: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64], Ranks], NDArray[np.int32]]] = {
     "curve": _along_curve,
     "rcb": _bisected,
+    "refined": _bisected,
 }

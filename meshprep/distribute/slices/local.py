@@ -30,7 +30,8 @@ class LocalSubject:
     Parameters
     ----------
     subject : SplitSubject
-        ``original`` has the numbers of the input.
+    ids : mapping of set name to (n,) integers
+        What the elements are called outside; -1 for the one that is none.
     owners : Owners
         The parts of this rank from 0; one more stands for all others.
     held : range
@@ -38,6 +39,7 @@ class LocalSubject:
     """
 
     subject: SplitSubject
+    ids: Mapping[str, NDArray[np.int32]]
     owners: Owners
     held: range
 
@@ -68,6 +70,11 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     held = own_parts(ranks, parts)
     labels = {name: _labels(subject, owners, name, ids[name], held, ranks) for name in ids}
     centroids = _places(subject, maps, ids, labels, ranks)
+
+    def here(name: str, values: NDArray[np.integer]) -> NDArray[np.integer]:
+        return np.append(Homes(subject.sizes[name], ranks).fetch(values, ids[name]), np.int32(-1))
+
+    outside = {name: np.append(one, np.int32(-1)) for name, one in ids.items()}
     local = SplitSubject(
         sizes={name: one.size + 1 for name, one in ids.items()},
         maps=maps,
@@ -75,10 +82,15 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
         segments={name: _segments(sizes, ids[name]) for name, sizes in subject.segments.items()},
         unions=subject.unions,
         centroids=centroids,
-        original={name: np.append(one, np.int32(-1)) for name, one in ids.items()},
+        original={name: here(name, values) for name, values in subject.original.items()} or outside,
         source_hash=subject.source_hash,
+        blocks={
+            spec.loop.name: here(spec.loop.over, subject.blocks[spec.loop.name])
+            for spec in subject.specs
+            if subject.blocks
+        },
     )
-    return LocalSubject(local, labels, held)
+    return LocalSubject(local, outside, labels, held)
 
 
 def _rows(
@@ -244,7 +256,7 @@ def split_numbers(
     for name, run in runs.items():
         owned = np.concatenate([one[name] for one in every])
         offset[name] = np.append(0, np.cumsum(owned)).astype(np.int64)
-        homes, ids = Homes(sizes[name], ranks), local.subject.original[name]
+        homes, ids = Homes(sizes[name], ranks), local.ids[name]
         mine = run.elements[: run.offset[len(local.held)]]
         first = int(offset[name][local.held.start])
         at_home = np.empty(len(homes.own), np.int32)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap, read_only
 
-from ..cuts import runs
 from ..inherit import Owners, inherit, most_in_rows
 from ..ranks import Ranks, exchanged
+from ..runs import runs
 from ..subject import SplitSubject
 from .cuts import leading_owners
 from .homes import Homes, blocks, by_rows, joined

@@ -52,7 +52,8 @@ def split_slices(
     O(n / ranks log n), and as much memory.
     """
     weights = agreed(ranks, lambda: _checked(subject, parts, how, options))
-    local = local_subject(subject, slice_owners(subject, weights, how.cut, ranks), parts, ranks)
+    cut = how.cut_of(subject, slices=True)
+    local = local_subject(subject, slice_owners(subject, weights, cut, ranks), parts, ranks)
     here, held = local.subject, range(len(local.held))
     costs = {
         loop.name: increment_cost(here, local.owners, loop, how.increments, len(held), ranks)
@@ -67,10 +68,10 @@ def split_slices(
     return SplitResult(PartBuilder(here, ordered, copies, numbers, options, increments), costs)
 
 
-def check_cut(cut: str) -> None:
+def check_cut(cut: str | None) -> None:
     """Raise MeshprepError for a cut that needs the whole mesh."""
-    if cut not in CUTS:
-        raise MeshprepError(f"cut '{cut}' needs the whole mesh: with --slices, use --cut rcb")
+    if cut not in (None, *CUTS):
+        raise MeshprepError(f"cut '{cut}' needs the whole mesh: with --slices, use --cut refined")
 
 
 def _checked(
