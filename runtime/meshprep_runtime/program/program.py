@@ -26,6 +26,7 @@ from .distributed import DistributedPlan
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
 from .useful import useful_bytes
+from .vote import ALONE
 
 # Loops on a GPU whose times are not asked for yet.
 MOST_MARKS = 512
@@ -52,16 +53,17 @@ class Program:
     plan : Plan or DistributedPlan
         On ranks, dats are made and loops called on all of them, in the same order.
     checkpoint : str or Path, optional
-        Save the state in this file now and then; go on from it where it exists. On one rank, on the
-        host, without tiles. Until the program is where it was, loops do nothing but hand out the
-        globals that they gave, so what the program does may depend on globals, not on dats.
+        Save the state in this file now and then; go on from it where it exists. On the host,
+        without tiles; each of several ranks has a file of its own, ``PATH.rank0`` and so on. Until
+        the program is where it was, loops do nothing but hand out the globals that they gave, so
+        what the program does may depend on globals, not on dats.
     every : float
-        Seconds from one checkpoint to the next.
+        Seconds from one checkpoint to the next, by the clock of rank 0.
 
     Raises
     ------
     MeshprepError
-        For a checkpoint of another mesh, a damaged one, and checkpoints on ranks.
+        On all ranks, for a checkpoint of another mesh or number of ranks, and a damaged one.
     """
 
     def __init__(
@@ -74,9 +76,8 @@ class Program:
         self.plan = plan
         self.checkpoints: Checkpoints | None = None
         if checkpoint is not None:
-            if isinstance(plan, DistributedPlan):
-                raise MeshprepError("checkpoints work on one rank: leave checkpoint out")
-            self.checkpoints = Checkpoints(Path(checkpoint), every, plan.mesh_hash)
+            comm = plan.comm if isinstance(plan, DistributedPlan) else ALONE
+            self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
         self.active: Chain | None = None
         self._runners: dict[str, Runner] = {}
 
@@ -113,9 +114,10 @@ class Program:
             For an unknown set, layout or dtype, and for values of another shape or dtype.
         """
         if isinstance(self.plan, DistributedPlan):
-            return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
-        n = self._size(set_name)
-        made = make_dat(set_name, (n, n), dim, dtype, values, layout)
+            made = self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
+        else:
+            n = self._size(set_name)
+            made = make_dat(set_name, (n, n), dim, dtype, values, layout)
         if self.checkpoints is not None:
             self.checkpoints.dats.append(made)
         return made
@@ -157,8 +159,8 @@ class Program:
 
         if plan.loop.matrices:
             raise MeshprepError(
-                f"loop '{plan.loop.name}' adds to a matrix, which no program has: run it as a "
-                "ParLoop, or by meshprep_runtime.matrix.Assembly"
+                f"loop '{plan.loop.name}' adds to a matrix, which no program has: run it by "
+                "meshprep_runtime.matrix.Assembly, on ranks by PartAssembly"
             )
 
         def make(of: LoopPlan) -> ParLoop:
