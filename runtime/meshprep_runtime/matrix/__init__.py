@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
+    from .parts import PartAssembly, PartProduct, dot_on
     from .products import Product
     from .ranks import BatchRows
     from .search import ProductTuner
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
     **{"BatchRows": "ranks", "BatchSums": "batch"},
+    **dict.fromkeys(("PartAssembly", "PartProduct", "dot_on"), "parts"),
     **{"Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
@@ -32,9 +34,12 @@ __all__ = [
     "Ellpack",
     "Jacobi",
     "LocalMatrices",
+    "PartAssembly",
+    "PartProduct",
     "Product",
     "ProductTuner",
     "cg",
+    "dot_on",
     "zero_rows_and_columns",
 ]
 
