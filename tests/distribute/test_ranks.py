@@ -1,9 +1,6 @@
 """Several ranks make the file of one, and agree on what fails: as threads, and under MPI."""
 
-import importlib.util
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -118,28 +115,11 @@ def test_votes():
     assert [str(one) for one in on_ranks(3, two)] == ["rank 1: of 1"] * 3
 
 
-@pytest.fixture(scope="module")
-def mpiexec():
-    """``mpiexec(ranks, *words)``: the program on so many ranks of MPICH."""
-    prefix = Path(sys.prefix)
-    launcher = prefix / "bin" / "mpiexec.hydra"
-    if importlib.util.find_spec("mpi4py") is None or not launcher.exists():
-        assert "MESHPREP_REQUIRE_MPI" not in os.environ, "no mpi4py or no mpich"
-        pytest.skip("no MPI in this environment: pip install mpi4py mpich")
-    environment = {**os.environ, "MPI4PY_MPIABI": "mpich", "NUMBA_NUM_THREADS": "1"}
-    environment["LD_LIBRARY_PATH"] = str(prefix / "lib")
-    paths = [ROOT, ROOT / "runtime", ROOT / "cli"]
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-
-    def launch(ranks, *words):
-        program = "-m", "mpi4py", "-m", "meshprep_cli.main"
-        call = [launcher, "-n", ranks, sys.executable, *program, *words]
-        call = [str(word) for word in call]
-        return subprocess.run(
-            call, env=environment, timeout=120, capture_output=True, text=True, check=False
-        )
-
-    return launch
+@pytest.fixture(scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.slow)])
+def mpiexec(request, mpi_launcher, tmp_path_factory):
+    """``mpiexec(ranks, *words)``: the program on so many ranks."""
+    launch = mpi_launcher(request.param, tmp_path_factory.mktemp(request.param), ROOT / "cli")
+    return partial(launch, program=("-m", "mpi4py", "-m", "meshprep_cli.main"))
 
 
 def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(

@@ -9,6 +9,7 @@ import numpy as np
 from integer_loops import LOOPS
 from matrix_of_ranks import same_on
 from mpi4py import MPI
+from poisson_on_ranks import on_part
 from rank_programs import PROGRAM, on_one_rank, random_mesh, run_part, start_values
 from slow_parts import World
 
@@ -64,11 +65,16 @@ def refusal(comm, path):
     return "fine"
 
 
-def main(parts, mesh):
+def iterations(comm, path, x):
+    """Of conjugate gradients, on each rank."""
+    return comm.allgather(on_part(DistributedPlan.load(path, comm), x)[3].iterations)
+
+
+def main(parts, mesh, square, square_parts):
     classes.LEAST_ELEMENTS = 16
     world = MPI.COMM_WORLD
     variant = slow_variant()
-    mesh = read(mesh)
+    mesh, x = read(mesh), np.ascontiguousarray(read(square).coordinates[:, :2])
     found = {"library": MPI.Get_library_version()}
     for ranks in (2, 3, 4):
         comm = world.Split(0 if world.rank < ranks else MPI.UNDEFINED, world.rank)
@@ -78,6 +84,7 @@ def main(parts, mesh):
         found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
         if ranks != 3:
             found[f"flow {ranks}"] = comm.allgather(flow(comm, parts, mesh))
+            found[f"iterations {ranks}"] = iterations(comm, square_parts, x)
         else:
             found["refused"] = comm.allgather(refusal(comm, parts))
         comm.Free()
@@ -86,4 +93,4 @@ def main(parts, mesh):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))
