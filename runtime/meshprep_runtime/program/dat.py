@@ -78,6 +78,7 @@ class ProgramDat:
     def array(self, values: Any) -> None:
         if self.chain is not None:
             self.chain.flush()
+        self.version += 1
         self.stored = values
 
     @property

@@ -208,12 +208,14 @@ class Program:
         length : int
             The queue runs when so many loops are in it, at most 64.
         tile_size : int or "auto", optional
-            Run each sequence of ``length`` loops tile by tile, on one rank on the host: all loops
+            Run each sequence of ``length`` loops tile by tile, on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
             each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
             and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
+            On ranks tiles overlap, ``dropped`` alone goes with them, and all copies that the loops
+            of a sequence need come in one exchange before it.
         dropped : dats
             That tiles write and whose values nobody wants after the chain: they are not stored.
             The chain must write all of each (``full = true``) before it reads it.
@@ -232,19 +234,25 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
+            For a bad length or tile size, what goes not with tiles on ranks, and a schedule that
+            the plan has not.
         """
         if tile_size is None and schedule is None:
             return Chain(self, length)
-        if isinstance(self.plan, DistributedPlan):
-            raise MeshprepError("tiles run on one rank: leave tile_size out")
         if self.checkpoints is not None:
             raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
+        on_ranks, zero = isinstance(self.plan, DistributedPlan), tuple(zero)
+        if on_ranks and (schedule is not None or tile_size == "auto" or skewed or zero):
+            raise MeshprepError(
+                "tiles on ranks overlap, and are cut when a sequence is met first: give tile_size "
+                "as a number, and leave schedule, skewed and zero out"
+            )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
-        options = TileOptions(size, tuple(dropped), tuple(zero), skewed, auto=auto)
-        options = options.with_saved(self.plan.chains, schedule)
+        options = TileOptions(size, tuple(dropped), zero, skewed, auto=auto)
+        if not isinstance(self.plan, DistributedPlan):
+            options = options.with_saved(self.plan.chains, schedule)
         return Chain(self, options.length or length, options)
 
     def timings(self) -> Timings:
