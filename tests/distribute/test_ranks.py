@@ -12,7 +12,7 @@ from meshprep.distribute.ranks import ALONE, agreed, of_root, own_parts
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep.loops import simple_request
+from meshprep.loops import LoopRequest, simple_request
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
@@ -133,6 +133,17 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
     done = mpiexec(2, *words, "-q", "-o", output)
     assert (done.returncode, done.stderr.count("exists already")) == (2, 1)
     assert list(tmp_path.iterdir()) == [output]
+
+
+def test_loops_that_add_to_matrices_are_sliced_as_they_are_split(mesh_file, tmp_path):
+    matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    loops = (LoopRequest("stiffness", {"over": "cells", "args": [matrix]}, "stiffness"),)
+    alone, output = tmp_path / "alone.parts.h5", tmp_path / "sliced.parts.h5"
+    how = SplitOptions("rcb")
+    run(SplitJob(mesh_file, alone, (2, 5), loops, how))
+    sliced = SplitJob(mesh_file, output, (2, 5), loops, how, slices=True)
+    on_ranks(2, lambda rank: run(sliced, ranks=rank))
+    assert output.read_bytes() == alone.read_bytes()
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from poisson_on_ranks import REQUEST, STIFFNESS, on_one_rank, on_part, stiffness
 
+import meshprep
 from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
@@ -58,8 +59,11 @@ def test_the_matrix_and_the_solution_are_those_of_one_rank(path, x, alone, ranks
     assert abs(ours - solution).max() < 1e-6 * abs(solution).max()
 
 
-def test_the_parts_of_a_matrix_are_proved(path):
+def test_the_parts_of_a_matrix_are_proved(path, tmp_path):
     assert check_parts(parts_of(path)).findings == []
+    meshprep.prepare(read(path), [REQUEST]).plan.save(tmp_path / "free.plan.h5")
+    run(SplitJob(tmp_path / "free.plan.h5", tmp_path / "free.parts.h5", (2,)))
+    assert check_parts(tmp_path / "free.parts.h5").findings == []
 
 
 def test_what_ranks_cannot_have_is_refused(path, tmp_path):
@@ -68,6 +72,9 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
     request = LoopRequest("stiffness", values | {"args": [values["args"][0], matrix]}, "stiffness")
     with pytest.raises(MeshprepError, match="'K' has fixed dofs, which a mesh in parts does not"):
         run(SplitJob(path, tmp_path / "a.parts.h5", (2,), (request,)))
+    meshprep.prepare(read(path), [request]).plan.save(tmp_path / "fixed.plan.h5")
+    with pytest.raises(MeshprepError, match="'K' has fixed dofs, which a mesh in parts does not"):
+        run(SplitJob(tmp_path / "fixed.plan.h5", tmp_path / "a.parts.h5", (2,)))
     how = SplitOptions(increments="reverse")
     with pytest.raises(MeshprepError, match="'K' through a map otherwise than by increments of a"):
         run(SplitJob(path, tmp_path / "a.parts.h5", (2,), (REQUEST,), how))

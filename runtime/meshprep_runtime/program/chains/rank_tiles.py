@@ -49,10 +49,10 @@ class DeepDat:
 
     def end(self, changed: bool) -> None:
         """Let the program see the values of the tiles."""
-        if self.deep.axis:
-            self.given.stored[...] = self._first_rows()
-        else:
+        if not self.deep.axis:
             self.given.stored = self._first_rows()
+        elif changed:
+            self.given.stored[...] = self._first_rows()
         if changed:
             self.given.touch()
         self.given.dropped = self.deep.dropped

@@ -117,7 +117,8 @@ class Generations:
                 "many, or remove it to begin anew"
             )
         if origin.plan != self.plan:
-            raise MeshprepError(f"{path}: a checkpoint of another mesh: remove it to begin anew")
+            what = "another mesh" if self.comm.size == 1 else "another mesh, or other parts of it"
+            raise MeshprepError(f"{path}: a checkpoint of {what}: remove it to begin anew")
         return origin.mark
 
     def _check_names(self) -> None:
