@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from .parts import PartAssembly, PartProduct, dot_on
     from .products import Product
     from .ranks import BatchRows
+    from .rings import PartPowers
     from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **{"BatchRows": "ranks", "BatchSums": "batch"},
+    **{"BatchRows": "ranks", "BatchSums": "batch", "PartPowers": "rings"},
     **dict.fromkeys(("PartAssembly", "PartProduct", "dot_on"), "parts"),
     **{"Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
@@ -35,6 +36,7 @@ __all__ = [
     "Jacobi",
     "LocalMatrices",
     "PartAssembly",
+    "PartPowers",
     "PartProduct",
     "Product",
     "ProductTuner",

@@ -165,6 +165,11 @@ class ColouredSsor:
 
     def __init__(self, matrix: CsrMatrix, colour: NDArray[np.integer] | None = None) -> None:
         check_matrix(matrix)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise MeshprepError(
+                f"sweeps need a square matrix, not one of shape {matrix.shape}: on ranks take "
+                "Jacobi"
+            )
         if colour is None:
             from .colours import first_fit_rows
 
@@ -217,7 +222,7 @@ def _inverse(matrix: Store) -> Vector:
 
 def _check_colours(matrix: CsrMatrix, colour: NDArray[np.integer]) -> None:
     rows = matrix.shape[0]
-    if matrix.shape[1] != rows or colour.shape != (rows,):
+    if colour.shape != (rows,):
         raise MeshprepError(f"a matrix of shape {matrix.shape} has {colour.shape} colours")
     row = np.repeat(np.arange(rows), np.diff(matrix.row_ptr))
     clash = (colour[matrix.columns] == colour[row]) & (matrix.columns != row)

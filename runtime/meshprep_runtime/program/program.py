@@ -214,8 +214,8 @@ class Program:
             each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
             and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
-            On ranks tiles overlap, ``dropped`` alone goes with them, and all copies that the loops
-            of a sequence need come in one exchange before it.
+            On ranks tiles overlap, ``tile_size`` is a number, and all copies that the loops of a
+            sequence need come in one exchange before it.
         dropped : dats
             That tiles write and whose values nobody wants after the chain: they are not stored.
             The chain must write all of each (``full = true``) before it reads it.
@@ -241,16 +241,16 @@ class Program:
             return Chain(self, length)
         if self.checkpoints is not None:
             raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
-        on_ranks, zero = isinstance(self.plan, DistributedPlan), tuple(zero)
-        if on_ranks and (schedule is not None or tile_size == "auto" or skewed or zero):
+        on_ranks = isinstance(self.plan, DistributedPlan)
+        if on_ranks and (schedule is not None or tile_size == "auto" or skewed):
             raise MeshprepError(
                 "tiles on ranks overlap, and are cut when a sequence is met first: give tile_size "
-                "as a number, and leave schedule, skewed and zero out"
+                "as a number, and leave schedule and skewed out"
             )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
-        options = TileOptions(size, tuple(dropped), zero, skewed, auto=auto)
+        options = TileOptions(size, tuple(dropped), tuple(zero), skewed, auto=auto)
         if not isinstance(self.plan, DistributedPlan):
             options = options.with_saved(self.plan.chains, schedule)
         return Chain(self, options.length or length, options)

@@ -1,5 +1,7 @@
 """Matrices on a mesh in parts: the rows, the products and the solution are those of one rank."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -13,7 +15,8 @@ from meshprep.io import read
 from meshprep.loops import LoopRequest
 from meshprep.pipeline import workflow
 from meshprep_runtime import DistributedPlan, MeshprepError, Program, run_ranks
-from meshprep_runtime.matrix import PartAssembly, PartProduct
+from meshprep_runtime.matrix import PartAssembly, PartPowers, PartProduct
+from meshprep_runtime.program.exchange import Exchange
 
 
 @pytest.fixture(scope="module")
@@ -88,5 +91,57 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
         with pytest.raises(MeshprepError, match=r"a matrix on 'cells' has shape .* must be"):
             PartProduct(matrix, plan, "cells")
+
+    run_ranks(2, main)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 7])
+def test_powers_are_products_and_send_once(path, ranks, monkeypatch):
+    """Whole numbers, bit for bit; rings that other ranks own in turn."""
+    n = len(read(path).coordinates)
+    started = []
+    start = Exchange.start
+
+    def noted(self, *given):
+        started.append(self.part.part)
+        return start(self, *given)
+
+    def main(comm):
+        plan = DistributedPlan.load(parts_of(path), comm)
+        number = plan.dat("nodes", 1, "i8", values=plan.numbers("nodes")).array.reshape(-1)
+        pattern = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
+        row = np.repeat(plan.numbers("nodes"), np.diff(pattern.row_ptr))
+        values = ((row * 7 + number[pattern.columns]) % 5).astype("f8")
+        matrix = replace(pattern, values=values)
+        x = plan.numbers("nodes") % 3 + 1.0
+        product = PartProduct(matrix, plan, "nodes")
+        wanted, y = [], x
+        for _ in range(4):
+            y = product @ y
+            wanted.append(y)
+        comm.Barrier()
+        for count in (1, 2, 3, 4):
+            powers = PartPowers(matrix, plan, "nodes", count)
+            assert len(powers.ends) == count + 1
+            started.clear()
+            comm.Barrier()
+            found = powers(x)
+            comm.Barrier()
+            assert started.count(comm.rank) == 1
+            assert [v.tolist() for v in found] == [v.tolist() for v in wanted[:count]]
+        return powers.ends
+
+    monkeypatch.setattr(Exchange, "start", noted)
+    for ends in run_ranks(ranks, main):
+        assert (ends[-1] == n) if ranks == 1 else (ends == sorted(ends) and ends[1] > ends[0])
+
+
+def test_powers_need_a_matrix_of_the_part(path):
+    def main(comm):
+        plan = DistributedPlan.load(parts_of(path), comm)
+        matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
+        for of_set, count in (("nodes", 0), ("cells", 2)):
+            with pytest.raises(MeshprepError, match=f"{count} products with a matrix of shape"):
+                PartPowers(matrix, plan, of_set, count)
 
     run_ranks(2, main)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError
 from ...loops import Access, Loop
 from ...maps import SetMap
-from ...plan.parts import Messages, PartPlan
+from ...plan.parts import PartPlan
+from ..row_lists import owner_of, to_each
 from .numbers import READS, reduces
 
 Numbers = NDArray[np.int64]
 Rows = tuple[Numbers, dict[str, Numbers]]
 NONE = np.zeros(0, np.int64)
-TAG = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +46,16 @@ class DeepPart:
     starts: Mapping[str, Numbers]
 
 
+def check_executed(part: PartPlan, loops: Sequence[Loop]) -> None:
+    """Raise MeshprepError unless each rank has all elements that write what it owns."""
+    for loop in loops:
+        if loop.conflict_columns and part.loops[loop.name].increments != "exec":
+            raise MeshprepError(
+                f"loop '{loop.name}' sends increments back, which tiles cannot: split the mesh "
+                "with --increments exec, or leave tile_size out"
+            )
+
+
 def deep_part(comm: Any, part: PartPlan, loops: Sequence[Loop], wanted: Iterable[str]) -> DeepPart:
     """Ask other ranks for all that the loops need to compute the owned elements; collective.
 
@@ -55,17 +64,13 @@ def deep_part(comm: Any, part: PartPlan, loops: Sequence[Loop], wanted: Iterable
     comm : communicator
     part : PartPlan
     loops : sequence of Loop
+        Which passed :func:`check_executed`.
     wanted : iterable of str
         The sets whose owned elements are wanted after the chain.
 
     Returns
     -------
     DeepPart
-
-    Raises
-    ------
-    MeshprepError
-        Where a rank does not have all elements that write what it owns.
 
     Notes
     -----
@@ -80,13 +85,6 @@ class _Grown:
     """Rows of maps in global numbers, which grow."""
 
     def __init__(self, comm: Any, part: PartPlan, loops: Sequence[Loop]) -> None:
-        for loop in loops:
-            own = next(one for one in part.loops.values() if one.plan.loop.name == loop.name)
-            if loop.conflict_columns and own.increments != "exec":
-                raise MeshprepError(
-                    f"loop '{loop.name}' sends increments back, which tiles cannot: split the mesh "
-                    "with --increments exec, or leave tile_size out"
-                )
         self.comm, self.part, self.loops = comm, part, loops
         maps = dict.fromkeys(m for loop in loops for m in loop.maps)
         self.maps = {name: part.maps[name] for name in maps}
@@ -142,7 +140,7 @@ class _Grown:
 
     def _ask(self, of: str, numbers: Numbers, through: str | None) -> None:
         """Ask owners for the rows of elements, or of those that reach points through a map."""
-        owner = np.searchsorted(self.starts[of], numbers, side="right") - 1
+        owner = owner_of(self.starts[of], numbers)
         asked = to_each(self.comm, {int(p): numbers[owner == p] for p in np.unique(owner)})
         first = self.part.sets[of].owned_start
         told = {p: self._answer(of, which - first, through) for p, which in asked.items()}
@@ -190,40 +188,6 @@ class _Grown:
         table = np.full((numbers[m.from_set].size + 1, m.arity), to.size, np.int32)
         table[_places(numbers[m.from_set], elements)] = _places(to, tables[m.name])
         return SetMap(m.name, m.from_set, m.to_set, table)
-
-
-def to_each(comm: Any, values: Mapping[int, Any]) -> dict[int, Any]:
-    """Send something to some ranks; collective. What came, by the rank that sent it."""
-    packed = {p: np.frombuffer(pickle.dumps(v), np.uint8).copy() for p, v in values.items()}
-    sizes = comm.allgather({p: one.size for p, one in packed.items()})
-    coming = {p: np.empty(to[comm.rank], np.uint8) for p, to in enumerate(sizes) if comm.rank in to}
-    requests = [comm.Irecv(one, p, TAG) for p, one in coming.items()]
-    requests += [comm.Isend(one, p, TAG) for p, one in packed.items()]
-    if requests:
-        requests[0].Waitall(requests)
-    return {p: pickle.loads(one.tobytes()) for p, one in coming.items()}
-
-
-def messages(
-    comm: Any, deep: DeepPart, of: str, rows: NDArray[np.integer]
-) -> tuple[Messages, Messages]:
-    """What is sent and received so that this rank has these rows of a set; collective."""
-    numbers = deep.numbers[of][rows]
-    owner = np.searchsorted(deep.starts[of], numbers, side="right") - 1
-    wanted = {int(p): np.flatnonzero(owner == p) for p in np.unique(owner)}
-    asked = to_each(comm, {p: numbers[at] for p, at in wanted.items()})
-    first = deep.starts[of][comm.rank]
-    return (
-        _listed({p: which - first for p, which in asked.items()}),
-        _listed({p: rows[at] for p, at in wanted.items()}),
-    )
-
-
-def _listed(rows: Mapping[int, NDArray[np.integer]]) -> Messages:
-    parts = sorted(rows)
-    offset = np.cumsum([0, *(rows[p].size for p in parts)])
-    every = np.concatenate([NONE, *(rows[p] for p in parts)])
-    return Messages(np.array(parts, np.int32), offset.astype(np.int64), every.astype(np.int32))
 
 
 def _numbers(part: PartPlan, name: str) -> Numbers:

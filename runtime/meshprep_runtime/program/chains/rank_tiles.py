@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from ...plan.model import LoopPlan
 from ...plan.parts import MapPart, PartPlan
 from ..dat import ProgramDat
 from ..distributed import DistributedPlan
-from ..exchange import Exchange
+from ..row_lists import exchange_by, row_lists
 from ..vote import together
-from .deep_part import DeepPart, deep_part, messages
+from .deep_part import DeepPart, check_executed, deep_part
 from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import COMBINE, Arrays, executor_of, neutral
@@ -41,11 +41,13 @@ class DeepDat:
     given: ProgramDat
     deep: ProgramDat
 
-    def begin(self) -> None:
-        """Let tiles see the values of the program."""
+    def begin(self, zero: bool) -> None:
+        """Let tiles see the values of the program; copies of what is zero are zero."""
         self.deep.dropped, self.deep.version = self.given.dropped, self.given.version
         if self.deep.axis or not np.may_share_memory(self.given.stored, self.deep.stored):
             self._first_rows()[...] = self.given.stored
+        if zero:
+            self.deep.stored[(slice(None),) * self.deep.axis + (slice(self.deep.owned, None),)] = 0
 
     def end(self, changed: bool) -> None:
         """Let the program see the values of the tiles."""
@@ -94,8 +96,7 @@ class RankTiledRun:
         self._written = chain.written
         self._seen: dict[str, int] = {}
         self._lists = _partial(comm, deep, tiles, chain.dats)
-        shim = replace(part, sets={}, maps={}, loops={}, partial=self._lists)
-        self._exchange = Exchange(comm, shim, plan.messages.timeout)
+        self._exchange = exchange_by(plan, self._lists)
         executors = [executor_of(call) for call in calls]
         deep_dats = {name: of.deep for name, of in self._dats.items()}
         self._run = TiledRun(calls, chain, tiles, deep_dats, combined=_over_ranks(comm, executors))
@@ -103,15 +104,16 @@ class RankTiledRun:
 
     def __call__(self, records: list[Record]) -> None:
         """Run the chain with the constants and assignments of these records."""
-        for of in self._dats.values():
-            of.begin()
+        zero = self.tiles.kept.zero
+        for name, of in self._dats.items():
+            of.begin(name in zero)
         stale = [n for n in self._lists if self._seen.get(n) != self._dats[n].given.version]
         self._exchange.start([(self._dats[n].deep, (n,)) for n in stale]).finish()
         self._seen |= {name: self._dats[name].given.version for name in stale}
         deep = {id(of.given): of.deep for of in self._dats.values()}
         self._run([_on_deep(record, deep) for record in records])
         for name, of in self._dats.items():
-            of.end(name in self._written)
+            of.end(name in self._written - zero)
 
     @property
     def nbytes(self) -> int:
@@ -123,6 +125,7 @@ def _owned_tiles(
     part: PartPlan, loops: Sequence[Loop], tile_size: int
 ) -> tuple[dict[str, NDArray[np.int32]], list[str]]:
     """The tile of each owned element, and the sets that need one; other elements count as one."""
+    check_executed(part, loops)
     sizes = {name: own.owned + 1 for name, own in part.sets.items()}
     maps = {}
     for m in part.maps.values():
@@ -173,7 +176,8 @@ def _partial(
         if name in tiles.copies:
             rows = _held(tiles.sets[of], tiles.copies[name])
         owned = np.diff(deep.starts[of])[comm.rank]
-        found[name] = MapPart(*messages(comm, deep, of, rows[rows >= owned]))
+        rows = rows[rows >= owned]
+        found[name] = row_lists(comm, deep.starts[of], deep.numbers[of], rows)
     return found
 
 

@@ -245,5 +245,5 @@ def tiled_on_ranks(
     loops, dats = common_names(calls)
     written = frozenset(name for loop in loops for name in loop.written)
     _check_memory(dats, written)
-    kept = Kept(_names(options.dropped, dats, written))
+    kept = Kept(_names(options.dropped, dats, written), _names(options.zero, dats, written))
     return RankTiledRun(calls, plan, options.size or 1, kept)
