@@ -18,6 +18,7 @@ from meshprep.io import read
 from meshprep_runtime import DistributedError, DistributedPlan
 from meshprep_runtime.program import classes
 from meshprep_runtime.program.chains.deep_part import deep_part
+from meshprep_runtime.program.mpi import end_all_on_errors
 
 
 def slow_variant():
@@ -89,6 +90,8 @@ def iterations(comm, path, x):
 def main(parts, mesh, square, square_parts):
     classes.LEAST_ELEMENTS = 16
     world = MPI.COMM_WORLD
+    # A rank that fails before it loads a plan ends the others, too.
+    end_all_on_errors(world)
     variant = slow_variant()
     mesh, x = read(mesh), np.ascontiguousarray(read(square).coordinates[:, :2])
     found = {"library": MPI.Get_library_version()}
