@@ -115,7 +115,7 @@ def test_votes():
     assert [str(one) for one in on_ranks(3, two)] == ["rank 1: of 1"] * 3
 
 
-@pytest.fixture(scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.long)])
 def mpiexec(request, mpi_launcher, tmp_path_factory):
     """``mpiexec(ranks, *words)``: the program on so many ranks."""
     launch = mpi_launcher(request.param, tmp_path_factory.mktemp(request.param), ROOT / "cli")
@@ -147,6 +147,7 @@ def test_loops_that_add_to_matrices_are_sliced_as_they_are_split(mesh_file, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mpiexec", ["mpich", "openmpi"], indirect=True)
 def test_ranks_of_mpi_that_hold_slices_make_the_same_file(mpiexec, mesh_file, tmp_path):
     alone, output = tmp_path / "alone.parts.h5", tmp_path / "wing.parts.h5"
     run(job(mesh_file, alone, how=SplitOptions("rcb")))

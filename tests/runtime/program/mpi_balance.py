@@ -13,7 +13,7 @@ import numpy as np
 
 from meshprep_runtime import Access, Arg, DistributedPlan, Loop, Program
 
-WORK, CALLS = 200, 12
+WORK, CALLS = 1000, 8
 FLUX = Loop(
     "flux",
     "edges",
