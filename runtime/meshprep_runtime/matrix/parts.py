@@ -17,7 +17,7 @@ from ..program.distributed import DistributedPlan
 from ..program.mpi import operation
 from ..program.part_loop import PartLoop
 from .batch import BatchSums
-from .products import Product
+from .products import Product, check_vector
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
@@ -152,6 +152,7 @@ class PartProduct:
         -------
         (owned,) array
         """
+        check_vector("x", x, self._x.owned, self._x.dtype)
         self._x.values(write=True)[:, 0] = x
         self._plan.update(self._x)
         return self._product(self._x.array.reshape(-1), out)

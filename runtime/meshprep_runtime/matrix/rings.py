@@ -12,7 +12,7 @@ from ..maps import INDEX_LIMIT
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
 from ..program.row_lists import exchange_by, owner_of, row_lists, to_each
-from .products import Product
+from .products import Product, check_vector
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
@@ -89,6 +89,7 @@ class PartPowers:
         list of (owned,) array
             The first product, the second, and so on.
         """
+        check_vector("x", x, self._x.owned, self._x.dtype)
         self._x.values(write=True)[:, 0] = x
         self._exchange.start([(self._x, (COPIES,))]).finish()
         values, found = self._x.array.reshape(-1), []
@@ -110,7 +111,7 @@ def _grown(
         if ring == count:
             break
         more = _asked(comm, starts, rows, new)
-        rows = tuple(np.concatenate(both) for both in zip(rows, more, strict=True))  # type: ignore
+        rows = _joined(rows, more)
         new = np.setdiff1d(more[0], numbers)
     return numbers, ends, rows
 
@@ -135,8 +136,12 @@ def _asked(
         told[p] = columns[entries], values[entries], length[at]
     # ascending ranks own ascending numbers
     found = [came for _, came in sorted(to_each(comm, told).items())]
-    empty = np.zeros(0, np.int64), values[:0], np.zeros(0, np.int64)
-    return tuple(np.concatenate(parts) for parts in zip(empty, *found, strict=True))  # type: ignore
+    return _joined((np.zeros(0, np.int64), values[:0], np.zeros(0, np.int64)), *found)
+
+
+def _joined(first: Rows, *more: Rows) -> Rows:
+    columns, values, length = (np.concatenate(of) for of in zip(first, *more, strict=True))
+    return columns, values, length
 
 
 def _products(

@@ -91,6 +91,9 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
         with pytest.raises(MeshprepError, match=r"a matrix on 'cells' has shape .* must be"):
             PartProduct(matrix, plan, "cells")
+        for multiply in (PartProduct(matrix, plan, "nodes"), PartPowers(matrix, plan, "nodes", 2)):
+            with pytest.raises(MeshprepError, match=r"x is float64 of shape \(3,\), must be"):
+                multiply(np.zeros(3))
 
     run_ranks(2, main)
 
