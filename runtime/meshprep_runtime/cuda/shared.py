@@ -10,6 +10,7 @@ from ..bind import Slot
 # Values that CUDA moves at once.
 WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
 
+
 @dataclass(frozen=True)
 class SharedRow:
     """The values of one point.

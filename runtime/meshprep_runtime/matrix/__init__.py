@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
+    from .parts import PartAssembly, PartProduct, dot_on
     from .products import Product
     from .ranks import BatchRows
+    from .rings import PartPowers
     from .search import ProductTuner
     from .solve import ColouredSsor, Jacobi, cg
     from .stores import CsrMatrix, Ellpack, LocalMatrices
 
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
-    **{"BatchRows": "ranks", "BatchSums": "batch"},
+    **{"BatchRows": "ranks", "BatchSums": "batch", "PartPowers": "rings"},
+    **dict.fromkeys(("PartAssembly", "PartProduct", "dot_on"), "parts"),
     **{"Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
@@ -32,9 +35,13 @@ __all__ = [
     "Ellpack",
     "Jacobi",
     "LocalMatrices",
+    "PartAssembly",
+    "PartPowers",
+    "PartProduct",
     "Product",
     "ProductTuner",
     "cg",
+    "dot_on",
     "zero_rows_and_columns",
 ]
 

@@ -49,6 +49,7 @@ def cg(
     *,
     tolerance: float = 1e-8,
     most: int = 10_000,
+    dot: Callable[[Vector, Vector], Any] = np.dot,
 ) -> CgSolution:
     """Solve ``A x = b`` from ``x = 0`` by conjugate gradients [R14 Algorithm 5].
 
@@ -63,6 +64,8 @@ def cg(
         Of the residual's norm over that of b.
     most : int
         Iterations.
+    dot : function
+        The scalar product; on ranks that of ``dot_on``.
 
     Returns
     -------
@@ -74,19 +77,19 @@ def cg(
         Where A is not positive definite, and after ``most`` iterations.
     """
     x, r = np.zeros_like(b), b.copy()
-    wanted = tolerance * float(np.linalg.norm(b))
+    wanted = tolerance * float(dot(b, b)) ** 0.5
     p, old, iterations = np.zeros_like(b), 1.0, 0
-    while not (norm := float(np.linalg.norm(r))) <= wanted:
+    while not (norm := float(dot(r, r)) ** 0.5) <= wanted:
         if iterations == most:
             raise MeshprepError(
                 f"no solution after {most} iterations: the residual is {norm:.2e}, must be "
                 f"{wanted:.2e}; take a preconditioner, or more iterations"
             )
         z = r if precondition is None else precondition(r)
-        new = float(r @ z)
+        new = float(dot(r, z))
         p = z + (new / old if iterations else 0.0) * p
         step = product(p)
-        curvature = float(p @ step)
+        curvature = float(dot(p, step))
         if not curvature > 0:
             raise MeshprepError(
                 f"p.Ap is {curvature:.2e} in iteration {iterations + 1}: conjugate gradients need "
@@ -162,6 +165,11 @@ class ColouredSsor:
 
     def __init__(self, matrix: CsrMatrix, colour: NDArray[np.integer] | None = None) -> None:
         check_matrix(matrix)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise MeshprepError(
+                f"sweeps need a square matrix, not one of shape {matrix.shape}: on ranks take "
+                "Jacobi"
+            )
         if colour is None:
             from .colours import first_fit_rows
 
@@ -214,7 +222,7 @@ def _inverse(matrix: Store) -> Vector:
 
 def _check_colours(matrix: CsrMatrix, colour: NDArray[np.integer]) -> None:
     rows = matrix.shape[0]
-    if matrix.shape[1] != rows or colour.shape != (rows,):
+    if colour.shape != (rows,):
         raise MeshprepError(f"a matrix of shape {matrix.shape} has {colour.shape} colours")
     row = np.repeat(np.arange(rows), np.diff(matrix.row_ptr))
     clash = (colour[matrix.columns] == colour[row]) & (matrix.columns != row)

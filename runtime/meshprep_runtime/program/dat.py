@@ -88,6 +88,7 @@ class ProgramDat:
     def array(self, values: Any) -> None:
         if self.chain is not None:
             self.chain.flush()
+        self.version += 1
         self.stored = values
 
     @property

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import DistributedError
 from ..plan.parts import Messages, PartPlan
-from .dat import EXEC, HALO, ProgramDat
+from .dat import EXEC, ProgramDat
 
 if TYPE_CHECKING:
     from .device_rows import DeviceRows
@@ -141,13 +141,13 @@ class Exchange:
         return tuple(_parcel(part, rows[part], dats) for part in sorted(rows))
 
     def _messages(self, set_name: str, name: str, receive: bool) -> Messages:
+        if name in self.part.partial:
+            partial = self.part.partial[name]
+            return partial.receive if receive else partial.send
         of_set = self.part.sets[set_name]
         if name == EXEC:
             return of_set.receive_exec if receive else of_set.send_exec
-        if name == HALO:
-            return of_set.receive_halo if receive else of_set.send_halo
-        partial = self.part.partial[name]
-        return partial.receive if receive else partial.send
+        return of_set.receive_halo if receive else of_set.send_halo
 
 
 class Transfer:

@@ -25,6 +25,7 @@ from .distributed import DistributedPlan
 from .layouts import LoopLayouts, settle
 from .part_loop import PartLoop
 from .timings import LoopTimes, Timings
+from .vote import ALONE
 from .whole_loop import WholeLoop
 
 
@@ -49,16 +50,17 @@ class Program:
     plan : Plan or DistributedPlan
         On ranks, dats are made and loops called on all of them, in the same order.
     checkpoint : str or Path, optional
-        Save the state in this file now and then; go on from it where it exists. On one rank, on the
-        host, without tiles. Until the program is where it was, loops do nothing but hand out the
-        globals that they gave, so what the program does may depend on globals, not on dats.
+        Save the state in this file now and then; go on from it where it exists. On the host,
+        without tiles; each of several ranks has a file of its own, ``PATH.rank0`` and so on. Until
+        the program is where it was, loops do nothing but hand out the globals that they gave, so
+        what the program does may depend on globals, not on dats.
     every : float
-        Seconds from one checkpoint to the next.
+        Seconds from one checkpoint to the next, by the clock of rank 0.
 
     Raises
     ------
     MeshprepError
-        For a checkpoint of another mesh, a damaged one, and checkpoints on ranks.
+        On all ranks, for a checkpoint of another mesh or number of ranks, and a damaged one.
     """
 
     def __init__(
@@ -71,9 +73,8 @@ class Program:
         self.plan = plan
         self.checkpoints: Checkpoints | None = None
         if checkpoint is not None:
-            if isinstance(plan, DistributedPlan):
-                raise MeshprepError("checkpoints work on one rank: leave checkpoint out")
-            self.checkpoints = Checkpoints(Path(checkpoint), every, plan.mesh_hash)
+            comm = plan.comm if isinstance(plan, DistributedPlan) else ALONE
+            self.checkpoints = Checkpoints(Path(checkpoint), every, plan, comm)
         self.active: Chain | None = None
         self.runners: dict[str, Runner] = {}
 
@@ -112,9 +113,10 @@ class Program:
             For an unknown set, layout or dtype, and for values of another shape or dtype.
         """
         if isinstance(self.plan, DistributedPlan):
-            return self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
-        n = self._size(set_name)
-        made = make_dat(set_name, (n, n), dim, dtype, values, layout)
+            made = self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
+        else:
+            n = self._size(set_name)
+            made = make_dat(set_name, (n, n), dim, dtype, values, layout)
         if self.checkpoints is not None:
             self.checkpoints.dats.append(made)
         return made
@@ -189,7 +191,7 @@ class Program:
         if plan.loop.matrices and isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
                 f"loop '{plan.loop.name}' adds to a matrix, which no program on ranks has: run it "
-                "on one rank"
+                "by meshprep_runtime.matrix.PartAssembly"
             )
 
         asked = options.pop("layout", None)
@@ -240,12 +242,14 @@ class Program:
         length : int
             The queue runs when so many loops are in it, at most 64.
         tile_size : int or "auto", optional
-            Run each sequence of ``length`` loops tile by tile, on one rank on the host: all loops
+            Run each sequence of ``length`` loops tile by tile, on the host: all loops
             on so many elements of the last loop's set, while these are in cache. Arguments must be
             dats and reduced globals of the program. A dat that tiles write gets another array at
             each run: ask for ``values()`` again. A schedule of the plan for the same loops, dats
             and ``tile_size`` is taken; else one is made when the sequence is met first. ``"auto"``
             times some runs of each sequence, loop by loop and in tiles, and takes what is fastest.
+            On ranks tiles overlap, ``tile_size`` is a number, and all copies that the loops of a
+            sequence need come in one exchange before it.
         dropped : dats
             That tiles write and whose values nobody wants after the chain: they are not stored.
             The chain must write all of each (``full = true``) before it reads it.
@@ -264,19 +268,25 @@ class Program:
         Raises
         ------
         MeshprepError
-            For a bad length or tile size, tiles on ranks, and a schedule that the plan has not.
+            For a bad length or tile size, what goes not with tiles on ranks, and a schedule that
+            the plan has not.
         """
         if tile_size is None and schedule is None:
             return Chain(self, length)
-        if isinstance(self.plan, DistributedPlan):
-            raise MeshprepError("tiles run on one rank: leave tile_size out")
         if self.checkpoints is not None:
             raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
+        on_ranks = isinstance(self.plan, DistributedPlan)
+        if on_ranks and (schedule is not None or tile_size == "auto" or skewed):
+            raise MeshprepError(
+                "tiles on ranks overlap, and are cut when a sequence is met first: give tile_size "
+                "as a number, and leave schedule and skewed out"
+            )
         if isinstance(tile_size, str) and tile_size != "auto":
             raise MeshprepError(f"tile_size is '{tile_size}', must be a number or 'auto'")
         auto, size = (True, None) if isinstance(tile_size, str) else (False, tile_size)
         options = TileOptions(size, tuple(dropped), tuple(zero), skewed, auto=auto)
-        options = options.with_saved(self.plan.chains, schedule)
+        if not isinstance(self.plan, DistributedPlan):
+            options = options.with_saved(self.plan.chains, schedule)
         return Chain(self, options.length or length, options)
 
     def timings(self) -> Timings:

@@ -10,6 +10,23 @@ from ..errors import DistributedError, MeshprepError
 T = TypeVar("T")
 
 
+class Alone:
+    """The communicator of a program on one rank."""
+
+    rank, size = 0, 1
+
+    def allgather(self, value: T) -> list[T]:
+        """The values of all ranks."""
+        return [value]
+
+    def bcast(self, value: T, root: int = 0) -> T:
+        """The value of one rank."""
+        return value
+
+
+ALONE = Alone()
+
+
 def together(comm: Any, work: Callable[[], T]) -> T:
     """Do local work; then all ranks learn whether it went well on each.
 

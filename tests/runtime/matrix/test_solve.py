@@ -104,3 +104,9 @@ def test_preconditioners_refuse_what_they_cannot_do():
         ColouredSsor(small([1, 1], [0, 1]))
     with pytest.raises(MeshprepError, match="rows 1 and 2 see each other"):
         ColouredSsor(small([2, 0, 0], [0, 2, 1], [0, 1, 2]), np.array([0, 1, 1]))
+
+
+def test_rows_of_one_rank_have_no_sweeps():
+    row_ptr, columns = np.array([0, 2], np.int32), np.array([0, 3], np.int32)
+    with pytest.raises(MeshprepError, match=r"a square matrix, not one of shape \(1, 4\): on"):
+        ColouredSsor(CsrMatrix(row_ptr, columns, np.ones(2), 4))

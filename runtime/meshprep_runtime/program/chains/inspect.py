@@ -37,7 +37,7 @@ def schedule(
     ----------
     chain : ChainNumbers
     part : mapping of set name to (n,) int32
-        The tile of every element, for ``chain.owned_sets()``.
+        The tile of every element, for ``chain.owned_sets()``; -1 for those of another rank.
     kept : Kept, optional
         Default: every dat that is written is stored.
 
@@ -72,8 +72,8 @@ def schedule(
     for i, name in enumerate(chain.sizes):
         elements, run_bits[name], copy_bits[name] = of_set(whole, count, i, arrays.set_start[i])
         offset = np.concatenate([[0], np.cumsum(count[:, i])])
-        has = np.bincount(part[name], minlength=own_offset.size - 1) if name in part else 0
-        owned = np.zeros(own_offset.size - 1, np.int64) + has
+        tile = part.get(name, np.zeros(0, np.int32))
+        owned = np.bincount(tile[tile >= 0], minlength=own_offset.size - 1).astype(np.int64)
         sets[name] = LocalSet.of_elements(offset, elements, owned)
     selected = tuple(
         _select(sets[loop.over], run_bits[loop.over], k) for k, loop in enumerate(chain.loops)
@@ -114,6 +114,7 @@ def _own(
     numbers = {s: int(set_start[i]) for i, s in enumerate(chain.sizes)}
     tile = np.concatenate([part[s] for s in numbers if s in part])
     element = np.concatenate([numbers[s] + np.arange(part[s].size) for s in numbers if s in part])
+    element, tile = element[tile >= 0], tile[tile >= 0]
     order = np.argsort(tile, kind="stable")
     count = np.bincount(tile)
     return element[order].astype(np.int32), np.concatenate([[0], np.cumsum(count)])

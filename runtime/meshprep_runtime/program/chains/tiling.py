@@ -14,12 +14,14 @@ from ...errors import MeshprepError
 from ...loops import Loop
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
 from ..dat import ProgramDat
+from ..distributed import DistributedPlan
 from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import executor_of
 from .measured import LOOPS, MeasuredRun, Run
 from .numbers import ChainNumbers, number, refuse_matrices
 from .owners import all_owners, tile_in_cache, tile_owners
+from .rank_tiles import RankTiledRun
 from .records import Call, Watched, common_names
 from .skewed import skewed
 from .skewed_run import SkewedRun
@@ -229,3 +231,20 @@ def _names(
                 f"{dat!r} cannot be dropped or zero: no loop of the chain writes it"
             )
     return frozenset(names[id(dat)] for dat in chosen)
+
+
+def tiled_on_ranks(
+    calls: Sequence[Call], plan: DistributedPlan, options: TileOptions
+) -> RankTiledRun:
+    """:func:`tiled_run` on ranks; collective.
+
+    Raises
+    ------
+    DistributedError
+        On all ranks, as :func:`tiled_run`, and for a loop that sends increments back.
+    """
+    loops, dats = common_names(calls)
+    written = frozenset(name for loop in loops for name in loop.written)
+    _check_memory(dats, written)
+    kept = Kept(_names(options.dropped, dats, written), _names(options.zero, dats, written))
+    return RankTiledRun(calls, plan, options.size or 1, kept)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,29 @@ from ...kernel.analysis import reach, stable
 from ...loops import Access, Loop
 from ..chains.reduced import ReducedGlobal
 from ..dat import ProgramDat
+from ..vote import ALONE, together
+from .clock import Clock
 from .decisions import Decisions
-from .file import Checkpoint, read_newest, write
+from .file import Checkpoint
+from .generations import Generations
 from .period import calls_to_wait, period
 
 # Calls after which a dat that no loop has met is saved all the same.
 WINDOW = 64
 # Calls among which a period is looked for.
 RECENT = 256
+
+
+class CheckedPlan(Protocol):
+    """What of a plan checkpoints need."""
+
+    @property
+    def mesh_hash(self) -> str:
+        """Of the mesh, or of one rank's part."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Of the sets, on all ranks together."""
 
 
 class Checkpoints:
@@ -37,23 +51,24 @@ class Checkpoints:
         do nothing but hand out the globals that were logged.
     every : float
         Seconds between checkpoints.
-    plan : str
-        Hash of the plan's mesh.
+    plan : CheckedPlan
+    comm : communicator
+        Of the ranks that save and go on together.
 
     Raises
     ------
     MeshprepError
-        For a file of another plan, or one that is damaged with the one before it.
+        On all ranks, for files of another plan or number of ranks, or that are damaged with those
+        before them.
     """
 
-    def __init__(self, path: Path, every: float, plan: str) -> None:
-        self._path, self._every, self._plan = path, every, plan
+    def __init__(self, path: Path, every: float, plan: CheckedPlan, comm: Any = ALONE) -> None:
+        self._files = Generations(path, plan.mesh_hash, comm)
+        self._clock, self._comm, self._sizes = Clock(every, comm), comm, plan.sizes
         self.dats: list[ProgramDat] = []
         self._known: dict[int, int] = {}
         self._last_numbers: tuple[Any, dict[str, int]] = (None, {})
-        self._replay = read_newest(path)
-        if self._replay is not None and self._replay.plan != plan:
-            raise MeshprepError(f"{path}: a checkpoint of another mesh: remove it to begin anew")
+        self._replay = self._files.read()
         self._calls: list[str] = []
         self._globals: list[bytes] = []
         self._modified: set[int] = set()
@@ -64,7 +79,6 @@ class Checkpoints:
         self._asked = False
         self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
         self._begin_at: int | None = None
-        self._last = time.monotonic()
 
     def here(self) -> None:
         """Let the next checkpoint begin before the next loop, whatever the clock says."""
@@ -73,9 +87,11 @@ class Checkpoints:
     def before(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> bool:
         """Note a call that is about to run; True when it must not run, being replayed."""
         numbers = self._numbers(loop, given)
+        new = loop.name not in self._names
         name = self._name(loop, kernel)
         if self._replay is not None:
             if len(self._calls) < len(self._replay.calls):
+                self._check_call(self._replay.calls[len(self._calls)], name, loop, new)
                 self._hand_out(self._replay, name, loop, given)
                 return True
             self._restore(self._replay)
@@ -102,13 +118,17 @@ class Checkpoints:
         """At the cheapest call of a period once the time has come, or where a loop writes."""
         n = len(self._calls)
         if not self._asked and self._begin_at is None:
-            if time.monotonic() - self._last < self._every:
+            if not self._clock.is_due():
                 return False
             recent = [*self._recent]
             found = period(recent)
             if found is None:
                 return any(a.access is Access.WRITE for a in loop.args)
-            sizes = {i: dat.stored.nbytes for i, dat in enumerate(self.dats)}
+            # Of all ranks, so that they wait for the same call.
+            sizes = {
+                i: self._sizes[dat.set] * dat.dim * dat.dtype.itemsize
+                for i, dat in enumerate(self.dats)
+            }
             last = [full for _, full in recent[-found:]]
             self._begin_at = n + calls_to_wait(last, self._modified, sizes)
         return self._asked or (self._begin_at is not None and n >= self._begin_at)
@@ -122,20 +142,31 @@ class Checkpoints:
             self._saved[number] = np.array(self.dats[number].values())
         if not pending.flagged:
             calls, logged = self._calls[: self._entry], self._globals[: self._entry]
-            write(self._path, Checkpoint(self._plan, calls, logged, self._saved))
-            self._pending, self._last = None, time.monotonic()
+            self._files.write(Checkpoint(calls, logged, self._saved))
+            self._pending = None
+            self._clock.restart()
+
+    def _check_call(self, logged: str, name: str, loop: Loop, new: bool) -> None:
+        """Compare a call with the checkpoint; loops that are new on all ranks by a vote."""
+
+        def check() -> None:
+            if logged != name:
+                raise MeshprepError(
+                    f"{self._files.newest}: a checkpoint of another program: call "
+                    f"{len(self._calls) + 1} is of loop '{loop.name}', in the checkpoint it is "
+                    f"'{logged.split()[0]}', or its kernel has changed: remove the file to begin "
+                    "anew"
+                )
+
+        if new:
+            together(self._comm, check)
+        else:
+            check()
 
     def _hand_out(
         self, replay: Checkpoint, name: str, loop: Loop, given: Mapping[str, Any]
     ) -> None:
-        n = len(self._calls)
-        if replay.calls[n] != name:
-            raise MeshprepError(
-                f"{self._path}: a checkpoint of another program: call {n + 1} is of loop "
-                f"'{loop.name}', in the checkpoint it is '{replay.calls[n].split()[0]}', or its "
-                "kernel has changed: remove the file to begin anew"
-            )
-        logged, at = replay.globals[n], 0
+        logged, at = replay.globals[len(self._calls)], 0
         for values in _changed_globals(loop, given):
             values[:] = np.frombuffer(logged, values.dtype, values.size, at)
             at += values.nbytes
@@ -146,7 +177,8 @@ class Checkpoints:
     def _restore(self, replay: Checkpoint) -> None:
         for number, values in replay.dats.items():
             self.dats[number].values(write=True)[:] = values
-        self._replay, self._last = None, time.monotonic()
+        self._replay = None
+        self._clock.restart()
 
     def _numbers(self, loop: Loop, given: Mapping[str, Any]) -> dict[str, int]:
         if self._last_numbers[0] is given:

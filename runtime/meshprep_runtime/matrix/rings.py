@@ -1,0 +1,163 @@
+"""Several products with one exchange: a rank also has rows around its own, in rings [R14 4.5.3]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import MeshprepError
+from ..maps import INDEX_LIMIT
+from ..program.dat import ProgramDat
+from ..program.distributed import DistributedPlan
+from ..program.row_lists import exchange_by, owner_of, row_lists, to_each
+from .products import Product, check_vector
+from .stores import CsrMatrix
+
+Vector = NDArray[Any]
+# Global columns, values, and how many there are in each row; those that are owned come first.
+Rows = tuple[NDArray[np.int64], Vector, NDArray[np.int64]]
+COPIES = "rings"
+
+
+class PartPowers:
+    """``A x, A A x, ...``, so many products with one exchange; made and called on all ranks.
+
+    Parameters
+    ----------
+    matrix : CsrMatrix
+        Of a :class:`PartAssembly`; its values are copied.
+    plan : DistributedPlan
+    set_name : str
+        The set of the rows and columns.
+    count : int
+        How many products.
+    threads : int, optional
+        As of a :class:`Product`.
+
+    Raises
+    ------
+    MeshprepError
+        For a matrix of another shape than (owned elements, elements with copies) of the set, and
+        for a ``count`` below 1.
+
+    Notes
+    -----
+    Ring 0 is what a rank owns; ring ``j`` is what the rows of the rings before reach beyond them.
+    Product ``s`` computes the rows of the first ``count - s`` rings. With one product this is a
+    :class:`PartProduct`; each further one sends nothing, and computes the rings again.
+    """
+
+    def __init__(
+        self,
+        matrix: CsrMatrix,
+        plan: DistributedPlan,
+        set_name: str,
+        count: int,
+        threads: int | None = None,
+    ) -> None:
+        own = plan.set_part(set_name)
+        if matrix.shape != (own.owned, own.size) or count < 1:
+            raise MeshprepError(
+                f"{count} products with a matrix of shape {matrix.shape} on '{set_name}': give at "
+                f"least 1, and a matrix of shape {(own.owned, own.size)}, as of a PartAssembly"
+            )
+        comm = plan.comm
+        firsts = [*comm.allgather(own.owned_start), plan.sizes[set_name]]
+        starts = np.array(firsts, np.int64)
+        local = np.concatenate([own.owned_start + np.arange(own.owned), own.copies])
+        rows = local[matrix.columns], matrix.values, np.diff(matrix.row_ptr).astype(np.int64)
+        numbers, ends, rows = _grown(comm, starts, local[: own.owned], rows, count)
+        self._products = _products(numbers, ends, rows, threads)
+        shape = numbers.size, 1
+        self._x = ProgramDat(set_name, np.zeros(shape, matrix.values.dtype), 1, "aos", own.owned)
+        copies = np.arange(own.owned, numbers.size)
+        lists = {COPIES: row_lists(comm, starts, numbers, copies)}
+        self._exchange = exchange_by(plan, lists)
+        self.ends = ends
+
+    def __call__(self, x: Vector) -> list[Vector]:
+        """Multiply again and again; all ranks together.
+
+        Parameters
+        ----------
+        x : (owned,) array
+
+        Returns
+        -------
+        list of (owned,) array
+            The first product, the second, and so on.
+        """
+        check_vector("x", x, self._x.owned, self._x.dtype)
+        self._x.values(write=True)[:, 0] = x
+        self._exchange.start([(self._x, (COPIES,))]).finish()
+        values, found = self._x.array.reshape(-1), []
+        for product in self._products:
+            values = product(values)
+            found.append(values[: self.ends[0]])
+        return found
+
+
+def _grown(
+    comm: Any, starts: NDArray[np.int64], own: NDArray[np.int64], rows: Rows, count: int
+) -> tuple[NDArray[np.int64], list[int], Rows]:
+    """Numbers ring by ring, where each ring ends, and the rows of all but the last; collective."""
+    numbers, ends = own, [own.size]
+    new = np.setdiff1d(rows[0], own)
+    for ring in range(1, count + 1):
+        numbers = np.concatenate([numbers, new])
+        ends.append(numbers.size)
+        if ring == count:
+            break
+        more = _asked(comm, starts, rows, new)
+        rows = _joined(rows, more)
+        new = np.setdiff1d(more[0], numbers)
+    return numbers, ends, rows
+
+
+def _asked(
+    comm: Any,
+    starts: NDArray[np.int64],
+    rows: Rows,
+    wanted: NDArray[np.int64],
+) -> Rows:
+    """The rows of these numbers, ascending, from their owners, who have them first; collective."""
+    owner = owner_of(starts, wanted)
+    asked = to_each(comm, {int(p): wanted[owner == p] for p in np.unique(owner)})
+    columns, values, length = rows
+    offset = np.concatenate([[0], np.cumsum(length)])
+    told = {}
+    for p, which in asked.items():
+        at = which - starts[comm.rank]
+        entries = np.concatenate(
+            [np.zeros(0, np.int64), *map(np.arange, offset[at], offset[at + 1])]
+        )
+        told[p] = columns[entries], values[entries], length[at]
+    # ascending ranks own ascending numbers
+    found = [came for _, came in sorted(to_each(comm, told).items())]
+    return _joined((np.zeros(0, np.int64), values[:0], np.zeros(0, np.int64)), *found)
+
+
+def _joined(first: Rows, *more: Rows) -> Rows:
+    columns, values, length = (np.concatenate(of) for of in zip(first, *more, strict=True))
+    return columns, values, length
+
+
+def _products(
+    numbers: NDArray[np.int64], ends: list[int], rows: Rows, threads: int | None
+) -> list[Product]:
+    """The products in their order, each on fewer rings; they share the entries."""
+    order = np.argsort(numbers)
+    columns = order[np.searchsorted(numbers, rows[0], sorter=order)].astype(np.int32)
+    row = np.repeat(np.arange(rows[2].size), rows[2])
+    sorted_in_rows = np.lexsort((columns, row))
+    columns, values = columns[sorted_in_rows], rows[1][sorted_in_rows]
+    offset = np.concatenate([[0], np.cumsum(rows[2])])
+    offset = offset.astype(np.int32) if columns.size <= INDEX_LIMIT else offset
+    found = []
+    for n_rows, n_columns in zip(ends[-2::-1], ends[:0:-1], strict=True):
+        entries = int(offset[n_rows])
+        one = CsrMatrix(offset[: n_rows + 1], columns[:entries], values[:entries], n_columns)
+        found.append(Product(one, threads=threads))
+    return found

@@ -1,0 +1,153 @@
+"""The last two checkpoints of a program, of which all ranks have the same.
+
+Each rank keeps files of its own. A rank may be killed anywhere, so that some have a checkpoint
+already and others have not. Rank 0 gives its file the name after all others: what it has, each has
+as its newest or as the one before.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...errors import MeshprepError
+from ...plan.atomic import new_file
+from ..vote import from_root, together
+from .file import Checkpoint, Origin, origin_of, read, write
+
+
+@dataclass(frozen=True)
+class Generations:
+    """Where this rank keeps checkpoints, and of what.
+
+    Parameters
+    ----------
+    path : Path
+        That the user gave. One rank writes there; several write ``PATH.rank0`` and so on.
+    plan : str
+        See :class:`Origin`.
+    comm : communicator
+    """
+
+    path: Path
+    plan: str
+    comm: Any
+
+    @property
+    def newest(self) -> Path:
+        """This rank's file."""
+        return self.path if self.comm.size == 1 else _of_rank(self.path, self.comm.rank)
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint on all ranks; the one before stays. Nothing appears half written.
+
+        Raises
+        ------
+        DistributedError
+            On all ranks, when one cannot write; the checkpoints from before are still good.
+        """
+        comm = self.comm
+        mark = from_root(comm, lambda: uuid.uuid4().hex)
+        with ExitStack() as ending:
+
+            def stage() -> None:
+                staged = ending.enter_context(new_file(self.newest, overwrite=True))
+                write(staged, Origin(self.plan, comm.size, mark), checkpoint)
+
+            def publish() -> None:
+                # From here until the new file has its name there is only the one before.
+                if self.newest.exists():
+                    os.replace(self.newest, older(self.newest))
+                ending.close()
+
+            together(comm, stage)
+            if comm.size > 1:
+                together(comm, publish if comm.rank else _nothing)
+            together(comm, _nothing if comm.rank else publish)
+
+    def read(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole on all ranks; None where rank 0 has none.
+
+        A newer one, which not all ranks have, is removed.
+
+        Raises
+        ------
+        DistributedError
+            On all ranks: when there are checkpoints and none is whole everywhere, and when they are
+            of another mesh, number of ranks, or version.
+        """
+        found, problem = together(self.comm, self._found)
+        every = self.comm.allgather((list(found), problem))
+        if every[0] == ([], None):
+            return None
+        common = [mark for mark in every[0][0] if all(mark in marks for marks, _ in every)]
+
+        def take() -> Checkpoint:
+            if not common:
+                raise MeshprepError(_first_problem(every))
+            path = found[common[0]]
+            checkpoint = read(path)
+            if path != self.newest:
+                os.replace(path, self.newest)
+            return checkpoint
+
+        return together(self.comm, take)
+
+    def _found(self) -> tuple[dict[str, Path], str | None]:
+        """This rank's files that are whole, by their marks, and what is wrong with another."""
+        self._check_names()
+        found, problem = {}, None
+        for path in (self.newest, older(self.newest)):
+            if path.exists():
+                try:
+                    found[self._mark(path)] = path
+                except MeshprepError as error:
+                    problem = problem or str(error)
+        return found, problem
+
+    def _mark(self, path: Path) -> str:
+        origin = origin_of(path)
+        if origin.ranks != self.comm.size:
+            raise MeshprepError(
+                f"{path}: a checkpoint of {origin.ranks} ranks, not of {self.comm.size}: run on as "
+                "many, or remove it to begin anew"
+            )
+        if origin.plan != self.plan:
+            what = "another mesh" if self.comm.size == 1 else "another mesh, or other parts of it"
+            raise MeshprepError(f"{path}: a checkpoint of {what}: remove it to begin anew")
+        return origin.mark
+
+    def _check_names(self) -> None:
+        """Nothing has the name that another number of ranks would take."""
+        other = _of_rank(self.path, 0) if self.comm.size == 1 else self.path
+        if other.exists():
+            there = "several ranks" if self.comm.size == 1 else "one rank"
+            raise MeshprepError(
+                f"{other}: a checkpoint of {there}, not of {self.comm.size}: run on as many, or "
+                "remove it to begin anew"
+            )
+
+
+def older(path: Path) -> Path:
+    """Where the checkpoint before the last lies."""
+    return path.with_name(f"{path.name}.1")
+
+
+def _of_rank(path: Path, rank: int) -> Path:
+    return path.with_name(f"{path.name}.rank{rank}")
+
+
+def _nothing() -> None:
+    """For the ranks that wait for others."""
+
+
+def _first_problem(every: list[tuple[list[str], str | None]]) -> str:
+    problems = [f"rank {r} of {len(every)}: {p}" for r, (_, p) in enumerate(every) if p is not None]
+    if len(every) == 1:
+        return str(every[0][1])
+    lost = "the ranks have no checkpoint in common: remove that of rank 0 to begin anew"
+    return problems[0] if problems else lost

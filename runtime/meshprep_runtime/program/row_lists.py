@@ -1,0 +1,76 @@
+"""Rows of other ranks by their global numbers: asking for them, and lists of who sends which."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..plan.parts import MapPart, Messages
+from .exchange import Exchange
+
+if TYPE_CHECKING:
+    from .distributed import DistributedPlan
+
+TAG = 15
+
+
+def to_each(comm: Any, values: Mapping[int, Any]) -> dict[int, Any]:
+    """Send something to some ranks; collective. What came, by the rank that sent it."""
+    packed = {p: np.frombuffer(pickle.dumps(v), np.uint8).copy() for p, v in values.items()}
+    sizes = comm.allgather({p: one.size for p, one in packed.items()})
+    coming = {p: np.empty(to[comm.rank], np.uint8) for p, to in enumerate(sizes) if comm.rank in to}
+    requests = [comm.Irecv(one, p, TAG) for p, one in coming.items()]
+    requests += [comm.Isend(one, p, TAG) for p, one in packed.items()]
+    if requests:
+        requests[0].Waitall(requests)
+    return {p: pickle.loads(one.tobytes()) for p, one in coming.items()}
+
+
+def owner_of(starts: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rank that owns each number; rank ``p`` owns ``starts[p]`` to ``starts[p + 1] - 1``."""
+    found: NDArray[np.int64] = np.searchsorted(starts, numbers, side="right") - 1
+    return found
+
+
+def row_lists(
+    comm: Any, starts: NDArray[np.int64], numbers: NDArray[np.int64], rows: NDArray[np.integer]
+) -> MapPart:
+    """What is sent and received so that this rank has some rows; collective.
+
+    Parameters
+    ----------
+    comm : communicator
+    starts : (ranks + 1,) int64
+        See :func:`owner_of`.
+    numbers : (size,) int64
+        Global numbers of the rows of an array.
+    rows : integers
+        Those that other ranks own and send.
+
+    Returns
+    -------
+    MapPart
+    """
+    owner = owner_of(starts, numbers[rows])
+    wanted = {int(p): rows[owner == p] for p in np.unique(owner)}
+    asked = to_each(comm, {p: numbers[at] for p, at in wanted.items()})
+    first = starts[comm.rank]
+    return MapPart(_listed({p: which - first for p, which in asked.items()}), _listed(wanted))
+
+
+def exchange_by(plan: DistributedPlan, lists: Mapping[str, MapPart]) -> Exchange:
+    """An exchange of these lists of rows, by their names."""
+    part = replace(plan.part, sets={}, maps={}, loops={}, partial=lists)
+    return Exchange(plan.comm, part, plan.messages.timeout)
+
+
+def _listed(rows: Mapping[int, NDArray[np.integer]]) -> Messages:
+    parts = sorted(rows)
+    offset = np.cumsum([0, *(rows[p].size for p in parts)])
+    every = np.concatenate([np.zeros(0, np.int64), *(rows[p] for p in parts)])
+    return Messages(np.array(parts, np.int32), offset.astype(np.int64), every.astype(np.int32))
