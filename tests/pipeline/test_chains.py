@@ -39,6 +39,12 @@ repeat = 2
 zero = ["r"]
 dropped = ["old"]
 tile = 50
+
+[chain.ahead]
+loops = ["flux", "update"]
+repeat = 2
+skewed = true
+tile = 50
 """
 pytestmark = pytest.mark.slow
 
@@ -79,12 +85,15 @@ def test_the_plan_has_the_chain(plan):
 def test_commands_show_it(folder, capsys):
     path = folder / "square.plan.h5"
     code, out, _ = call(capsys, "info", path, "--json")
-    (told,) = json.loads(out)["chains"]
+    told, ahead = json.loads(out)["chains"]
     assert (code, told["chain"], told["loops"], told["tile size"]) == (0, "step", 4, 50)
-    assert told["bytes, tile by tile"] < told["bytes, loop by loop"]
+    assert (told["way"], told["colours"]) == ("overlapped", 1)
+    assert (ahead["chain"], ahead["way"], ahead["redundancy"]) == ("ahead", "skewed", 1.0)
+    assert ahead["colours"] > 1
+    for one in (told, ahead):
+        assert one["bytes, tile by tile"] < one["bytes, loop by loop"]
     code, out, _ = call(capsys, "report", path, "--json")
-    (again,) = json.loads(out)["plans"][0]["chains"]
-    assert (code, again) == (0, told)
+    assert (code, json.loads(out)["plans"][0]["chains"]) == (0, [told, ahead])
     code, out, _ = call(capsys, "report", path)
     assert (code, "chains in tiles" in out) == (0, True)
     page = folder / "page.html"
@@ -92,6 +101,7 @@ def test_commands_show_it(folder, capsys):
     assert call(capsys, "report", path, *words)[0] == 0
     text = page.read_text()
     assert "A tile of chain step" in text
+    assert "A tile of chain ahead" in text
     assert 'alt="A tile of chain step: ' in text
     code, out, _ = call(capsys, "check", path, "--mesh", folder / "square.msh")
     assert (code, "right" in out) == (0, True)
@@ -106,6 +116,21 @@ def test_layers_of_a_tile(plan):
     # two updates: what both, one and none of them run
     assert n_layers == 1 + layer.max()
     assert 3 <= n_layers <= 4
+
+
+def test_layers_of_a_skewed_tile(plan):
+    chain, n = plan.chains["ahead"], plan.sizes["cells"]
+    assert plan.options["tile"] is None
+    tile = owner(chain, n)
+    assert sorted(set(tile.tolist())) == list(range(chain.tiles.n_tiles))
+    layer, n_layers = layers(chain, 1, n)
+    first, last = (chain.tiles.runs[k] for k in (1, 3))
+    assert np.array_equal(layer == 1, tile == 1)
+    # what the first update runs and the last one does not
+    ran = first.elements[first.offset[1] : first.offset[2]]
+    own = last.elements[last.offset[1] : last.offset[2]]
+    assert sorted(np.flatnonzero(layer == 2)) == sorted(set(ran) - set(own))
+    assert n_layers == 3
 
 
 def test_tiles_that_fit_into_cache(plan):

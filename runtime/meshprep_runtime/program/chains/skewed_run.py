@@ -10,6 +10,7 @@ import numpy as np
 
 from ...bind import Slot
 from ...kernel.compiler import import_numba
+from ...plan.chains.skewed import SkewedPlan
 from ..dat import ProgramDat
 from .launch import (
     Arrays,
@@ -21,7 +22,6 @@ from .launch import (
     reduce_into,
 )
 from .records import Call, Record
-from .skewed import SkewedPlan
 from .source import LINE, SkewedCode, skewed_elements, skewed_text
 
 
@@ -55,8 +55,8 @@ class SkewedRun:
         maps = {n: m for e in self._executors for n, m in e.plan.maps.items()}
         self._maps = {n: f"m_{i}" for i, n in enumerate(maps)}
         self._fixed: Arrays = {"state": np.zeros(LINE * threads, np.int64)}
-        for k, (offset, elements) in enumerate(zip(tiles.offset, tiles.elements, strict=True)):
-            self._fixed |= {f"o{k}": offset, f"l{k}": elements.view(np.uint32)}
+        for k, run in enumerate(tiles.runs):
+            self._fixed |= {f"o{k}": run.offset, f"l{k}": run.elements.view(np.uint32)}
         for name, m in maps.items():
             self._fixed[self._maps[name]] = np.ascontiguousarray(m.table).view(np.uint32)
         self._call: Any = None

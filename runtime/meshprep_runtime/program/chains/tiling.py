@@ -12,7 +12,9 @@ import numpy as np
 
 from ...errors import MeshprepError
 from ...loops import Loop
+from ...plan.chains.skewed import SkewedPlan
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
+from ...plan.model import LoopPlan
 from ..dat import ProgramDat
 from .execute import TiledRun
 from .inspect import schedule, with_maps
@@ -109,15 +111,23 @@ def tiled_run(
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     plans = [one.plan for one in executors]
-    if options.skewed:
-        ahead = skewed(chain, all_owners(chain, plans, options.size or 1))
-        return SkewedRun(calls, ahead, dats, time.perf_counter() - begin)
-    tiles = _saved(chain, dats, options)
+    kept = _kept(options, dats, chain)
+    tiles = _saved(chain, kept, options)
     if tiles is None:
-        part = tile_owners(chain, plans, options.size or 1)
-        tiles = schedule(chain, part, _kept(options, dats, chain))
+        tiles = cut(chain, plans, options.size or 1, kept, options.skewed)
+    if isinstance(tiles, SkewedPlan):
+        return SkewedRun(calls, tiles, dats, time.perf_counter() - begin)
     whole = with_maps(tiles, maps, sizes)
     return TiledRun(calls, chain, whole, dats, time.perf_counter() - begin)
+
+
+def cut(
+    chain: ChainNumbers, plans: Sequence[LoopPlan], size: int, kept: Kept, ahead: bool
+) -> TilePlan | SkewedPlan:
+    """Skewed tiles where ``ahead``, else overlapped ones, without maps; raises as these do."""
+    if ahead:
+        return skewed(chain, all_owners(chain, plans, size))
+    return schedule(chain, tile_owners(chain, plans, size), kept)
 
 
 def measured_run(
@@ -146,9 +156,7 @@ def measured_run(
     return MeasuredRun(ways)
 
 
-def _saved(
-    chain: ChainNumbers, dats: Mapping[str, ProgramDat], options: TileOptions
-) -> TilePlan | None:
+def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | SkewedPlan | None:
     """The schedule of the plan that fits."""
     if options.length is not None:
         (named,) = options.saved
@@ -160,10 +168,10 @@ def _saved(
             )
         return named.tiles
     for one in options.saved:
-        if one.tile_size == options.size and not first_difference(one.tiles.loops, chain.loops):
-            kept = _kept(options, dats, chain)
-            if kept == one.tiles.kept:
-                return one.tiles
+        ahead = isinstance(one.tiles, SkewedPlan)
+        same = (one.tile_size, ahead, one.kept) == (options.size, options.skewed, kept)
+        if same and not first_difference(one.tiles.loops, chain.loops):
+            return one.tiles
     return None
 
 
