@@ -65,6 +65,20 @@ def folder(tmp_path_factory):
     return place
 
 
+KERNELS = """
+def flux(t1, t2, r1, r2):
+    r1[0] += 0.1 * (t2[0] - t1[0])
+    r2[0] += 0.1 * (t1[0] - t2[0])
+
+
+def update(t, r, old, peak):
+    old[0] = t[0]
+    t[0] += r[0]
+    r[0] = 0.0
+    peak[0] = max(peak[0], t[0])
+"""
+
+
 @pytest.fixture(scope="module")
 def plan(folder):
     return Plan.load(folder / "square.plan.h5")
@@ -161,3 +175,49 @@ def test_a_chain_that_reads_what_it_drops(plan):
     (chain,) = plan_chains(plan, [_request("step", words | {"tile": None}, "x")], 100).values()
     assert chain.tile_size == 100
     assert Options(tile=7).tile == 7
+
+
+def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
+    from meshprep_runtime.tuning.machines import this_cpu
+
+    path = folder / "tuned.plan.h5"
+    path.write_bytes((folder / "square.plan.h5").read_bytes())
+    (folder / "heat.py").write_text(KERNELS)
+    words = ("tune", path, "--chain", "step", "--kernel", folder / "heat.py", "-q", "--runs", 2)
+    code, out, _ = call(capsys, *words, "--tile-sizes", "40,80", "--json")
+    told = json.loads(out)
+    tried = {(t["way"], t["tile_size"]) for t in told["trials"]}
+    assert (code, tried) == (0, {("loops", 0), ("overlapped", 40), ("overlapped", 80)})
+    plan = Plan.load(path)
+    (entry,) = plan.chains["step"].tuned
+    assert entry.machine == this_cpu().machine
+    assert plan.chains["step"].tile_size == entry.tiles.tile_size
+    assert plan.chains["step"].kept.zero == {"r"}
+    assert told["fastest"] == str(entry.best)
+    assert plan.verify() == []
+    # what was timed before on this machine is replaced; --dry-run leaves the plan as it is
+    before = path.read_bytes()
+    code, out, _ = call(capsys, *words, "--tile-sizes", "40", "--dry-run")
+    assert (code, "taken by tile_size='auto' on that machine: " in out) == (0, True)
+    assert path.read_bytes() == before
+    assert call(capsys, *words, "--tile-sizes", "40")[0] == 0
+    assert [t.tiles.tile_size for t in Plan.load(path).chains["step"].tuned] == [40]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--chain", "steps"), "running a chain needs its kernels: name their file with --kernel"),
+        (
+            ("--chain", "steps", "--kernel", "math"),
+            "the plan has no chain 'steps': it has step, ahead",
+        ),
+        (("--chain", "step", "--kernel", "math"), "there is none for loop 'flux'"),
+        (("--chain", "step", "--kernel", "math", "--tile-sizes", "0"), "give whole numbers from 1"),
+        (("--chain", "step", "--loop", "flux"), "--chain goes without --loop"),
+        (("--chain", "step", "--layouts", "aos"), "--chain goes without --layouts"),
+    ],
+)
+def test_chains_that_cannot_be_timed(folder, capsys, words, said):
+    code, _, err = call(capsys, "tune", folder / "square.plan.h5", *words)
+    assert (code, said in " ".join(err.split())) == (2, True), err

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError, PlanError
 from ...loops import Loop, loop_from_dict
 from ...maps import read_only
+from ..records import from_json, to_json
 from ..tree import Tree
+from ..tuned import ChainTuned
 from .skewed import LoopTiles, SkewedPlan
 from .tiles import ChainPlan, Kept, LocalSelection, LocalSet, TilePlan
 
@@ -51,6 +53,8 @@ def _put_chain(
     else:
         arrays = _put_overlapped(tree, path, tiles, checked)
     tree.datasets.update({f"{path}/{name}": values for name, values in arrays.items()})
+    if chain.tuned:
+        tree.datasets[f"{path}/tuned"] = json.dumps(to_json(chain.tuned))
 
 
 def _put_overlapped(
@@ -95,7 +99,11 @@ def _get_chain(tree: Tree, name: str) -> ChainPlan:
         for i, values in enumerate(_list(tree, path, "loops"))
     )
     get = _get_skewed if "skewed" in tree.groups[path] else _get_overlapped
-    return ChainPlan(name, tree.number(path, "tile_size"), get(tree, path, loops))
+    tuned: tuple[ChainTuned, ...] = ()
+    if f"{path}/tuned" in tree.datasets:
+        told = json.loads(tree.document(f"{path}/tuned"))
+        tuned = from_json(tuple[ChainTuned, ...], told, f"{path}/tuned")
+    return ChainPlan(name, tree.number(path, "tile_size"), get(tree, path, loops), tuned)
 
 
 def _get_skewed(tree: Tree, path: str, loops: tuple[Loop, ...]) -> SkewedPlan:

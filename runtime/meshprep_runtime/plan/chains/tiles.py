@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Loop
+from ..tuned import ChainTuned
 from .runs import as_runs, from_runs
 from .skewed import SkewedPlan
 
@@ -225,11 +226,14 @@ class ChainPlan:
         Elements of the last loop's set in a tile, about.
     tiles : TilePlan or SkewedPlan
         Overlapped ones without maps, or skewed ones.
+    tuned : tuple of ChainTuned
+        What was timed, oldest first, one for a machine.
     """
 
     name: str
     tile_size: int
     tiles: TilePlan | SkewedPlan
+    tuned: tuple[ChainTuned, ...] = ()
 
     @property
     def kept(self) -> Kept:

@@ -182,3 +182,9 @@ def tile_in_cache(chain: ChainNumbers) -> int:
     dats = sum(nbytes[d] * chain.sizes[s] for d, s in chain.dats.items())
     maps = sum(INDEX_BYTES * m.table.size for m in chain.maps.values())
     return max(CACHE_BYTES * n // max(dats + maps, 1), 1)
+
+
+def sizes_to_try(chain: ChainNumbers) -> list[int]:
+    """Tile sizes: a fourth of what fits into a second-level cache, as much, and four times that."""
+    fits = tile_in_cache(chain)
+    return list(dict.fromkeys((max(fits // 4, 1), fits, 4 * fits)))

@@ -15,13 +15,14 @@ from ...loops import Loop
 from ...plan.chains.skewed import SkewedPlan
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
 from ...plan.model import LoopPlan
+from ...plan.tuned import LOOPS, OVERLAPPED, SKEWED, ChainTrial
 from ..dat import ProgramDat
 from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import executor_of
-from .measured import LOOPS, MeasuredRun, Run
+from .measured import MeasuredRun, Run
 from .numbers import ChainNumbers, number
-from .owners import all_owners, tile_in_cache, tile_owners
+from .owners import all_owners, sizes_to_try, tile_owners
 from .records import Call, Watched, common_names
 from .skewed import skewed
 from .skewed_run import SkewedRun
@@ -133,27 +134,44 @@ def cut(
 def measured_run(
     calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions, alone: Run
 ) -> MeasuredRun:
-    """Loops alone, and tiles about as large as a second-level cache, a fourth and four times it.
+    """Loops alone, and tiles of some sizes: skewed, where nothing is dropped or zero, and not.
 
-    Skewed tiles, where nothing is dropped or zero, and overlapped ones. Raises as :func:`tiled_run`
-    does.
+    Where a chain of the plan was tuned on this machine, what came out is taken without timing.
+    Raises as :func:`tiled_run` does.
     """
-    loops, _ = common_names(calls)
+    loops, dats = common_names(calls)
     maps = {n: m for call in calls for n, m in executor_of(call).plan.maps.items()}
     chain = number(loops, sizes, maps)
-    fits = tile_in_cache(chain)
-    plain = not (options.dropped or options.zero)
+    kept = _kept(options, dats, chain)
+    known = _tuned(chain, kept, options)
 
-    def way(size: int, ahead: bool) -> Callable[[], Run]:
-        chosen = replace(options, size=size, skewed=ahead, auto=False)
+    def way(trial: tuple[str, int]) -> Callable[[], Run]:
+        chosen = replace(options, size=trial[1], skewed=trial[0] == SKEWED, auto=False)
         return lambda: tiled_run(calls, sizes, chosen)
 
+    kinds = (OVERLAPPED,) if kept.all else (SKEWED, OVERLAPPED)
+    tried = [(kind, size) for size in sizes_to_try(chain) for kind in kinds]
+    if known is not None:
+        tried = [(known.way, known.tile_size)] if known.way != LOOPS else []
     ways: dict[str, Callable[[], Run]] = {LOOPS: lambda: alone}
-    for size in dict.fromkeys((max(fits // 4, 1), fits, 4 * fits)):
-        if plain:
-            ways[f"skewed tiles of {size}"] = way(size, True)
-        ways[f"tiles of {size}"] = way(size, False)
-    return MeasuredRun(ways)
+    ways |= {f"{kind} tiles of {size}": way((kind, size)) for kind, size in tried}
+    return MeasuredRun(ways, None if known is None else str(known))
+
+
+def _tuned(chain: ChainNumbers, kept: Kept, options: TileOptions) -> ChainTrial | None:
+    """What was fastest on this machine for a chain of the plan that touches the same data."""
+    from ...tuning.machines import this_cpu
+
+    machine = this_cpu().machine
+    found = [
+        entry.best
+        for one in options.saved
+        for entry in one.tuned
+        if entry.machine == machine
+        and one.kept == kept
+        and not first_difference(one.tiles.loops, chain.loops)
+    ]
+    return found[-1] if found else None
 
 
 def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | SkewedPlan | None:
