@@ -133,24 +133,25 @@ def _copy(d: DatCode, column: Mapping[str, int], s: int) -> list[str]:
         return [f"w_{d.name}[:e{s}.size * {d.dim}] = 0"]
     if not d.copied:
         return []
-    element, at = f"U(e{s}[i])", "U(i)"
     if d.listed:
         first = [f"i{d.name} = l[{_between(column, f'list copy {d.dat}')}]"]
         loop, more = f"for j in range(i{d.name}.size):", [f"    i = i{d.name}[j]"]
     else:
         first, more = [], []
         loop = f"for i in range(g[t, {column[f'copy {d.dat}']}]):"
-    body = [
-        f"    w_{d.name}[{at} * U({d.dim}) + U({k})] = d_{d.name}[{_place(d, k)}]"
-        for k in range(d.dim)
-    ]
-    return [*first, loop, *more, f"    p = {element}", *body]
-
-
-def _place(d: DatCode, k: int) -> str:
+    own = f"U(i) * U({d.dim})"
+    body = [f"    copy_row(w_{d.name}, {own}, d_{d.name}, p * U({d.dim}), {d.dim})"]
     if d.soa:
-        return f"U({k}) * U(d_{d.name}.size // {d.dim}) + p"
-    return f"p * U({d.dim}) + U({k})"
+        body = [
+            f"    w_{d.name}[{own} + U({k})] = d_{d.name}[{_place('d', d, k)}]"
+            for k in range(d.dim)
+        ]
+    return [*first, loop, *more, f"    p = U(e{s}[i])", *body]
+
+
+def _place(array: str, d: DatCode, k: int) -> str:
+    """Of component ``k`` of element ``p`` of a SoA dat."""
+    return f"U({k}) * U({array}_{d.name}.size // {d.dim}) + p"
 
 
 def _call(n: int, call: CallCode, column: Mapping[str, int], maps: Mapping[str, int]) -> list[str]:
@@ -178,15 +179,19 @@ def _store(d: DatCode, column: Mapping[str, int], s: int) -> list[str]:
     own = f"g[t, {column[f'own {d.set}']}]"
     if d.zero:
         return [
+            "wrong = False",
             f"for i in range({own} * {d.dim}):",
-            f"    if w_{d.name}[i] != 0:",
-            f"        state[thread * {LINE} + 1] = 1",
+            f"    wrong |= w_{d.name}[i] != 0",
+            "if wrong:",
+            f"    state[thread * {LINE} + 1] = 1",
         ]
     if not d.stored:
         return []
-    body = [
-        f"    n_{d.name}[{_place(d, k).replace('d_', 'n_', 1)}] = "
-        f"w_{d.name}[U(i) * U({d.dim}) + U({k})]"
-        for k in range(d.dim)
-    ]
+    row = f"U(i) * U({d.dim})"
+    body = [f"    copy_row(n_{d.name}, p * U({d.dim}), w_{d.name}, {row}, {d.dim})"]
+    if d.soa:
+        body = [
+            f"    n_{d.name}[{_place('n', d, k)}] = w_{d.name}[{row} + U({k})]"
+            for k in range(d.dim)
+        ]
     return [f"for i in range({own}):", f"    p = U(e{s}[i])", *body]
