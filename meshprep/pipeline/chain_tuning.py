@@ -59,7 +59,7 @@ def tune_chain(
         Of a chain of the plan.
     kernels : mapping of loop name to function
     tile_sizes : sequence of int, optional
-        Default: that of the plan, what fits into a second-level cache, a fourth and four times it.
+        Default: that of the plan, what fits into a second-level cache, 4 and 16 times as much.
     values : mapping of name to array, optional
         Of dats by the chain's names, in the plan's numbering, and of constants; default: made-up
         numbers.

@@ -71,7 +71,7 @@ def test_a_run_that_raises_is_made_again(monkeypatch):
 def test_a_chain_that_measures_gives_what_loops_give(slow):
     eager, flow = Flow(slow), Flow(slow)
     chain = flow.program.chain(4, tile_size="auto")
-    # loops, skewed and overlapped tiles of two sizes: a fourth of what fits, and what fits, is all
+    # loops, skewed and overlapped tiles of three sizes
     for _ in range(2 * 7 * (1 + TIMED) + 2):
         eager.step()
     flow.run(chain, 7 * (1 + TIMED) + 1)

@@ -57,6 +57,9 @@ class SkewedRun:
         self._fixed: Arrays = {"state": np.zeros(LINE * threads, np.int64)}
         for k, run in enumerate(tiles.runs):
             self._fixed |= {f"o{k}": run.offset, f"l{k}": run.elements.view(np.uint32)}
+        self._changed = list(dict.fromkeys(n for loop in tiles.loops for n in loop.written))
+        # values that were dropped are missing only where a loop reads them first
+        self._full = {a.name: a.full for loop in reversed(tiles.loops) for a in loop.args}
         for name, m in maps.items():
             self._fixed[self._maps[name]] = np.ascontiguousarray(m.table).view(np.uint32)
         self._call: Any = None
@@ -72,7 +75,7 @@ class SkewedRun:
         state[:] = 0
         for first, last in self._phases():
             launch(self._call, given, (first, last), state, records)
-        for name in self._written():
+        for name in self._changed:
             self._dats[name].dropped = False
             self._dats[name].touch()
         reduce_into(records, self._executors, arrays)
@@ -89,17 +92,11 @@ class SkewedRun:
         ends = self.tiles.colour_offset.tolist()
         return list(pairwise(ends))
 
-    def _written(self) -> list[str]:
-        return list(dict.fromkeys(name for loop in self.tiles.loops for name in loop.written))
-
     def _arrays_of_dats(self) -> Arrays:
-        written = self._written()
-        first = {a.name: a.full for loop in reversed(self.tiles.loops) for a in loop.args}
         arrays: Arrays = {}
         for i, (name, dat) in enumerate(self._dats.items()):
-            # values that were dropped are missing only where a loop reads them first
-            values = (dat.stored if first[name] else dat.array).reshape(-1).view()
-            values.flags.writeable = name in written
+            values = (dat.stored if self._full[name] else dat.array).reshape(-1).view()
+            values.flags.writeable = name in self._changed
             arrays[f"d_{i}"] = values
         return arrays
 
