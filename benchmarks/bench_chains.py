@@ -66,8 +66,7 @@ class Way:
         if size is not None:
             dats = self.flow.program_dats
             kept = {"dropped": [dats[d] for d in DROPPED], "zero": [dats[d] for d in ZERO]}
-            more = {KINDS[1]: kept} | dict.fromkeys(KINDS[2:], {"skewed": True})
-            more = more.get(kind, {})
+            more = {KINDS[0]: {}, KINDS[1]: kept}.get(kind, {"skewed": True})
             self.chain = self.flow.program.chain(LENGTH, tile_size=size, **more)
         self.residuals: list[float] = []
         self.best = float("inf")

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import Delaunay
 
 from meshprep_runtime.loops import Access, Arg
+from meshprep_runtime.plan.chains.tiles import TilePlan
 from meshprep_runtime.program.chains.inspect import with_maps
 
 from .. import io
@@ -151,7 +152,9 @@ def _chains() -> None:
         Options(method="none", partition="contiguous", block_size=SMALL),
         chains=[ChainRequest(str(s), calls, (), (), SMALL, "warm-up", s) for s in (False, True)],
     )
-    with_maps(made.plan.chains["False"].tiles, made.plan.maps, made.plan.sizes)
+    tiles = made.plan.chains["False"].tiles
+    assert isinstance(tiles, TilePlan)
+    with_maps(tiles, made.plan.maps, made.plan.sizes)
 
 
 def _pictures() -> None:

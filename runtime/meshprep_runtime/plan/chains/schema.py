@@ -124,7 +124,9 @@ def _get_overlapped(tree: Tree, path: str, loops: tuple[Loop, ...]) -> TilePlan:
     return TilePlan(loops, sets, runs, copies, kept)
 
 
-def _get_lists(tree: Tree, path: str, many: int) -> list[tuple[NDArray[Any], ...]]:
+def _get_lists(
+    tree: Tree, path: str, many: int
+) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
     """Offset, first and length of each list of elements."""
     offset = _rows(tree, f"{path}/offset", many)
     ends = tree.array(f"{path}/runs", "<i8")
