@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...bind import Slot
 from ...kernel.compiler import import_numba
+from ...maps import read_only
 from ...plan.chains.skewed import SkewedPlan
 from ..dat import ProgramDat
 from .launch import (
@@ -54,9 +54,14 @@ class SkewedRun:
         threads = import_numba().config.NUMBA_NUM_THREADS
         maps = {n: m for e in self._executors for n, m in e.plan.maps.items()}
         self._maps = {n: f"m_{i}" for i, n in enumerate(maps)}
-        self._fixed: Arrays = {"state": np.zeros(LINE * threads, np.int64)}
+        self._fixed: Arrays = {
+            "state": np.zeros(LINE * threads, np.int64),
+            # read-only as those of a plan are, so that both take one compiled function
+            "colour_offset": read_only(tiles.colour_offset),
+        }
         for k, run in enumerate(tiles.runs):
-            self._fixed |= {f"o{k}": run.offset, f"l{k}": run.elements.view(np.uint32)}
+            elements = run.elements.view(np.uint32)
+            self._fixed |= {f"o{k}": read_only(run.offset), f"l{k}": read_only(elements)}
         self._changed = list(dict.fromkeys(n for loop in tiles.loops for n in loop.written))
         # values that were dropped are missing only where a loop reads them first
         self._full = {a.name: a.full for loop in reversed(tiles.loops) for a in loop.args}
@@ -73,8 +78,7 @@ class SkewedRun:
             self._call = self._compiled(calls, arrays)
         state, given = self._fixed["state"], [*arrays.values()]
         state[:] = 0
-        for first, last in self._phases():
-            launch(self._call, given, (first, last), state, records)
+        launch(self._call, given, self.tiles.n_tiles, state, records)
         for name in self._changed:
             self._dats[name].dropped = False
             self._dats[name].touch()
@@ -84,13 +88,6 @@ class SkewedRun:
     def nbytes(self) -> int:
         """Memory of the schedule."""
         return self.tiles.nbytes
-
-    def _phases(self) -> list[tuple[int, int]]:
-        """Tiles that threads share between two barriers; one thread needs none."""
-        if import_numba().get_num_threads() == 1:
-            return [(0, self.tiles.n_tiles)]
-        ends = self.tiles.colour_offset.tolist()
-        return list(pairwise(ends))
 
     def _arrays_of_dats(self) -> Arrays:
         arrays: Arrays = {}
