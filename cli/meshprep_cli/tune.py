@@ -126,6 +126,8 @@ def run(
             quiet,
         )
         return
+    if kernels.tile_sizes is not None:
+        raise MeshprepError("--tile-sizes are those of a chain: name it with --chain")
     loaded = Plan.load(plan)
     function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)

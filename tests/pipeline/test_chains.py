@@ -14,7 +14,7 @@ from meshprep.report.chains import layers, owner
 from meshprep_cli.main import main
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.program.chains.numbers import number
-from meshprep_runtime.program.chains.owners import CACHE_BYTES, tile_in_cache
+from meshprep_runtime.program.chains.owners import CACHE_BYTES, sizes_to_try, tile_in_cache
 
 TOML = """
 [loop.flux]
@@ -150,7 +150,9 @@ def test_layers_of_a_skewed_tile(plan):
 def test_tiles_that_fit_into_cache(plan):
     chain = number(plan.chains["step"].tiles.loops, plan.sizes, plan.maps)
     cells, edges = plan.sizes["cells"], plan.sizes["edges"]
-    assert tile_in_cache(chain) == CACHE_BYTES * cells // (3 * 8 * cells + 4 * edges)
+    fits = CACHE_BYTES * cells // (3 * 8 * cells + 4 * edges)
+    assert tile_in_cache(chain) == fits
+    assert sizes_to_try(chain) == [fits, 4 * fits, 16 * fits]
 
 
 def test_what_is_refused_before_anything_is_written(folder, capsys):
@@ -214,6 +216,7 @@ def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
         ),
         (("--chain", "step", "--kernel", "math"), "there is none for loop 'flux'"),
         (("--chain", "step", "--kernel", "math", "--tile-sizes", "0"), "give whole numbers from 1"),
+        (("--loop", "flux", "--tile-sizes", "40"), "--tile-sizes are those of a chain: name it"),
         (("--chain", "step", "--loop", "flux"), "--chain goes without --loop"),
         (("--chain", "step", "--layouts", "aos"), "--chain goes without --layouts"),
     ],
