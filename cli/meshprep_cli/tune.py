@@ -17,7 +17,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, options, tune_product
+from . import console, options, tune_chain, tune_product
 from .groups import words
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ class KernelOptions:
 
     kernel: Annotated[
         str | None,
-        typer.Option("--kernel", help="module:function or FILE.py:function, to run here."),
+        typer.Option(
+            "--kernel",
+            help="module:function or FILE.py:function, to run here; with --chain the module or "
+            "FILE.py whose functions are named as the loops.",
+        ),
     ] = None
     loop: Annotated[
         str | None, typer.Option("--loop", help="Which loop; default: the kernel's namesake.")
@@ -50,6 +54,12 @@ class KernelOptions:
         bool,
         typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
     ] = False
+    chain: Annotated[
+        str | None, typer.Option("--chain", help="Which chain to try in tiles, instead of a loop.")
+    ] = None
+    tile_sizes: Annotated[
+        str | None, typer.Option("--tile-sizes", help="Of a chain, such as 1024,4096.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the fastest strategy, block size and layout of a loop; writes it into the plan."""
+    """Find the fastest way to run a loop, or a chain of loops; writes it into the plan."""
     from meshprep.pipeline.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
     from meshprep_runtime.plan.records import to_json
@@ -99,6 +109,25 @@ def run(
         _refuse_with_spmv(kernels, tried)
         tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
+    if kernels.chain is not None:
+        _refuse_with_chain(kernels, tried)
+        tune_chain.run(
+            plan,
+            tune_chain.ChainOptions(
+                kernels.chain,
+                _kernels(kernels.kernel),
+                _numbers(kernels.tile_sizes, "--tile-sizes"),
+                None if kernels.values is None else _function(kernels.values, "--values"),
+                tried.runs,
+                chosen.proof,
+            ),
+            dry_run,
+            as_json,
+            quiet,
+        )
+        return
+    if kernels.tile_sizes is not None:
+        raise MeshprepError("--tile-sizes are those of a chain: name it with --chain")
     loaded = Plan.load(plan)
     function = _function(kernels.kernel, "--kernel") if kernels.kernel is not None else None
     name = loop_of(loaded, function, kernels.loop)
@@ -134,6 +163,20 @@ def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
     given = [word for group in other for word in words(group)]
     if given:
         raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
+
+
+def _refuse_with_chain(kernels: KernelOptions, tried: Tried) -> None:
+    given = [*words(KernelOptions(loop=kernels.loop)), *words(replace(tried, runs=Tried.runs))]
+    if given:
+        raise MeshprepError(f"--chain goes without {given[0]}: it times loops alone and tiles")
+
+
+def _kernels(text: str | None) -> Mapping[str, Any]:
+    """The functions of a module or a Python file."""
+    if text is None:
+        raise MeshprepError("running a chain needs its kernels: name their file with --kernel")
+    module = _module(text, "--kernel")
+    return {name: found for name, found in vars(module).items() if callable(found)}
 
 
 def _by_strategy(progress: console.Report) -> console.Report:
@@ -257,12 +300,12 @@ def _module(where: str, option: str) -> ModuleType:
         ) from error
 
 
-def _numbers(text: str | None) -> list[int] | None:
+def _numbers(text: str | None, option: str = "--block-sizes") -> list[int] | None:
     words = _words(text)
     if words is None:
         return None
     if not all(word.isdecimal() for word in words):
-        raise MeshprepError(f"--block-sizes '{text}' must read as 512,1024,2048")
+        raise MeshprepError(f"{option} '{text}' must read as 512,1024,2048")
     return [int(word) for word in words]
 
 

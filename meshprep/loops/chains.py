@@ -12,7 +12,7 @@ from meshprep_runtime.loops import Loop, with_arrow
 
 from .toml_files import read_toml
 
-KEYS = ("loops", "repeat", "dropped", "zero", "tile")
+KEYS = ("loops", "repeat", "dropped", "zero", "tile", "skewed")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class ChainRequest:
         Elements of the last loop's set in a tile; None for the option's.
     where : str
         Begins the message of an error.
+    skewed : bool
+        Tiles that run nothing twice, and wait for each other.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ChainRequest:
     zero: tuple[str, ...]
     tile: int | None
     where: str
+    skewed: bool = False
 
     def check(self, loops: Iterable[Loop]) -> None:
         """Raise MeshprepError for a loop or dat that there is not."""
@@ -94,7 +97,11 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
     if "/" in name:
         raise MeshprepError(f"{where}: a chain's name must not hold '/'")
     calls = [_call(one, f"{where}, loop {i}") for i, one in enumerate(values["loops"], start=1)]
-    tile = values.get("tile")
+    tile, skewed = values.get("tile"), values.get("skewed", False)
+    if not isinstance(skewed, bool):
+        raise MeshprepError(f"{where}: skewed is {skewed!r}, must be true or false")
+    if skewed and (values.get("dropped") or values.get("zero")):
+        raise MeshprepError(f"{where}: skewed tiles store every dat: leave dropped and zero out")
     return ChainRequest(
         name,
         tuple(calls) * _count(values.get("repeat", 1), f"{where}: repeat"),
@@ -102,6 +109,7 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
         _names(values.get("zero", []), f"{where}: zero"),
         None if tile is None else _count(tile, f"{where}: tile"),
         where,
+        skewed,
     )
 
 

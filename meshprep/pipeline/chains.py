@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept
-from meshprep_runtime.program.chains.inspect import schedule
 from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_common_names
-from meshprep_runtime.program.chains.owners import tile_in_cache, tile_owners
+from meshprep_runtime.program.chains.owners import tile_in_cache
+from meshprep_runtime.program.chains.tiling import cut
 
 from ..loops.chains import ChainRequest
 
@@ -54,7 +54,7 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
         chain = number(loops, plan.sizes, plan.maps)
         _check(chain, kept)
         size = request.tile or tile or tile_in_cache(chain)
-        tiles = schedule(chain, tile_owners(chain, plans, size), kept)
+        tiles = cut(chain, plans, size, kept, request.skewed)
     except MeshprepError as error:
         raise MeshprepError(f"{request.where}: {error}") from None
     return ChainPlan(request.name, size, tiles)

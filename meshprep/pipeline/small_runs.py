@@ -15,10 +15,13 @@ import numpy as np
 from scipy.spatial import Delaunay
 
 from meshprep_runtime.loops import Access, Arg
+from meshprep_runtime.plan.chains.tiles import TilePlan
+from meshprep_runtime.program.chains.inspect import with_maps
 
 from .. import io
 from ..io.generate import generate
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
+from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
@@ -34,7 +37,7 @@ from .blocks import colour, cut
 from .matrices import build_matrices
 from .numbering import Numbering
 from .order import locality_metrics, order_for_locality
-from .steps import plan_request_maps
+from .steps import plan_request_maps, prepare
 
 SMALL = 64
 
@@ -136,6 +139,24 @@ def _matrices() -> None:
     build_matrices(Numbering(full, full.sets), specs)
 
 
+def _chains() -> None:
+    """Tiles of both kinds, and the local maps of overlapped ones."""
+    through = {"map": "edges->cells"}
+    flux = [{"dat": "t", "access": "read"} | through, {"dat": "r", "access": "inc"} | through]
+    loops = {"flux": {"over": "edges", "args": flux}}
+    loops["step"] = {"over": "cells", "args": [{"dat": d, "access": "rw"} for d in ("t", "r")]}
+    calls = tuple(ChainCall(name, {}) for name in loops)
+    made = prepare(
+        _small()[0],
+        [LoopRequest(name, values, "warm-up") for name, values in loops.items()],
+        Options(method="none", partition="contiguous", block_size=SMALL),
+        chains=[ChainRequest(str(s), calls, (), (), SMALL, "warm-up", s) for s in (False, True)],
+    )
+    tiles = made.plan.chains["False"].tiles
+    assert isinstance(tiles, TilePlan)
+    with_maps(tiles, made.plan.maps, made.plan.sizes)
+
+
 def _pictures() -> None:
     """Cells of a plane and of space by block."""
     for kind in ("delaunay2d", "delaunay3d"):
@@ -177,6 +198,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "colours": _colours,
     "split": _split,
     "matrices": _matrices,
+    "chains": _chains,
     "files": _files,
     "pictures": _pictures,
 }

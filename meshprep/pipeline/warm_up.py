@@ -27,6 +27,7 @@ from numba import get_num_threads
 from numba.core import config
 
 from meshprep_runtime.errors import Progress
+from meshprep_runtime.program import chains
 
 from ..kernels.machine_code import folder, shipped, why_not_shipped
 
@@ -72,7 +73,8 @@ def all_tasks() -> list[str]:
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]
-    return [*cuts, "colours lists", *splits, "matrices", *orders, *files, "pictures"]
+    others = ["colours lists", *splits, "matrices", "chains"]
+    return [*cuts, *others, *orders, *files, "pictures"]
 
 
 @dataclass(frozen=True)
@@ -239,10 +241,11 @@ def _mark(task: str) -> str:
 
 @cache
 def _state() -> str:
-    """A digest of the modules with kernels."""
+    """A digest of the modules with kernels, and of those of the runtime that cut chains."""
     found = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+    modules = [*Path(__file__).parents[1].rglob("*.py"), *Path(chains.__path__[0]).glob("*.py")]
+    for path in sorted(modules):
         content = path.read_bytes()
-        if b"kernels" in content:
+        if b"kernels" in content or b"numba" in content:
             found.update(content)
     return found.hexdigest()[:32]

@@ -118,7 +118,8 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         On bad input, unknown names, outputs that exist, and losses without ``drop``.
     """
     total = len(STAGES) + 1 + len(job.outputs)
-    warmed = warm_up(job_tasks(job.options, _refuse(job)), progress)
+    tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
+    warmed = warm_up(tasks, progress)
     mesh = _read(job, lambda name: progress(0, total, name))
 
     def told(done: float, _: int, name: str) -> None:

@@ -38,6 +38,14 @@ def test_a_chain(file):
     assert (chain.dropped, chain.zero) == (("older",), ("r",))
     chain.check(LOOPS)
     assert [r.name for r in read_requests(file)] == ["flux"]
+    assert not chain.skewed
+
+
+def test_a_skewed_chain(file):
+    kept = 'zero = ["r"]\ndropped = ["older"]\n'
+    file.write_text(TOML.replace(kept, "skewed = true\n"))
+    (chain,) = read_chains(file)
+    assert (chain.skewed, chain.dropped, chain.zero) == (True, (), ())
 
 
 def test_a_file_without_chains(file):
@@ -52,6 +60,8 @@ def test_a_file_without_chains(file):
         ("repeat = 2", "repeat = 0", "repeat is 0, must be a whole number from 1"),
         ("tile = 500", "tile = true", "tile is True, must be a whole number from 1"),
         ("tile = 500", "size = 500", "unknown key 'size': use loops, repeat, dropped, zero, tile"),
+        ("tile = 500", "skewed = 1", "skewed is 1, must be true or false"),
+        ("tile = 500", "skewed = true", "skewed tiles store every dat: leave dropped and zero out"),
         ('zero = ["r"]', "zero = [1]", "must be a list of names of dats"),
         ('zero = ["r"]', 'zero = "r"', "must be a list of names of dats"),
         ('"flux", {', "7, {", "chain 'step', loop 1: must be \"NAME\""),

@@ -14,7 +14,7 @@ from meshprep.report.chains import layers, owner
 from meshprep_cli.main import main
 from meshprep_runtime import MeshprepError, Plan
 from meshprep_runtime.program.chains.numbers import number
-from meshprep_runtime.program.chains.owners import CACHE_BYTES, tile_in_cache
+from meshprep_runtime.program.chains.owners import CACHE_BYTES, sizes_to_try, tile_in_cache
 
 TOML = """
 [loop.flux]
@@ -39,6 +39,12 @@ repeat = 2
 zero = ["r"]
 dropped = ["old"]
 tile = 50
+
+[chain.ahead]
+loops = ["flux", "update"]
+repeat = 2
+skewed = true
+tile = 50
 """
 pytestmark = pytest.mark.slow
 
@@ -57,6 +63,20 @@ def folder(tmp_path_factory):
     words = ["reorder", place / "square.msh", "--loops", place / "heat.toml", "-q"]
     assert main([*map(str, words), "--block-size", "16"]) == 0
     return place
+
+
+KERNELS = """
+def flux(t1, t2, r1, r2):
+    r1[0] += 0.1 * (t2[0] - t1[0])
+    r2[0] += 0.1 * (t1[0] - t2[0])
+
+
+def update(t, r, old, peak):
+    old[0] = t[0]
+    t[0] += r[0]
+    r[0] = 0.0
+    peak[0] = max(peak[0], t[0])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +99,15 @@ def test_the_plan_has_the_chain(plan):
 def test_commands_show_it(folder, capsys):
     path = folder / "square.plan.h5"
     code, out, _ = call(capsys, "info", path, "--json")
-    (told,) = json.loads(out)["chains"]
+    told, ahead = json.loads(out)["chains"]
     assert (code, told["chain"], told["loops"], told["tile size"]) == (0, "step", 4, 50)
-    assert told["bytes, tile by tile"] < told["bytes, loop by loop"]
+    assert (told["way"], told["colours"]) == ("overlapped", 1)
+    assert (ahead["chain"], ahead["way"], ahead["redundancy"]) == ("ahead", "skewed", 1.0)
+    assert ahead["colours"] > 1
+    for one in (told, ahead):
+        assert one["bytes, tile by tile"] < one["bytes, loop by loop"]
     code, out, _ = call(capsys, "report", path, "--json")
-    (again,) = json.loads(out)["plans"][0]["chains"]
-    assert (code, again) == (0, told)
+    assert (code, json.loads(out)["plans"][0]["chains"]) == (0, [told, ahead])
     code, out, _ = call(capsys, "report", path)
     assert (code, "chains in tiles" in out) == (0, True)
     page = folder / "page.html"
@@ -92,6 +115,7 @@ def test_commands_show_it(folder, capsys):
     assert call(capsys, "report", path, *words)[0] == 0
     text = page.read_text()
     assert "A tile of chain step" in text
+    assert "A tile of chain ahead" in text
     assert 'alt="A tile of chain step: ' in text
     code, out, _ = call(capsys, "check", path, "--mesh", folder / "square.msh")
     assert (code, "right" in out) == (0, True)
@@ -108,10 +132,27 @@ def test_layers_of_a_tile(plan):
     assert 3 <= n_layers <= 4
 
 
+def test_layers_of_a_skewed_tile(plan):
+    chain, n = plan.chains["ahead"], plan.sizes["cells"]
+    assert plan.options["tile"] is None
+    tile = owner(chain, n)
+    assert sorted(set(tile.tolist())) == list(range(chain.tiles.n_tiles))
+    layer, n_layers = layers(chain, 1, n)
+    first, last = (chain.tiles.runs[k] for k in (1, 3))
+    assert np.array_equal(layer == 1, tile == 1)
+    # what the first update runs and the last one does not
+    ran = first.elements[first.offset[1] : first.offset[2]]
+    own = last.elements[last.offset[1] : last.offset[2]]
+    assert sorted(np.flatnonzero(layer == 2)) == sorted(set(ran) - set(own))
+    assert n_layers == 3
+
+
 def test_tiles_that_fit_into_cache(plan):
     chain = number(plan.chains["step"].tiles.loops, plan.sizes, plan.maps)
     cells, edges = plan.sizes["cells"], plan.sizes["edges"]
-    assert tile_in_cache(chain) == CACHE_BYTES * cells // (3 * 8 * cells + 4 * edges)
+    fits = CACHE_BYTES * cells // (3 * 8 * cells + 4 * edges)
+    assert tile_in_cache(chain) == fits
+    assert sizes_to_try(chain) == [fits, 4 * fits, 16 * fits]
 
 
 def test_what_is_refused_before_anything_is_written(folder, capsys):
@@ -136,3 +177,50 @@ def test_a_chain_that_reads_what_it_drops(plan):
     (chain,) = plan_chains(plan, [_request("step", words | {"tile": None}, "x")], 100).values()
     assert chain.tile_size == 100
     assert Options(tile=7).tile == 7
+
+
+def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
+    from meshprep_runtime.tuning.machines import this_cpu
+
+    path = folder / "tuned.plan.h5"
+    path.write_bytes((folder / "square.plan.h5").read_bytes())
+    (folder / "heat.py").write_text(KERNELS)
+    words = ("tune", path, "--chain", "step", "--kernel", folder / "heat.py", "-q", "--runs", 2)
+    code, out, _ = call(capsys, *words, "--tile-sizes", "40,80", "--json")
+    told = json.loads(out)
+    tried = {(t["way"], t["tile_size"]) for t in told["trials"]}
+    assert (code, tried) == (0, {("loops", 0), ("overlapped", 40), ("overlapped", 80)})
+    plan = Plan.load(path)
+    (entry,) = plan.chains["step"].tuned
+    assert entry.machine == this_cpu().machine
+    assert plan.chains["step"].tile_size == entry.tiles.tile_size
+    assert plan.chains["step"].kept.zero == {"r"}
+    assert told["fastest"] == str(entry.best)
+    assert plan.verify() == []
+    # what was timed before on this machine is replaced; --dry-run leaves the plan as it is
+    before = path.read_bytes()
+    code, out, _ = call(capsys, *words, "--tile-sizes", "40", "--dry-run")
+    assert (code, "taken by tile_size='auto' on that machine: " in out) == (0, True)
+    assert path.read_bytes() == before
+    assert call(capsys, *words, "--tile-sizes", "40")[0] == 0
+    assert [t.tiles.tile_size for t in Plan.load(path).chains["step"].tuned] == [40]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--chain", "steps"), "running a chain needs its kernels: name their file with --kernel"),
+        (
+            ("--chain", "steps", "--kernel", "math"),
+            "the plan has no chain 'steps': it has step, ahead",
+        ),
+        (("--chain", "step", "--kernel", "math"), "there is none for loop 'flux'"),
+        (("--chain", "step", "--kernel", "math", "--tile-sizes", "0"), "give whole numbers from 1"),
+        (("--loop", "flux", "--tile-sizes", "40"), "--tile-sizes are those of a chain: name it"),
+        (("--chain", "step", "--loop", "flux"), "--chain goes without --loop"),
+        (("--chain", "step", "--layouts", "aos"), "--chain goes without --layouts"),
+    ],
+)
+def test_chains_that_cannot_be_timed(folder, capsys, words, said):
+    code, _, err = call(capsys, "tune", folder / "square.plan.h5", *words)
+    assert (code, said in " ".join(err.split())) == (2, True), err

@@ -36,7 +36,8 @@ def sections(
     ]
     intro = (
         "All loops of a chain run on one tile after the other, while it is in cache. Redundancy is "
-        "what tiles run by what loops alone would run; bytes are predicted."
+        "what tiles run by what loops alone would run; bytes are predicted. Skewed tiles run "
+        "nothing twice: those of one colour run at the same time, one colour after the other."
     )
     return [Section("chains", "Chains", intro, figures, tables)]
 
@@ -46,8 +47,8 @@ def _figure(plan: Plan, chain: ChainPlan, number: int, meshes: Sequence[NamedMes
     title = f"A tile of chain {chain.name}"
     name = slug(f"plan{number}", "chain", chain.name)
     caption = (
-        f"The {over} of one tile and, around them, those that it runs or copies for others' sake: "
-        "the farther out, the fewer loops run them. Lines are the borders of tiles."
+        f"The {over} of one tile and, around them, those that it runs besides, or copies: "
+        "the farther out, the fewer of its loops run them. Lines are the borders of tiles."
     )
     try:
         scene = place(mesh_of(plan, meshes).mesh, over, plan.maps)

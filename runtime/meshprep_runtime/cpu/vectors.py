@@ -129,6 +129,26 @@ def store4(
     return types.void(dat, _FOUR, dim, chunk, size, types.uintp, adds), make
 
 
+@intrinsic(prefer_literal=True)
+def copy_row(typing: Any, to: Any, place: Any, dat: Any, offset: Any, dim: Any) -> Any:
+    """``to[place : place + dim] = dat[offset : offset + dim]``: all is loaded before it is stored.
+
+    In a loop over single values LLVM cannot know that the arrays are apart, and copies one by one.
+    """
+
+    def make(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds, pieces = signature.args, _pieces(dim.literal_value)
+        rows = [
+            _Values(context, builder, kinds[2], args[2], args[3], k, width).load()
+            for k, width in pieces
+        ]
+        for (k, width), row in zip(pieces, rows, strict=True):
+            _Values(context, builder, kinds[0], args[0], args[1], k, width).store(row)
+        return context.get_dummy_value()
+
+    return types.void(to, types.uintp, dat, types.uintp, dim), make
+
+
 class _Values:
     """``width`` neighbouring values of an array, from ``offset + shift``."""
 

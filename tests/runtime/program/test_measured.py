@@ -1,10 +1,16 @@
 """Tiles only where they are faster."""
 
+from dataclasses import replace
+
 import pytest
+from test_schedules import chain_of, started
 from test_tile_options import Flow
 
-from meshprep_runtime.program.chains import measured
-from meshprep_runtime.program.chains.measured import LOOPS, TIMED, MeasuredRun
+from meshprep_runtime import Plan
+from meshprep_runtime.plan.tuned import LOOPS, ChainTrial, ChainTuned, Machine
+from meshprep_runtime.program.chains import measured, tiling
+from meshprep_runtime.program.chains.measured import TIMED, MeasuredRun
+from meshprep_runtime.tuning.machines import this_cpu
 
 
 class Clock:
@@ -65,7 +71,7 @@ def test_a_run_that_raises_is_made_again(monkeypatch):
 def test_a_chain_that_measures_gives_what_loops_give(slow):
     eager, flow = Flow(slow), Flow(slow)
     chain = flow.program.chain(4, tile_size="auto")
-    # loops, skewed and overlapped tiles of two sizes: a fourth of what fits, and what fits, is all
+    # loops, skewed and overlapped tiles of three sizes
     for _ in range(2 * 7 * (1 + TIMED) + 2):
         eager.step()
     flow.run(chain, 7 * (1 + TIMED) + 1)
@@ -73,3 +79,49 @@ def test_a_chain_that_measures_gives_what_loops_give(slow):
     (run,) = chain.tiled.values()
     assert run.chosen in run.seconds
     assert len(run.seconds) == 7
+
+
+def tuned(machine, tiles):
+    """What came out where the loops took a second."""
+    ways = [("loops", 0, 1.0), ("skewed", 6, tiles), ("overlapped", 8, 2.0)]
+    trials = [
+        ChainTrial(way=way, tile_size=size, seconds=s, median=s, spread=0.0, runs=1)
+        for way, size, s in sorted(ways, key=lambda w: w[2])
+    ]
+    return ChainTuned(machine=machine, trials=tuple(trials))
+
+
+@pytest.mark.parametrize(("tiles", "chosen"), [(0.9, "skewed tiles of 6"), (0.98, LOOPS)])
+def test_what_was_tuned_is_taken_without_timing(slow, tmp_path, monkeypatch, tiles, chosen):
+    ran = []
+
+    class Ran:
+        """What a run is made of; nothing runs."""
+
+        def __init__(self, calls, tiles, dats, seconds):
+            self.tiles = tiles
+
+        def __call__(self, records):
+            ran.append(self.tiles)
+
+    monkeypatch.setattr(tiling, "SkewedRun", Ran)
+    flow, here = Flow(slow), this_cpu().machine
+    other = Machine("cpu", "another", 64)
+    for machines, known in [((other, here), True), ((other,), False)]:
+        entries = tuple(tuned(m, tiles if m == here else 0.1) for m in machines)
+        chain = replace(chain_of(flow, skewed=True), tuned=entries)
+        Plan(**{**vars(flow.program.plan), "chains": {"two steps": chain}}).save(
+            tmp_path / "tuned.plan.h5", overwrite=True
+        )
+        new = started(flow, Plan.load(tmp_path / "tuned.plan.h5"))
+        (found,) = new.program.plan.chains.values()
+        assert found.tuned == entries
+        with new.program.chain(4, tile_size="auto") as calls:
+            new.step()
+            new.step()
+        (run,) = calls.tiled.values()
+        assert run.chosen == (chosen if known else None)
+        assert run.seconds == {} or not known
+        if known and chosen != LOOPS:
+            assert ran.pop() is found.tiles
+        assert ran == []

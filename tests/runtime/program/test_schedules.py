@@ -18,7 +18,6 @@ from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
 from meshprep_runtime.program.chains.numbers import number, with_common_names
-from meshprep_runtime.program.chains.owners import tile_owners
 
 
 def same(found, expected):
@@ -78,7 +77,7 @@ def flow(slow):
     return Flow(slow)
 
 
-def chain_of(flow, size=6, kept=("old", "res")):
+def chain_of(flow, size=6, kept=("old", "res"), skewed=False):
     """The schedule of two steps, as the pipeline makes it."""
     plan = flow.program.plan
     plans = [plan["gather"], plan["take"]] * 2
@@ -86,8 +85,7 @@ def chain_of(flow, size=6, kept=("old", "res")):
     loops, _ = with_common_names([p.loop for p in plans], given)
     chain = number(loops, plan.sizes, plan.maps)
     dropped, zero = (frozenset([name] if name else []) for name in kept)
-    tiles = schedule(chain, tile_owners(chain, plans, size), Kept(dropped, zero))
-    return ChainPlan("two steps", size, tiles)
+    return ChainPlan("two steps", size, tiling.cut(chain, plans, size, Kept(dropped, zero), skewed))
 
 
 def with_chain(flow, path, **options):

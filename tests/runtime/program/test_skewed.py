@@ -41,8 +41,8 @@ def steps_of(tiles, colour, rng):
         k = left[t].pop(0)
         if not left[t]:
             del left[t]
-        a, b = tiles.offset[k][t : t + 2]
-        yield tiles.loops[k], tiles.elements[k][a:b]
+        a, b = tiles.runs[k].offset[t : t + 2]
+        yield tiles.loops[k], tiles.runs[k].elements[a:b]
 
 
 @FAST
@@ -58,8 +58,8 @@ def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
     loops = random_loops(rng, names)
     chain = number(loops, sizes, maps)
     tiles = skewed(chain, owners(chain, rng, n_tiles))
-    for loop, elements in zip(loops, tiles.elements, strict=True):
-        assert sorted(elements) == list(range(sizes[loop.over]))
+    for loop, run in zip(loops, tiles.runs, strict=True):
+        assert sorted(run.elements) == list(range(sizes[loop.over]))
     values = start_values(rng, sizes)
     expected, theirs = run_eager(loops, sizes, maps, values)
     out, reduced = {n: v.copy() for n, v in values.items()}, fresh_globals(loops)
@@ -76,8 +76,8 @@ def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
 def touched(tiles, t, maps, written):
     """The values of dats that a tile touches."""
     found = set()
-    for loop, offset, elements in zip(tiles.loops, tiles.offset, tiles.elements, strict=True):
-        for e in elements[offset[t] : offset[t + 1]]:
+    for loop, run in zip(tiles.loops, tiles.runs, strict=True):
+        for e in run.elements[run.offset[t] : run.offset[t + 1]]:
             for a in loop.args:
                 if a.is_global or a.name not in written:
                     continue

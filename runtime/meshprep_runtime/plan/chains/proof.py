@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Access, Arg, Loop
 from ...maps import SetMap
+from .skewed import SkewedPlan
+from .skewed_proof import prove_skewed
 from .structure import home_of_dats
 from .tiles import ChainPlan, LocalSet, TilePlan
 
@@ -32,8 +35,12 @@ def prove_chain(
 
     Notes
     -----
-    By gathers and counting, tile by tile. O(elements of all tiles x accesses).
+    By gathers and counting, tile by tile. O(elements of all tiles x accesses). Skewed tiles have a
+    proof of their own, :func:`.skewed_proof.prove_skewed`.
     """
+    if isinstance(chain.tiles, SkewedPlan):
+        found = prove_skewed(chain.tiles, sizes, maps)
+        return [f"chain '{chain.name}', {text}" for text in islice(found, MOST_FINDINGS)]
     findings = list(_owners(chain.tiles, sizes, maps))
     where = f"chain '{chain.name}'"
     if not findings:
@@ -46,7 +53,7 @@ def prove_chain(
 
 
 def _owners(tiles: TilePlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap]) -> Iterator[str]:
-    home = home_of_dats(tiles, maps)
+    home = home_of_dats(tiles.loops, maps)
     owned = {home[d] for d in tiles.written} | {p.over for p in tiles.loops if _reduced(p)}
     for name, one in tiles.sets.items():
         tile = np.repeat(np.arange(tiles.n_tiles), np.diff(one.offset))
@@ -97,7 +104,7 @@ class _Tile:
     def __init__(self, state: _Tiles, t: int) -> None:
         self._state, self._t = state, t
         self._held = {s: _held(one, t) for s, one in state.tiles.sets.items()}
-        self._home = home_of_dats(state.tiles, state.maps)
+        self._home = home_of_dats(state.tiles.loops, state.maps)
         kept = state.tiles.kept
         self._right: dict[str, Flags] = {
             d: np.full(self._held[s].size, d in kept.zero) for d, s in self._home.items()

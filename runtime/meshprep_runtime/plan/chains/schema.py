@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError, PlanError
 from ...loops import Loop, loop_from_dict
 from ...maps import read_only
+from ..records import from_json, to_json
 from ..tree import Tree
+from ..tuned import ChainTuned
+from .skewed import LoopTiles, SkewedPlan
 from .tiles import ChainPlan, Kept, LocalSelection, LocalSet, TilePlan
 
 ROOT = "/chains"
@@ -38,27 +41,46 @@ def _put_chain(
     tree: Tree, path: str, chain: ChainPlan, position: int, checked: Callable[[str], str]
 ) -> None:
     tiles = chain.tiles
-    sets, copies = list(tiles.sets.values()), list(tiles.copies.values())
     tree.group(
         path,
         tile_size=chain.tile_size,
         loops=json.dumps([{"name": loop.name} | loop.to_dict() for loop in tiles.loops]),
+        position=position,
+    )
+    if isinstance(tiles, SkewedPlan):
+        tree.group(path, skewed=1)
+        arrays = {"colour_offset": tiles.colour_offset, **_lists(tiles.runs)}
+    else:
+        arrays = _put_overlapped(tree, path, tiles, checked)
+    tree.datasets.update({f"{path}/{name}": values for name, values in arrays.items()})
+    if chain.tuned:
+        tree.datasets[f"{path}/tuned"] = json.dumps(to_json(chain.tuned))
+
+
+def _put_overlapped(
+    tree: Tree, path: str, tiles: TilePlan, checked: Callable[[str], str]
+) -> dict[str, NDArray[Any]]:
+    sets, copies = list(tiles.sets.values()), list(tiles.copies.values())
+    tree.group(
+        path,
         sets=json.dumps([checked(name) for name in tiles.sets]),
         copies=json.dumps([checked(name) for name in tiles.copies]),
         dropped=json.dumps(sorted(tiles.kept.dropped)),
         zero=json.dumps(sorted(tiles.kept.zero)),
-        position=position,
     )
-    arrays = {
-        "offset": np.stack([s.offset for s in sets]),
-        "own": np.stack([s.own for s in sets]),
-        "runs": np.cumsum([0, *(s.first.size for s in sets)]).astype(np.int64),
-        "first": np.concatenate([s.first for s in sets]),
-        "length": np.concatenate([s.length for s in sets]),
-    }
+    arrays = {**_lists(sets), "own": np.stack([s.own for s in sets])}
     arrays |= _selections("run", tiles.runs, tiles.n_tiles)
-    arrays |= _selections("copy", copies, tiles.n_tiles)
-    tree.datasets.update({f"{path}/{name}": values for name, values in arrays.items()})
+    return arrays | _selections("copy", copies, tiles.n_tiles)
+
+
+def _lists(of: Sequence[LocalSet] | Sequence[LoopTiles]) -> dict[str, NDArray[Any]]:
+    """Lists of elements one after the other, as few datasets take little time."""
+    return {
+        "offset": np.stack([one.offset for one in of]),
+        "runs": np.cumsum([0, *(one.first.size for one in of)]).astype(np.int64),
+        "first": np.concatenate([one.first for one in of]),
+        "length": np.concatenate([one.length for one in of]),
+    }
 
 
 def _selections(
@@ -76,26 +98,45 @@ def _get_chain(tree: Tree, name: str) -> ChainPlan:
         _get_loop(values, f"{path}, loop {i}")
         for i, values in enumerate(_list(tree, path, "loops"))
     )
+    get = _get_skewed if "skewed" in tree.groups[path] else _get_overlapped
+    tuned: tuple[ChainTuned, ...] = ()
+    if f"{path}/tuned" in tree.datasets:
+        told = json.loads(tree.document(f"{path}/tuned"))
+        tuned = from_json(tuple[ChainTuned, ...], told, f"{path}/tuned")
+    return ChainPlan(name, tree.number(path, "tile_size"), get(tree, path, loops), tuned)
+
+
+def _get_skewed(tree: Tree, path: str, loops: tuple[Loop, ...]) -> SkewedPlan:
+    lists = _get_lists(tree, path, len(loops))
+    colour_offset = read_only(tree.array(f"{path}/colour_offset", "<i8"))
+    return SkewedPlan(loops, tuple(LoopTiles(*one) for one in lists), colour_offset)
+
+
+def _get_overlapped(tree: Tree, path: str, loops: tuple[Loop, ...]) -> TilePlan:
     kept = Kept(*(frozenset(map(str, _list(tree, path, key))) for key in ("dropped", "zero")))
     runs = _get_selections(tree, path, "run", len(loops))
     dats = [str(d) for d in _list(tree, path, "copies")]
     copies = dict(zip(dats, _get_selections(tree, path, "copy", len(dats)), strict=True))
-    tiles = TilePlan(loops, _get_sets(tree, path), runs, copies, kept)
-    return ChainPlan(name, tree.number(path, "tile_size"), tiles)
-
-
-def _get_sets(tree: Tree, path: str) -> dict[str, LocalSet]:
     names = [str(s) for s in _list(tree, path, "sets")]
-    offset, own = (_rows(tree, f"{path}/{k}", len(names)) for k in ("offset", "own"))
+    own = _rows(tree, f"{path}/own", len(names))
+    lists = zip(names, _get_lists(tree, path, len(names)), own, strict=True)
+    sets = {name: LocalSet(*one, mine) for name, one, mine in lists}
+    return TilePlan(loops, sets, runs, copies, kept)
+
+
+def _get_lists(
+    tree: Tree, path: str, many: int
+) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
+    """Offset, first and length of each list of elements."""
+    offset = _rows(tree, f"{path}/offset", many)
     ends = tree.array(f"{path}/runs", "<i8")
     first, length = (read_only(tree.array(f"{path}/{k}", "<i4")) for k in ("first", "length"))
-    inside = ends.size == len(names) + 1 and (np.diff(ends) >= 0).all()
+    inside = ends.size == many + 1 and (np.diff(ends) >= 0).all()
     if not (inside and ends[0] == 0 and ends[-1] == first.size == length.size):
-        raise PlanError(f"{path}/runs does not cut first and length, one piece a set")
-    return {
-        name: LocalSet(offset[i], first[a:b], length[a:b], own[i])
-        for i, (name, (a, b)) in enumerate(zip(names, pairwise(ends.tolist()), strict=True))
-    }
+        raise PlanError(f"{path}/runs does not cut first and length into {many} pieces")
+    return [
+        (offset[i], first[a:b], length[a:b]) for i, (a, b) in enumerate(pairwise(ends.tolist()))
+    ]
 
 
 def _get_selections(tree: Tree, path: str, what: str, many: int) -> tuple[LocalSelection, ...]:

@@ -6,32 +6,49 @@ loops alone compute is :mod:`.proof`'s question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ...errors import PlanError
+from ...loops import Loop
 from ...maps import SetMap
 from ..checks import check_array, check_below, check_offset
+from .skewed import LoopTiles, SkewedPlan
 from .tiles import ChainPlan, LocalSelection, LocalSet, TilePlan
 
 
 def check_chain(chain: ChainPlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap]) -> None:
     """Raise PlanError at the first thing that does not fit. O(bytes)."""
     where, tiles = f"chain '{chain.name}'", chain.tiles
-    if chain.tile_size < 1 or not tiles.loops or not tiles.sets:
-        raise PlanError(f"{where} has no loops, no sets, or tiles of no elements")
-    _check_loops(where, tiles, maps)
+    if chain.tile_size < 1 or not tiles.loops:
+        raise PlanError(f"{where} has no loops, or tiles of no elements")
+    _check_loops(where, tiles.loops, sizes, maps)
+    if isinstance(tiles, SkewedPlan):
+        _check_skewed(where, tiles, sizes)
+    else:
+        _check_overlapped(where, tiles, sizes, maps)
+
+
+def _check_skewed(where: str, tiles: SkewedPlan, sizes: Mapping[str, int]) -> None:
+    if not tiles.colour_offset.size:
+        raise PlanError(f"{where} has no colours")
+    check_offset(f"{where}, colour_offset", tiles.colour_offset, tiles.n_tiles)
+    for k, (loop, run) in enumerate(zip(tiles.loops, tiles.runs, strict=True)):
+        _check_runs(f"{where}, loop {k + 1} '{loop.name}'", run, tiles.n_tiles, sizes[loop.over])
+
+
+def _check_overlapped(
+    where: str, tiles: TilePlan, sizes: Mapping[str, int], maps: Mapping[str, SetMap]
+) -> None:
+    home = home_of_dats(tiles.loops, maps)
+    missing = sorted({*home.values(), *(loop.over for loop in tiles.loops)} - tiles.sets.keys())
+    if missing:
+        raise PlanError(f"{where} has no tiles of set '{missing[0]}'")
     for name, of_set in tiles.sets.items():
         if name not in sizes:
             raise PlanError(f"{where} names set '{name}', which the plan does not have")
         _check_set(f"{where}, set '{name}'", of_set, tiles.n_tiles, sizes[name])
-    home = home_of_dats(tiles, maps)
-    for loop in tiles.loops:
-        for arg in loop.args:
-            on = loop.over if arg.map is None else maps[arg.map].to_set
-            if not arg.is_global and home[arg.name] != on:
-                raise PlanError(f"{where}: dat '{arg.name}' is on '{on}' and '{home[arg.name]}'")
     for k, (loop, run) in enumerate(zip(tiles.loops, tiles.runs, strict=True)):
         _check_selection(f"{where}, loop {k + 1} '{loop.name}'", run, tiles.sets[loop.over])
     for dat, copy in tiles.copies.items():
@@ -40,45 +57,52 @@ def check_chain(chain: ChainPlan, sizes: Mapping[str, int], maps: Mapping[str, S
         _check_selection(f"{where}, copies of '{dat}'", copy, tiles.sets[home[dat]])
 
 
-def home_of_dats(tiles: TilePlan, maps: Mapping[str, SetMap]) -> dict[str, str]:
+def home_of_dats(loops: Sequence[Loop], maps: Mapping[str, SetMap]) -> dict[str, str]:
     """The set of every dat of a chain."""
     return {
         arg.name: loop.over if arg.map is None else maps[arg.map].to_set
-        for loop in tiles.loops
+        for loop in loops
         for arg in loop.args
         if not arg.is_global
     }
 
 
-def _check_loops(where: str, tiles: TilePlan, maps: Mapping[str, SetMap]) -> None:
-    for loop in tiles.loops:
-        used = {loop.over}
+def _check_loops(
+    where: str, loops: Sequence[Loop], sizes: Mapping[str, int], maps: Mapping[str, SetMap]
+) -> None:
+    home: dict[str, str] = {}
+    for loop in loops:
+        if loop.over not in sizes:
+            raise PlanError(f"{where}: loop '{loop.name}' is over '{loop.over}', which is no set")
         for arg in loop.args:
-            if arg.map is None:
-                continue
-            m = maps.get(arg.map)
-            if m is None or m.from_set != loop.over or max(arg.index) >= m.arity:
+            m = None if arg.map is None else maps.get(arg.map)
+            if arg.map is not None and (
+                m is None or m.from_set != loop.over or max(arg.index) >= m.arity
+            ):
                 raise PlanError(
                     f"{where}, loop '{loop.name}': argument '{arg.name}' uses map '{arg.map}', "
                     "which the plan does not have, or another column than it has"
                 )
-            used.add(m.to_set)
-        missing = sorted(used - tiles.sets.keys())
-        if missing:
-            raise PlanError(f"{where} has no tiles of set '{missing[0]}'")
+            on = loop.over if m is None else m.to_set
+            if not arg.is_global and home.setdefault(arg.name, on) != on:
+                raise PlanError(f"{where}: dat '{arg.name}' is on '{on}' and '{home[arg.name]}'")
 
 
 def _check_set(where: str, of_set: LocalSet, n_tiles: int, n: int) -> None:
-    check_array(f"{where}, offset", of_set.offset, "i8", (n_tiles + 1,))
-    runs = of_set.first.size
-    check_array(f"{where}, first", of_set.first, "i4", (runs,))
-    check_array(f"{where}, length", of_set.length, "i4", (runs,))
-    check_below(f"{where}, first", of_set.first, n)
-    check_below(f"{where}, length", of_set.length - 1, n)
-    check_below(f"{where}, ends", of_set.first.astype(np.int64) + of_set.length - 1, n)
-    check_offset(f"{where}, offset", of_set.offset, int(of_set.length.sum(dtype=np.int64)))
+    _check_runs(where, of_set, n_tiles, n)
     check_array(f"{where}, own", of_set.own, "i8", (n_tiles,))
     _check_at_most(f"{where}, own", of_set.own, np.diff(of_set.offset))
+
+
+def _check_runs(where: str, lists: LocalSet | LoopTiles, n_tiles: int, n: int) -> None:
+    check_array(f"{where}, offset", lists.offset, "i8", (n_tiles + 1,))
+    runs = lists.first.size
+    check_array(f"{where}, first", lists.first, "i4", (runs,))
+    check_array(f"{where}, length", lists.length, "i4", (runs,))
+    check_below(f"{where}, first", lists.first, n)
+    check_below(f"{where}, length", lists.length - 1, n)
+    check_below(f"{where}, ends", lists.first.astype(np.int64) + lists.length - 1, n)
+    check_offset(f"{where}, offset", lists.offset, int(lists.length.sum(dtype=np.int64)))
 
 
 def _check_selection(where: str, chosen: LocalSelection, of_set: LocalSet) -> None:

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Loop
+from ..tuned import ChainTuned
+from .runs import as_runs, from_runs
+from .skewed import SkewedPlan
 
 SHORT = 2**16
 
@@ -41,17 +44,12 @@ class LocalSet:
         cls, offset: NDArray[np.int64], elements: NDArray[np.int32], own: NDArray[np.int64]
     ) -> LocalSet:
         """From the list itself. O(n)."""
-        begin = np.flatnonzero(np.diff(elements, prepend=np.int32(-2)) != 1)
-        length = np.diff(begin, append=elements.size).astype(np.int32)
-        return cls(offset, elements[begin], length, own)
+        return cls(offset, *as_runs(elements), own)
 
     @cached_property
     def elements(self) -> NDArray[np.int32]:
         """The list, (n,) int32; made when it is asked for first."""
-        begin = np.cumsum(self.length, dtype=np.int64) - self.length
-        shift = np.repeat((self.first - begin).astype(np.int32), self.length)
-        shift += np.arange(shift.size, dtype=np.int32)
-        return shift
+        return from_runs(self.first, self.length)
 
     @property
     def largest(self) -> int:
@@ -226,10 +224,18 @@ class ChainPlan:
     name : str
     tile_size : int
         Elements of the last loop's set in a tile, about.
-    tiles : TilePlan
-        Without maps.
+    tiles : TilePlan or SkewedPlan
+        Overlapped ones without maps, or skewed ones.
+    tuned : tuple of ChainTuned
+        What was timed, oldest first, one for a machine.
     """
 
     name: str
     tile_size: int
-    tiles: TilePlan
+    tiles: TilePlan | SkewedPlan
+    tuned: tuple[ChainTuned, ...] = ()
+
+    @property
+    def kept(self) -> Kept:
+        """What is dropped and zero; nothing for skewed tiles, which store every dat."""
+        return self.tiles.kept if isinstance(self.tiles, TilePlan) else Kept()

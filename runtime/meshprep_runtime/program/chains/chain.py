@@ -15,7 +15,17 @@ from ..distributed import DistributedPlan
 from .execute import TiledRun
 from .measured import MeasuredRun
 from .rank_tiles import RankTiledRun
-from .records import Assign, Call, Record, RecordedLoop, Watched, add_place, at_once, with_constants
+from .records import (
+    Assign,
+    Call,
+    Record,
+    RecordedLoop,
+    Watched,
+    add_place,
+    at_once,
+    key_of,
+    with_constants,
+)
 from .reduced import ReducedGlobal
 from .skewed_run import SkewedRun
 from .tiling import TileOptions, check_call, measured_run, tiled_on_ranks, tiled_run
@@ -56,7 +66,7 @@ class Chain:
         self._program = program
         self._queue: list[Record] = []
         self._waiting = 0
-        self._checked: dict[Hashable, Call] = {}
+        self._checked: dict[Hashable, tuple[Call, bool]] = {}
 
     def __enter__(self) -> Chain:
         if self._program.active is not None:
@@ -87,12 +97,19 @@ class Chain:
         MeshprepError
             When an argument does not fit; nothing is queued then.
         """
-        loop.check(given)
-        call = Call(loop, with_constants(loop, given))
-        self._check(call)
+        key = key_of(loop, given)
+        known = key in self._checked
+        if not known:
+            loop.check(given)
+        call = Call(loop, with_constants(loop, given), key)
+        now = self._checked[key][1] if known else at_once(call.given, loop.loop)
+        if now or not known:
+            self._check(call)
+            # Kept, so that no other object gets the identity of one of the key.
+            self._checked[key] = call, now
         self._put(call, [v for v in call.given.values() if isinstance(v, Watched)])
         self._waiting += 1
-        if self._waiting == self.length or at_once(call.given, loop.loop):
+        if now or self._waiting == self.length:
             self.flush()
 
     def assign(self, target: ReducedGlobal, values: NDArray[Any]) -> None:
@@ -123,7 +140,7 @@ class Chain:
             self.run(records)
 
     def _run_tiles(self, records: list[Record], calls: list[Call], tiles: TileOptions) -> None:
-        key = tuple(record.key() for record in records)
+        key = tuple(record.key for record in records)
         if key not in self.tiled:
             plan, sizes = self._program.plan, self._program.plan.sizes
             if isinstance(plan, DistributedPlan):
@@ -157,15 +174,11 @@ class Chain:
 
     def _check(self, call: Call) -> None:
         """Bind new arguments now, so that an error arrives where the mistake is."""
-        key = call.key()
-        if key not in self._checked or at_once(call.given, call.loop.loop):
-            arrays = {n: v.stored if isinstance(v, Watched) else v for n, v in call.given.items()}
-            if all(isinstance(v, np.ndarray) for v in arrays.values()):
-                call.loop.taking(call.given).on_host(arrays)
-            if self._tiles is not None:
-                check_call(call)
-            # Kept, so that no other object gets the identity of one of the key.
-            self._checked[key] = call
+        arrays = {n: v.stored if isinstance(v, Watched) else v for n, v in call.given.items()}
+        if all(isinstance(v, np.ndarray) for v in arrays.values()):
+            call.loop.taking(call.given).on_host(arrays)
+        if self._tiles is not None:
+            check_call(call)
 
 
 def watched(records: list[Record]) -> list[ProgramDat | ReducedGlobal]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .numbers import ChainArrays, MapArrays
 
-ONE = np.uint64(1)
+ONE, NONE = np.uint64(1), np.uint64(0)
 
 
 @numba.njit(cache=True)
@@ -95,28 +95,18 @@ def inspect(
 
 
 @numba.njit
-def _touch(start: int, s: int, t: int, e: int, state: Any) -> None:
-    """Make an element of set ``s`` a member of tile ``t``."""
-    stamp, need, run, members, size = state
-    if stamp[e] != t:
-        stamp[e] = t
-        need[e] = run[e] = np.uint64(0)
-        members[start + size[s]] = e
-        size[s] += 1
-
-
-@numba.njit
 def _begin(
     chain: ChainArrays, state: Any, t: int, own: NDArray[Any], end_need: NDArray[Any]
 ) -> None:
-    size = state[4]
+    stamp, need, run, members, size = state
     size[:] = 0
     s = 0
     for e in own:
         while e >= chain.set_start[s + 1]:
             s += 1
-        _touch(chain.set_start[s], s, t, e, state)
-        state[1][e] = end_need[s]
+        stamp[e], need[e], run[e] = t, end_need[s], NONE
+        members[chain.set_start[s] + size[s]] = e
+        size[s] += 1
 
 
 @numba.njit
@@ -124,9 +114,9 @@ def _find_runs(
     chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int, owned: NDArray[Any]
 ) -> None:
     """Loop ``k`` runs what writes a value that is needed; reductions run all own elements."""
-    _, need, run, members, size = state
+    stamp, need, run, members, size = state
     s, bit = chain.over[k], ONE << np.uint64(k)
-    start = chain.set_start[s]
+    start, up_offset, up = chain.set_start[s], maps.up_offset, maps.up
     if chain.reduces[k]:
         for i in range(start, start + owned[s]):
             run[members[i]] |= bit
@@ -135,7 +125,7 @@ def _find_runs(
         if write == 0:
             continue
         to = s if m < 0 else maps.to_set[m]
-        first = chain.set_start[to]
+        first, up_start, n = chain.set_start[to], maps.up_start[a], size[s]
         for i in range(first, first + size[to]):
             p = members[i]
             if need[p] & write == 0:
@@ -143,18 +133,22 @@ def _find_runs(
             if m < 0:
                 run[p] |= bit
                 continue
-            q = maps.up_start[a] + p - first
-            for j in range(maps.up_offset[q], maps.up_offset[q + 1]):
-                e = start + maps.up[j]
-                _touch(start, s, t, e, state)
+            q = up_start + p - first
+            for j in range(up_offset[q], up_offset[q + 1]):
+                e = start + up[j]
+                if stamp[e] != t:
+                    stamp[e], need[e], run[e] = t, NONE, NONE
+                    members[start + n] = e
+                    n += 1
                 run[e] |= bit
+        size[s] = n
 
 
 @numba.njit
 def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int) -> None:
     """Before loop ``k``: not what it overwrites, but what it reads. All it reaches is a member."""
-    _, need, run, members, size = state
-    s, bit = chain.over[k], ONE << np.uint64(k)
+    stamp, need, run, members, size = state
+    s, bit, table = chain.over[k], ONE << np.uint64(k), maps.table
     start, first, last = chain.set_start[s], chain.first[k], chain.first[k + 1]
     full = np.uint64(0)
     for a in range(first, last):
@@ -174,14 +168,19 @@ def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int)
                         need[members[i]] |= read
             continue
         to, arity = maps.to_set[m], maps.arity[m]
-        first_point = chain.set_start[to]
+        first_point, found = chain.set_start[to], size[to]
         base = maps.table_start[m] + chain.column[a] - maps.from_start[m] * arity
         for i in range(start, start + n):
             e = members[i]
             if run[e] & bit:
-                p = first_point + maps.table[base + e * arity]
-                _touch(first_point, to, t, p, state)
+                p = first_point + table[base + e * arity]
+                # Here and above, not in a function: numba would count its arrays at every call.
+                if stamp[p] != t:
+                    stamp[p], need[p], run[p] = t, NONE, NONE
+                    members[first_point + found] = p
+                    found += 1
                 need[p] |= read
+        size[to] = found
 
 
 @numba.njit

@@ -79,9 +79,7 @@ class TiledRun:
         if self._call is None:
             self._call = self._compiled(calls, arrays)
         self._fixed["state"][:] = 0
-        launch(
-            self._call, [*arrays.values()], (0, self.tiles.n_tiles), self._fixed["state"], records
-        )
+        launch(self._call, [*arrays.values()], self.tiles.n_tiles, self._fixed["state"], records)
         self._check_still_zero()
         self._swap()
         reduce_into(records, self._executors, self._combined(arrays))

@@ -151,7 +151,7 @@ def sectors(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
 
     Each tile moves a sector of a dat once, however many of its values it takes.
     """
-    home = home_of_dats(tiles, maps)
+    home = home_of_dats(tiles.loops, maps)
     nbytes = {a.name: a.nbytes for loop in tiles.loops for a in loop.args if not a.is_global}
     total = 0
     for t in range(tiles.n_tiles):
@@ -182,7 +182,7 @@ def _places(
     tiles: TilePlan, maps: Mapping[str, SetMap], most: int
 ) -> tuple[dict[str, GpuDat], int]:
     """Where the rows of every dat lie, and the shared memory of the largest tile."""
-    home, kept = home_of_dats(tiles, maps), tiles.kept
+    home, kept = home_of_dats(tiles.loops, maps), tiles.kept
     args: dict[str, list[Arg]] = {d: [] for d in _dat_names(tiles.loops)}
     for loop in tiles.loops:
         for arg in loop.args:

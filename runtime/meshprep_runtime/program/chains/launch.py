@@ -14,7 +14,7 @@ from ...kernel.analysis import takes_single
 from ...kernel.compiler import compile_error, import_numba
 from ...loops import Access
 from .records import Assign, Call, Record, add_place
-from .source import LINE
+from .source import FAILED, LINE
 
 Arrays = dict[str, NDArray[Any]]
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
@@ -59,13 +59,13 @@ def compiled(
 def launch(
     call: Any,
     arrays: Sequence[NDArray[Any]],
-    tiles: tuple[int, int],
+    n_tiles: int,
     state: NDArray[np.int64],
     records: Sequence[Record],
 ) -> None:
     """Let threads take tiles; the first exception stops them, and arrives with its place."""
-    taken = np.zeros(LINE, np.int64)
-    taken[:2] = tiles
+    taken = np.zeros(2 * LINE, np.int64)
+    taken[1] = n_tiles
     failed: list[tuple[int, Exception]] = []
 
     def work(thread: int) -> None:
@@ -73,9 +73,9 @@ def launch(
             call(thread, taken, *arrays)
         except Exception as error:
             failed.append((thread, error))
-            taken[0] = tiles[1]
+            taken[0], taken[FAILED] = n_tiles, 1
 
-    many = min(import_numba().get_num_threads(), tiles[1] - tiles[0])
+    many = min(import_numba().get_num_threads(), n_tiles)
     others = [threading.Thread(target=work, args=(i,)) for i in range(1, many)]
     for other in others:
         other.start()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from ...plan.tuned import GAIN, LOOPS
 from .records import Record
 
 Run = Callable[[list[Record]], None]
 # Runs of each way that are timed, after one that may compile.
 TIMED = 3
-# What tiles must take at most of the time of the loops alone, beyond what times vary by.
-GAIN = 0.97
-LOOPS = "loops"
 
 
 class MeasuredRun:
@@ -22,6 +20,8 @@ class MeasuredRun:
     ----------
     ways : mapping of name to function
         Each makes a run, when its turn comes; ``"loops"`` is there.
+    known : str or None
+        The way to take without timing any.
 
     Attributes
     ----------
@@ -31,8 +31,8 @@ class MeasuredRun:
         The least time of each way so far.
     """
 
-    def __init__(self, ways: Mapping[str, Callable[[], Run]]) -> None:
-        self.chosen: str | None = None
+    def __init__(self, ways: Mapping[str, Callable[[], Run]], known: str | None = None) -> None:
+        self.chosen = known
         self.seconds: dict[str, float] = {}
         self._left = [name for name in ways for _ in range(1 + TIMED)]
         self._ways = dict(ways)

@@ -182,3 +182,12 @@ def tile_in_cache(chain: ChainNumbers) -> int:
     dats = sum(nbytes[d] * chain.sizes[s] for d, s in chain.dats.items())
     maps = sum(INDEX_BYTES * m.table.size for m in chain.maps.values())
     return max(CACHE_BYTES * n // max(dats + maps, 1), 1)
+
+
+def sizes_to_try(chain: ChainNumbers) -> list[int]:
+    """Tile sizes: what fits into a second-level cache, four times and sixteen times as much.
+
+    Where caches are larger than assumed, or the next level is fast, fewer tiles are faster.
+    """
+    fits = tile_in_cache(chain)
+    return [fits, 4 * fits, 16 * fits]

@@ -27,7 +27,7 @@ from .inspect import schedule, with_maps
 from .launch import COMBINE, Arrays, executor_of, neutral
 from .numbers import number
 from .owners import all_owners
-from .records import Call, Record, common_names
+from .records import Call, Record, common_names, key_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,8 @@ def _on_deep(record: Record, deep: Mapping[int, ProgramDat]) -> Record:
     """A call with the dats of the tiles."""
     if not isinstance(record, Call):
         return record
-    return Call(record.loop, {n: deep.get(id(v), v) for n, v in record.given.items()})
+    given = {n: deep.get(id(v), v) for n, v in record.given.items()}
+    return Call(record.loop, given, key_of(record.loop, given))
 
 
 def _over_ranks(comm: Any, executors: Sequence[Executor]) -> Any:

@@ -8,51 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Loop
+from ...plan.chains.skewed import LoopTiles, SkewedPlan
 from .numbers import ChainArrays, ChainNumbers, chain_arrays
 
 # Rounds of colouring after which tiles run one after the other.
 MOST_ROUNDS = 12
 _NONE = np.zeros((0, 2), np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class SkewedPlan:
-    """Tiles in the order of their colours.
-
-    Parameters
-    ----------
-    loops : tuple of Loop
-    offset : tuple of (n_tiles + 1,) int64
-        For each loop: tile ``t`` runs ``elements[k][offset[k][t]:offset[k][t + 1]]``, ascending.
-    elements : tuple of (n,) int32
-        A permutation of each loop's set.
-    colour_offset : (n_colours + 1,) int64
-        Tiles of colour ``c`` are ``colour_offset[c]`` to ``colour_offset[c + 1] - 1``; they may run
-        at the same time.
-    """
-
-    loops: tuple[Loop, ...]
-    offset: tuple[NDArray[np.int64], ...]
-    elements: tuple[NDArray[np.int32], ...]
-    colour_offset: NDArray[np.int64]
-
-    @property
-    def n_tiles(self) -> int:
-        """Number of tiles."""
-        return int(self.colour_offset[-1])
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the schedule."""
-        return sum(o.nbytes + e.nbytes for o, e in zip(self.offset, self.elements, strict=True))
 
 
 class TouchArrays(NamedTuple):
@@ -110,9 +77,9 @@ def skewed(chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]) -> Skewed
         for a, b in np.unique(order[pairs], axis=0).tolist():
             near[a].add(b)
             near[b].add(a)
-    offset, elements = _lists(chain, tile, n_tiles)
     counts = np.bincount(colour)
-    return SkewedPlan(chain.loops, offset, elements, np.concatenate([[0], np.cumsum(counts)]))
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    return SkewedPlan(chain.loops, _lists(chain, tile, n_tiles), ends)
 
 
 def touches(chain: ChainNumbers, arrays: ChainArrays) -> TouchArrays:
@@ -134,15 +101,12 @@ def touches(chain: ChainNumbers, arrays: ChainArrays) -> TouchArrays:
     )
 
 
-def _lists(
-    chain: ChainNumbers, tile: NDArray[np.int32], n_tiles: int
-) -> tuple[tuple[NDArray[np.int64], ...], tuple[NDArray[np.int32], ...]]:
+def _lists(chain: ChainNumbers, tile: NDArray[np.int32], n_tiles: int) -> tuple[LoopTiles, ...]:
     """The elements of every loop by tile, ascending in a tile. O(n) for each loop."""
     from .compiled import transpose
 
     ends = np.cumsum([0, *(chain.sizes[loop.over] for loop in chain.loops)])
-    found = [transpose(tile[a:b], n_tiles) for a, b in pairwise(ends)]
-    return tuple(offset for offset, _ in found), tuple(elements for _, elements in found)
+    return tuple(LoopTiles.of_elements(*transpose(tile[a:b], n_tiles)) for a, b in pairwise(ends))
 
 
 def _neighbours(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...bind import Slot
 from ...kernel.compiler import import_numba
+from ...maps import read_only
+from ...plan.chains.skewed import SkewedPlan
 from ..dat import ProgramDat
 from .launch import (
     Arrays,
@@ -21,7 +22,6 @@ from .launch import (
     reduce_into,
 )
 from .records import Call, Record
-from .skewed import SkewedPlan
 from .source import LINE, SkewedCode, skewed_elements, skewed_text
 
 
@@ -54,9 +54,17 @@ class SkewedRun:
         threads = import_numba().config.NUMBA_NUM_THREADS
         maps = {n: m for e in self._executors for n, m in e.plan.maps.items()}
         self._maps = {n: f"m_{i}" for i, n in enumerate(maps)}
-        self._fixed: Arrays = {"state": np.zeros(LINE * threads, np.int64)}
-        for k, (offset, elements) in enumerate(zip(tiles.offset, tiles.elements, strict=True)):
-            self._fixed |= {f"o{k}": offset, f"l{k}": elements.view(np.uint32)}
+        self._fixed: Arrays = {
+            "state": np.zeros(LINE * threads, np.int64),
+            # read-only as those of a plan are, so that both take one compiled function
+            "colour_offset": read_only(tiles.colour_offset),
+        }
+        for k, run in enumerate(tiles.runs):
+            elements = run.elements.view(np.uint32)
+            self._fixed |= {f"o{k}": read_only(run.offset), f"l{k}": read_only(elements)}
+        self._changed = list(dict.fromkeys(n for loop in tiles.loops for n in loop.written))
+        # values that were dropped are missing only where a loop reads them first
+        self._full = {a.name: a.full for loop in reversed(tiles.loops) for a in loop.args}
         for name, m in maps.items():
             self._fixed[self._maps[name]] = np.ascontiguousarray(m.table).view(np.uint32)
         self._call: Any = None
@@ -70,9 +78,8 @@ class SkewedRun:
             self._call = self._compiled(calls, arrays)
         state, given = self._fixed["state"], [*arrays.values()]
         state[:] = 0
-        for first, last in self._phases():
-            launch(self._call, given, (first, last), state, records)
-        for name in self._written():
+        launch(self._call, given, self.tiles.n_tiles, state, records)
+        for name in self._changed:
             self._dats[name].dropped = False
             self._dats[name].touch()
         reduce_into(records, self._executors, arrays)
@@ -82,24 +89,11 @@ class SkewedRun:
         """Memory of the schedule."""
         return self.tiles.nbytes
 
-    def _phases(self) -> list[tuple[int, int]]:
-        """Tiles that threads share between two barriers; one thread needs none."""
-        if import_numba().get_num_threads() == 1:
-            return [(0, self.tiles.n_tiles)]
-        ends = self.tiles.colour_offset.tolist()
-        return list(pairwise(ends))
-
-    def _written(self) -> list[str]:
-        return list(dict.fromkeys(name for loop in self.tiles.loops for name in loop.written))
-
     def _arrays_of_dats(self) -> Arrays:
-        written = self._written()
-        first = {a.name: a.full for loop in reversed(self.tiles.loops) for a in loop.args}
         arrays: Arrays = {}
         for i, (name, dat) in enumerate(self._dats.items()):
-            # values that were dropped are missing only where a loop reads them first
-            values = (dat.stored if first[name] else dat.array).reshape(-1).view()
-            values.flags.writeable = name in written
+            values = (dat.stored if self._full[name] else dat.array).reshape(-1).view()
+            values.flags.writeable = name in self._changed
             arrays[f"d_{i}"] = values
         return arrays
 

@@ -23,7 +23,27 @@ def run(thread, taken, {params}):
 {body}
         t = fetch_add(taken, 0)
 """
+# Tiles are taken in the order of their colours. A thread waits until all tiles of earlier colours
+# are done: whatever it waits for is being run by another one, so there is no deadlock.
+TAKE_BY_COLOUR = """\
+def run(thread, taken, {params}):
+    stop = taken[1]
+    colour = 0
+    t = fetch_add(taken, 0)
+    while t < stop:
+        while t >= colour_offset[colour + 1]:
+            colour += 1
+        while look(taken, {done}) < colour_offset[colour] and look(taken, {failed}) == 0:
+            rest()
+        if look(taken, {failed}) > 0:
+            break
+{body}
+        fetch_add(taken, {done})
+        t = fetch_add(taken, 0)
+"""
+# Integers of a line of a cache; where threads count what they have taken, done, and failed.
 LINE = 16
+DONE, FAILED = LINE, LINE + 1
 
 
 @dataclass(frozen=True)
@@ -81,7 +101,8 @@ def skewed_text(params: Sequence[str], calls: Sequence[SkewedCode]) -> str:
         lines.append(f"state[thread * {LINE}] = {n}")
         given = ", ".join(call.given)
         lines.append(f"elements_{call.function}(o{n}[t], o{n}[t + 1], l{n}, {given})")
-    return TAKE.format(params=", ".join(params), body="\n".join(f"        {x}" for x in lines))
+    body = "\n".join(f"        {x}" for x in lines)
+    return TAKE_BY_COLOUR.format(params=", ".join(params), body=body, done=DONE, failed=FAILED)
 
 
 def elements_text(loop: Loop, slots: Sequence[Slot], listed: bool, suffix: str) -> str:
@@ -133,24 +154,25 @@ def _copy(d: DatCode, column: Mapping[str, int], s: int) -> list[str]:
         return [f"w_{d.name}[:e{s}.size * {d.dim}] = 0"]
     if not d.copied:
         return []
-    element, at = f"U(e{s}[i])", "U(i)"
     if d.listed:
         first = [f"i{d.name} = l[{_between(column, f'list copy {d.dat}')}]"]
         loop, more = f"for j in range(i{d.name}.size):", [f"    i = i{d.name}[j]"]
     else:
         first, more = [], []
         loop = f"for i in range(g[t, {column[f'copy {d.dat}']}]):"
-    body = [
-        f"    w_{d.name}[{at} * U({d.dim}) + U({k})] = d_{d.name}[{_place(d, k)}]"
-        for k in range(d.dim)
-    ]
-    return [*first, loop, *more, f"    p = {element}", *body]
-
-
-def _place(d: DatCode, k: int) -> str:
+    own = f"U(i) * U({d.dim})"
+    body = [f"    copy_row(w_{d.name}, {own}, d_{d.name}, p * U({d.dim}), {d.dim})"]
     if d.soa:
-        return f"U({k}) * U(d_{d.name}.size // {d.dim}) + p"
-    return f"p * U({d.dim}) + U({k})"
+        body = [
+            f"    w_{d.name}[{own} + U({k})] = d_{d.name}[{_place('d', d, k)}]"
+            for k in range(d.dim)
+        ]
+    return [*first, loop, *more, f"    p = U(e{s}[i])", *body]
+
+
+def _place(array: str, d: DatCode, k: int) -> str:
+    """Of component ``k`` of element ``p`` of a SoA dat."""
+    return f"U({k}) * U({array}_{d.name}.size // {d.dim}) + p"
 
 
 def _call(n: int, call: CallCode, column: Mapping[str, int], maps: Mapping[str, int]) -> list[str]:
@@ -178,15 +200,19 @@ def _store(d: DatCode, column: Mapping[str, int], s: int) -> list[str]:
     own = f"g[t, {column[f'own {d.set}']}]"
     if d.zero:
         return [
+            "wrong = False",
             f"for i in range({own} * {d.dim}):",
-            f"    if w_{d.name}[i] != 0:",
-            f"        state[thread * {LINE} + 1] = 1",
+            f"    wrong |= w_{d.name}[i] != 0",
+            "if wrong:",
+            f"    state[thread * {LINE} + 1] = 1",
         ]
     if not d.stored:
         return []
-    body = [
-        f"    n_{d.name}[{_place(d, k).replace('d_', 'n_', 1)}] = "
-        f"w_{d.name}[U(i) * U({d.dim}) + U({k})]"
-        for k in range(d.dim)
-    ]
+    row = f"U(i) * U({d.dim})"
+    body = [f"    copy_row(n_{d.name}, p * U({d.dim}), w_{d.name}, {row}, {d.dim})"]
+    if d.soa:
+        body = [
+            f"    n_{d.name}[{_place('n', d, k)}] = w_{d.name}[{row} + U({k})]"
+            for k in range(d.dim)
+        ]
     return [f"for i in range({own}):", f"    p = U(e{s}[i])", *body]

@@ -12,15 +12,18 @@ import numpy as np
 
 from ...errors import MeshprepError
 from ...loops import Loop
+from ...plan.chains.skewed import SkewedPlan
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
+from ...plan.model import LoopPlan
+from ...plan.tuned import LOOPS, OVERLAPPED, SKEWED, ChainTrial
 from ..dat import ProgramDat
 from ..distributed import DistributedPlan
 from .execute import TiledRun
 from .inspect import schedule, with_maps
 from .launch import executor_of
-from .measured import LOOPS, MeasuredRun, Run
+from .measured import MeasuredRun, Run
 from .numbers import ChainNumbers, number, refuse_matrices
-from .owners import all_owners, tile_in_cache, tile_owners
+from .owners import all_owners, sizes_to_try, tile_owners
 from .rank_tiles import RankTiledRun
 from .records import Call, Watched, common_names
 from .skewed import skewed
@@ -111,46 +114,69 @@ def tiled_run(
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     plans = [one.plan for one in executors]
-    if options.skewed:
-        ahead = skewed(chain, all_owners(chain, plans, options.size or 1))
-        return SkewedRun(calls, ahead, dats, time.perf_counter() - begin)
-    tiles = _saved(chain, dats, options)
+    kept = _kept(options, dats, chain)
+    tiles = _saved(chain, kept, options)
     if tiles is None:
-        part = tile_owners(chain, plans, options.size or 1)
-        tiles = schedule(chain, part, _kept(options, dats, chain))
+        tiles = cut(chain, plans, options.size or 1, kept, options.skewed)
+    if isinstance(tiles, SkewedPlan):
+        return SkewedRun(calls, tiles, dats, time.perf_counter() - begin)
     whole = with_maps(tiles, maps, sizes)
     return TiledRun(calls, chain, whole, dats, time.perf_counter() - begin)
+
+
+def cut(
+    chain: ChainNumbers, plans: Sequence[LoopPlan], size: int, kept: Kept, ahead: bool
+) -> TilePlan | SkewedPlan:
+    """Skewed tiles where ``ahead``, else overlapped ones, without maps; raises as these do."""
+    if ahead:
+        return skewed(chain, all_owners(chain, plans, size))
+    return schedule(chain, tile_owners(chain, plans, size), kept)
 
 
 def measured_run(
     calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions, alone: Run
 ) -> MeasuredRun:
-    """Loops alone, and tiles about as large as a second-level cache, a fourth and four times it.
+    """Loops alone, and tiles of some sizes: skewed, where nothing is dropped or zero, and not.
 
-    Skewed tiles, where nothing is dropped or zero, and overlapped ones. Raises as :func:`tiled_run`
-    does.
+    Where a chain of the plan was tuned on this machine, what came out is taken without timing.
+    Raises as :func:`tiled_run` does.
     """
-    loops, _ = common_names(calls)
+    loops, dats = common_names(calls)
     maps = {n: m for call in calls for n, m in executor_of(call).plan.maps.items()}
     chain = number(loops, sizes, maps)
-    fits = tile_in_cache(chain)
-    plain = not (options.dropped or options.zero)
+    kept = _kept(options, dats, chain)
+    known = _tuned(chain, kept, options)
 
-    def way(size: int, ahead: bool) -> Callable[[], Run]:
-        chosen = replace(options, size=size, skewed=ahead, auto=False)
+    def way(trial: tuple[str, int]) -> Callable[[], Run]:
+        chosen = replace(options, size=trial[1], skewed=trial[0] == SKEWED, auto=False)
         return lambda: tiled_run(calls, sizes, chosen)
 
+    kinds = (OVERLAPPED,) if kept.all else (SKEWED, OVERLAPPED)
+    tried = [(kind, size) for size in sizes_to_try(chain) for kind in kinds]
+    if known is not None:
+        tried = [(known.way, known.tile_size)] if known.way != LOOPS else []
     ways: dict[str, Callable[[], Run]] = {LOOPS: lambda: alone}
-    for size in dict.fromkeys((max(fits // 4, 1), fits, 4 * fits)):
-        if plain:
-            ways[f"skewed tiles of {size}"] = way(size, True)
-        ways[f"tiles of {size}"] = way(size, False)
-    return MeasuredRun(ways)
+    ways |= {f"{kind} tiles of {size}": way((kind, size)) for kind, size in tried}
+    return MeasuredRun(ways, None if known is None else str(known))
 
 
-def _saved(
-    chain: ChainNumbers, dats: Mapping[str, ProgramDat], options: TileOptions
-) -> TilePlan | None:
+def _tuned(chain: ChainNumbers, kept: Kept, options: TileOptions) -> ChainTrial | None:
+    """What was fastest on this machine for a chain of the plan that touches the same data."""
+    from ...tuning.machines import this_cpu
+
+    machine = this_cpu().machine
+    found = [
+        entry.best
+        for one in options.saved
+        for entry in one.tuned
+        if entry.machine == machine
+        and one.kept == kept
+        and not first_difference(one.tiles.loops, chain.loops)
+    ]
+    return found[-1] if found else None
+
+
+def _saved(chain: ChainNumbers, kept: Kept, options: TileOptions) -> TilePlan | SkewedPlan | None:
     """The schedule of the plan that fits."""
     if options.length is not None:
         (named,) = options.saved
@@ -162,10 +188,10 @@ def _saved(
             )
         return named.tiles
     for one in options.saved:
-        if one.tile_size == options.size and not first_difference(one.tiles.loops, chain.loops):
-            kept = _kept(options, dats, chain)
-            if kept == one.tiles.kept:
-                return one.tiles
+        ahead = isinstance(one.tiles, SkewedPlan)
+        same = (one.tile_size, ahead, one.kept) == (options.size, options.skewed, kept)
+        if same and not first_difference(one.tiles.loops, chain.loops):
+            return one.tiles
     return None
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from ...loops import Access, Loop
 from ...maps import SetMap
+from ...plan.chains.skewed import SkewedPlan
 from ...plan.chains.tiles import TilePlan
 from ..useful import useful_bytes
-from .skewed import SkewedPlan
 
 INDEX_BYTES = 4
 

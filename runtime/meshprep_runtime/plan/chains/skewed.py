@@ -1,0 +1,79 @@
+"""A chain cut into skewed tiles, as arrays: what each runs, and which run at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...loops import Loop
+from .runs import as_runs, from_runs
+
+
+@dataclass(frozen=True, eq=False)
+class LoopTiles:
+    """The elements of one loop that each tile runs.
+
+    Parameters
+    ----------
+    offset : (n_tiles + 1,) int64
+        Tile ``t`` runs ``elements[offset[t]:offset[t + 1]]``, ascending.
+    first, length : (runs,) int32
+        The list as runs of numbers that follow each other.
+    """
+
+    offset: NDArray[np.int64]
+    first: NDArray[np.int32]
+    length: NDArray[np.int32]
+
+    @classmethod
+    def of_elements(cls, offset: NDArray[np.int64], elements: NDArray[np.int32]) -> LoopTiles:
+        """From the list itself. O(n)."""
+        return cls(offset, *as_runs(elements))
+
+    @cached_property
+    def elements(self) -> NDArray[np.int32]:
+        """The list, a permutation of the loop's set; made when it is asked for first."""
+        return from_runs(self.first, self.length)
+
+
+@dataclass(frozen=True, eq=False)
+class SkewedPlan:
+    """Tiles in the order of their colours.
+
+    Parameters
+    ----------
+    loops : tuple of Loop
+        With one name for each dat.
+    runs : tuple of LoopTiles
+        Elements that each loop runs.
+    colour_offset : (n_colours + 1,) int64
+        Tiles of colour ``c`` are ``colour_offset[c]`` to ``colour_offset[c + 1] - 1``; they may run
+        at the same time.
+    """
+
+    loops: tuple[Loop, ...]
+    runs: tuple[LoopTiles, ...]
+    colour_offset: NDArray[np.int64]
+
+    @property
+    def n_tiles(self) -> int:
+        """Number of tiles."""
+        return int(self.colour_offset[-1])
+
+    @property
+    def n_colours(self) -> int:
+        """Number of colours."""
+        return self.colour_offset.size - 1
+
+    @property
+    def written(self) -> frozenset[str]:
+        """Names of the dats that the chain changes."""
+        return frozenset(name for loop in self.loops for name in loop.written)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the schedule."""
+        return sum(4 * int(r.offset[-1]) + r.offset.nbytes for r in self.runs)

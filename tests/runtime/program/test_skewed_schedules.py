@@ -1,0 +1,188 @@
+"""Skewed schedules in plans: the proof beside what goes wrong, the file, and who takes them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_chains import (
+    KERNELS,
+    fresh_globals,
+    grid_mesh,
+    random_loops,
+    random_mesh,
+    run_eager,
+    run_loop,
+    start_values,
+)
+from test_schedules import chain_of, same, started, with_chain
+from test_skewed import owners, steps_of
+from test_tile_options import Flow
+from test_tiles import FAST
+
+from meshprep_runtime import MeshprepError, Plan
+from meshprep_runtime.errors import PlanError
+from meshprep_runtime.plan.chains.proof import prove_chain
+from meshprep_runtime.plan.chains.skewed import LoopTiles, SkewedPlan
+from meshprep_runtime.plan.chains.structure import check_chain
+from meshprep_runtime.plan.chains.tiles import ChainPlan
+from meshprep_runtime.program.chains import tiling
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.skewed import skewed
+
+
+def moved(tiles, rng):
+    """One element of a loop runs in another tile."""
+    k = int(rng.choice([k for k, run in enumerate(tiles.runs) if run.elements.size]))
+    run = tiles.runs[k]
+    tile = np.repeat(np.arange(tiles.n_tiles), np.diff(run.offset))
+    tile[rng.integers(tile.size)] = rng.integers(tiles.n_tiles)
+    order = np.lexsort((run.elements, tile))
+    offset = np.concatenate([[0], np.cumsum(np.bincount(tile, minlength=tiles.n_tiles))])
+    runs = list(tiles.runs)
+    runs[k] = LoopTiles.of_elements(offset, run.elements[order])
+    return replace(tiles, runs=tuple(runs))
+
+
+def run_tiles(tiles, sizes, maps, values, rng):
+    """Colour by colour, the loops of a colour's tiles in any order that these allow."""
+    out, reduced = {n: v.copy() for n, v in values.items()}, fresh_globals(tiles.loops)
+    tables = {m: maps[m].table for m in maps}
+    for colour in range(tiles.n_colours):
+        for loop, elements in steps_of(tiles, colour, rng):
+            run_loop(loop, elements, tables, out, reduced)
+    return out, reduced
+
+
+@FAST
+@given(
+    names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=6),
+    seed=st.integers(0, 10**6),
+    n_tiles=st.integers(2, 6),
+)
+def test_the_proof_finds_what_gives_other_results(names, seed, n_tiles):
+    rng = np.random.default_rng(seed)
+    sizes, maps = grid_mesh(4) if seed % 2 else random_mesh(rng, 9)
+    loops = random_loops(rng, names)
+    chain = number(loops, sizes, maps)
+    tiles = skewed(chain, owners(chain, rng, n_tiles))
+    check_chain(ChainPlan("c", 4, tiles), sizes, maps)
+    assert prove_chain(ChainPlan("c", 4, tiles), sizes, maps) == []
+    values = start_values(rng, sizes)
+    expected = run_eager(loops, sizes, maps, values)
+    for _ in range(4):
+        wrong = moved(tiles, rng)
+        check_chain(ChainPlan("c", 4, wrong), sizes, maps)
+        if not same(run_tiles(wrong, sizes, maps, values, rng), expected):
+            assert prove_chain(ChainPlan("c", 4, wrong), sizes, maps)
+
+
+@pytest.fixture
+def flow(slow):
+    return Flow(slow)
+
+
+@pytest.fixture
+def plan(flow, tmp_path):
+    """The plan of the flow, saved with a skewed schedule and loaded."""
+    return with_chain(flow, tmp_path / "one.plan.h5", skewed=True)
+
+
+def test_a_schedule_comes_back_from_its_file(flow, plan, tmp_path):
+    made, found = chain_of(flow, skewed=True), plan.chains["two steps"]
+    assert isinstance(found.tiles, SkewedPlan)
+    assert (found.tile_size, found.tiles.loops) == (6, made.tiles.loops)
+    assert found.tiles.colour_offset.tolist() == made.tiles.colour_offset.tolist()
+    for old, new in zip(made.tiles.runs, found.tiles.runs, strict=True):
+        np.testing.assert_array_equal(old.offset, new.offset)
+        np.testing.assert_array_equal(old.elements, new.elements)
+    assert found.tiles.n_tiles == 6
+    assert 1 < found.tiles.n_colours < 6
+    assert plan.verify() == []
+    plan.save(tmp_path / "two.plan.h5")
+    assert (tmp_path / "two.plan.h5").read_bytes() == (tmp_path / "one.plan.h5").read_bytes()
+
+
+def wrong(plan, k, **change):
+    """The chain of a plan with one list changed."""
+    chain = plan.chains["two steps"]
+    runs = list(chain.tiles.runs)
+    runs[k] = replace(runs[k], **change)
+    return replace(chain, tiles=replace(chain.tiles, runs=tuple(runs)))
+
+
+def test_wrong_schedules_are_found(plan):
+    tiles = plan.chains["two steps"].tiles
+    twice = LoopTiles.of_elements(tiles.runs[1].offset, np.zeros(30, np.int32))
+    found = prove_chain(wrong(plan, 1, **vars(twice)), plan.sizes, plan.maps)
+    assert found == ["chain 'two steps', loop 2 'take' runs element 0 30 times"]
+    one_colour = replace(tiles, colour_offset=np.array([0, tiles.n_tiles]))
+    (first, *_) = Plan(**{**vars(plan), "chains": {"c": ChainPlan("c", 6, one_colour)}}).verify()
+    assert first.startswith("chain 'c', tiles ")
+    assert "of colour 0 both touch" in first
+    backward = LoopTiles.of_elements(tiles.runs[2].offset, tiles.runs[2].elements[::-1])
+    (first, *_) = prove_chain(wrong(plan, 2, **vars(backward)), plan.sizes, plan.maps)
+    assert first.startswith("chain 'two steps', loop 3 'gather' reaches '")
+    assert "but an earlier loop in tile" in first
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("first", lambda a: a + 1000, "loop 2 'take', first: entry 0 is"),
+        ("length", lambda a: 0 * a, "loop 2 'take', length: entry 0 is -1, outside 0..29"),
+        ("offset", lambda a: a[::-1].copy(), "loop 2 'take', offset does not go from 0"),
+        ("offset", lambda a: a[1:], "loop 2 'take', offset is int64 of shape"),
+    ],
+)
+def test_unsafe_schedules_are_refused(plan, part, change, said):
+    values = change(getattr(plan.chains["two steps"].tiles.runs[1], part))
+    with pytest.raises(PlanError, match=said):
+        check_chain(wrong(plan, 1, **{part: values}), plan.sizes, plan.maps)
+    tiles = plan.chains["two steps"].tiles
+    for colours, why in [([0, 7], "offset is int64"), ([], "no colours"), ([1, 6], "go from 0")]:
+        other = replace(tiles, colour_offset=np.array(colours, np.int64))
+        with pytest.raises(PlanError, match=why):
+            check_chain(ChainPlan("c", 6, other), plan.sizes, plan.maps)
+
+
+def test_the_schedule_that_fits_is_taken(flow, plan, monkeypatch):
+    class Taken:
+        """What a run is made of; nothing runs."""
+
+        def __init__(self, calls, tiles, dats, seconds):
+            self.tiles = tiles
+
+        def __call__(self, records):
+            pass
+
+    monkeypatch.setattr(tiling, "SkewedRun", Taken)
+    saved = plan.chains["two steps"].tiles
+    for options, fits in [
+        ({"schedule": "two steps"}, True),
+        ({"tile_size": 6, "skewed": True}, True),
+        ({"tile_size": 7, "skewed": True}, False),
+    ]:
+        new = started(flow, plan)
+        with new.program.chain(4, **options) as chain:
+            new.step()
+            new.step()
+        (run,) = chain.tiled.values()
+        assert (run.tiles is saved) == fits
+    with pytest.raises(MeshprepError, match="schedule 'two steps' says how the chain is cut"):
+        started(flow, plan).program.chain(schedule="two steps", skewed=True)
+
+
+@pytest.mark.long
+def test_a_program_takes_the_schedule_of_its_plan(flow, slow, plan, monkeypatch):
+    eager, named = Flow(slow), started(flow, plan)
+    for _ in range(8):
+        eager.step()
+
+    def never(*given):
+        raise AssertionError
+
+    monkeypatch.setattr(tiling, "cut", never)
+    named.run(named.program.chain(schedule="two steps"))
+    assert named.result(named.res, named.old) == eager.result(eager.res, eager.old)
