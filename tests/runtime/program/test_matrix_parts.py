@@ -84,7 +84,7 @@ def test_what_ranks_cannot_have_is_refused(path, tmp_path):
 
     def main(comm):
         plan = DistributedPlan.load(parts_of(path), comm)
-        with pytest.raises(MeshprepError, match="on ranks has: run it by .*PartAssembly"):
+        with pytest.raises(MeshprepError, match="no program on ranks has"):
             Program(plan).loop(stiffness, "stiffness")
         with pytest.raises(MeshprepError, match="must be a dat on 'nodes'"):
             PartAssembly(stiffness, plan, "stiffness", fixed=plan.dat("cells"))
