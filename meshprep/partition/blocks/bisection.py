@@ -90,7 +90,11 @@ def bisect(
         if part.size < WORTH_THREADS:
             cut(whole, DEEP)
         else:
-            each(cut, [(tree, DEEP) for tree in cut(whole, FEW_CUTS)])
+            trees = [whole]
+            for _ in range(FEW_CUTS):
+                halves = each(cut, [(tree, 1) for tree in trees])
+                trees = [tree for found in halves for tree in found]
+            each(cut, [(tree, DEEP) for tree in trees])
     return part
 
 
