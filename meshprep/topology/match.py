@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..kernels import Int32s, Int64s, helper, inlined, kernel
+from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
 from ..kernels.parallel import each, pieces
 from .slots import Slots, corner, part_cells, part_of, read_corners
 
@@ -38,11 +38,13 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
 
 
 @kernel
-def number_in_place(first: Int32s) -> int:
-    """Turn first slots into numbers of facets, in order of first appearance; returns how many.
+def number_in_place(first: Int32s) -> UInt8s:
+    """Turn first slots into numbers of facets, in order of first appearance.
 
-    ``first[i] <= i`` must hold, and a first slot must name itself. O(n).
+    ``first[i] <= i`` must hold, and a first slot must name itself. Returns the number of slots of
+    each facet, 3 standing for three and more. O(n).
     """
+    count = np.zeros(first.size, np.uint8)
     found = 0
     for i in range(first.size):
         if first[i] == i:
@@ -50,7 +52,8 @@ def number_in_place(first: Int32s) -> int:
             found += 1
         else:
             first[i] = first[first[i]]
-    return found
+        count[first[i]] = min(count[first[i]] + 1, 3)
+    return count[:found].copy()
 
 
 @kernel
