@@ -149,7 +149,8 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]
         if start.grid and search.effort >= LONG_SEARCH:
             short = replace(search, effort=1.0)
             yield short, _mended(short, short.improve(cut, phase))
-        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+        if not start.grid:
+            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
