@@ -153,7 +153,7 @@ class Search:
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
     def cost(self, block: Int32s, loads: int | None = None) -> float:
-        """The weighted loads, which are counted where they are not given, and the colours' price."""
+        """The weighted loads, counted unless they are given, and the price of the colours."""
         g = self.geometry
         cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
         if self.colour:
