@@ -113,19 +113,22 @@ def _match(
     for node in range(begin, end):
         longest = max(longest, offset[node + 1] - offset[node])
     key, place = np.empty(longest, np.int32), np.empty(_table_size(longest), np.int32)
-    corners = np.empty((2, slots.local.shape[2]), np.int32)
+    corners, exact = np.empty((2, slots.local.shape[2]), np.int32), slots.local.shape[2] == 2
     for node in range(begin, end):
-        bucket = order[offset[node] : offset[node + 1]]
-        for i in range(bucket.size):
-            key[i] = first[bucket[i]]
-        if bucket.size > FEW:
-            _match_bucket(slots, bucket, key, place, corners, first)
+        start, count = offset[node], offset[node + 1] - offset[node]
+        for i in range(count):
+            key[i] = first[order[start + i]]
+        if count > FEW:
+            _match_bucket(slots, order[start : start + count], key, place, corners, first)
             continue
-        for i in range(bucket.size):
+        for i in range(count):
             j = 0
-            while j < i and not _equal(slots, bucket, key, i, j, corners):
+            while j < i and not (
+                key[i] == key[j]
+                and (exact or _same_corners(slots, order[start + i], order[start + j], corners))
+            ):
                 j += 1
-            first[bucket[i]] = bucket[j]
+            first[order[start + i]] = order[start + j]
 
 
 @helper
@@ -133,11 +136,14 @@ def _match_bucket(
     slots: Slots, bucket: Int32s, key: Int32s, place: Int32s, corners: Int32s, first: Int32s
 ) -> None:
     """Open addressing with linear probing, at most half full; ``place`` is scratch."""
-    mask = _table_size(bucket.size) - 1
+    mask, exact = _table_size(bucket.size) - 1, corners.shape[1] == 2
     place[: mask + 1] = -1
     for i in range(bucket.size):
         at = np.int64((np.uint64(np.uint32(key[i])) * SPREAD) >> np.uint64(32)) & mask
-        while place[at] >= 0 and not _equal(slots, bucket, key, i, place[at], corners):
+        while place[at] >= 0 and not (
+            key[i] == key[place[at]]
+            and (exact or _same_corners(slots, bucket[i], bucket[place[at]], corners))
+        ):
             at = (at + 1) & mask
         if place[at] < 0:
             place[at] = i
@@ -150,14 +156,6 @@ def _table_size(n: int) -> int:
     while size < 2 * n:
         size *= 2
     return size
-
-
-@inlined
-def _equal(slots: Slots, bucket: Int32s, key: Int32s, i: int, j: int, corners: Int32s) -> bool:
-    """Whether two slots of one lowest node are the same facet; ``corners`` is scratch."""
-    if key[i] != key[j] or slots.local.shape[2] == 2:
-        return key[i] == key[j]
-    return _same_corners(slots, bucket[i], bucket[j], corners)
 
 
 @helper
