@@ -56,8 +56,10 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     flagged = np.zeros(n_nodes, np.bool_)
     flagged[corners] = True
     near = _slots_near(slots, flagged)
-    both = [plain_part(corners_of(slots, near)), plain_part(np.ascontiguousarray(corners))]
-    first = first_slots(slots_of(both, slots.arity), n_nodes)[near.size :]
+    # numbered among themselves, so that the other nodes cost nothing more
+    number = np.cumsum(flagged, dtype=np.int32) - np.int32(1)
+    both = [plain_part(number[rows]) for rows in (corners_of(slots, near), corners)]
+    first = first_slots(slots_of(both, slots.arity), int(np.count_nonzero(flagged)))[near.size :]
     found = np.full(len(corners), -1, np.int32)
     hit = first < near.size
     found[hit] = near[first[hit]]
@@ -67,22 +69,26 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
 @kernel
 def _slots_near(slots: Slots, flagged: Bools) -> Int32s:
     """The slots whose corners are all flagged, ascending."""
-    near = np.empty(0, np.int32)
-    # The first pass counts, the second fills.
-    for filling in (False, True):
-        found = 0
-        slot = 0
-        for part in range(slots.width.size):
-            for cell in range(part_cells(slots, part)):
-                for facet in range(slots.n_local[part]):
-                    if _all_flagged(slots, part, cell, facet, flagged):
-                        if filling:
-                            near[found] = slot
-                        found += 1
-                    slot += 1
-        if not filling:
-            near = np.empty(found, np.int32)
-    return near
+    near, found, slot = np.empty(1024, np.int32), 0, 0
+    for part in range(slots.width.size):
+        for cell in range(part_cells(slots, part)):
+            for facet in range(slots.n_local[part]):
+                if _all_flagged(slots, part, cell, facet, flagged):
+                    if found == near.size:
+                        near = _with_room(near)
+                    near[found] = slot
+                    found += 1
+                slot += 1
+    return near[:found].copy()
+
+
+@helper
+def _with_room(values: Int32s) -> Int32s:
+    """The same with room for as many more."""
+    larger = np.empty(2 * values.size, np.int32)
+    for i in range(values.size):
+        larger[i] = values[i]
+    return larger
 
 
 @helper
