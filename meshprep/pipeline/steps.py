@@ -66,7 +66,6 @@ STAGES = (
     "topology",
     "locality",
     "blocks and grouping",
-    "renumbering",
     "colours and staging",
     "figures",
     "proof",
@@ -253,14 +252,17 @@ def draft(
         cuts[spec.loop.name] = found
         told = {**found.notes, "seconds": seconds}
         notes[spec.loop.name] = from_json(PartitionMetrics, told, "notes")
-    with stages.stage("renumbering"):
-        target = options.for_loop(ordered.specs[0].options).target
-        numbering.finish(propagate(ordered.full, numbering.settled(), FOLLOW[target]))
-    variants = {}
+    chosen = [options.for_loop(spec.options) for spec in ordered.specs]
+    follow = FOLLOW[chosen[0].target]
     with stages.stage("colours and staging"):
-        for spec in ordered.specs:
-            own = options.for_loop(spec.options)
-            variants[spec.loop.name] = colour(numbering, spec.loop, cuts[spec.loop.name], own)
+        # what loops reach is settled: the others follow meanwhile
+        _, variants = at_once(
+            lambda: numbering.finish(propagate(ordered.full, numbering.settled(), follow)),
+            lambda: {
+                spec.loop.name: colour(numbering, spec.loop, cuts[spec.loop.name], own)
+                for spec, own in zip(ordered.specs, chosen, strict=True)
+            },
+        )
     with stages.stage("figures"):
         plan = _assemble(ordered, numbering, variants, options)
         locality, loops = at_once(
