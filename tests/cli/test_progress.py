@@ -81,7 +81,7 @@ def test_quiet_is_quiet(capsys):
                 "[9/9] writing wing.plan.h5",
             ],
         ),
-        (("plan", "wing.msh"), ["[9/9] writing wing.plan.h5"]),
+        (("plan", "wing.msh"), ["[8/8] writing wing.plan.h5"]),
         (
             ("generate", "mixed2d", "-o", "a.msh"),
             ["[1/2] generating mixed2d", "[2/2] writing a.msh and reading it back"],
