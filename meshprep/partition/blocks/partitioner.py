@@ -231,6 +231,5 @@ def geometry_of(
         assert graph is not None, "places or neighbours are known"
         places = grid_places(table, graph, n_points)
         known = places is not None
-    if places is None:
-        places = stand_in_places(table, graph, n_points)
+        places = stand_in_places(table, graph, n_points) if places is None else places
     return Geometry.of(table, weight, written, places, known=known)
