@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import Bools, Int32s, helper, kernel
+from ..kernels import Bools, Int32s, inlined, kernel
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
 from .layout import layout_of, lower_sets
@@ -69,29 +69,20 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
 @kernel
 def _slots_near(slots: Slots, flagged: Bools) -> Int32s:
     """The slots whose corners are all flagged, ascending."""
-    near, found, slot = np.empty(1024, np.int32), 0, 0
+    # room for all: pages that are never written cost nothing
+    near = np.empty(slots.slot_start[-1], np.int32)
+    found, slot = 0, 0
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
                 if _all_flagged(slots, part, cell, facet, flagged):
-                    if found == near.size:
-                        near = _with_room(near)
                     near[found] = slot
                     found += 1
                 slot += 1
     return near[:found].copy()
 
 
-@helper
-def _with_room(values: Int32s) -> Int32s:
-    """The same with room for as many more."""
-    larger = np.empty(2 * values.size, np.int32)
-    for i in range(values.size):
-        larger[i] = values[i]
-    return larger
-
-
-@helper
+@inlined
 def _all_flagged(slots: Slots, part: int, cell: int, facet: int, flagged: Bools) -> bool:
     j, arity = 0, slots.local.shape[2]
     while j < arity and flagged[corner(slots, part, cell, facet, j)]:
