@@ -13,6 +13,7 @@ from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 from ..kernels import Int32s
 from ..loops.options import Options
 from ..loops.reach import indirect_dats
+from ..mesh import Mesh
 from ..mesh.geometry import centroids
 from ..reorder import (
     FOLLOW,
@@ -65,8 +66,16 @@ def order_for_locality(
         if rows is not None and options.target == loops[0][1].target:
             followed[loop.leading_map] = rows
         known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
-    numbering.follow(propagate(mesh, known, follow, followed))
+    # what no loop reaches follows once blocks are cut
+    reached = {s for loop, _ in loops for s in _sets_of(mesh, loop)}
+    wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
+    numbering.follow(propagate(mesh, known, follow, followed, wanted))
     return tuple(leads)
+
+
+def _sets_of(mesh: Mesh, loop: Loop) -> set[str]:
+    """The sets that a loop runs over and reaches."""
+    return {loop.over} | {mesh.map(name).to_set for name in loop.maps}
 
 
 def _lead(

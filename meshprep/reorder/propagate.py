@@ -28,6 +28,7 @@ def propagate(
     known: Mapping[str, Ordering],
     follow: Follow = from_set_order,
     followed: Mapping[str, Int32s] = MappingProxyType({}),
+    wanted: Iterable[str] | None = None,
 ) -> Orderings:
     """An ordering for every set: the known ones kept, the others derived from them.
 
@@ -47,6 +48,8 @@ def propagate(
         Orders the rows of a table of new points; lexicographic unless given [S19 section 2.3.1].
     followed : mapping of map name to (n_from,) int32
         What ``follow`` gives for maps into sets that are known, where it was computed before.
+    wanted : iterable of str
+        The sets that matter, all unless given; others may keep their order.
 
     Returns
     -------
@@ -64,7 +67,8 @@ def propagate(
     _check(mesh, known)
     done: Orderings = dict(known)
     by_points = partial(_by_points, follow=follow, followed=followed)
-    while _apply_first(mesh, done, (_unions, by_points, _by_touch)):
+    needed = set(mesh.sets if wanted is None else wanted)
+    while needed - done.keys() and _apply_first(mesh, done, (_unions, by_points, _by_touch)):
         pass
     for name, s in mesh.sets.items():
         if name not in done and not s.parts:
