@@ -110,6 +110,39 @@ def test_without_a_folder_everything_works(run, tmp_path, monkeypatch):
     assert run() == ("8 14 4", 3)
 
 
+LINKED = """
+import sys
+from meshprep.kernels import kernel
+
+@kernel
+def one(value):
+    return value + 1
+
+@kernel
+def two(value):
+    return one(one(value))
+
+print(one(4), *([two(4)] if "two" in sys.argv else []), "numba.typed.typeddict" in sys.modules)
+print(*(sum(k.stats.cache_misses.values()) for k in (one, two)))
+"""
+
+
+def test_kernels_are_loaded_without_the_compiler_and_linked_with_it(tmp_path):
+    (tmp_path / "linked.py").write_text(LINKED)
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = {**os.environ, "MESHPREP_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
+
+    def go(*words):
+        command = [sys.executable, tmp_path / "linked.py", *words]
+        made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return made.stdout.splitlines()
+
+    assert go() == ["5 True", "1 0"]
+    assert go() == ["5 False", "0 0"]
+    assert go("two") == ["5 6 True", "0 1"]
+    assert go("two") == ["5 6 False", "0 0"]
+
+
 def test_every_kernel_has_a_digest_of_its_own():
     for module in pkgutil.walk_packages(meshprep.__path__, "meshprep."):
         import_module(module.name)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..kernels.parallel import at_once
 from ..mesh import ElementSet, Mesh
 from ..mesh.cells import shape_of
 from ..topology import unattached
@@ -31,19 +32,23 @@ def validate(mesh: Mesh, dimension: int | None = None) -> None:
     cells = [s for s in mesh.cell_sets if s.size and shape_of(str(s.cell_type)).dim > 0]
     if not cells:
         raise MeshprepError("there are no cells: the file needs lines, faces or volumes to work on")
-    _check_coordinates(mesh)
     highest = max(shape_of(str(s.cell_type)).dim for s in cells)
     if dimension is not None and dimension != highest:
         raise MeshprepError(
             f"dimension {dimension} was asked for, but the highest cells are of dimension "
             f"{highest}: leave --dimension out or use {highest}"
         )
+    loose = [] if dimension is not None else [lambda: _check_attached(mesh, cells, highest)]
+    at_once(
+        lambda: _check_coordinates(mesh), lambda: _check_repetitions(mesh, cells, highest), *loose
+    )
+
+
+def _check_repetitions(mesh: Mesh, cells: Sequence[ElementSet], highest: int) -> None:
     hashes = {s.name: _check_repeated(mesh, s) for s in cells}
     for s in cells:
         if shape_of(str(s.cell_type)).dim == highest:
             _check_duplicates(mesh, s, hashes[s.name])
-    if dimension is None:
-        _check_attached(mesh, cells, highest)
 
 
 def _check_coordinates(mesh: Mesh) -> None:

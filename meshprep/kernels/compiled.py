@@ -9,16 +9,19 @@ does not reach compiles nothing, and processes that compile the same write the s
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
+import llvmlite.binding as llvm
 import numba
 from numba.core import caching, codegen, compiler, config, event, serialize, types
+from numba.core.runtime import rtsys
 
 from meshprep_runtime.kernel.analysis import reach, stable
 
@@ -155,10 +158,19 @@ _SHARED: dict[str, _SharedFlags] = {}
 
 
 class _Kernel(_Shared):
-    """Helpers get their environments once they are in machine code."""
+    """Helpers get their environments once they are in machine code.
+
+    Looking for garbage meanwhile takes a tenth of the time, and finds little.
+    """
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        made = super().compile_extra(func)
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            made = super().compile_extra(func)
+        finally:
+            if collecting:
+                gc.enable()
         for environment in made._find_referenced_environments():
             made.library.codegen.set_env(environment.env_name, environment)
         return made
@@ -212,21 +224,23 @@ class _Kept(caching._Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel for these types, None where there is none."""
-        target_context.refresh()
+        # what numba would load here, for half a second, serves compiling alone
+        rtsys.initialize(target_context)
         triple, *own = target_context.codegen().magic_tuple()
         came = shipped()
         family = "" if came is None else self._name(sig, (triple, came.family, ""))
         for content in load(self._name(sig, (triple, *own)), family):
             # what was compiled may name modules that have moved since
             with suppress(pickle.UnpicklingError, EOFError, ImportError, AttributeError):
-                return compiler.CompileResult._rebuild(target_context, *pickle.loads(content))
+                return _rebuilt(target_context, *pickle.loads(content))
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep it for other processes."""
         if folder() is not None and not data.library.has_dynamic_globals:
             name = self._name(sig, data.codegen.magic_tuple())
-            save(name, serialize.dumps(data._reduce()))
+            # the annotated source is long, and nobody reads it
+            save(name, serialize.dumps(data._replace(type_annotation="")._reduce()))
 
     def _name(self, sig: Any, target: tuple[str, ...]) -> str:
         function = self._dispatcher.py_func
@@ -242,6 +256,27 @@ class _Kept(caching._Cache):
 
     def flush(self) -> None:
         """Nothing is kept in memory."""
+
+
+def _rebuilt(target_context: Any, stored: Any, function: Any, *others: Any) -> Any:
+    """A kernel from its file.
+
+    Its bitcode, half of the time that this would take, is read where a kernel that calls it is
+    compiled.
+    """
+    name, kind, (code, bitcode) = stored
+    engine = target_context.codegen()._engine
+    engine._defined_symbols |= {function.llvm_func_name, function.llvm_cpython_wrapper_name}
+    bare = name, kind, (code, _no_bitcode())
+    made = compiler.CompileResult._rebuild(target_context, bare, function, *others)
+    made.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
+    return made
+
+
+@cache
+def _no_bitcode() -> bytes:
+    """A module without functions."""
+    return bytes(llvm.parse_assembly("").as_bitcode())
 
 
 @cache

@@ -42,6 +42,17 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
         return [run.result() for run in [pool.submit(kernel, *task) for task in tasks]]
 
 
+def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
+    """``values[index]`` for an index in range, on all cores."""
+    out = np.empty((len(index), *values.shape[1:]), values.dtype)
+
+    def rows(begin: int, end: int) -> None:
+        np.take(values, index[begin:end], axis=0, out=out[begin:end], mode="clip")
+
+    each(rows, pieces(len(index)))
+    return out
+
+
 def at_once(*works: Callable[[], Any]) -> list[Any]:
     """The results of functions that need not wait for each other.
 

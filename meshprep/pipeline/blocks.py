@@ -15,6 +15,7 @@ from meshprep_runtime.plan import Variant
 from meshprep_runtime.plan.model import places_of_rows
 
 from ..colour import ThreadColours, colour_threads, sort_by_colour
+from ..kernels.parallel import take
 from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import indirect_dats, maps_by_place, written_table
@@ -155,7 +156,7 @@ def _partition(
     wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
     where = centroids(mesh, loop.over)
-    where = None if where is None else numbering.present_ordering(loop.over).apply(where)
+    where = None if where is None else take(where, numbering.present_ordering(loop.over).new_to_old)
     base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
     notes: dict[str, Any] = {}
     for leaf in numbering.leaves(loop.over):

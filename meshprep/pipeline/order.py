@@ -10,8 +10,10 @@ import numpy as np
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 
+from ..kernels import Int32s
 from ..loops.options import Options
 from ..loops.reach import indirect_dats
+from ..mesh import Mesh
 from ..mesh.geometry import centroids
 from ..reorder import (
     FOLLOW,
@@ -52,19 +54,34 @@ def order_for_locality(
     mesh, known = numbering.mesh, numbering.settled()
     follow = FOLLOW[loops[0][1].target]
     leads: list[Lead] = []
+    followed: dict[str, Int32s] = {}
     for loop, options in loops:
         if loop.leading_map is None:
             continue
         points = mesh.map(loop.leading_map).to_set
         if points in followers(mesh, known):
             continue
-        leads.append(_lead(numbering, points, loop, options))
+        lead, rows = _lead(numbering, points, loop, options)
+        leads.append(lead)
+        if rows is not None and options.target == loops[0][1].target:
+            followed[loop.leading_map] = rows
         known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
-    numbering.follow(propagate(mesh, known, follow))
+    # what no loop reaches follows once blocks are cut
+    reached = {s for loop, _ in loops for s in _sets_of(mesh, loop)}
+    wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
+    numbering.follow(propagate(mesh, known, follow, followed, wanted))
     return tuple(leads)
 
 
-def _lead(numbering: Numbering, points: str, loop: Loop, options: Options) -> Lead:
+def _sets_of(mesh: Mesh, loop: Loop) -> set[str]:
+    """The sets that a loop runs over and reaches."""
+    return {loop.over} | {mesh.map(name).to_set for name in loop.maps}
+
+
+def _lead(
+    numbering: Numbering, points: str, loop: Loop, options: Options
+) -> tuple[Lead, Int32s | None]:
+    """Order the points of a loop; the order of its elements that follows, where that is known."""
     problem = _problem(numbering, loop, options)
     found = locality_order(problem, options.method, seconds=options.order_time)
     parts = [numbering.mesh.size(p) for p in numbering.leaves(points)]
@@ -80,7 +97,8 @@ def _lead(numbering: Numbering, points: str, loop: Loop, options: Options) -> Le
         after=found.after,
         candidates=tuple(map(_tried, found.candidates)),
     )
-    return Lead(loop, options, metrics)
+    # parts that stay apart are not in the order that was found
+    return Lead(loop, options, metrics), found.rows if len(parts) == 1 else None
 
 
 def locality_metrics(numbering: Numbering, leads: Sequence[Lead]) -> OrderMetrics | None:

@@ -67,7 +67,6 @@ STAGES = (
     "topology",
     "locality",
     "blocks and grouping",
-    "renumbering",
     "colours and staging",
     "figures",
     "proof",
@@ -145,8 +144,8 @@ def prepare(
 class Ordered:
     """A mesh in its locality order, from which plans of several block sizes can be made.
 
-    ``seconds`` are those of the stages so far; ``baselines`` keeps the figures of input orders by
-    loop and block size, filled as plans are made.
+    ``seconds`` are those of the stages so far, ``source_hash`` is that of the mesh; ``baselines``
+    keeps the figures of input orders by loop and block size, filled as plans are made.
     """
 
     mesh: Mesh
@@ -155,6 +154,7 @@ class Ordered:
     numbering: Numbering
     leads: tuple[Lead, ...]
     seconds: Mapping[str, float]
+    source_hash: str
     baselines: dict[tuple[str, int], VariantMetrics | None] = field(default_factory=dict)
 
 
@@ -178,13 +178,15 @@ def order(
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
-        leads, before = at_once(
+        # most of an order is found on one core
+        leads, before, source_hash = at_once(
             lambda: order_for_locality(numbering, chosen),
             lambda: input_baselines(full, specs, [own.block_elements for _, own in chosen]),
+            mesh.content_hash,
         )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
-    return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, before)
+    return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,16 +250,19 @@ def draft(
         cuts[spec.loop.name] = found
         told = {**found.notes, "seconds": seconds}
         notes[spec.loop.name] = from_json(PartitionMetrics, told, "notes")
-    with stages.stage("renumbering"):
-        target = options.for_loop(ordered.specs[0].options).target
-        numbering.finish(propagate(ordered.full, numbering.settled(), FOLLOW[target]))
-    variants = {}
+    chosen = [options.for_loop(spec.options) for spec in ordered.specs]
+    follow = FOLLOW[chosen[0].target]
     with stages.stage("colours and staging"):
-        for spec in ordered.specs:
-            own = options.for_loop(spec.options)
-            variants[spec.loop.name] = colour(numbering, spec.loop, cuts[spec.loop.name], own)
+        # what loops reach is settled: the others follow meanwhile
+        _, variants = at_once(
+            lambda: numbering.finish(propagate(ordered.full, numbering.settled(), follow)),
+            lambda: {
+                spec.loop.name: colour(numbering, spec.loop, cuts[spec.loop.name], own)
+                for spec, own in zip(ordered.specs, chosen, strict=True)
+            },
+        )
     with stages.stage("figures"):
-        plan = _assemble(ordered.mesh, numbering, ordered.specs, variants, options)
+        plan = _assemble(ordered, numbering, variants, options)
         locality, loops = at_once(
             lambda: locality_metrics(numbering, ordered.leads),
             lambda: _measure(ordered, plan, notes),
@@ -314,13 +319,9 @@ def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh
 
 
 def _assemble(
-    mesh: Mesh,
-    numbering: Numbering,
-    specs: Sequence[LoopSpec],
-    variants: Mapping[str, Variant],
-    options: Options,
+    ordered: Ordered, numbering: Numbering, variants: Mapping[str, Variant], options: Options
 ) -> Plan:
-    full = numbering.mesh
+    full, specs = numbering.mesh, ordered.specs
     wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
     wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
     maps = {name: numbering.map(name) for name in wanted}
@@ -343,11 +344,11 @@ def _assemble(
         ordering=ordering,
         maps=maps,
         loops=loops,
-        source_hash=mesh.content_hash(),
+        source_hash=ordered.source_hash,
         mesh_hash="",
         options=options.effective(),
         about=about(),
-        tags=_derived_tags(mesh, full, ordering),
+        tags=_derived_tags(ordered.mesh, full, ordering),
         matrices=matrices,
     )
 

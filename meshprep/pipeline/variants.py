@@ -18,6 +18,7 @@ from meshprep_runtime.plan.metrics import BeforeAfter, LoopMetrics, PartitionMet
 from ..colour.block_colours import colour_blocks
 from ..colour.thread_colours import ThreadColours, colour_threads
 from ..kernels import kernel
+from ..kernels.parallel import at_once
 from ..loops import LoopSpec
 from ..loops.reach import maps_by_place, maps_by_set, written_table
 from ..mesh import Mesh
@@ -186,9 +187,14 @@ def build_variant(
         When a block stages more than 65,536 points or needs more than 65,536 colours.
     """
     table, n_points = written_table(loop, maps, sizes)
-    threads = thread_colours or colour_threads(table, n_points, block_offset)
-    blocks = colour_blocks(table, n_points, block_offset)
-    staging, local = stage_maps(loop, maps, sizes, block_offset)
+    # the colours of blocks are found on one core
+    blocks, (threads, (staging, local)) = at_once(
+        lambda: colour_blocks(table, n_points, block_offset),
+        lambda: (
+            thread_colours or colour_threads(table, n_points, block_offset),
+            stage_maps(loop, maps, sizes, block_offset),
+        ),
+    )
     return Variant(
         name=f"s{block_size}",
         block_size=block_size,

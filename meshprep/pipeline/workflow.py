@@ -152,15 +152,17 @@ def _write_mesh(
     plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
 ) -> tuple[str, list[str]]:
     """Write the mesh in its new order where it is asked for; its hash, and what was left out."""
-    new = renumbered(mesh, plan)
-    mesh_hash = new.content_hash()
-    if job.output is None:
-        return mesh_hash, []
-    target, left_out = _target(job, mesh), list[str]()
+    new, output = renumbered(mesh, plan), job.output
+    if output is None:
+        return new.content_hash(), []
+    target, left_out, full = _target(job, mesh), list[str](), new
     if job.ids:
-        new, left_out = with_original_ids(new, plan.ordering, target)
-    lost = io.write(new, staged[job.output], format=target.name, drop=job.drop)
-    return mesh_hash, [*left_out, *_dropped(lost, job.output)]
+        full, left_out = with_original_ids(new, plan.ordering, target)
+    mesh_hash, lost = at_once(
+        new.content_hash,
+        lambda: io.write(full, staged[output], format=target.name, drop=job.drop),
+    )
+    return mesh_hash, [*left_out, *_dropped(lost, output)]
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:

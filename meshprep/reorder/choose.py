@@ -10,9 +10,9 @@ import numpy as np
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.ordering import Ordering
 
-from ..kernels import clock
+from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once
-from .figures import Figures, figures
+from .figures import Figures, figures, following
 from .methods import METHODS
 from .problem import LocalityProblem
 
@@ -50,6 +50,17 @@ class LocalityResult:
     applied: bool
     reason: str  # one sentence with the figures
     candidates: tuple[OrderCandidate, ...] = ()  # every method that was looked at
+    # Of the elements, in the order that follows: new_to_old; None where no order was applied.
+    rows: Int32s | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """An order, the order of the elements that follows it, and its figures."""
+
+    ordering: Ordering
+    rows: Int32s
+    candidate: OrderCandidate
 
 
 def locality_order(
@@ -83,28 +94,26 @@ def locality_order(
         before = figures(problem)
         found, candidates = _best_of(problem, seconds)
     else:
-        before, (found, candidate) = at_once(
-            lambda: figures(problem), lambda: _run(problem, method)
-        )
-        candidates = (candidate,)
+        before, found = at_once(lambda: figures(problem), lambda: _run(problem, method))
+        candidates = (found.candidate,)
     by_lines = problem.target == "gpu" and (method == AUTO or METHODS[method].needs_coordinates)
     return _judged(before, found, candidates, by_lines=by_lines)
 
 
-def _run(problem: LocalityProblem, method: str) -> tuple[Ordering, OrderCandidate]:
+def _run(problem: LocalityProblem, method: str) -> _Tried:
     begun = clock()
     found = Ordering.from_new_to_old(METHODS[method].function(problem))
     took = round(clock() - begun, 4)
-    return found, OrderCandidate(method, took, figures(problem, found.old_to_new))
+    rows = following(problem, found.old_to_new)
+    after = figures(problem, found.old_to_new, rows)
+    return _Tried(found, rows, OrderCandidate(method, took, after))
 
 
-def _best_of(
-    problem: LocalityProblem, seconds: float
-) -> tuple[Ordering, tuple[OrderCandidate, ...]]:
+def _best_of(problem: LocalityProblem, seconds: float) -> tuple[_Tried, tuple[OrderCandidate, ...]]:
     """Try one method after the other; the best order, and all candidates with the best first."""
     worth = partial(_worth, by_lines=problem.target == "gpu")
     begun = clock()
-    best: tuple[Ordering, OrderCandidate] | None = None
+    best: _Tried | None = None
     others: list[OrderCandidate] = []
     for name in TRIED_FIRST[problem.target]:
         if reason := _unfit(problem, name):
@@ -115,11 +124,11 @@ def _best_of(
             others.append(OrderCandidate(name, note=f"not tried: {seconds:g} seconds were up"))
         else:
             found = _run(problem, name)
-            if worth(found[1].figures) < worth(best[1].figures):
+            if worth(found.candidate.figures) < worth(best.candidate.figures):
                 best, found = found, best
-            others.append(found[1])
+            others.append(found.candidate)
     assert best is not None, "methods without coordinates fit every problem"
-    return best[0], (best[1], *others)
+    return best, (best.candidate, *others)
 
 
 def _unfit(problem: LocalityProblem, method: str) -> str:
@@ -141,7 +150,7 @@ def _worth(found: Figures | None, *, by_lines: bool) -> tuple[int, int]:
 
 
 def _judged(
-    before: Figures, found: Ordering, candidates: tuple[OrderCandidate, ...], *, by_lines: bool
+    before: Figures, found: _Tried, candidates: tuple[OrderCandidate, ...], *, by_lines: bool
 ) -> LocalityResult:
     """The first candidate's order where it gains, the input's where not."""
     method, after = candidates[0].method, candidates[0].figures
@@ -152,7 +161,9 @@ def _judged(
     )
     if _worth(after, by_lines=by_lines) < _worth(before, by_lines=by_lines):
         reason = f"{method} gains: {change}"
-        return LocalityResult(method, found, before, after, True, reason, candidates)
-    keep = Ordering.identity(found.size)
+        return LocalityResult(
+            method, found.ordering, before, after, True, reason, candidates, found.rows
+        )
+    keep = Ordering.identity(found.ordering.size)
     reason = f"the order of the input is kept, {method} would not gain: {change}"
     return LocalityResult(method, keep, before, after, False, reason, candidates)

@@ -13,7 +13,7 @@ from meshprep_runtime.plan.metrics import OrderFigures as Figures
 from ..kernels import Int32s, kernel
 from ..kernels.arrays import numbers
 from ..kernels.parallel import each
-from ..mesh.incidence import Csr
+from ..mesh.incidence import Csr, renumber_table
 from .problem import LocalityProblem
 
 LINE_BYTES = 128
@@ -54,55 +54,65 @@ def envelope(neighbours: Csr | Int32s, old_to_new: Int32s | None = None) -> Enve
         table = np.stack([rows, neighbours.index], axis=1)
     else:
         table, n = neighbours, int(neighbours.max(initial=-1)) + 1
-    if table.size == 0:
-        return Envelope(0, 0)
-    place = np.arange(n, dtype=np.int32) if old_to_new is None else old_to_new
-    return Envelope(*_envelope(read_only(table), read_only(place)))
+    if old_to_new is not None and table.size:
+        table, n = renumber_table(table, None, old_to_new), old_to_new.size
+    bandwidth, profile, _ = _envelope(read_only(table), n)
+    return Envelope(bandwidth, profile)
 
 
-def figures(problem: LocalityProblem, old_to_new: Int32s | None = None) -> Figures:
+def figures(
+    problem: LocalityProblem, old_to_new: Int32s | None = None, rows: Int32s | None = None
+) -> Figures:
     """Measure a numbering of the points of a problem.
 
     Parameters
     ----------
     old_to_new : (n_points,) int32 or None
-        The numbering; the elements follow it as the problem's target asks. None measures points
-        and elements as they stand.
+        The numbering; None measures points and elements as they stand.
+    rows : (n_from,) int32 or None
+        The order of the elements that follows the numbering, found here where it is not given.
 
     O(n_from x arity + n_points).
     """
-    table = problem.table
-    spread = envelope(table, old_to_new)
+    table, n_points = problem.table, problem.n_points
     if old_to_new is not None:
-        table = old_to_new[table]
-        table = table[problem.follow(table)]
-    n_points = problem.n_points
-    rms, lines = each(
+        rows = following(problem, old_to_new) if rows is None else rows
+        table = renumber_table(table, rows, old_to_new)
+    (bandwidth, profile, rms), lines = each(
         lambda count, *sizes: count(read_only(table), n_points, *sizes),
-        [(_rms_wavefront,), (_lines, problem.point_bytes, problem.block_size)],
+        [(_envelope,), (_lines, problem.point_bytes, problem.block_size)],
     )
-    return Figures(spread.bandwidth, spread.profile, float(rms), int(lines))
+    return Figures(int(bandwidth), int(profile), float(rms), int(lines))
+
+
+def following(problem: LocalityProblem, old_to_new: Int32s) -> Int32s:
+    """The order of the elements, new_to_old, that follows a numbering of their points."""
+    return problem.follow(renumber_table(problem.table, None, old_to_new))
 
 
 @kernel
-def _rms_wavefront(table: NDArray, n_points: int) -> float:
+def _envelope(table: NDArray, n_points: int) -> tuple[int, int, float]:
+    """Bandwidth, profile and root mean square wavefront."""
     smallest = numbers(n_points)
+    bandwidth, profile = 0, 0
     for i in range(table.shape[0]):
-        low = table[i, 0] if table.shape[1] else 0
+        low = high = table[i, 0] if table.shape[1] else 0
         for j in range(1, table.shape[1]):
-            low = min(low, table[i, j])
+            low, high = min(low, table[i, j]), max(high, table[i, j])
+        bandwidth = max(bandwidth, high - low)
         for j in range(table.shape[1]):
             smallest[table[i, j]] = min(smallest[table[i, j]], low)
     # point p is in the wavefronts smallest[p] .. p: count where they begin
     begins = np.zeros(n_points, np.int32)
     for p in range(n_points):
+        profile += p - smallest[p]
         begins[smallest[p]] += 1
     front, squares = 0, 0.0
     for p in range(n_points):
         front += begins[p]
         squares += float(front) * front
         front -= 1
-    return np.sqrt(squares / max(1, n_points))
+    return bandwidth, profile, np.sqrt(squares / max(1, n_points))
 
 
 @kernel
@@ -118,21 +128,3 @@ def _lines(table: NDArray, n_points: int, point_bytes: int, block_size: int) -> 
                     last[line] = block
                     count += 1
     return count
-
-
-@kernel
-def _envelope(table: NDArray, place: NDArray) -> tuple[int, int]:
-    smallest = numbers(place.size)
-    bandwidth, profile = 0, 0
-    for i in range(table.shape[0]):
-        low = high = place[table[i, 0]]
-        for j in range(1, table.shape[1]):
-            low = min(low, place[table[i, j]])
-            high = max(high, place[table[i, j]])
-        bandwidth = max(bandwidth, high - low)
-        for j in range(table.shape[1]):
-            p = place[table[i, j]]
-            smallest[p] = min(smallest[p], low)
-    for p in range(place.size):
-        profile += p - smallest[p]
-    return bandwidth, profile

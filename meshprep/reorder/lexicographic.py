@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import Int32s, helper, kernel
+from meshprep_runtime.maps import read_only
+
+from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import sort
+from ..kernels.parallel import each, rows_in_pieces
 from .radix import stable_argsort
 
+# Up to so many rows of one lowest point are sorted among each other, and up to so many points a row
+# have a place in a table.
+FEW, SPARSE = 1024, 8
+ROW_BITS = 32
 # Up to this arity an insertion sort of a row is several times faster than the general one.
 SHORT = 32
 
@@ -27,13 +34,17 @@ def from_set_order(table: Int32s) -> Int32s:
         Ascending by the row of each element with its points in ascending order; elements with
         the same points keep their order.
 
-    Rows are packed into as few 64-bit words as hold them. O(n_from x arity), apart from sorting
-    inside a row.
+    Rows of up to two points are sorted by the lower one, and those of one point among each other,
+    in parallel. Other rows are packed into as few 64-bit words as hold them. O(n_from x arity),
+    apart from sorting inside a row.
     """
     n, arity = table.shape
     if n == 0:
         return np.empty(0, dtype=np.int32)
-    bits = max(int(table.max()).bit_length(), 1)
+    highest = int(table.max())
+    if arity <= 2:
+        return _order_of_pairs(read_only(table), highest + 1)
+    bits = max(highest.bit_length(), 1)
     per_word = 64 // bits
     return stable_argsort(_packed_rows(table, bits, per_word, -(-arity // per_word)))
 
@@ -57,6 +68,47 @@ def order_by_ends(table: Int32s) -> Int32s:
     if table.shape[1] <= 2:
         return from_set_order(table)
     return from_set_order(np.stack([table.min(axis=1), table.max(axis=1)], axis=1))
+
+
+def _order_of_pairs(table: Int32s, n_points: int) -> Int32s:
+    """The order of rows of one or two points."""
+    if n_points <= SPARSE * len(table):
+        offset, order = _by_lowest(table, n_points)
+        if int(np.diff(offset).max()) <= FEW:
+            each(_sort_rows, [(table, own, order) for own in rows_in_pieces(offset)])
+            return order
+    return np.lexsort(np.sort(table, axis=1).T[::-1]).astype(np.int32)
+
+
+@kernel
+def _by_lowest(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
+    """Rows by their lowest point, ascending under one, and where each point begins."""
+    last = table.shape[1] - 1
+    offset = np.zeros(n_points + 2, np.int64)
+    for i in range(table.shape[0]):
+        offset[min(table[i, 0], table[i, last]) + 2] += 1
+    for p in range(n_points):
+        offset[p + 2] += offset[p + 1]
+    order = np.empty(table.shape[0], np.int32)
+    for i in range(table.shape[0]):
+        low = min(table[i, 0], table[i, last])
+        order[offset[low + 1]] = i
+        offset[low + 1] += 1
+    return offset[:-1], order
+
+
+@kernel
+def _sort_rows(table: Int32s, offset: Int64s, order: Int32s) -> None:
+    """Sort the rows of each point by the other one; those with the same keep their order."""
+    last, key = table.shape[1] - 1, np.empty(FEW, np.int64)
+    for p in range(offset.size - 1):
+        begin, count = offset[p], offset[p + 1] - offset[p]
+        for k in range(count):
+            row = np.int64(order[begin + k])
+            key[k] = (np.int64(max(table[row, 0], table[row, last])) << ROW_BITS) + row
+        sort(key, 0, count)
+        for k in range(count):
+            order[begin + k] = key[k] & ((1 << ROW_BITS) - 1)
 
 
 @kernel

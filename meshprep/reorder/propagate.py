@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from meshprep_runtime.ordering import Ordering
 
 from ..kernels import Int32s, kernel
 from ..mesh import Mesh
+from ..mesh.incidence import renumber_table
 from .lexicographic import from_set_order
 
 Orderings = dict[str, Ordering]
@@ -22,7 +24,11 @@ Follow = Callable[[Int32s], Int32s]
 
 
 def propagate(
-    mesh: Mesh, known: Mapping[str, Ordering], follow: Follow = from_set_order
+    mesh: Mesh,
+    known: Mapping[str, Ordering],
+    follow: Follow = from_set_order,
+    followed: Mapping[str, Int32s] = MappingProxyType({}),
+    wanted: Iterable[str] | None = None,
 ) -> Orderings:
     """An ordering for every set: the known ones kept, the others derived from them.
 
@@ -40,6 +46,10 @@ def propagate(
         From the mesh's numbering.
     follow : callable
         Orders the rows of a table of new points; lexicographic unless given [S19 section 2.3.1].
+    followed : mapping of map name to (n_from,) int32
+        What ``follow`` gives for maps into sets that are known, where it was computed before.
+    wanted : iterable of str
+        The sets that matter, all unless given; others may keep their order.
 
     Returns
     -------
@@ -56,8 +66,9 @@ def propagate(
     """
     _check(mesh, known)
     done: Orderings = dict(known)
-    by_points = partial(_by_points, follow=follow)
-    while _apply_first(mesh, done, (_unions, by_points, _by_touch)):
+    by_points = partial(_by_points, follow=follow, followed=followed)
+    needed = set(mesh.sets if wanted is None else wanted)
+    while needed - done.keys() and _apply_first(mesh, done, (_unions, by_points, _by_touch)):
         pass
     for name, s in mesh.sets.items():
         if name not in done and not s.parts:
@@ -134,10 +145,14 @@ def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
             yield union.name, _side_by_side([done[p] for p in union.parts], union.name)
 
 
-def _by_points(mesh: Mesh, done: Orderings, follow: Follow) -> Iterator[tuple[str, Ordering]]:
+def _by_points(
+    mesh: Mesh, done: Orderings, follow: Follow, followed: Mapping[str, Int32s]
+) -> Iterator[tuple[str, Ordering]]:
     for m in mesh.maps.values():
         if m.to_set in done and m.from_set not in done:
-            order = follow(done[m.to_set].old_to_new[m.table])
+            order = followed.get(m.name)
+            if order is None:
+                order = follow(renumber_table(m.table, None, done[m.to_set].old_to_new))
             yield m.from_set, _with_parts(mesh, m.from_set, order)
 
 

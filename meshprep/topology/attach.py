@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import Bools, Int32s, helper, kernel
+from ..kernels import Bools, Int32s, inlined, kernel
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
 from .layout import layout_of, lower_sets
@@ -56,8 +56,10 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     flagged = np.zeros(n_nodes, np.bool_)
     flagged[corners] = True
     near = _slots_near(slots, flagged)
-    both = [plain_part(corners_of(slots, near)), plain_part(np.ascontiguousarray(corners))]
-    first = first_slots(slots_of(both, slots.arity), n_nodes)[near.size :]
+    # numbered among themselves, so that the other nodes cost nothing more
+    number = np.cumsum(flagged, dtype=np.int32) - np.int32(1)
+    both = [plain_part(number[rows]) for rows in (corners_of(slots, near), corners)]
+    first = first_slots(slots_of(both, slots.arity), int(np.count_nonzero(flagged)))[near.size :]
     found = np.full(len(corners), -1, np.int32)
     hit = first < near.size
     found[hit] = near[first[hit]]
@@ -67,25 +69,20 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
 @kernel
 def _slots_near(slots: Slots, flagged: Bools) -> Int32s:
     """The slots whose corners are all flagged, ascending."""
-    near = np.empty(0, np.int32)
-    # The first pass counts, the second fills.
-    for filling in (False, True):
-        found = 0
-        slot = 0
-        for part in range(slots.width.size):
-            for cell in range(part_cells(slots, part)):
-                for facet in range(slots.n_local[part]):
-                    if _all_flagged(slots, part, cell, facet, flagged):
-                        if filling:
-                            near[found] = slot
-                        found += 1
-                    slot += 1
-        if not filling:
-            near = np.empty(found, np.int32)
-    return near
+    # room for all: pages that are never written cost nothing
+    near = np.empty(slots.slot_start[-1], np.int32)
+    found, slot = 0, 0
+    for part in range(slots.width.size):
+        for cell in range(part_cells(slots, part)):
+            for facet in range(slots.n_local[part]):
+                if _all_flagged(slots, part, cell, facet, flagged):
+                    near[found] = slot
+                    found += 1
+                slot += 1
+    return near[:found].copy()
 
 
-@helper
+@inlined
 def _all_flagged(slots: Slots, part: int, cell: int, facet: int, flagged: Bools) -> bool:
     j, arity = 0, slots.local.shape[2]
     while j < arity and flagged[corner(slots, part, cell, facet, j)]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 
+from ..kernels.parallel import at_once
 from ..mesh import ElementSet, Mesh, SetMap, Tag
 from .dofs import derive_dofs, dofs_degree
 from .facets import (
@@ -116,21 +117,25 @@ def _derive_entity(mesh: Mesh, layout: Layout, entity: str, asked: Sequence[str]
     parts = [(layout.entity_parts(dim, a), a) for a in layout.arities(dim)]
     types = [find_facets(p, arity, layout.n_nodes) for p, arity in parts]
     attachments = attach(mesh, layout, dim, types)
-    sets: list[ElementSet] = []
-    maps: list[SetMap] = []
-    tags: list[Tag] = []
-    for prefix in ("", "boundary_"):
+    other = any_mesh_loop(mesh, layout)
+
+    def derived(prefix: str) -> Found:
         own = [n for n in asked if ("boundary_" in n) == bool(prefix)]
         if not own:
-            continue
+            return [], [], []
         name = f"{prefix}{entity}"
-        chosen = _choose(types, entity, name, own, any_mesh_loop(mesh, layout))
+        chosen = _choose(types, entity, name, own, other)
         # Unless a loop wants one face type by itself, the types stay free to mix in one order.
-        parted = [p for p in part_names(layout, entity, prefix) if f"{p}->nodes" in own]
-        sets += _sets(name, part_names(layout, entity, prefix) if parted else (), chosen)
-        maps += [_map(layout, m, name, chosen) for m in own]
-        tags += transfer(mesh, name, chosen, attachments, keep_empty=bool(prefix))
-    return sets, maps, tags
+        names = part_names(layout, entity, prefix)
+        parted = names if any(f"{p}->nodes" in own for p in names) else ()
+        return (
+            _sets(name, parted, chosen),
+            [_map(layout, m, name, chosen) for m in own],
+            transfer(mesh, name, chosen, attachments, keep_empty=bool(prefix)),
+        )
+
+    inner, boundary = at_once(partial(derived, ""), partial(derived, "boundary_"))
+    return inner[0] + boundary[0], inner[1] + boundary[1], inner[2] + boundary[2]
 
 
 def _choose(

@@ -40,8 +40,7 @@ def find_facets(parts: Sequence[Part], arity: int, n_nodes: int) -> Facets:
     """Unique facets with ``arity`` corners. Expected O(slots); 8 bytes a slot at the peak."""
     slots = slots_of(parts, arity)
     number = first_slots(slots, n_nodes)
-    n_facets = number_in_place(number)
-    count = np.minimum(np.bincount(number, minlength=n_facets), 3).astype(np.uint8)
+    count = number_in_place(number)
     return Facets(slots, number, count)
 
 

@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..kernels import Int32s, Int64s, helper, inlined, kernel
+from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
 from ..kernels.parallel import each, pieces
+from ..mesh.blockwise import SPREAD
 from .slots import Slots, corner, part_cells, part_of, read_corners
 
 # Slots of so few are compared one with another, which is faster than a table.
@@ -17,8 +18,9 @@ FEW = 8
 def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     """For every slot, the lowest slot with the same corner nodes in any order.
 
-    A counting sort puts the slots with one lowest node side by side, where a small hash table
-    that stays in cache matches them; a node that meets a million cells costs no more each.
+    A counting sort puts the slots with one lowest node side by side, where a number for each tells
+    which may be the same; a small hash table that stays in cache finds them where there are many,
+    so that a node that meets a million cells costs no more each.
     Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 8 a node.
 
     Parameters
@@ -30,19 +32,21 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     -------
     (n_slots,) int32
     """
-    offset, order = _by_lowest_node(slots, n_nodes)
-    first = np.empty(order.size, np.int32)
+    first = np.empty(slots.size, np.int32)
+    offset, order = _by_lowest_node(slots, n_nodes, first)
     shares = np.searchsorted(offset, [0, *(end for _, end in pieces(order.size))])
     each(_match, [(slots, offset, order, a, b, first) for a, b in pairwise(shares.tolist())])
     return first
 
 
 @kernel
-def number_in_place(first: Int32s) -> int:
-    """Turn first slots into numbers of facets, in order of first appearance; returns how many.
+def number_in_place(first: Int32s) -> UInt8s:
+    """Turn first slots into numbers of facets, in order of first appearance.
 
-    ``first[i] <= i`` must hold, and a first slot must name itself. O(n).
+    ``first[i] <= i`` must hold, and a first slot must name itself. Returns the number of slots of
+    each facet, 3 standing for three and more. O(n).
     """
+    count = np.zeros(first.size, np.uint8)
     found = 0
     for i in range(first.size):
         if first[i] == i:
@@ -50,17 +54,21 @@ def number_in_place(first: Int32s) -> int:
             found += 1
         else:
             first[i] = first[first[i]]
-    return found
+        count[first[i]] = min(count[first[i]] + 1, 3)
+    return count[:found].copy()
 
 
 @kernel
-def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[Int64s, Int32s]:
-    """Slots sorted by lowest corner node, ascending under one node, and where each node starts."""
+def _by_lowest_node(slots: Slots, n_nodes: int, key: Int32s) -> tuple[Int64s, Int32s]:
+    """Slots sorted by lowest corner node, ascending under one node, and where each node starts.
+
+    Fills in the ``key`` of every slot, as of :func:`_lowest`.
+    """
     offset = np.zeros(n_nodes + 2, np.int64)
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
-                offset[_lowest(slots, part, cell, facet) + 2] += 1
+                offset[_lowest(slots, part, cell, facet)[0] + 2] += 1
     for node in range(n_nodes):
         offset[node + 2] += offset[node + 1]
     order = np.empty(slots.slot_start[-1], np.int32)
@@ -69,7 +77,7 @@ def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[Int64s, Int32s]:
     for part in range(slots.width.size):
         for cell in range(part_cells(slots, part)):
             for facet in range(slots.n_local[part]):
-                low = _lowest(slots, part, cell, facet)
+                low, key[slot] = _lowest(slots, part, cell, facet)
                 order[offset[low + 1]] = slot
                 offset[low + 1] += 1
                 slot += 1
@@ -77,58 +85,69 @@ def _by_lowest_node(slots: Slots, n_nodes: int) -> tuple[Int64s, Int32s]:
 
 
 @inlined
-def _lowest(slots: Slots, part: int, cell: int, facet: int) -> np.int32:
+def _lowest(slots: Slots, part: int, cell: int, facet: int) -> tuple[np.int32, np.int64]:
+    """The lowest corner node, and a number of all corners, whatever their order.
+
+    Under one lowest node, the sum of two corners tells the other. Of more, mixed numbers are added.
+    """
     low = corner(slots, part, cell, facet, 0)
+    key = np.int64(low)
     for j in range(1, slots.local.shape[2]):
-        low = min(low, corner(slots, part, cell, facet, j))
-    return low
+        node = corner(slots, part, cell, facet, j)
+        low = min(low, node)
+        key += np.int64(node)
+    if slots.local.shape[2] > 2:
+        key = np.int64(0)
+        for j in range(slots.local.shape[2]):
+            mixed = np.uint64(corner(slots, part, cell, facet, j)) * SPREAD
+            key += np.int64(mixed >> np.uint64(32)) * np.int64(mixed >> np.uint64(40))
+    return low, key
 
 
 @kernel
 def _match(
     slots: Slots, offset: Int64s, order: Int32s, begin: int, end: int, first: Int32s
 ) -> None:
-    """Match the slots of the lowest nodes ``begin`` to ``end - 1``."""
+    """Match the slots of the lowest nodes ``begin`` to ``end - 1``, whose keys are in ``first``."""
     longest = FEW
     for node in range(begin, end):
         longest = max(longest, offset[node + 1] - offset[node])
-    key = np.empty((longest, slots.local.shape[2]), np.int32)
-    place = np.empty(_table_size(longest), np.int32)
+    key, place = np.empty(longest, np.int32), np.empty(_table_size(longest), np.int32)
+    corners, exact = np.empty((2, slots.local.shape[2]), np.int32), slots.local.shape[2] == 2
     for node in range(begin, end):
-        count = offset[node + 1] - offset[node]
+        start, count = offset[node], offset[node + 1] - offset[node]
+        for i in range(count):
+            key[i] = first[order[start + i]]
         if count > FEW:
-            _match_bucket(slots, order[offset[node] : offset[node + 1]], key, place, first)
-        elif count > 0:
-            _match_few(slots, order[offset[node] : offset[node + 1]], key, first)
+            _match_bucket(slots, order[start : start + count], key, place, corners, first)
+            continue
+        for i in range(count):
+            j = 0
+            while j < i and not (
+                key[i] == key[j]
+                and (exact or _same_corners(slots, order[start + i], order[start + j], corners))
+            ):
+                j += 1
+            first[order[start + i]] = order[start + j]
 
 
 @helper
-def _match_few(slots: Slots, bucket: Int32s, key: Int32s, first: Int32s) -> None:
-    for i in range(bucket.size):
-        slot = bucket[i]
-        read_corners(slots, part_of(slots, slot), slot, key[i])
-        _sort(key[i])
-        j = 0
-        while not _equal(key[j], key[i]):
-            j += 1
-        first[slot] = bucket[j]
-
-
-@helper
-def _match_bucket(slots: Slots, bucket: Int32s, key: Int32s, place: Int32s, first: Int32s) -> None:
+def _match_bucket(
+    slots: Slots, bucket: Int32s, key: Int32s, place: Int32s, corners: Int32s, first: Int32s
+) -> None:
     """Open addressing with linear probing, at most half full; ``place`` is scratch."""
-    mask = _table_size(bucket.size) - 1
+    mask, exact = _table_size(bucket.size) - 1, corners.shape[1] == 2
     place[: mask + 1] = -1
     for i in range(bucket.size):
-        slot = bucket[i]
-        read_corners(slots, part_of(slots, slot), slot, key[i])
-        _sort(key[i])
-        at = _hash(key[i]) & mask
-        while place[at] >= 0 and not _equal(key[place[at]], key[i]):
+        at = np.int64((np.uint64(np.uint32(key[i])) * SPREAD) >> np.uint64(32)) & mask
+        while place[at] >= 0 and not (
+            key[i] == key[place[at]]
+            and (exact or _same_corners(slots, bucket[i], bucket[place[at]], corners))
+        ):
             at = (at + 1) & mask
         if place[at] < 0:
             place[at] = i
-        first[slot] = bucket[place[at]]
+        first[bucket[i]] = bucket[place[at]]
 
 
 @helper
@@ -140,6 +159,18 @@ def _table_size(n: int) -> int:
 
 
 @helper
+def _same_corners(slots: Slots, one: int, other: int, corners: Int32s) -> bool:
+    read_corners(slots, part_of(slots, one), one, corners[0])
+    read_corners(slots, part_of(slots, other), other, corners[1])
+    _sort(corners[0])
+    _sort(corners[1])
+    same = True
+    for k in range(corners.shape[1]):
+        same = same and corners[0, k] == corners[1, k]
+    return same
+
+
+@helper
 def _sort(key: Int32s) -> None:
     for i in range(1, key.size):
         value = key[i]
@@ -148,22 +179,3 @@ def _sort(key: Int32s) -> None:
             key[j + 1] = key[j]
             j -= 1
         key[j + 1] = value
-
-
-@helper
-def _hash(key: Int32s) -> np.int64:
-    """Multiply and fold: neighbouring node numbers must not make runs in the table."""
-    h = np.uint64(0)
-    for i in range(1, key.size):
-        h = (h ^ np.uint64(key[i])) * np.uint64(0x9E3779B97F4A7C15)
-        h ^= h >> np.uint64(32)
-    return np.int64(h & np.uint64(0x7FFFFFFF))
-
-
-@helper
-def _equal(a: Int32s, b: Int32s) -> bool:
-    # The lowest node, in column 0, is the bucket's and the same in all.
-    same = True
-    for i in range(1, a.size):
-        same = same and a[i] == b[i]
-    return same

@@ -171,6 +171,8 @@ class Ordering:
         """
         if second.size != self.size:
             raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
+        if self.is_identity:
+            return second
         return Ordering.from_new_to_old(self.new_to_old[second.new_to_old])
 
     def _take(self, values: Any, index: NDArray[np.int32], axis: int) -> Any:

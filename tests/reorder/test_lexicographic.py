@@ -22,6 +22,12 @@ def test_equal_rows_keep_their_order():
     assert from_set_order(table).tolist() == [0, 2, 3, 1]
 
 
+def test_many_rows_of_one_point():
+    random = np.random.default_rng(0)
+    star = np.stack([np.full(3000, 7), random.integers(0, 3000, 3000)], axis=1).astype(np.int32)
+    assert from_set_order(star).tolist() == slow(star)
+
+
 def test_no_rows():
     order = from_set_order(np.empty((0, 4), dtype=np.int32))
     assert order.shape == (0,)

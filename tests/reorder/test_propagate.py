@@ -224,3 +224,20 @@ def test_rows_may_follow_by_their_ends():
     assert propagate(mesh, known, order_by_ends)["a"].new_to_old.tolist() == [1, 2, 0]
     pairs = np.array([[3, 1], [0, 2], [1, 0]], np.int32)
     assert order_by_ends(pairs).tolist() == [2, 1, 0]
+
+
+def test_what_was_sorted_before_is_not_sorted_again():
+    table = np.array([[0, 1], [2, 0], [1, 2]], dtype=np.int32)
+    mesh = Mesh([ElementSet("a", 3), ElementSet("p", 3)], [SetMap("a->p", "a", "p", table)])
+    known = {"p": Ordering.identity(3)}
+    assert propagate(mesh, known)["a"].new_to_old.tolist() == [0, 1, 2]
+    given = np.array([2, 0, 1], dtype=np.int32)
+    assert propagate(mesh, known, followed={"a->p": given})["a"].new_to_old.tolist() == [2, 0, 1]
+
+
+def test_only_what_is_wanted_follows():
+    table = np.array([[2, 0], [0, 1]], dtype=np.int32)
+    mesh = Mesh([ElementSet("a", 2), ElementSet("p", 3)], [SetMap("a->p", "a", "p", table)])
+    known = {"p": Ordering.identity(3)}
+    assert propagate(mesh, known, wanted=["a"])["a"].new_to_old.tolist() == [1, 0]
+    assert propagate(mesh, known, wanted=["p"])["a"].new_to_old.tolist() == [0, 1]

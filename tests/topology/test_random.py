@@ -154,8 +154,9 @@ def test_first_slots(arity, n, n_nodes, seed):
     assert first.tolist() == [seen.setdefault(tuple(sorted(r)), i) for i, r in enumerate(rows)]
     order = list(dict.fromkeys(first.tolist()))
     expected = [order.index(f) for f in first.tolist()]
-    assert number_in_place(first) == len(order)
+    count = number_in_place(first)
     assert first.tolist() == expected
+    assert count.tolist() == [min(3, expected.count(f)) for f in range(len(order))]
 
 
 def test_a_node_that_meets_every_cell_costs_no_more():

@@ -75,7 +75,7 @@ def bisect(
     if n_blocks > 1 and part.size:
         directions = read_only(directions)
         order, key = np.arange(part.size, dtype=np.int32), np.empty(part.size)
-        weight = np.ones(part.size, np.int32) if weight is None else weight
+        weight = np.empty(0, np.int32) if weight is None else weight
         share = np.ones(n_blocks, np.int64) if share is None else share
         before = np.concatenate([[0], np.cumsum(share)])
         items = Items(
@@ -90,7 +90,11 @@ def bisect(
         if part.size < WORTH_THREADS:
             cut(whole, DEEP)
         else:
-            each(cut, [(tree, DEEP) for tree in cut(whole, FEW_CUTS)])
+            trees = [whole]
+            for _ in range(FEW_CUTS):
+                halves = each(cut, [(tree, 1) for tree in trees])
+                trees = [tree for found in halves for tree in found]
+            each(cut, [(tree, DEEP) for tree in trees])
     return part
 
 
@@ -113,6 +117,7 @@ def point_positions(table: Int32s, n_points: int, coordinates: Float64s) -> Floa
 class Items(NamedTuple):
     """What is cut: points of each, where these are, where it is itself, and what it counts.
 
+    An empty ``weight`` stands for 1 each.
     ``before`` (n_blocks + 1,) adds up the shares of the blocks before each.
     """
 
@@ -164,9 +169,7 @@ def _cut(
         for i in range(low, high):
             key[i] = _along(items.coordinates, order[i], direction)
         half = parts // 2
-        total = 0
-        for i in range(low, high):
-            total += items.weight[order[i]]
+        total = _weight_of(items.weight, order, low, high)
         share = items.before[first + half] - items.before[first]
         whole = items.before[first + parts] - items.before[first]
         wanted = (total * share + share) // whole
@@ -330,12 +333,8 @@ def select(
                 order[i], order[j] = order[j], order[i]
                 i += 1
                 j -= 1
-        lower = before
-        for k in range(left, j + 1):
-            lower += weight[order[k]]
-        upper = lower
-        for k in range(j + 1, i):
-            upper += weight[order[k]]
+        lower = before + _weight_of(weight, order, left, j + 1)
+        upper = lower + _weight_of(weight, order, j + 1, i)
         if wanted <= lower:
             right = j
         elif wanted >= upper:
@@ -343,5 +342,16 @@ def select(
         else:
             left = right = j + 1
             before = lower
-    inside = left < high and 2 * (wanted - before) >= weight[order[left]]
+    inside = left < high and 2 * (wanted - before) >= _weight_of(weight, order, left, left + 1)
     return left + 1 if inside else left
+
+
+@helper
+def _weight_of(weight: Int32s, order: Int32s, low: int, high: int) -> int:
+    """What ``low..high-1`` count together, 1 each where there are no weights."""
+    if weight.size == 0:
+        return high - low
+    total = 0
+    for k in range(low, high):
+        total += weight[order[k]]
+    return total

@@ -12,6 +12,8 @@ from meshprep_runtime.maps import read_only
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
 
+FIRST = 1000
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
@@ -96,6 +98,12 @@ def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Without the axes along which everything is at one place, such as z of a plane mesh."""
     if not coordinates.size:
         return coordinates
-    wide = np.array([bool((axis != axis[0]).any()) for axis in coordinates.T])
+    wide = np.array([_differs(axis) for axis in coordinates.T])
     wide[0] |= not wide.any()
     return coordinates if wide.all() else np.ascontiguousarray(coordinates[:, wide])
+
+
+def _differs(values: NDArray[np.float64]) -> bool:
+    """Whether not all are equal; the first ones tell as a rule."""
+    first = values[:FIRST] != values[0]
+    return bool(first.any() or (values[FIRST:] != values[0]).any())

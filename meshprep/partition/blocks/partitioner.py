@@ -24,6 +24,7 @@ import numpy as np
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Bools, Float64s, Int32s, clock
+from ...kernels.parallel import at_once
 from ...mesh.incidence import Csr
 from ..blocks_of import Blocks, blocks_of
 from ..connectivity import distinct_rows
@@ -101,18 +102,19 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // cap, problem.n)
     table = read_only(distinct_rows(problem.table))
-    graph = facet_graph(table, problem.n_points)
-    geometry = _geometry(problem, table, graph)
+    graph, geometry = _neighbours_and_places(problem, table)
     limit = int(options["staged_bytes"])
     if limit:
         cap = room_for_bytes(geometry, cap, limit)
         n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(table, problem.n_points)
-    start = choose_start(geometry, graph, cap) if geometry.known else Start()
-    search = Search(
-        geometry, graph, n_blocks, cap, problem.seed, options["effort"], options["colour_weight"],
-        begin + options["time_limit"], problem.progress,
+    start, search = at_once(
+        lambda: choose_start(geometry, graph, cap) if geometry.known else Start(),
+        lambda: Search(
+            geometry, graph, n_blocks, cap, problem.seed, options["effort"],
+            options["colour_weight"], begin + options["time_limit"], problem.progress,
+        ),
     )  # fmt: skip
     found = list(_candidates(search, start))
     search, block = found[0]
@@ -149,7 +151,8 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]
         if start.grid and search.effort >= LONG_SEARCH:
             short = replace(search, effort=1.0)
             yield short, _mended(short, short.improve(cut, phase))
-        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+        if not start.grid:
+            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
@@ -199,7 +202,18 @@ def _numbers(block: Int32s) -> Float64s:
     return block[:, None].astype(np.float64)
 
 
-def _geometry(problem: BlockProblem, table: Int32s, graph: Csr) -> Geometry:
+def _neighbours_and_places(problem: BlockProblem, table: Int32s) -> tuple[Csr, Geometry]:
+    """The neighbours of the elements, and where they are: found at once where that is known."""
+    if problem.coordinates is None:
+        graph = facet_graph(table, problem.n_points)
+        return graph, _geometry(problem, table, graph)
+    graph, geometry = at_once(
+        lambda: facet_graph(table, problem.n_points), lambda: _geometry(problem, table, None)
+    )
+    return graph, geometry
+
+
+def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:
     weight, written = problem.point_bytes, problem.written
     if weight is None:
         weight = np.ones(problem.n_points, dtype=np.int32)
@@ -209,13 +223,13 @@ def _geometry(problem: BlockProblem, table: Int32s, graph: Csr) -> Geometry:
 
 
 def geometry_of(
-    table: Int32s, weight: Int32s, written: Bools, places: Float64s | None, graph: Csr
+    table: Int32s, weight: Int32s, written: Bools, places: Float64s | None, graph: Csr | None
 ) -> Geometry:
-    """The geometry of elements; without places, graph distances stand in for them."""
+    """The geometry of elements; without places, distances in the graph stand in for them."""
     known, n_points = places is not None, weight.size
     if places is None:
+        assert graph is not None, "places or neighbours are known"
         places = grid_places(table, graph, n_points)
         known = places is not None
-    if places is None:
-        places = stand_in_places(table, graph, n_points)
+        places = stand_in_places(table, graph, n_points) if places is None else places
     return Geometry.of(table, weight, written, places, known=known)

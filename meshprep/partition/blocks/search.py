@@ -144,17 +144,18 @@ class Search:
         gained = self._anneal(self._elements, phase, found, [(self._elements, phase)])
         moved = self.within_cap(found)
         if moved or self.colour:
-            return found if self.cost(found) <= self.cost(block) else block.copy()
+            before = self.cost(block, self.loads_at_start)
+            return found if self.cost(found) <= before else block.copy()
         return found if gained >= 0 else block.copy()
 
     def within_cap(self, block: Int32s) -> bool:
         """Bring every block within the cap; whether any was over it."""
         return within_cap(self.geometry, self.graph, block, self.n_blocks, self.cap)
 
-    def cost(self, block: Int32s) -> float:
-        """The weighted loads, and the price of the colours."""
+    def cost(self, block: Int32s, loads: int | None = None) -> float:
+        """The weighted loads, counted unless they are given, and the price of the colours."""
         g = self.geometry
-        cost = float(g.loads(block, self.n_blocks))
+        cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
         if self.colour:
             cost += self.colour * unit_of(g.weight) * self._colours(block)
         return cost

@@ -25,8 +25,8 @@ MAX_DEPTH = 8
 MAX_ATTRIBUTE = 1 << 20
 
 
-def write_tree(tree: Tree, path: Path) -> None:
-    """Write a new HDF5 file; raises OSError when the disk refuses. O(bytes), of memory, too.
+def write_tree(tree: Tree, path: Path, version: int) -> None:
+    """Write a new sealed file; raises OSError when the disk refuses. O(bytes), of memory, too.
 
     It is made in memory: HDF5 crashes the process when it cannot write on closing a file, as on a
     full disk.
@@ -34,7 +34,7 @@ def write_tree(tree: Tree, path: Path) -> None:
     buffer = BytesIO()
     with h5py.File(create(buffer)) as file:
         fill(file, tree)
-    path.write_bytes(buffer.getbuffer())
+    seal.write_sealed(path, version, buffer.getbuffer())
 
 
 def fill(file: Any, tree: Tree) -> dict[str, Any]:

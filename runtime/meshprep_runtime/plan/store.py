@@ -11,7 +11,7 @@ from ..errors import MeshprepError, MissingPackageError, PlanError
 from .atomic import new_file
 from .model import PlanContent
 from .schema import from_tree, to_tree
-from .seal import check_seal, seal
+from .seal import check_seal
 from .structure import check_plan
 
 # The second is that of plans some of whose variants list their elements, the third of those with
@@ -41,8 +41,7 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
     tree = to_tree(plan)
     with new_file(path, overwrite=overwrite) as temporary:
         try:
-            hdf5.write_tree(tree, temporary)
-            seal(temporary, _version(plan))
+            hdf5.write_tree(tree, temporary, _version(plan))
         except (OSError, RuntimeError, ValueError) as error:
             raise MeshprepError(f"cannot write {path}: {_line(error)}") from error
 

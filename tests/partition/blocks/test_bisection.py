@@ -62,6 +62,10 @@ def test_select_puts_the_smallest_keys_first(values, data):
     assert sorted(order) == list(range(key.size))
     assert moved[:place].max(initial=-1) <= moved[place:].min(initial=9)
     assert abs(weight[order[:place]].sum() - wanted) <= weight.max() / 2
+    if (weight == 1).all():
+        again, none = np.arange(key.size, dtype=np.int32), np.empty(0, dtype=np.int32)
+        assert select(key, again, none, 0, key.size, wanted) == place
+        assert (again == order).all()
 
 
 def test_points_stand_at_the_mean_of_their_elements():
