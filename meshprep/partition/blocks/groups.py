@@ -204,13 +204,13 @@ def _run(
 ) -> None:
     quantile = acceptance_thresholds()
     random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    if schedule.pull[0] > 0.0:
+        find_centroids(centroids, state.weight, state.block, state.size)
     best = np.full(state.block.size, UNKNOWN, np.float32)
     for k in range(schedule.begin, schedule.end):
         if k == schedule.total:
             best[:] = UNKNOWN
         sweep = _sweep_at(schedule, k)
-        if sweep.pull > 0.0:
-            find_centroids(centroids, state.weight, state.block, state.size)
         random, moved = sweep_over(
             state, centroids, degrees, sweep, k, best, quantile, random
         )

@@ -36,7 +36,7 @@ from .geometry import Geometry, block_count
 from .layers import grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, OTHER
-from .reconnect import reconnect_groups
+from .reconnect import near_blocks, reconnect_groups
 from .search import FOREVER, Search
 from .start import Start, choose_start
 
@@ -165,7 +165,8 @@ def _mended(search: Search, block: Int32s) -> Int32s:
         search.fragmented = int(fragmented.sum())
         if k == REUNIONS or search.fragmented * FEW <= search.n_blocks:
             break
-        reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
+        groups, near = search.groups(block, k), near_blocks(search.graph, block, fragmented)
+        reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
     return block
 
 
