@@ -19,7 +19,7 @@ from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
 # A move must be better than this, in points, to be made for nothing.
-LEAST_GAIN = 0.5
+LEAST_GAIN = 0.1
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
 # regions to the cap, and more costs reuse elsewhere.
 EVEN_GAIN = 1.2

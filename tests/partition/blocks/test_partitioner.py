@@ -176,7 +176,7 @@ def test_a_long_search_tells_how_far_it_has_come(quad_edges):
     table, n_points, where = quad_edges(40, 30)
     shares = []
     problem = BlockProblem(table, n_points, 64, coordinates=where, progress=shares.append)
-    partition(problem, "blocks", {"effort": "strong"})
+    partition(problem, "blocks", {"effort": 20.0})
     assert len(shares) > 2
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] == 1
