@@ -211,9 +211,7 @@ def _run(
         if k == schedule.total:
             best[:] = UNKNOWN
         sweep = _sweep_at(schedule, k)
-        random, moved = sweep_over(
-            state, centroids, degrees, sweep, k, best, quantile, random
-        )
+        random, moved = sweep_over(state, centroids, degrees, sweep, k, best, quantile, random)
         if moved == 0 and k >= schedule.total:
             break
 

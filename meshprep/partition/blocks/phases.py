@@ -32,6 +32,8 @@ class Phase:
 
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
 ELEMENTS = Phase(48, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
+# In a plane few elements are at a border, so that sweeps cost less.
+PLANE_SWEEPS = 64
 CLUSTERS = (
     Phase(20, 2, 1.0, (2.4, 0.8), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
     Phase(22, 2, 1.0, (1.85, 0.5), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
@@ -54,7 +56,8 @@ def phases(levels: Sequence[Level], d: int) -> list[tuple[Level, Phase]]:
     """
     top = min(len(levels) - 1, len(CLUSTERS))
     usual = levels[top].weight.size
-    found = [(levels[0], ELEMENTS)]
+    elements = replace(ELEMENTS, sweeps=PLANE_SWEEPS) if d == 2 else ELEMENTS
+    found = [(levels[0], elements)]
     for k, level in enumerate(levels[1:], start=1):
         growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
         found.append((level, CLUSTERS[max(0, top - k)].hotter(growth)))
