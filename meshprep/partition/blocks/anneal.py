@@ -22,7 +22,7 @@ from .point_degrees import DegreeCounts, colours_changed, count_move
 LEAST_GAIN = 0.1
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
 # regions to the cap, and more costs reuse elsewhere.
-EVEN_GAIN = 1.2
+EVEN_GAIN = 0.7
 # What an element costs that a block lacks, by the price of one over the cap. A small block would
 # dissolve at the price of one: its border costs more than it has inside.
 LACK = 4
