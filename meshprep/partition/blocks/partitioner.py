@@ -41,7 +41,7 @@ from .search import FOREVER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
-EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 10.0}
+EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 11.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 200
