@@ -1,12 +1,13 @@
 """Compiled functions: how they are compiled and kept, and run on all cores."""
 
-from .arrays import Bools, Float64s, Int32s, Int64s, UInt8s, UInt64s
+from .arrays import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt64s
 from .compiled import KERNELS, clock, helper, inlined, kernel
 from .machine_code import folder
 
 __all__ = [
     "KERNELS",
     "Bools",
+    "Float32s",
     "Float64s",
     "Int32s",
     "Int64s",

@@ -10,6 +10,7 @@ from .compiled import helper
 # Arrays as signatures of kernels name them.
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
+Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 UInt8s = NDArray[np.uint8]

@@ -77,7 +77,8 @@ def _repairs() -> None:
     row = np.arange(200, dtype=np.int32)
     table, block = np.column_stack([row, row + 1]), row % 3
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
-    reconnect_groups(table, weight, block, groups, 100, np.ones(3, np.bool_))
+    everywhere = np.ones(3, np.bool_)
+    reconnect_groups(table, weight, block, groups, 100, everywhere, everywhere)
     repair(table, 201, np.zeros(200, np.int32), 4, 50)
     middles(np.ones((200, 3)), np.ones(200, np.int32), block, 3)
 

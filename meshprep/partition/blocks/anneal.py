@@ -13,23 +13,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, inlined
+from ...kernels import Float32s, Float64s, Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
 # A move must be better than this, in points, to be made for nothing.
-LEAST_GAIN = 0.5
-# What it gains to move from the fullest block to an empty one.
-EVEN_GAIN = 0.3
+LEAST_GAIN = 0.1
+# What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
+# regions to the cap, and more costs reuse elsewhere.
+EVEN_GAIN = 0.7
 # What an element costs that a block lacks, by the price of one over the cap. A small block would
 # dissolve at the price of one: its border costs more than it has inside.
 LACK = 4
-# A move of a neighbour wakes a cluster. Otherwise it rests for so many sweeps when its best move
-# costs more than ``HOPELESS`` times the temperature (fewer with colours, whose price changes with
-# more than the neighbours), and when all its neighbours are at home.
-REST, REST_WITH_COLOURS, INSIDE = 6, 2, 255
-HOPELESS = 3.0
+# The best score of a cluster holds until a neighbour moves, and for so many sweeps at most: sizes
+# and prices change, and with colours more than that.
+HOLDS, HOLDS_WITH_COLOURS = 8, 2
+# Scores of a cluster that is to be looked at, and of one whose neighbours are all at home.
+UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
 THRESHOLDS = 4096
 # Blocks around a cluster that are looked at.
 MAX_CANDIDATES = 64
@@ -87,24 +88,33 @@ def sweep_over(
     centroids: Centroids,
     degrees: DegreeCounts | None,
     sweep: Sweep,
-    backwards: bool,
-    rest: UInt8s,
+    number: int,
+    best: Float32s,
     quantile: Float64s,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
-    """Look at every cluster that does not rest once; returns the next random state and the moves.
+    """Give every cluster a chance to move; returns the next random state and the moves.
 
-    O(clusters at a boundary * points * blocks at a point). Never empties a block.
+    ``best`` (clusters,) has the score of the best move of each when it was last looked at. What a
+    move may cost is drawn first, so that clusters are looked at only where that may be enough.
+    O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
     found_there, n, moved = new_candidates(state.size.size), state.block.size, 0
+    holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
     for k in range(n):
-        i = n - 1 - k if backwards else k
-        if rest[i] > 0:
-            rest[i] -= 1
+        i = n - 1 - k if number % 2 == 1 else k
+        if best[i] == INSIDE:
+            continue
+        random ^= random << np.uint64(13)
+        random ^= random >> np.uint64(7)
+        random ^= random << np.uint64(17)
+        draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+        allowed = sweep.temperature * draw
+        if best[i] + allowed <= LEAST_GAIN and (i + number) % holds != 0:
             continue
         found, inner = _beside(state, found_there, i)
         if found == 0:
-            rest[i] = INSIDE
+            best[i] = INSIDE
             continue
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
@@ -131,25 +141,21 @@ def sweep_over(
                 new -= sweep.colour * colours_changed(degrees, state, i, b)
             if new > score:
                 target, gain, score = b, value, new
+        best[i] = score if target >= 0 and stays > 0 else UNKNOWN
         if target < 0 or stays == 0:
             continue
-        random ^= random << np.uint64(13)
-        random ^= random >> np.uint64(7)
-        random ^= random << np.uint64(17)
-        draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
         clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
         full = state.size[source] > _limit(source_cap, sweep)
-        if full or clear or score + sweep.temperature * draw > LEAST_GAIN:
+        if full or clear or score + allowed > LEAST_GAIN:
             if degrees is not None:
                 count_move(degrees, state, i, target)
             if sweep.pull > 0.0:
                 update_centroids(centroids, state.size, i, weight, source, target)
             move(state, i, target)
+            best[i] = UNKNOWN
             for s in range(state.offset[i], state.offset[i + 1]):
-                rest[state.neighbours[s]] = 0
+                best[state.neighbours[s]] = UNKNOWN
             moved += 1
-        elif score < -HOPELESS * sweep.temperature - LEAST_GAIN:
-            rest[i] = REST if degrees is None else REST_WITH_COLOURS
     return random, moved
 
 

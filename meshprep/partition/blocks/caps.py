@@ -13,7 +13,7 @@ from ..loads import staged_bytes
 from ..repair import enforce_cap
 from ..shift import gather, new_members
 from .geometry import Geometry, block_count
-from .reconnect import extract
+from .reconnect import extract, near_blocks
 
 # The share of blocks that may have to be split because they stage too much, before all are
 # made smaller; by how much smaller each time; and how much moves usually save.
@@ -21,8 +21,6 @@ MAY_SPLIT = 0.01
 SMALLER = 0.95
 MOVES_SAVE = 0.97
 SAMPLE = 400_000
-# Blocks within so many steps of one over the cap take what it has too much.
-NEAR = 2
 
 
 def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap: int) -> bool:
@@ -32,12 +30,10 @@ def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap
     blocks near those.
     """
     size = np.bincount(block, minlength=n_blocks)
-    near, ring = size > cap, size > cap
-    if not ring.any():
+    over = size > cap
+    if not over.any():
         return False
-    for _ in range(NEAR):
-        ring = _beside(graph, block, ring) & ~near
-        near |= ring
+    near = near_blocks(graph, block, over)
     if cap * near.sum() < size[near].sum():
         near[:] = True
     inside = np.flatnonzero(near[block]).astype(np.int32)
@@ -48,16 +44,6 @@ def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap
     enforce_cap(rows, geometry.weight[points], found, owned.size, cap)
     block[inside] = owned[found]
     return True
-
-
-def _beside(graph: Csr, block: Int32s, some: Bools) -> Bools:
-    """The blocks that have neighbours of the elements of some, and these."""
-    starts = np.flatnonzero(some[block])
-    begin, count = graph.offset[starts], graph.offset[starts + 1] - graph.offset[starts]
-    steps = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    beside = some.copy()
-    beside[block[graph.index[np.repeat(begin, count) + steps]]] = True
-    return beside
 
 
 def room_for_bytes(geometry: Geometry, cap: int, limit: int) -> int:

@@ -15,7 +15,7 @@ from numba import get_num_threads
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ...kernels.parallel import each
 from ..blocks_of import sort_by
-from .anneal import Sweep, acceptance_thresholds, sweep_over
+from .anneal import UNKNOWN, Sweep, acceptance_thresholds, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import BEGIN, MOST, WEIGHT, Counts, count_blocks, loads_of
 from .levels import Level
@@ -204,16 +204,14 @@ def _run(
 ) -> None:
     quantile = acceptance_thresholds()
     random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
-    rest = np.zeros(state.block.size, np.uint8)
+    if schedule.pull[0] > 0.0:
+        find_centroids(centroids, state.weight, state.block, state.size)
+    best = np.full(state.block.size, UNKNOWN, np.float32)
     for k in range(schedule.begin, schedule.end):
         if k == schedule.total:
-            rest[:] = 0
+            best[:] = UNKNOWN
         sweep = _sweep_at(schedule, k)
-        if sweep.pull > 0.0:
-            find_centroids(centroids, state.weight, state.block, state.size)
-        random, moved = sweep_over(
-            state, centroids, degrees, sweep, k % 2 == 1, rest, quantile, random
-        )
+        random, moved = sweep_over(state, centroids, degrees, sweep, k, best, quantile, random)
         if moved == 0 and k >= schedule.total:
             break
 

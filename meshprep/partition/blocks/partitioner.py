@@ -37,12 +37,12 @@ from .geometry import Geometry, block_count
 from .layers import grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, OTHER
-from .reconnect import reconnect_groups
+from .reconnect import near_blocks, reconnect_groups
 from .search import FOREVER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
-EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 14.0}
+EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 11.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 200
@@ -168,7 +168,8 @@ def _mended(search: Search, block: Int32s) -> Int32s:
         search.fragmented = int(fragmented.sum())
         if k == REUNIONS or search.fragmented * FEW <= search.n_blocks:
             break
-        reconnect_groups(g.table, g.weight, block, search.groups(block, k), search.cap, fragmented)
+        groups, near = search.groups(block, k), near_blocks(search.graph, block, fragmented)
+        reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
     return block
 
 

@@ -31,18 +31,20 @@ class Phase:
 
 
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
-ELEMENTS = Phase(30, 2, 0.9, (0.55, 0.05), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
+ELEMENTS = Phase(48, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
 CLUSTERS = (
-    Phase(38, 2, 1.0, (3.0, 1.0), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
-    Phase(34, 2, 1.0, (2.3, 0.6), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
-    Phase(20, 2, 1.0, (0.9, 0.4), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
+    Phase(20, 2, 1.0, (2.4, 0.8), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
+    Phase(22, 2, 1.0, (1.85, 0.5), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
+    Phase(20, 2, 1.0, (0.75, 0.33), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
 )
+# In a plane few elements are at a border: sweeps cost less, and there are more of them.
+PLANE_SWEEPS = {ELEMENTS: 96, CLUSTERS[1]: 32}
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already, of a plane or of space.
 GRIDS = (
-    Phase(9, 1, 0.9, (0.2, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
-    Phase(28, 2, 0.9, (0.4, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+    Phase(9, 1, 0.9, (0.15, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
+    Phase(60, 2, 0.9, (0.4, 0.04), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),
 )
 
 
@@ -54,8 +56,13 @@ def phases(levels: Sequence[Level], d: int) -> list[tuple[Level, Phase]]:
     """
     top = min(len(levels) - 1, len(CLUSTERS))
     usual = levels[top].weight.size
-    found = [(levels[0], ELEMENTS)]
+    found = [(levels[0], _of_space(ELEMENTS, d))]
     for k, level in enumerate(levels[1:], start=1):
         growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
-        found.append((level, CLUSTERS[max(0, top - k)].hotter(growth)))
+        found.append((level, _of_space(CLUSTERS[max(0, top - k)], d).hotter(growth)))
     return found[::-1]
+
+
+def _of_space(phase: Phase, d: int) -> Phase:
+    """The phase with the sweeps that it gets in ``d`` dimensions."""
+    return replace(phase, sweeps=PLANE_SWEEPS.get(phase, phase.sweeps)) if d == 2 else phase

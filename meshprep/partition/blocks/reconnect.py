@@ -13,6 +13,7 @@ from meshprep_runtime.maps import read_only
 from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...kernels.arrays import largest
 from ...kernels.parallel import each
+from ...mesh.incidence import Csr
 from ..connectivity import Connectivity, best_target, connect
 from ..repair import enforce_cap
 from ..shift import Members, gather, move_listed, new_members
@@ -21,6 +22,8 @@ from .groups import Grouping
 
 # Passes over the blocks of a group; moves may leave new fragments behind.
 ROUNDS = 4
+# Blocks within so many steps of those that have too much may take it.
+NEAR = 2
 
 
 def reconnect_groups(
@@ -30,26 +33,44 @@ def reconnect_groups(
     group_of_block: Int32s,
     cap: int,
     fragmented: Bools,
+    near: Bools,
 ) -> None:
     """Give all but the largest component of blocks to neighbours; ``block`` is changed.
 
-    ``fragmented`` (n_blocks,) tells which blocks have several components. Groups that would
-    have more of them afterwards stay as they are. O(n * arity) for the groups that have any.
+    ``fragmented`` (n_blocks,) tells which blocks have several components, ``near`` (n_blocks,)
+    which may change: these and some around them. Groups that would have more of them afterwards
+    stay as they are. O(n) to find the groups, O(arity) for each element of blocks that may change.
     """
     table, grouping = read_only(table), Grouping.of(block, group_of_block)
 
     def bring_together(groups: range) -> None:
         number = np.full(weight.size, -1, np.int32)
+        rank = np.empty(near.size, np.int32)
         for group in map(grouping.group, groups):
-            inside, owned = group.clusters, group.blocks
+            owned = group.blocks[near[group.blocks]]
             if not fragmented[owned].any():
                 continue
+            inside = group.clusters[near[block[group.clusters]]]
             rows, points = extract(table, inside, number)
-            found = group.rank_of_block[block[inside]]
+            rank[owned] = np.arange(owned.size)
+            found = rank[block[inside]]
             if reconnect(rows, weight[points], found, owned.size, cap):
                 block[inside] = owned[found]
 
     each(bring_together, grouping.shares())
+
+
+def near_blocks(graph: Csr, block: Int32s, some: Bools) -> Bools:
+    """Some blocks, and those within ``NEAR`` steps of them, through neighbours of the elements."""
+    near = ring = some
+    for _ in range(NEAR):
+        starts = np.flatnonzero(ring[block])
+        begin, count = graph.offset[starts], graph.offset[starts + 1] - graph.offset[starts]
+        steps = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        beside = np.zeros_like(near)
+        beside[block[graph.index[np.repeat(begin, count) + steps]]] = True
+        ring, near = beside & ~near, beside | near
+    return near
 
 
 def reconnect(rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int) -> bool:

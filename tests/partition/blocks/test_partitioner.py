@@ -6,10 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
+from meshprep.io.generate import generate
 from meshprep.mesh.incidence import stack
 from meshprep.partition import BlockProblem, blocks_of, loads, partition
 from meshprep.partition.blocks.components import count_components
-from meshprep.partition.blocks.geometry import block_count
+from meshprep.partition.blocks.geometry import Geometry, block_count
+from meshprep.partition.blocks.search import Search
+from meshprep.partition.blocks.start import JITTER
+from meshprep.partition.connectivity import distinct_rows
+from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -39,6 +44,22 @@ def test_hexes_reach_their_reuse(hex_nodes, check_blocks, effort, least):
     check_blocks(blocks, len(case[0]), 320)
     assert blocks.n_blocks == 202
     assert reuse(case[0], case[1], blocks) > least
+
+
+def test_no_region_of_widening_triangles_fills_far_over_the_cap():
+    mesh = generate("delaunay2d", cells=30_000, seed=2, shuffle=False)
+    x, y = mesh.dat("coordinates", "nodes").values[:, :2].T
+    points = np.exp(5 * x)[:, None] * np.column_stack([np.cos(5 * y), np.sin(5 * y)])
+    table, cap = distinct_rows(mesh.map("cells->nodes").table), 128
+    graph, n, n_points = facet_graph(table, len(x)), len(table), len(x)
+    weight, written = np.ones(n_points, np.int32), np.ones(n_points, bool)
+    geometry = Geometry.of(table, weight, written, points[table].mean(axis=1))
+    over = 0
+    for seed in range(3):
+        found = Search(geometry, graph, block_count(n, cap), cap, seed, 1.0).multilevel(JITTER)
+        over += np.maximum(np.bincount(found) - cap, 0).sum()
+    # in each of three runs there is room for 336
+    assert over < 450
 
 
 def test_hexes_without_coordinates_are_ahead_of_metis(hex_nodes, check_blocks):
@@ -176,7 +197,7 @@ def test_a_long_search_tells_how_far_it_has_come(quad_edges):
     table, n_points, where = quad_edges(40, 30)
     shares = []
     problem = BlockProblem(table, n_points, 64, coordinates=where, progress=shares.append)
-    partition(problem, "blocks", {"effort": "strong"})
+    partition(problem, "blocks", {"effort": 20.0})
     assert len(shares) > 2
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] == 1

@@ -3,8 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.partition.blocks.components import count_components
-from meshprep.partition.blocks.reconnect import reconnect, reconnect_groups
+from meshprep.partition.blocks.reconnect import near_blocks, reconnect, reconnect_groups
 from meshprep.partition.connectivity import distinct_rows
+from meshprep.partition.neighbourhood import facet_graph
 
 
 def slow_components(table, block, n_blocks):
@@ -52,7 +53,7 @@ def test_an_islet_goes_to_the_block_around_it(quad_edges):
     block[islet] = 0
     groups, weight = np.zeros(2, np.int32), np.ones(n_points, np.int32)
     cap = len(table)
-    reconnect_groups(table, weight, block, groups, cap, np.array([True, False]))
+    reconnect_groups(table, weight, block, groups, cap, np.array([True, False]), np.ones(2, bool))
     assert (block[islet] == 1).all()
     assert slow_components(table, block, 2) == [1, 1]
 
@@ -62,5 +63,23 @@ def test_groups_without_pieces_stay_as_they_are(quad_edges):
     block = np.where(where[:, 0] < 6, 0, 1).astype(np.int32)
     start = block.copy()
     weight = np.ones(n_points, np.int32)
-    reconnect_groups(table, weight, block, np.array([0, 1], np.int32), 200, np.zeros(2, bool))
+    none = np.zeros(2, bool)
+    reconnect_groups(table, weight, block, np.array([0, 1], np.int32), 200, none, none)
     assert (block == start).all()
+
+
+def test_only_blocks_nearby_change(quad_edges):
+    table, n_points, where = quad_edges(60, 8)
+    graph, n_blocks = facet_graph(table, n_points), 10
+    block = np.minimum(where[:, 0] // 6, 9).astype(np.int32)
+    block[np.hypot(where[:, 0] - 3, where[:, 1] - 4) < 1.5] = 1
+    fragmented = count_components(table, n_points, block, n_blocks) > 1
+    near = near_blocks(graph, block, fragmented)
+    assert np.flatnonzero(fragmented).tolist() == [1]
+    assert np.flatnonzero(near).tolist() == [0, 1, 2, 3]
+    groups, weight, start = np.zeros(n_blocks, np.int32), np.ones(n_points, np.int32), block.copy()
+    reconnect_groups(table, weight, block, groups, 100, fragmented, near)
+    assert slow_components(table, block, n_blocks) == [1] * n_blocks
+    assert (np.bincount(block) <= 100).all()
+    far = ~near[start]
+    assert (block[far] == start[far]).all()
