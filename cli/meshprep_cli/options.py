@@ -12,6 +12,7 @@ import typer
 from meshprep_runtime.errors import MeshprepError
 
 if TYPE_CHECKING:
+    from meshprep.io.source import MeshSource
     from meshprep.loops import LoopRequest
     from meshprep.loops.chains import ChainRequest
     from meshprep.report import Assumptions
@@ -57,9 +58,11 @@ class InputOptions:
         typer.Option("--dimension", min=1, max=3, help="Accept loose cells of lower dimension."),
     ] = None
 
-    def declared(self, loops: Path | None = None) -> dict[str, str]:
-        """What ``--sets`` and the table ``[sets]`` of ``--loops`` say; the former goes first."""
-        return declared(self.sets, loops)
+    def of(self, mesh: Path, loops: Path | None = None) -> MeshSource:
+        """A file to read; ``--sets`` goes before the table ``[sets]`` of ``--loops``."""
+        from meshprep.io.source import MeshSource
+
+        return MeshSource(mesh, self.input_format, self.dimension, declared(self.sets, loops))
 
 
 @dataclass(frozen=True)

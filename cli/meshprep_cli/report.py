@@ -46,6 +46,7 @@ def run(
 ) -> None:
     """Compare plans: reuse factor, loads, colours; or splits: neighbours, halos, messages."""
     from meshprep.distribute.job import kind_of
+    from meshprep.io.source import MeshSource
     from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
     from meshprep.report.files import Files, write_files
@@ -64,7 +65,7 @@ def run(
     comparison = compare(plans, assumptions)
     silent = shown.quiet or not files.outputs
     drawn = files.meshes and (pictures.html or pictures.png)
-    tasks = [*read_tasks(files.meshes), "pictures"] if drawn else []
+    tasks = [*read_tasks(map(MeshSource, files.meshes)), "pictures"] if drawn else []
     with console.compiled_ahead(tasks, silent) as report:
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)

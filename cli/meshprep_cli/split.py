@@ -82,7 +82,7 @@ def run(
     splitting: Splitting,
     loops: options.LoopChoice,
     chosen: Options,
-    read: options.InputOptions,
+    inputs: options.InputOptions,
     how: options.RunOptions,
     shown: options.Shown,
 ) -> None:
@@ -98,10 +98,10 @@ def run(
         requests=loops.requests,
         how=SplitOptions(splitting.cut, splitting.shares, splitting.increments),
         options=chosen,
-        input_format=read.input_format,
-        dimension=read.dimension,
+        input_format=inputs.input_format,
+        dimension=inputs.dimension,
         overwrite=how.force,
-        declared=read.declared(loops.loops),
+        declared=inputs.of(source, loops.loops).sets,
         slices=splitting.slices,
     )
     if how.dry_run:

@@ -67,7 +67,7 @@ def run(
     varied: Varied,
     loops: options.LoopChoice,
     chosen: Options,
-    source: options.InputOptions,
+    inputs: options.InputOptions,
     prediction: options.Prediction,
     how: How,
     shown: options.ComparisonShown,
@@ -79,20 +79,17 @@ def run(
 
     options.set_threads(how.threads)
     job = SweepJob(
-        mesh=mesh,
+        source=inputs.of(mesh, loops.loops),
         sweep_points=varied.points,
         requests=loops.requests,
         options=chosen,
         assumptions=prediction.assumptions,
         files=Files(html=how.html, overwrite=how.force),
-        declared=source.declared(loops.loops),
-        input_format=source.input_format,
-        dimension=source.dimension,
     )
     job.files.check([mesh])
     jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    tasks = sweep_tasks(jobs, mesh, source.input_format)
+    tasks = sweep_tasks(jobs, job.source)
     with console.compiled_ahead(tasks, shown.quiet) as report:
         result = run_sweep(job, report)
     for name, reason in result.failures:
@@ -103,7 +100,7 @@ def run(
     console.show_comparison(result.comparison, shown, only=result.best.name)
     if not shown.as_csv:
         console.show(f"best by {result.criterion}: {result.best.name}")
-        command = _command(mesh, result.best.over(chosen), loops, source)
+        command = _command(mesh, result.best.over(chosen), loops, inputs)
         console.show(f"to make it: {command}{_without(job.requests, loops.loops)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
     console.note(done if how.html is None else f"{done}, wrote {how.html}", shown.quiet)
@@ -114,10 +111,10 @@ def _words(text: str) -> list[str]:
 
 
 def _command(
-    mesh: Path, chosen: Options, loops: options.LoopChoice, source: options.InputOptions
+    mesh: Path, chosen: Options, loops: options.LoopChoice, inputs: options.InputOptions
 ) -> str:
     """What makes a plan, and the mesh in its order, as a shell takes it."""
-    groups = (*words(loops), *words(source), *words(chosen, SHOWN))
+    groups = (*words(loops), *words(inputs), *words(chosen, SHOWN))
     return shlex.join(["meshprep", "reorder", str(mesh), *groups])
 
 

@@ -172,15 +172,14 @@ def order(
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
-        requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
-        full, specs = derived or plan_request_maps(mesh, requests or [default_request(mesh)])
+        full, specs = derived or plan_request_maps(mesh, loops)
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
             lambda: {
-                (loop.name, own.block_elements): _baseline(full, loop, own.block_elements)
+                (loop.name, n := own.block_elements): baseline(loop, full.maps, full.sizes, n)
                 for loop, own in chosen
             },
         )
@@ -303,8 +302,15 @@ class _Clock:
             self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
 
 
-def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh, list[LoopSpec]]:
-    """The mesh with every map the loops need, and the loops checked against it."""
+def plan_request_maps(
+    mesh: Mesh, loops: Sequence[LoopRequest | str]
+) -> tuple[Mesh, list[LoopSpec]]:
+    """The mesh with every map the loops need, and the loops checked against it.
+
+    Texts and no loops at all mean what they mean to :func:`prepare`.
+    """
+    requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
+    requests = requests or [default_request(mesh)]
     names = dict.fromkeys(name for r in requests for name in r.maps)
     # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
     for facets in ("faces", "edges"):
@@ -325,8 +331,7 @@ def _assemble(
     full = numbering.mesh
     wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
     wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
-    maps = {name: numbering.map(name) for name in wanted}
-    sizes = {name: s.size for name, s in full.sets.items()}
+    maps, sizes = {name: numbering.map(name) for name in wanted}, full.sizes
     matrices = build_matrices(numbering, specs)
     loops = {}
     for spec in specs:
@@ -378,17 +383,11 @@ def _measure(
         variant = loop_plan.variant()
         key = (name, variant.block_size)
         if key not in ordered.baselines:
-            ordered.baselines[key] = _baseline(ordered.full, loop_plan.loop, key[1])
+            full = ordered.full
+            ordered.baselines[key] = baseline(loop_plan.loop, full.maps, full.sizes, key[1])
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
         loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
     return loops
-
-
-def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
-    """The figures of the input order, see :func:`baseline`."""
-    maps = {m: full.map(m) for m in loop.maps}
-    sizes = {name: s.size for name, s in full.sets.items()}
-    return baseline(loop, maps, sizes, block_size)
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:

@@ -12,6 +12,7 @@ import pytest
 
 from meshprep import LoopRequest, Options, io, prepare
 from meshprep.io.generate import generate
+from meshprep.io.source import MeshSource
 from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
 from meshprep.report.files import Files, write_files
@@ -175,7 +176,7 @@ def test_reports_say_that_blocks_list_their_elements(tmp_path):
         plan = prepare(mesh, ["cells->nodes"], options, keep_order=lists).plan
         page = html_report(compare_one(plan), [NamedMesh("x", mesh)])
         plan.save(tmp_path / "a.plan.h5", overwrite=True)
-        (record,) = describe(tmp_path / "a.plan.h5").values["loops"]
+        (record,) = describe(MeshSource(tmp_path / "a.plan.h5")).values["loops"]
         told[lists] = (
             "Blocks list their elements, whose numbers stay." in page,
             "Map cells-&gt;nodes in the order of the blocks" in page,
