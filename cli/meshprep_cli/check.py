@@ -10,12 +10,11 @@ import typer
 from meshprep_runtime.errors import MeshprepError
 
 from . import console, options
-from .groups import words
 
 
 def run(
     plan: options.PlanFile,
-    inputs: options.InputOptions,
+    source: options.InputOptions,
     mesh: Annotated[
         Path | None,
         typer.Option("--mesh", help="The mesh it was made from, or the reordered one."),
@@ -33,19 +32,17 @@ def run(
     from meshprep.pipeline import workflow
     from meshprep.pipeline.warm_up import read_tasks
 
-    if mesh is None and inputs != options.InputOptions():
-        raise MeshprepError(f"{next(words(inputs))} says how to read a mesh: name one with --mesh")
-    against = None if mesh is None else inputs.of(mesh)
-    ahead = [against] if against is not None and plan.is_file() else []
-    with console.compiled_ahead(read_tasks(ahead), quiet) as report:
+    against = source.of_any(mesh)
+    meshes = [against] if against is not None and plan.is_file() else []
+    with console.compiled_ahead(read_tasks(meshes), quiet) as report:
         if kind_of(plan) == "parts":
             result = check_parts(
                 plan,
                 parts,
                 mesh,
-                input_format=inputs.input_format,
-                dimension=inputs.dimension,
-                declared=None if against is None else against.sets,
+                input_format=source.input_format,
+                dimension=source.dimension,
+                declared=source.declared(),
                 progress=report,
             )
         elif parts is not None:

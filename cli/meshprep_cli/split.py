@@ -82,7 +82,7 @@ def run(
     splitting: Splitting,
     loops: options.LoopChoice,
     chosen: Options,
-    inputs: options.InputOptions,
+    read: options.InputOptions,
     how: options.RunOptions,
     shown: options.Shown,
 ) -> None:
@@ -98,10 +98,10 @@ def run(
         requests=loops.requests,
         how=SplitOptions(splitting.cut, splitting.shares, splitting.increments),
         options=chosen,
-        input_format=inputs.input_format,
-        dimension=inputs.dimension,
+        input_format=read.input_format,
+        dimension=read.dimension,
         overwrite=how.force,
-        declared=inputs.of(source, loops.loops).sets,
+        declared=read.declared(loops.loops),
         slices=splitting.slices,
     )
     if how.dry_run:

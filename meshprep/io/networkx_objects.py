@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError, MissingPackageError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
-from ..loops import LoopRequest, default_request, resolve, simple_request
+from ..loops import LoopRequest, as_requests, resolve
 from ..loops.reach import written_table
 from ..mesh import Dat, Mesh
 from ..mesh.geometry import centroids
@@ -165,7 +165,7 @@ def _of_mesh(mesh: Mesh, loop: LoopRequest | str | None) -> tuple[LoopPlan, Mesh
     """The loop without variants, and the mesh with its maps."""
     from ..topology import derive
 
-    asked = simple_request(loop) if isinstance(loop, str) else loop or default_request(mesh)
+    (asked,) = as_requests(() if loop is None else (loop,), mesh)
     full = derive(mesh, asked.maps)
     (spec,) = resolve([asked], full)
     return LoopPlan(spec.loop, full.sizes, full.maps, {}, ""), full

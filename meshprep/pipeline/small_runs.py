@@ -18,7 +18,7 @@ from meshprep_runtime.loops import Access, Arg
 
 from .. import io
 from ..io.generate import generate
-from ..loops import LoopRequest, LoopSpec, resolve, simple_request
+from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
@@ -86,13 +86,14 @@ def _colours(lists: str = "") -> None:
     blocks = cut(numbering, spec, options)
     numbering.finish({})
     variant = colour(numbering, spec.loop, blocks, options)
+    sizes = {s.name: s.size for s in mesh.sets.values()}
     maps = {name: numbering.map(name) for name in spec.loop.maps}
-    variant_metrics(spec.loop, maps, mesh.sizes, variant)
+    variant_metrics(spec.loop, maps, sizes, variant)
     if lists:
         _worth_of_lists(mesh, spec)
-        listed = replace(variant, elements=np.arange(mesh.size("edges"), dtype=np.int32))
+        listed = replace(variant, elements=np.arange(sizes["edges"], dtype=np.int32))
         direct = replace(spec.loop, args=(*spec.loop.args, Arg("direct", Access.READ)))
-        variant_metrics(direct, maps, mesh.sizes, listed)
+        variant_metrics(direct, maps, sizes, listed)
 
 
 def _worth_of_lists(mesh: Mesh, spec: LoopSpec) -> None:
@@ -124,7 +125,7 @@ def _files(format: str) -> None:
             io.write(mesh, path, format=name, drop=True, overwrite=True, **options)
             found = io.read(path, format=name)
     if found.cell_sets:
-        plan_request_maps(found, ())
+        plan_request_maps(found, [default_request(found)])
 
 
 def _matrices() -> None:
@@ -166,7 +167,7 @@ def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
 
 def _grid() -> tuple[Mesh, LoopSpec]:
     mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
-    full, (spec,) = plan_request_maps(mesh, ())
+    full, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
     return full, spec
 
 

@@ -32,7 +32,7 @@ from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
+from ..loops import LoopRequest, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
 from ..mesh import Mesh
@@ -179,7 +179,7 @@ def order(
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
             lambda: {
-                (loop.name, n := own.block_elements): baseline(loop, full.maps, full.sizes, n)
+                (loop.name, own.block_elements): _baseline(full, loop, own.block_elements)
                 for loop, own in chosen
             },
         )
@@ -297,7 +297,6 @@ class _Clock:
         self.seconds[name] = round(self.seconds[name] + clock() - start, 4)
 
     def within(self, share: float) -> None:
-        """A share of the stage under way is done."""
         if share < 1.0:
             self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
 
@@ -305,12 +304,8 @@ class _Clock:
 def plan_request_maps(
     mesh: Mesh, loops: Sequence[LoopRequest | str]
 ) -> tuple[Mesh, list[LoopSpec]]:
-    """The mesh with every map the loops need, and the loops checked against it.
-
-    Texts and no loops at all mean what they mean to :func:`prepare`.
-    """
-    requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
-    requests = requests or [default_request(mesh)]
+    """The mesh with every map the loops need, and the loops checked against it."""
+    requests = as_requests(loops, mesh)
     names = dict.fromkeys(name for r in requests for name in r.maps)
     # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
     for facets in ("faces", "edges"):
@@ -331,7 +326,8 @@ def _assemble(
     full = numbering.mesh
     wanted = dict.fromkeys(m for s in specs for m in s.loop.maps)
     wanted |= dict.fromkeys(m for m in full.maps if m.startswith("boundary_"))
-    maps, sizes = {name: numbering.map(name) for name in wanted}, full.sizes
+    maps = {name: numbering.map(name) for name in wanted}
+    sizes = {name: s.size for name, s in full.sets.items()}
     matrices = build_matrices(numbering, specs)
     loops = {}
     for spec in specs:
@@ -383,11 +379,17 @@ def _measure(
         variant = loop_plan.variant()
         key = (name, variant.block_size)
         if key not in ordered.baselines:
-            full = ordered.full
-            ordered.baselines[key] = baseline(loop_plan.loop, full.maps, full.sizes, key[1])
+            ordered.baselines[key] = _baseline(ordered.full, loop_plan.loop, key[1])
         after = replace(measures.measure(loop_plan, variant), partition=notes[name])
         loops[name] = LoopMetrics({variant.name: BeforeAfter(ordered.baselines[key], after)})
     return loops
+
+
+def _baseline(full: Mesh, loop: Loop, block_size: int) -> VariantMetrics | None:
+    """The figures of the input order, see :func:`baseline`."""
+    maps = {m: full.map(m) for m in loop.maps}
+    sizes = {name: s.size for name, s in full.sets.items()}
+    return baseline(loop, maps, sizes, block_size)
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
