@@ -49,7 +49,7 @@ def run(
     from meshprep.io.source import MeshSource
     from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
-    from meshprep.report.files import Files, write_files
+    from meshprep.report.files import ReportFiles, write_files
 
     assumptions = prediction.assumptions
     wanted = pictures
@@ -59,7 +59,7 @@ def run(
     if wanted.loop is not None and not (wanted.png or wanted.vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
     meshes = tuple(wanted.mesh or ())
-    files = Files(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
+    files = ReportFiles(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
     files.check(plans)
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)

@@ -25,7 +25,7 @@ SHOWN = ("method", "partition", "block_size")
 
 
 @dataclass(frozen=True)
-class Varied:
+class SweepAxes:
     """What a sweep varies."""
 
     block_sizes: Annotated[
@@ -54,7 +54,7 @@ class Varied:
 
 
 @dataclass(frozen=True)
-class How:
+class SweepRun:
     """How the sweep runs, and the page that it writes."""
 
     html: options.Html = None
@@ -64,27 +64,27 @@ class How:
 
 def run(
     mesh: options.MeshFile,
-    varied: Varied,
+    axes: SweepAxes,
     loops: options.LoopChoice,
     chosen: Options,
     inputs: options.InputOptions,
     prediction: options.Prediction,
-    how: How,
+    how: SweepRun,
     shown: options.ComparisonShown,
 ) -> None:
     """Make plans of every block size, partitioner and order asked for, and compare them."""
     from meshprep.pipeline.warm_up import sweep_tasks
-    from meshprep.report.files import Files
+    from meshprep.report.files import ReportFiles
     from meshprep.report.sweep_files import SweepJob, run_sweep
 
     options.set_threads(how.threads)
     job = SweepJob(
         source=inputs.of(mesh, loops.loops),
-        sweep_points=varied.points,
+        sweep_points=axes.points,
         requests=loops.requests,
         options=chosen,
         assumptions=prediction.assumptions,
-        files=Files(html=how.html, overwrite=how.force),
+        files=ReportFiles(html=how.html, overwrite=how.force),
     )
     job.files.check([mesh])
     jobs = [point.over(chosen) for point in job.sweep_points]

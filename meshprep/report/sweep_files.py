@@ -11,7 +11,7 @@ from ..loops import LoopRequest
 from ..metrics.cost import Assumptions
 from ..pipeline.steps import Options
 from ..pipeline.workflow import check_default
-from .files import Files, write_files
+from .files import ReportFiles, write_files
 from .meshes import NamedMesh, bare
 from .sweep import SweepPoint, SweepResult, sweep
 
@@ -25,7 +25,7 @@ class SweepJob:
     requests: tuple[LoopRequest, ...] = ()
     options: Options = field(default_factory=Options)
     assumptions: Assumptions = field(default_factory=Assumptions)
-    files: Files = field(default_factory=Files)
+    files: ReportFiles = field(default_factory=ReportFiles)
 
 
 def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
