@@ -161,6 +161,7 @@ def _write_mesh(
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
     """What :func:`run` would do, found without doing the work: reads, checks, derives the maps."""
+    _refuse(job)
     mesh = _read(job, lambda name: progress(0, 2, name))
     progress(1, 2, "topology")
     full, specs = plan_request_maps(mesh, job.requests)
@@ -279,8 +280,7 @@ def _refuse(job: Job) -> list[str]:
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:
-    """Refuse what can be refused before reading; then read."""
-    _refuse(job)
+    """Read; refuse what the format of the output would lose."""
     told("reading")
     mesh = job.source.read()
     if job.output is not None and not job.drop:
