@@ -79,7 +79,7 @@ def _bare(mesh: Mesh, asked: Any) -> LoopPlan:
     """The loop over a mesh as it stands, without blocks."""
     full, specs = plan_request_maps(mesh, asked)
     loop = specs[0].loop
-    sizes = {name: s.size for name, s in full.sets.items()}
+    sizes = full.sizes
     return LoopPlan(loop, sizes, {name: full.map(name) for name in loop.maps}, {}, "")
 
 

@@ -191,7 +191,7 @@ def _plan(
     """A plan of the order as generated, as GPS leaves it, or of our blocks; and its figures."""
     if order == "none":
         full, (spec,) = plan_request_maps(mesh, [request])
-        sizes = {name: s.size for name, s in full.sets.items()}
+        sizes = full.sizes
         maps = {name: full.map(name) for name in spec.loop.maps}
         variant = baseline_variant(spec.loop, maps, sizes, block_size)
         plan = LoopPlan(spec.loop, sizes, maps, {variant.name: variant}, variant.name)

@@ -36,37 +36,21 @@ if TYPE_CHECKING:
     from .pipeline.steps import Prepared, prepare
     from .topology import derive
 
-_HOME = {
-    "Access": "meshprep_runtime",
-    "Arg": "meshprep_runtime",
-    "Dat": "meshprep.mesh",
-    "ElementSet": "meshprep.mesh",
-    "FormAssembly": "meshprep.pipeline.skfem_forms",
-    "IndexList": "meshprep.mesh",
-    "Loop": "meshprep_runtime",
-    "LoopRequest": "meshprep.loops",
-    "Mesh": "meshprep.mesh",
-    "MeshprepError": "meshprep_runtime",
-    "Options": "meshprep.loops.options",
-    "Ordering": "meshprep_runtime",
-    "ParLoop": "meshprep_runtime",
-    "Plan": "meshprep_runtime",
-    "PlanError": "meshprep_runtime",
-    "Prepared": "meshprep.pipeline.steps",
-    "SetMap": "meshprep.mesh",
-    "Tag": "meshprep.mesh",
-    "derive": "meshprep.topology",
-    "from_meshio": "meshprep.io.meshio_objects",
-    "from_networkx": "meshprep.io.networkx_objects",
-    "from_skfem": "meshprep.io.skfem_objects",
-    "prepare": "meshprep.pipeline.steps",
-    "read": "meshprep.io",
-    "read_requests": "meshprep.loops",
-    "to_meshio": "meshprep.io.meshio_objects",
-    "to_networkx": "meshprep.io.networkx_objects",
-    "to_skfem": "meshprep.io.skfem_objects",
-    "write": "meshprep.io",
+# By module.
+_NAMES = {
+    "meshprep_runtime": "Access Arg Loop MeshprepError Ordering ParLoop Plan PlanError",
+    "meshprep.io": "read write",
+    "meshprep.io.meshio_objects": "from_meshio to_meshio",
+    "meshprep.io.networkx_objects": "from_networkx to_networkx",
+    "meshprep.io.skfem_objects": "from_skfem to_skfem",
+    "meshprep.loops": "LoopRequest read_requests",
+    "meshprep.loops.options": "Options",
+    "meshprep.mesh": "Dat ElementSet IndexList Mesh SetMap Tag",
+    "meshprep.pipeline.skfem_forms": "FormAssembly",
+    "meshprep.pipeline.steps": "Prepared prepare",
+    "meshprep.topology": "derive",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Access",

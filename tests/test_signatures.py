@@ -14,6 +14,7 @@ from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io import write
 from meshprep.io.generate import generate
+from meshprep.io.source import MeshSource
 from meshprep.kernels import KERNELS
 from meshprep.loops import simple_request
 from meshprep.loops.options import Options
@@ -28,8 +29,9 @@ write(generate("delaunay3d", cells=900), space)
 def reorder(mesh, *loops, keep=False, **options):
     output = None if keep else place / "out.msh"
     asked = tuple(map(simple_request, loops))
-    job = Job(mesh, output, place / "plan.h5", asked, Options(**options), overwrite=True)
-    assert check(run(job).written[-1], mesh).findings == []
+    source = MeshSource(mesh)
+    job = Job(source, output, place / "plan.h5", asked, Options(**options), overwrite=True)
+    assert check(run(job).written[-1], source).findings == []
 
 small = {"block_size": 64}
 reorder(plane)

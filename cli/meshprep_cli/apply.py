@@ -12,7 +12,7 @@ from . import console, options
 
 
 @dataclass(frozen=True)
-class Moving:
+class FieldFiles:
     """What to move, and where to."""
 
     plan: options.PlanFile
@@ -33,25 +33,25 @@ class Moving:
     as_json: options.Json = False
 
 
-def run(moving: Moving) -> None:
+def run(files: FieldFiles) -> None:
     """Put values from the order of the mesh file into the plan's; writes FIELDS-reordered."""
-    move(moving, inverse=False)
+    move(files, inverse=False)
 
 
-def move(moving: Moving, *, inverse: bool) -> None:
+def move(files: FieldFiles, *, inverse: bool) -> None:
     """Move every file, and say what was moved."""
     from meshprep.io.fields.files import move_files
 
-    with console.waiting(f"moving values of {moving.plan.name}"):
+    with console.waiting(f"moving values of {files.plan.name}"):
         done = move_files(
-            moving.plan,
-            moving.fields,
-            moving.output,
+            files.plan,
+            files.fields,
+            files.output,
             inverse=inverse,
-            declared=options.declared(moving.sets, moving.loops),
-            overwrite=moving.force,
+            declared=options.declared(files.sets, files.loops),
+            overwrite=files.force,
         )
-    if moving.as_json:
+    if files.as_json:
         console.show_json([file.to_dict() for file in done])
         return
     for file in done:

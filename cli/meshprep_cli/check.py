@@ -35,8 +35,9 @@ def run(
     from meshprep.pipeline import workflow
     from meshprep.pipeline.warm_up import read_tasks
 
-    meshes = [mesh] if mesh is not None and plan.is_file() else []
-    with console.compiled_ahead(read_tasks(meshes, source.input_format), quiet) as report:
+    against = source.of_any(mesh)
+    meshes = [against] if against is not None and plan.is_file() else []
+    with console.compiled_ahead(read_tasks(meshes), quiet) as report:
         if kind_of(plan) == "parts":
             together = mpi.ranks()
             with mpi.nobody_waits(together):
@@ -53,14 +54,7 @@ def run(
         elif parts is not None:
             raise MeshprepError(f"{plan} is no file of parts: leave --parts out")
         else:
-            result = workflow.check(
-                plan,
-                mesh,
-                input_format=source.input_format,
-                dimension=source.dimension,
-                declared=source.declared(),
-                progress=report,
-            )
+            result = workflow.check(plan, against, progress=report)
     if as_json:
         console.show_json(result.to_dict())
     else:

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from meshprep_runtime.errors import MeshprepError
-
 from . import console, options
+from .groups import pairs
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,6 @@ def run(
         console.show("")
         console.show_table("", ("kind", "options"), [(k[0], k[2]) for k in kinds], left=True)
         return
-    pairs = dict(text.partition("=")[::2] for text in option or ())
-    if any(not name or not value for name, value in pairs.items()):
-        raise MeshprepError("--option must read NAME=VALUE")
     given: dict[str, int] = {"seed": seed} | ({} if cells is None else {"cells": cells})
     target = written.output or Path(f"{kind}.msh")
     watch = console.Stopwatch()
@@ -60,7 +56,7 @@ def run(
         made = workflow.generate(
             kind,
             target,
-            values=given | pairs,
+            values=given | pairs(option, "--option"),
             format=written.output_format,
             drop=written.drop,
             overwrite=written.force,

@@ -106,7 +106,7 @@ def _chosen(values: dict[str, Any]) -> Options:
     rows = dict(table())
     chosen: dict[str, Any] = {n: not v if _negated(rows[n]) else v for n, v in values.items()}
     if "partition_options" in chosen:
-        chosen["partition_options"] = _pairs(chosen["partition_options"] or ())
+        chosen["partition_options"] = pairs(chosen["partition_options"], "--partition-option")
     return Options(**chosen)
 
 
@@ -114,11 +114,12 @@ def _negated(row: OptionRow) -> bool:
     return row.flag.startswith("--no-")
 
 
-def _pairs(texts: list[str] | tuple[()]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
+def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
+    """What ``NAME=VALUE`` says, each time that the flag was given."""
+    found = {}
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise MeshprepError(f"--partition-option '{text}' must read NAME=VALUE")
-        pairs[name] = value
-    return pairs
+            raise MeshprepError(f"{flag} '{text}' must read NAME=VALUE")
+        found[name] = value
+    return found

@@ -12,7 +12,7 @@ from . import console, options
 
 def run(
     file: Annotated[Path, typer.Argument(help="Mesh, plan or file of parts.", show_default=False)],
-    source: options.InputOptions,
+    inputs: options.InputOptions,
     full: Annotated[
         bool, typer.Option("--full", help="List every group, also the many that have no name.")
     ] = False,
@@ -22,12 +22,7 @@ def run(
     from meshprep.report import describe
 
     with console.waiting(f"reading {file.name}"):
-        description = describe(
-            file,
-            input_format=source.input_format,
-            dimension=source.dimension,
-            declared=source.declared(),
-        )
+        description = describe(inputs.of(file))
     if as_json:
         console.show_json(description.to_dict())
         return

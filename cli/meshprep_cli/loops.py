@@ -12,7 +12,7 @@ from . import console, options
 
 def run(
     mesh: options.MeshFile,
-    source: options.InputOptions,
+    inputs: options.InputOptions,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write; default: the terminal.")
     ] = None,
@@ -22,14 +22,7 @@ def run(
     from meshprep.loops.template import template_of
 
     with console.waiting(f"reading {mesh.name}"):
-        text = template_of(
-            mesh,
-            output,
-            input_format=source.input_format,
-            dimension=source.dimension,
-            declared=source.declared(),
-            overwrite=force,
-        )
+        text = template_of(inputs.of(mesh), output, overwrite=force)
     if output is None:
         console.show(text.rstrip("\n"))
     else:

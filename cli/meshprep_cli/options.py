@@ -11,7 +11,10 @@ import typer
 
 from meshprep_runtime.errors import MeshprepError
 
+from .groups import words
+
 if TYPE_CHECKING:
+    from meshprep.io.source import MeshSource
     from meshprep.loops import LoopRequest
     from meshprep.loops.chains import ChainRequest
     from meshprep.report import Assumptions
@@ -60,6 +63,19 @@ class InputOptions:
     def declared(self, loops: Path | None = None) -> dict[str, str]:
         """What ``--sets`` and the table ``[sets]`` of ``--loops`` say; the former goes first."""
         return declared(self.sets, loops)
+
+    def of(self, mesh: Path, loops: Path | None = None) -> MeshSource:
+        """The file to read."""
+        from meshprep.io.source import MeshSource
+
+        return MeshSource(mesh, self.input_format, self.dimension, self.declared(loops))
+
+    def of_any(self, mesh: Path | None) -> MeshSource | None:
+        """The file to read, if there is one; raises MeshprepError for options without a file."""
+        if mesh is None and self != InputOptions():
+            flag = next(words(self))
+            raise MeshprepError(f"{flag} says how to read a mesh: name one with --mesh")
+        return None if mesh is None else self.of(mesh)
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ import typer
 
 from meshprep.loops.options import Options
 
-from . import options
-from .reorder import Blocks, finish
+from . import console, options
+from .reorder import Blocks, show
 
 
 def run(
     mesh: options.MeshFile,
     loops: options.LoopChoice,
     chosen: Options,
-    source: options.InputOptions,
+    inputs: options.InputOptions,
     how: options.RunOptions,
     shown: options.Shown,
     plan: Annotated[
@@ -28,19 +28,20 @@ def run(
     blocks: Blocks = None,
 ) -> None:
     """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
-    from meshprep.pipeline.workflow import Job
+    from meshprep.pipeline import workflow
 
-    job = Job(
-        mesh=mesh,
+    options.set_threads(how.threads)
+    watch = console.Stopwatch()
+    job = workflow.Job(
+        source=inputs.of(mesh, loops.loops),
         output=None,
         plan=plan or options.default_plan(mesh),
         requests=loops.requests,
         chains=loops.chains,
         options=replace(chosen, method="none"),
-        declared=source.declared(loops.loops),
-        input_format=source.input_format,
-        dimension=source.dimension,
         overwrite=how.force,
         blocks=blocks,
     )
-    finish(job, how, shown)
+    with console.progress(shown.quiet) as report:
+        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+    show(done, shown, watch)

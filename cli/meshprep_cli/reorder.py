@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from meshprep.loops.options import Options
 from . import console, options
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.workflow import Job
+    from meshprep.pipeline.workflow import JobResult
 
 Blocks = Annotated[
     Path | None,
@@ -54,47 +54,40 @@ def run(
     outputs: Outputs,
     loops: options.LoopChoice,
     chosen: Options,
-    source: options.InputOptions,
+    inputs: options.InputOptions,
     how: options.RunOptions,
     shown: options.Shown,
 ) -> None:
     """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
-    from meshprep.pipeline.workflow import Job
+    from meshprep.pipeline import workflow
 
-    job = Job(
-        mesh=mesh,
+    options.set_threads(how.threads)
+    watch = console.Stopwatch()
+    job = workflow.Job(
+        source=inputs.of(mesh, loops.loops),
         output=outputs.output or options.default_output(mesh),
         plan=outputs.plan or options.default_plan(mesh),
         requests=loops.requests,
         chains=loops.chains,
         options=chosen,
-        declared=source.declared(loops.loops),
-        input_format=source.input_format,
         output_format=outputs.output_format,
-        dimension=source.dimension,
         drop=outputs.drop,
         overwrite=how.force,
         ids=not outputs.no_ids,
         permutation=outputs.permutation,
         blocks=outputs.blocks,
     )
-    finish(job, how, shown)
+    with console.progress(shown.quiet) as report:
+        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+    show(done, shown, watch)
 
 
-def finish(job: Job, how: options.RunOptions, shown: options.Shown) -> None:
-    """Run or describe a job, and print its table."""
-    from meshprep.pipeline import workflow
+def show(done: JobResult | dict[str, Any], shown: options.Shown, watch: console.Stopwatch) -> None:
+    """Print what a job did, or, of a dry run, what it would do."""
     from meshprep.report import plan_table
 
-    options.set_threads(how.threads)
-    watch = console.Stopwatch()
-    with console.progress(shown.quiet) as report:
-        if how.dry_run:
-            steps = workflow.describe(job, report)
-        else:
-            done = workflow.run(job, report)
-    if how.dry_run:
-        console.show_json(steps) if shown.as_json else console.show("\n".join(steps["text"]))
+    if isinstance(done, dict):
+        console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
         return
     for text in done.notes:
         console.note(text, shown.quiet)

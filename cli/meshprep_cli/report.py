@@ -46,9 +46,10 @@ def run(
 ) -> None:
     """Compare plans: reuse factor, loads, colours; or splits: neighbours, halos, messages."""
     from meshprep.distribute.job import kind_of
+    from meshprep.io.source import MeshSource
     from meshprep.pipeline.warm_up import read_tasks
     from meshprep.report import compare
-    from meshprep.report.files import Files, write_files
+    from meshprep.report.files import ReportFiles, write_files
 
     assumptions = prediction.assumptions
     wanted = pictures
@@ -58,13 +59,13 @@ def run(
     if wanted.loop is not None and not (wanted.png or wanted.vtu):
         raise MeshprepError("--loop says what --png and --vtu show: name one of these")
     meshes = tuple(wanted.mesh or ())
-    files = Files(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
+    files = ReportFiles(wanted.html, wanted.png, wanted.vtu, meshes, wanted.loop, wanted.force)
     files.check(plans)
     watch = console.Stopwatch()
     comparison = compare(plans, assumptions)
     silent = shown.quiet or not files.outputs
     drawn = files.meshes and (pictures.html or pictures.png)
-    tasks = [*read_tasks(files.meshes), "pictures"] if drawn else []
+    tasks = [*read_tasks(map(MeshSource, files.meshes)), "pictures"] if drawn else []
     with console.compiled_ahead(tasks, silent) as report:
         written = write_files(comparison, files, report)
     console.show_comparison(comparison, shown)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .apply import Moving, move
+from .apply import FieldFiles, move
 
 
-def run(moving: Moving) -> None:
+def run(files: FieldFiles) -> None:
     """Bring values from the plan's order back into the mesh file's; writes FIELDS-restored."""
-    move(moving, inverse=True)
+    move(files, inverse=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +14,8 @@ from . import console, options
 from .groups import words
 
 if TYPE_CHECKING:
-    from meshprep.loops import LoopRequest
     from meshprep.report.sweep import SweepPoint
+    from meshprep.report.sweep_files import SweepJob
 
 
 # What the command that makes a plan says, be it the default or not.
@@ -25,7 +23,7 @@ SHOWN = ("method", "partition", "block_size")
 
 
 @dataclass(frozen=True)
-class Varied:
+class SweepAxes:
     """What a sweep varies."""
 
     block_sizes: Annotated[
@@ -54,7 +52,7 @@ class Varied:
 
 
 @dataclass(frozen=True)
-class How:
+class SweepRun:
     """How the sweep runs, and the page that it writes."""
 
     html: options.Html = None
@@ -64,35 +62,32 @@ class How:
 
 def run(
     mesh: options.MeshFile,
-    varied: Varied,
+    axes: SweepAxes,
     loops: options.LoopChoice,
     chosen: Options,
-    source: options.InputOptions,
+    inputs: options.InputOptions,
     prediction: options.Prediction,
-    how: How,
+    how: SweepRun,
     shown: options.ComparisonShown,
 ) -> None:
     """Make plans of every block size, partitioner and order asked for, and compare them."""
     from meshprep.pipeline.warm_up import sweep_tasks
-    from meshprep.report.files import Files
+    from meshprep.report.files import ReportFiles
     from meshprep.report.sweep_files import SweepJob, run_sweep
 
     options.set_threads(how.threads)
     job = SweepJob(
-        mesh=mesh,
-        sweep_points=varied.points,
+        source=inputs.of(mesh, loops.loops),
+        sweep_points=axes.points,
         requests=loops.requests,
         options=chosen,
         assumptions=prediction.assumptions,
-        files=Files(html=how.html, overwrite=how.force),
-        declared=source.declared(loops.loops),
-        input_format=source.input_format,
-        dimension=source.dimension,
+        files=ReportFiles(html=how.html, overwrite=how.force),
     )
     job.files.check([mesh])
     jobs = [point.over(chosen) for point in job.sweep_points]
     watch = console.Stopwatch()
-    tasks = sweep_tasks(jobs, mesh, source.input_format)
+    tasks = sweep_tasks(jobs, job.source)
     with console.compiled_ahead(tasks, shown.quiet) as report:
         result = run_sweep(job, report)
     for name, reason in result.failures:
@@ -103,8 +98,7 @@ def run(
     console.show_comparison(result.comparison, shown, only=result.best.name)
     if not shown.as_csv:
         console.show(f"best by {result.criterion}: {result.best.name}")
-        command = _command(mesh, result.best.over(chosen), loops, source)
-        console.show(f"to make it: {command}{_without(job.requests, loops.loops)}")
+        console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
     console.note(done if how.html is None else f"{done}, wrote {how.html}", shown.quiet)
 
@@ -114,16 +108,15 @@ def _words(text: str) -> list[str]:
 
 
 def _command(
-    mesh: Path, chosen: Options, loops: options.LoopChoice, source: options.InputOptions
+    job: SweepJob, best: SweepPoint, loops: options.LoopChoice, inputs: options.InputOptions
 ) -> str:
-    """What makes a plan, and the mesh in its order, as a shell takes it."""
-    groups = (*words(loops), *words(source), *words(chosen, SHOWN))
-    return shlex.join(["meshprep", "reorder", str(mesh), *groups])
+    """What makes a plan, and the mesh in its order, as a shell takes it.
 
-
-def _without(requests: Sequence[LoopRequest], loops: Path | None) -> str:
-    """What must leave the file of loops first, since it goes before the command's options."""
+    A file of loops goes before the command's options, so what was varied must leave it.
+    """
     from meshprep.report.sweep import VARIED
 
-    own = [word for word in VARIED if any(word in request.values for request in requests)]
-    return f" (with {' and '.join(own)} taken out of {loops})" if own else ""
+    groups = (*words(loops), *words(inputs), *words(best.over(job.options), SHOWN))
+    own = [word for word in VARIED if any(word in request.values for request in job.requests)]
+    without = f" (with {' and '.join(own)} taken out of {loops.loops})" if own else ""
+    return shlex.join(["meshprep", "reorder", str(job.source.path), *groups]) + without

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
-from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
-from meshprep_runtime.plan import Plan, Variant
+from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
-from ..loops import LoopRequest, default_request, resolve, simple_request
+from ..loops import LoopRequest, as_requests, resolve
+from ..loops.reach import written_table
 from ..mesh import Dat, Mesh
 from ..mesh.geometry import centroids
 from .graphs.common import EDGES, MATRIX_MARKET, VERTICES, graph_mesh
@@ -144,54 +143,42 @@ def to_networkx(
     networkx = _import()
     if kind not in KINDS:
         raise MeshprepError(f"a graph of '{kind}' is unknown: use {', '.join(KINDS)}")
-    view = _of_plan(source, loop) if isinstance(source, Plan) else _of_mesh(source, loop)
-    if view.loop.leading_map is None:
-        raise MeshprepError(f"loop '{view.loop.name}' uses no map: it has no graph")
-    graph = networkx.from_scipy_sparse_array(_shared(view, kind))
-    for name, values in _attributes(view, kind).items():
+    if isinstance(source, Plan):
+        plan, mesh = _of_plan(source, loop), None
+    else:
+        plan, mesh = _of_mesh(source, loop)
+    if plan.loop.leading_map is None:
+        raise MeshprepError(f"loop '{plan.loop.name}' uses no map: it has no graph")
+    points = plan.maps[plan.loop.leading_map]
+    variant = plan.variant() if plan.variants else None
+    graph = networkx.from_scipy_sparse_array(_shared(plan, points, variant, kind))
+    for name, values in _attributes(mesh, points.to_set, variant, kind).items():
         networkx.set_node_attributes(graph, dict(enumerate(values)), name)
     return graph
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """A loop with its maps, and the mesh or the plan they are of."""
-
-    loop: Loop
-    maps: Mapping[str, SetMap]
-    sizes: Mapping[str, int]
-    mesh: Mesh | None = None
-    variant: Variant | None = None
-
-    @property
-    def leading(self) -> SetMap:
-        assert self.loop.leading_map is not None
-        return self.maps[self.loop.leading_map]
+def _of_plan(plan: Plan, loop: LoopRequest | str | None) -> LoopPlan:
+    return plan[next(iter(plan.loops)) if loop is None else str(getattr(loop, "name", loop))]
 
 
-def _of_plan(plan: Plan, loop: LoopRequest | str | None) -> _View:
-    name = next(iter(plan.loops)) if loop is None else str(getattr(loop, "name", loop))
-    found = plan[name]
-    return _View(found.loop, found.maps, found.sizes, variant=found.variant())
-
-
-def _of_mesh(mesh: Mesh, loop: LoopRequest | str | None) -> _View:
+def _of_mesh(mesh: Mesh, loop: LoopRequest | str | None) -> tuple[LoopPlan, Mesh]:
+    """The loop without variants, and the mesh with its maps."""
     from ..topology import derive
 
-    asked = simple_request(loop) if isinstance(loop, str) else loop or default_request(mesh)
+    (asked,) = as_requests(() if loop is None else (loop,), mesh)
     full = derive(mesh, asked.maps)
     (spec,) = resolve([asked], full)
-    return _View(spec.loop, full.maps, {n: s.size for n, s in full.sets.items()}, mesh=full)
+    return LoopPlan(spec.loop, full.sizes, full.maps, {}, ""), full
 
 
-def _shared(view: _View, kind: str) -> Any:
+def _shared(plan: LoopPlan, points: SetMap, variant: Variant | None, kind: str) -> Any:
     """How much each two points, elements or blocks share: a sparse matrix without a diagonal."""
     if kind == "points":
-        touched = _touched(view.leading.table, view.sizes[view.leading.to_set]).T
+        touched = _touched(points.table, plan.sizes[points.to_set]).T
     else:
-        touched = _touched(*_written(view))
+        touched = _touched(*written_table(plan.loop, plan.maps, plan.sizes))
     if kind == "blocks":
-        touched = _by_block(touched, view.variant)
+        touched = _by_block(touched, variant)
     shared = (touched @ touched.T).tocoo()
     apart = shared.row != shared.col
     ends = (shared.row[apart], shared.col[apart])
@@ -208,19 +195,6 @@ def _touched(table: NDArray[np.integer], n_points: int) -> Any:
     return made.minimum(1)
 
 
-def _written(view: _View) -> tuple[NDArray[np.int64], int]:
-    """What each element writes through maps, as points of the disjoint union of the to-sets."""
-    base: dict[str, int] = {}
-    total, tables = 0, [np.empty((view.sizes[view.loop.over], 0), np.int64)]
-    for name, columns in view.loop.conflict_columns.items():
-        m = view.maps[name]
-        if m.to_set not in base:
-            base[m.to_set] = total
-            total += view.sizes[m.to_set]
-        tables.append(m.table[:, columns].astype(np.int64) + base[m.to_set])
-    return np.hstack(tables), total
-
-
 def _by_block(touched: Any, variant: Variant | None) -> Any:
     from scipy.sparse import csr_array
 
@@ -231,12 +205,13 @@ def _by_block(touched: Any, variant: Variant | None) -> Any:
     return (csr_array(one, (variant.n_blocks, n)) @ touched).minimum(1)
 
 
-def _attributes(view: _View, kind: str) -> dict[str, Any]:
+def _attributes(
+    mesh: Mesh | None, points: str, variant: Variant | None, kind: str
+) -> dict[str, Any]:
     """What is known of the nodes of a graph, by attribute."""
     if kind == "points":
-        where = None if view.mesh is None else centroids(view.mesh, view.leading.to_set)
+        where = None if mesh is None else centroids(mesh, points)
         return {} if where is None else {POSITION: where}
-    variant = view.variant
     if variant is None:
         return {}
     if kind == "elements":

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .requests import (
         LoopRequest,
         LoopSpec,
+        as_requests,
         default_request,
         read_requests,
         resolve,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LoopRequest",
     "LoopSpec",
+    "as_requests",
     "default_request",
     "read_requests",
     "resolve",

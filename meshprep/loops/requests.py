@@ -7,7 +7,7 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,22 @@ def default_request(mesh: Mesh) -> LoopRequest:
         return simple_request(next(usual, next(iter(mesh.maps))))
     dim = max(shape_of(str(s.cell_type)).dim for s in cells)
     return simple_request({3: "faces->cells", 2: "edges->cells"}.get(dim, "cells->nodes"))
+
+
+def as_requests(loops: Sequence[LoopRequest | str], mesh: Mesh) -> list[LoopRequest]:
+    """Loops as ``prepare`` takes them: texts stand for an increment, none for the default loop.
+
+    Parameters
+    ----------
+    loops : sequence of LoopRequest or str
+    mesh : Mesh
+
+    Returns
+    -------
+    list of LoopRequest
+    """
+    requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
+    return requests or [default_request(mesh)]
 
 
 def empty_loop(loop: Loop) -> str:

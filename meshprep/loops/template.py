@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.atomic import together
 
-from .. import io
 from ..io.outputs import check_targets
+from ..io.source import MeshSource
 from ..mesh import Dat, Mesh
 from ..topology import derivable, derive
 from .requests import default_request
@@ -63,20 +63,11 @@ def _refused(mesh: Mesh) -> dict[str, str]:
     return found
 
 
-def template_of(
-    mesh: Path,
-    output: Path | None = None,
-    *,
-    input_format: str | None = None,
-    dimension: int | None = None,
-    declared: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-) -> str:
+def template_of(source: MeshSource, output: Path | None = None, *, overwrite: bool = False) -> str:
     """The template for a mesh file; written to ``output`` where there is one."""
     if output is not None:
-        check_targets([output], overwrite=overwrite, inputs=[mesh])
-    made = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
-    text = template(made, mesh.name)
+        check_targets([output], overwrite=overwrite, inputs=[source.path])
+    text = template(source.read(), source.path.name)
     if output is not None:
         with together([output], overwrite=overwrite) as (staged,):
             staged.write_text(text, encoding="utf-8")

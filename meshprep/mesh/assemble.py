@@ -8,8 +8,9 @@ as one set a type. Inside a set, cells stand in the order of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,17 @@ class GroupTable:
     values: NDArray[np.int32]
     group_offset: NDArray[np.int64]
     group_id: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lists: Collection[tuple[int, ...]], values: NDArray[np.int32]) -> GroupTable:
+        """The table of these lists of groups."""
+        offset = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        return cls(values, offset, np.array([i for groups in lists for i in groups], np.int64))
+
+    def lists(self) -> list[tuple[int, ...]]:
+        """The groups that each row of the table stands for."""
+        ends = pairwise(self.group_offset.tolist())
+        return [tuple(self.group_id[begin:end].tolist()) for begin, end in ends]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,15 +203,10 @@ def _join_tables(
     rows: dict[tuple[int, ...], int] = {}
     values = []
     for t in tables:
-        lists = [
-            tuple(int(i) for i in t.group_id[t.group_offset[r] : t.group_offset[r + 1]])
-            for r in range(t.group_offset.size - 1)
-        ]
-        renamed = [rows.setdefault(groups, len(rows)) for groups in lists]
+        renamed = [rows.setdefault(groups, len(rows)) for groups in t.lists()]
         values.append(np.asarray(renamed, dtype=np.int32)[t.values])
-    offset = np.concatenate([[0], np.cumsum([len(groups) for groups in rows])])
-    flat = np.asarray([i for groups in rows for i in groups], dtype=np.int64)
-    return Tag(key, name, np.concatenate(values), offset, flat, dict(names))
+    made = GroupTable.of(rows, np.concatenate(values))
+    return Tag(key, name, made.values, made.group_offset, made.group_id, dict(names))
 
 
 def _places(blocks: Sequence[Block], names: Mapping[str, str]) -> list[CellRange]:

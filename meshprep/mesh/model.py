@@ -120,6 +120,11 @@ class Mesh:
         if index.size and (index.min() < 0 or index.max() >= n):
             raise MeshprepError(f"{what} points outside the {n} elements of set '{set_name}'")
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of elements of every set."""
+        return {name: s.size for name, s in self.sets.items()}
+
     def size(self, name: str) -> int:
         """Number of elements of a set.
 
@@ -287,13 +292,12 @@ class Mesh:
         maps) hash every map; the edges of a graph count as a set of pairs, since its files keep
         neither their order nor that of their ends.
         """
-        sizes = {name: s.size for name, s in self.sets.items()}
 
         def rows(name: str) -> Iterator[NDArray[np.int32]]:
             table = self.map(name).table
             yield rows_as_set(table) if name == GRAPH_MAP else table
 
-        return hash_of_rows(self, sizes, rows)
+        return hash_of_rows(self, self.sizes, rows)
 
 
 def hash_of_rows(

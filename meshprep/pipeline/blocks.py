@@ -230,10 +230,9 @@ def _settle_points(numbering: Numbering, loop: Loop, blocks: Cut | None) -> None
 
 def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> Cut:
     """Sort the elements of each block by thread colour, in the set's order or in the list."""
-    mesh, offset, elements = numbering.mesh, blocks.block_offset, blocks.elements
-    sizes = {name: s.size for name, s in mesh.sets.items()}
+    offset, elements = blocks.block_offset, blocks.elements
     maps = maps_by_place({name: numbering.present_map(name) for name in loop.maps}, elements)
-    colours = colour_threads(*written_table(loop, maps, sizes), offset)
+    colours = colour_threads(*written_table(loop, maps, numbering.mesh.sizes), offset)
     order = sort_by_colour(colours.colour, offset)
     if elements is None:
         numbering.move(loop.over, order)
@@ -245,11 +244,10 @@ def _sort_by_colour(numbering: Numbering, loop: Loop, blocks: Cut) -> Cut:
 
 def colour(numbering: Numbering, loop: Loop, cut: Cut, options: Options) -> Variant:
     """Colour and stage a loop's blocks; every set that it touches has its final order."""
-    mesh = numbering.mesh
     variant = build_variant(
         loop,
         maps_by_place({m: numbering.map(m) for m in loop.maps}, cut.elements),
-        {name: s.size for name, s in mesh.sets.items()},
+        numbering.mesh.sizes,
         cut.block_offset,
         block_size=options.block_elements,
         target=options.target,

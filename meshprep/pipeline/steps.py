@@ -32,7 +32,7 @@ from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
+from ..loops import LoopRequest, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
 from ..mesh import Mesh
@@ -173,8 +173,7 @@ def order(
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
-        requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
-        full, specs = derived or plan_request_maps(mesh, requests or [default_request(mesh)])
+        full, specs = derived or plan_request_maps(mesh, loops)
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
@@ -301,13 +300,15 @@ class _Clock:
         self.seconds[name] = round(self.seconds[name] + clock() - start, 4)
 
     def within(self, share: float) -> None:
-        """A share of the stage under way is done."""
         if share < 1.0:
             self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
 
 
-def plan_request_maps(mesh: Mesh, requests: Sequence[LoopRequest]) -> tuple[Mesh, list[LoopSpec]]:
+def plan_request_maps(
+    mesh: Mesh, loops: Sequence[LoopRequest | str]
+) -> tuple[Mesh, list[LoopSpec]]:
     """The mesh with every map the loops need, and the loops checked against it."""
+    requests = as_requests(loops, mesh)
     names = dict.fromkeys(name for r in requests for name in r.maps)
     # A solver that loops over interior facets needs the boundary ones too, in the same numbering.
     for facets in ("faces", "edges"):

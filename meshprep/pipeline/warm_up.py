@@ -32,6 +32,7 @@ from meshprep_runtime.program import chains
 from ..kernels.machine_code import folder, shipped, why_not_shipped
 
 if TYPE_CHECKING:
+    from ..io.source import MeshSource
     from ..loops.options import Options
 
 # Seconds after which a caller that wants to stop is asked again.
@@ -50,18 +51,15 @@ def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
     return [blocks, colours, *orders, *_file_tasks(formats)]
 
 
-def sweep_tasks(jobs: Iterable[Options], mesh: Path, format: str | None = None) -> list[str]:
+def sweep_tasks(jobs: Iterable[Options], source: MeshSource) -> list[str]:
     """The tasks of several jobs that read one mesh, each once."""
     tasks = [task for options in jobs for task in job_tasks(options, ())]
-    return [*dict.fromkeys(tasks), *read_tasks([mesh], format)]
+    return [*dict.fromkeys(tasks), *read_tasks([source])]
 
 
-def read_tasks(meshes: Iterable[Path], format: str | None = None) -> list[str]:
+def read_tasks(sources: Iterable[MeshSource]) -> list[str]:
     """What reading these files needs, as far as they are there."""
-    from ..io import FORMATS
-    from ..io.registry import find
-
-    return _file_tasks([find(FORMATS, path, format).name for path in meshes if path.is_file()])
+    return _file_tasks([one.find_format().name for one in sources if one.path.is_file()])
 
 
 def all_tasks() -> list[str]:

@@ -22,9 +22,10 @@ from .. import io
 from ..io.original_ids import with_original_ids
 from ..io.outputs import check_targets
 from ..io.registry import Format, find
+from ..io.source import MeshSource
 from ..io.vectors import check_vector, write_vector
 from ..kernels.parallel import at_once
-from ..loops import LoopRequest, LoopSpec, default_request
+from ..loops import LoopRequest, LoopSpec
 from ..loops.chains import ChainRequest
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
@@ -38,24 +39,20 @@ from .warm_up import job_tasks, warm_up
 class Job:
     """What to read, prepare and write; without ``output`` the mesh keeps its order.
 
-    ``declared`` says what the datasets of a file are that does not say it
-    (:mod:`meshprep.io.declared`); ``ids`` writes ``original_id`` into the mesh where it can be.
+    ``ids`` writes ``original_id`` into the mesh where it can be.
     ``permutation`` and ``blocks`` are files for the first loop: the new number of each point that
     it orders (each vertex of a graph), and the block of each of its elements (of each edge), both
     from 0 and in the order of the input. ``chains`` are cut into tiles.
     """
 
-    mesh: Path
+    source: MeshSource
     output: Path | None
     plan: Path
     requests: tuple[LoopRequest, ...] = ()
     options: Options = field(default_factory=Options)
-    input_format: str | None = None
     output_format: str | None = None
-    dimension: int | None = None
     drop: bool = False
     overwrite: bool = False
-    declared: Mapping[str, str] = field(default_factory=dict)
     ids: bool = True
     permutation: Path | None = None
     blocks: Path | None = None
@@ -132,7 +129,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         told,
         job.chains,
     )
-    _check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
+    check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
         told(len(STAGES) - 1, total, STAGES[-1])
@@ -167,12 +164,12 @@ def _write_mesh(
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
     """What :func:`run` would do, found without doing the work: reads, checks, derives the maps."""
+    _refuse(job)
     mesh = _read(job, lambda name: progress(0, 2, name))
     progress(1, 2, "topology")
-    requests = job.requests or (default_request(mesh),)
-    full, specs = plan_request_maps(mesh, requests)
-    sizes = {s.name: s.size for s in full.sets.values()}
-    _check_default(job.requests, specs, sizes)
+    full, specs = plan_request_maps(mesh, job.requests)
+    sizes = full.sizes
+    check_default(job.requests, specs, sizes)
     for chain in job.chains:
         chain.check(spec.loop for spec in specs)
     loops = []
@@ -181,7 +178,8 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
         n = sizes[spec.loop.over]
         loops.append({"name": spec.loop.name, "elements": n, "block_size": size})
     what = "keep the order of" if job.output is None else f"order by {job.options.method}"
-    text = [f"read {job.mesh}: {', '.join(f'{s.size} {s.name}' for s in mesh.sets.values())}"]
+    held = ", ".join(f"{size} {name}" for name, size in mesh.sizes.items())
+    text = [f"read {job.source.path}: {held}"]
     text.append(f"would {what} the mesh")
     text += [
         f"would cut loop {i['name']} ({i['elements']} elements) into blocks of {i['block_size']}"
@@ -195,11 +193,8 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
 
 def check(
     plan: Path,
-    mesh: Path | None = None,
+    mesh: MeshSource | None = None,
     *,
-    input_format: str | None = None,
-    dimension: int | None = None,
-    declared: Mapping[str, str] | None = None,
     progress: Progress = lambda done, total, name: None,
 ) -> CheckResult:
     """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
@@ -219,14 +214,10 @@ def check(
     against = ""
     if mesh is not None:
         progress(1, total, "reading the mesh")
-        known = made.options.get("sets")
-        takes = find(io.FORMATS, mesh, input_format).read_options
-        if not declared and isinstance(known, dict) and "sets" in takes:
-            declared = {str(name): str(place) for name, place in known.items()}
-        given = io.read(mesh, format=input_format, dimension=dimension, sets=declared or None)
+        given = mesh.declared_by([made]).read()
         progress(2, total, "comparing the maps")
-        findings = findings or _compare(made, given, plan, mesh)
-        against = f" and fits {mesh}"
+        findings = findings or _compare(made, given, plan, mesh.path)
+        against = f" and fits {mesh.path}"
     if findings:
         return CheckResult(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
     elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
@@ -267,7 +258,7 @@ def generate(
     if written_as.name in forms:
         mesh = forms[written_as.name](mesh)
     lost = io.write(mesh, target, format=written_as.name, drop=drop, overwrite=overwrite)
-    return Generated({s.name: s.size for s in mesh.sets.values()}, _dropped(lost, target))
+    return Generated(mesh.sizes, _dropped(lost, target))
 
 
 def kinds() -> list[tuple[str, str, str]]:
@@ -282,8 +273,8 @@ def kinds() -> list[tuple[str, str, str]]:
 
 def _refuse(job: Job) -> list[str]:
     """Refuse what can be refused before reading; the formats of the job."""
-    formats = [find(io.FORMATS, job.mesh, job.input_format)]
-    check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.mesh])
+    formats = [job.source.find_format()]
+    check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.source.path])
     for path in job.vectors:
         check_vector(path)
     if job.output is not None:
@@ -292,11 +283,9 @@ def _refuse(job: Job) -> list[str]:
 
 
 def _read(job: Job, told: Callable[[str], None]) -> Mesh:
-    """Refuse what can be refused before reading; then read."""
-    _refuse(job)
+    """Read; refuse what the format of the output would lose."""
     told("reading")
-    declared = job.declared or None
-    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=declared)
+    mesh = job.source.read()
     if job.output is not None and not job.drop:
         # The numbers of the file give way to new ones, and stay in the plan.
         bare = replace(mesh, dats=tuple(d for d in mesh.dats if d.name != "label"))
@@ -310,8 +299,8 @@ def _target(job: Job, mesh: Mesh) -> Format:
     Several formats may share the ending of the input.
     """
     assert job.output is not None
-    if job.output_format is None and job.output.suffix == job.mesh.suffix:
-        same = find(io.FORMATS, job.mesh, job.input_format)
+    if job.output_format is None and job.output.suffix == job.source.path.suffix:
+        same = job.source.find_format()
         if same.write is not None:
             return same
     return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
@@ -335,7 +324,7 @@ def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
 
 def _with_sets(plan: Plan, job: Job, mesh: Mesh) -> Plan:
     """The plan with what its input does not say by itself among the options in effect."""
-    again = find(io.FORMATS, job.mesh, job.input_format).again
+    again = job.source.find_format().again
     return plan if again is None else replace(plan, options={**plan.options, **again(mesh)})
 
 
@@ -365,7 +354,7 @@ def _empty(loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]) -> li
     ]
 
 
-def _check_default(
+def check_default(
     asked: Sequence[LoopRequest], loops: Iterable[LoopSpec | LoopPlan], sizes: Mapping[str, int]
 ) -> None:
     """Raise MeshprepError where nobody named a loop and the default one has no elements."""

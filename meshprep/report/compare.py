@@ -118,7 +118,7 @@ class Comparison:
         if len(self.plans) == 1:
             return [t for one in self.plans[0].metrics.orders for t in order_tables(one, full)]
         found = order_comparison(self.names, self.plans, full)
-        return [t.turned() for t in found] if len(self.plans) > MOST_COLUMNS else found
+        return [t.transposed() for t in found] if len(self.plans) > MOST_COLUMNS else found
 
     def loop_table(self, columns: Sequence[Column], full: bool = True) -> Table:
         """The figures of one loop, from the columns that :meth:`by_loop` gives."""

@@ -59,7 +59,7 @@ def line_by_line(columns: Sequence[Column], figures: Sequence[ReportRow]) -> Tab
         rows.append((row.short, *map(figure, [*after, *map(row.find, inputs)])))
         best |= {(i, 1 + j) for j in best_of(after, row.better) if alike}
     title = f"loop {columns[0].loop}"
-    return Table(title, ("after", *names), rows, frozenset(best)).turned()
+    return Table(title, ("after", *names), rows, frozenset(best)).transposed()
 
 
 def comparable(columns: Sequence[Column]) -> bool:
@@ -89,10 +89,10 @@ def _arrow(before: float | int | None, after: float | int | None) -> str:
     return new if before is None or old == new else f"{old}{ARROW}{new}"
 
 
-def seconds_table(names: Sequence[str], plans: Sequence[Plan], turned: bool) -> Table:
+def seconds_table(names: Sequence[str], plans: Sequence[Plan], transposed: bool) -> Table:
     """What preparing cost; the best is the least in all, of plans of meshes of one size.
 
-    ``turned`` gives a line a plan.
+    ``transposed`` gives a line a plan.
     """
     seconds = [p.metrics.seconds for p in plans]
     stages = list(dict.fromkeys(stage for one in seconds for stage in one))
@@ -102,4 +102,4 @@ def seconds_table(names: Sequence[str], plans: Sequence[Plan], turned: bool) -> 
     alike = all(plan.sizes == plans[0].sizes for plan in plans)
     best = frozenset((len(rows) - 1, 1 + j) for j in best_of(totals, -1) if alike)
     table = Table("seconds of preparation", ("", *names), rows, best)
-    return table.turned() if turned else table
+    return table.transposed() if transposed else table

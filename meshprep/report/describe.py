@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.plan import LoopPlan, Plan
 
+from ..io.source import MeshSource
 from ..mesh import Dat, Mesh, Tag
 from ..metrics.printable import check_printable
 from .chains import chain_record
@@ -53,24 +52,16 @@ class Description:
         ]
 
 
-def describe(
-    path: Path,
-    *,
-    input_format: str | None = None,
-    dimension: int | None = None,
-    declared: Mapping[str, str] | None = None,
-) -> Description:
+def describe(source: MeshSource) -> Description:
     """Read a mesh, a plan (``*.plan.h5``) or parts (``*.parts.h5``) and say what is in it."""
-    if path.name.lower().endswith(".plan.h5") and input_format is None:
+    path, lower = source.path, source.path.name.lower()
+    if lower.endswith(".plan.h5") and source.format is None:
         plan = Plan.load(path)
         check_printable(plan, str(path))
         return Description({"file": str(path)} | _plan(plan))
-    if path.name.lower().endswith(".parts.h5") and input_format is None:
+    if lower.endswith(".parts.h5") and source.format is None:
         return Description({"file": str(path)} | describe_parts(path))
-    from .. import io
-
-    mesh = io.read(path, format=input_format, dimension=dimension, sets=declared or None)
-    return Description({"file": str(path)} | _mesh(mesh))
+    return Description({"file": str(path)} | _mesh(source.read()))
 
 
 def _mesh(mesh: Mesh) -> dict[str, Any]:

@@ -24,7 +24,7 @@ PICTURE_PIXELS, WHITE = 1600, (255, 255, 255)
 
 
 @dataclass(frozen=True)
-class Files:
+class ReportFiles:
     """What to write beside the tables, and from which meshes."""
 
     html: Path | None = None
@@ -58,7 +58,7 @@ class Files:
 
 def write_files(
     comparison: Comparison,
-    files: Files,
+    files: ReportFiles,
     progress: Progress = lambda done, total, name: None,
     *,
     meshes: Sequence[NamedMesh] = (),
@@ -104,7 +104,7 @@ def _needed(meshes: Sequence[NamedMesh], plans: Sequence[Plan]) -> Sequence[Name
 
 
 def _first(
-    comparison: Comparison, files: Files, meshes: Sequence[NamedMesh]
+    comparison: Comparison, files: ReportFiles, meshes: Sequence[NamedMesh]
 ) -> tuple[Plan, str, NamedMesh]:
     """The plan, its loop and its mesh that a picture shows."""
     plan = comparison.plans[0]

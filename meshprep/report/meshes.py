@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
-from ..io.registry import find
+from ..io.source import MeshSource
 from ..mesh import Mesh
 from .draw import Scene, place
 
@@ -102,12 +102,5 @@ def read_meshes(paths: Sequence[Path], plans: Sequence[Plan] = ()) -> list[Named
 
     Raises MeshprepError for a file that cannot be read.
     """
-    from .. import io
-
-    known = next((s for p in plans if isinstance(s := p.options.get("sets"), dict)), None)
-    found = []
-    for path in paths:
-        takes = find(io.FORMATS, path, None).read_options
-        sets = {str(k): str(v) for k, v in known.items()} if known and "sets" in takes else None
-        found.append(NamedMesh(str(path), bare(io.read(path, sets=sets))))
-    return found
+    sources = [MeshSource(path).declared_by(plans) for path in paths]
+    return [NamedMesh(str(one.path), bare(one.read())) for one in sources]

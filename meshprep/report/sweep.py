@@ -11,7 +11,7 @@ from meshprep_runtime.errors import MeshprepError, Progress, check_choice
 from meshprep_runtime.plan import LoopPlan, Plan
 
 from ..kernels import clock
-from ..loops import LoopRequest, LoopSpec, default_request, simple_request
+from ..loops import LoopRequest, LoopSpec
 from ..loops.options import Options
 from ..mesh import Mesh
 from ..metrics.cost import Assumptions, predicted_ms
@@ -196,8 +196,7 @@ def _plans(
     """The plan of every point, or why there is none."""
     progress(0, len(chosen), "topology")
     start = clock()
-    requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
-    full, specs = plan_request_maps(mesh, requests or [default_request(mesh)])
+    full, specs = plan_request_maps(mesh, loops)
     derived = full, [_free(spec) for spec in specs]
     topology = {"topology": round(clock() - start, 4)}
     sizes = sorted({point.block_size for point in chosen})

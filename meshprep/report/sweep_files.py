@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from meshprep_runtime.errors import Progress
 
-from .. import io
-from ..io.registry import find
+from ..io.source import MeshSource
 from ..loops import LoopRequest
 from ..metrics.cost import Assumptions
 from ..pipeline.steps import Options
-from ..pipeline.workflow import _check_default
-from .files import Files, write_files
+from ..pipeline.workflow import check_default
+from .files import ReportFiles, write_files
 from .meshes import NamedMesh, bare
 from .sweep import SweepPoint, SweepResult, sweep
 
@@ -23,15 +20,12 @@ from .sweep import SweepPoint, SweepResult, sweep
 class SweepJob:
     """What to read, the plans to make and compare, and what to write of the comparison."""
 
-    mesh: Path
+    source: MeshSource
     sweep_points: tuple[SweepPoint, ...]
     requests: tuple[LoopRequest, ...] = ()
     options: Options = field(default_factory=Options)
     assumptions: Assumptions = field(default_factory=Assumptions)
-    files: Files = field(default_factory=Files)
-    declared: Mapping[str, str] = field(default_factory=dict)
-    input_format: str | None = None
-    dimension: int | None = None
+    files: ReportFiles = field(default_factory=ReportFiles)
 
 
 def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None) -> SweepResult:
@@ -39,12 +33,11 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
 
     Raises MeshprepError on bad input, outputs that exist, and where no plan could be made.
     """
-    find(io.FORMATS, job.mesh, job.input_format)
-    job.files.check([job.mesh])
+    job.source.find_format()
+    job.files.check([job.source.path])
     total = len(job.sweep_points) + 1 + len(job.files.outputs)
     progress(0, total, "reading")
-    sets = job.declared or None
-    mesh = io.read(job.mesh, format=job.input_format, dimension=job.dimension, sets=sets)
+    mesh = job.source.read()
     result = sweep(
         mesh,
         job.requests,
@@ -54,14 +47,14 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
         progress=lambda done, n, name: progress(done + 1, total, name),
     )
     first = result.comparison.plans[0]
-    _check_default(job.requests, first.loops.values(), first.sizes)
-    meshes = [NamedMesh(str(job.mesh), bare(mesh))]
+    check_default(job.requests, first.loops.values(), first.sizes)
+    meshes = [NamedMesh(str(job.source.path), bare(mesh))]
     write_files(
         result.comparison,
         job.files,
         lambda done, n, name: progress(len(job.sweep_points) + done, total, name),
         meshes=meshes,
-        title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.mesh.name}",
+        title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.source.path.name}",
         best=(result.best.name, result.criterion),
     )
     return result

@@ -33,7 +33,7 @@ class Table:
             for i, row in enumerate(self.rows)
         ]
 
-    def turned(self) -> Table:
+    def transposed(self) -> Table:
         """Rows as columns: for tables with more columns than a page is wide."""
         columns = list(zip(self.header, *self.rows, strict=True))
         best, changed = (

@@ -12,11 +12,16 @@ from random_cases import random_case, run_case
 from meshprep.pipeline.steps import prepare
 
 CHUNK = 20
-COUNT, EVERY_DAY = 400, 120
-CHUNKS = [
-    pytest.param(first, marks=() if first < EVERY_DAY else pytest.mark.long)
-    for first in range(0, COUNT, CHUNK)
-]
+COUNT, IN_CI, EVERY_DAY = 400, 120, 40
+
+
+def _marks(first):
+    if first < EVERY_DAY:
+        return ()
+    return pytest.mark.slow if first < IN_CI else pytest.mark.long
+
+
+CHUNKS = [pytest.param(first, marks=_marks(first)) for first in range(0, COUNT, CHUNK)]
 
 
 @pytest.mark.parametrize("first", CHUNKS)

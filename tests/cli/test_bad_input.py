@@ -155,6 +155,11 @@ def test_a_plan_for_another_mesh(capsys, cli, mesh_file):
     assert "another mesh" in line
 
 
+def test_how_to_read_a_mesh_without_a_mesh(capsys, mesh_file):
+    line = fails(capsys, "check", mesh_file, "--format", "gmsh")
+    assert "--format says how to read a mesh: name one with --mesh" in line
+
+
 def test_files_that_are_no_plans(capsys, mesh_file, tmp_path):
     fake = tmp_path / "fake.plan.h5"
     for content in (b"", b"text", mesh_file.read_bytes(), b"\x89HDF\r\n\x1a\n" + bytes(100)):

@@ -13,6 +13,7 @@ from meshprep.distribute.joined import joined_subject
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
+from meshprep.io.source import MeshSource
 from meshprep.loops import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.workflow import Job
@@ -151,7 +152,7 @@ def test_parts_are_written_as_dats_of_op2(mesh_file, tmp_path):
 
 def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):
     plan, ordered = tmp_path / "wing.plan.h5", tmp_path / "ordered.msh"
-    prepare(Job(mesh_file, ordered, plan, LOOPS, SMALL))
+    prepare(Job(MeshSource(mesh_file), ordered, plan, LOOPS, SMALL))
     output = tmp_path / "wing.parts.h5"
     run(SplitJob(plan, output, (4,), options=SMALL))
     assert check_parts(output, mesh=mesh_file).findings == []

@@ -4,6 +4,7 @@ import pytest
 
 from meshprep import io
 from meshprep.io.generate import generate
+from meshprep.io.source import MeshSource
 from meshprep.loops.options import Options
 from meshprep.pipeline import steps, workflow
 from meshprep.pipeline.workflow import Job, run
@@ -14,7 +15,8 @@ from meshprep_runtime.errors import MeshprepError, ProofError
 def job(tmp_path):
     mesh = tmp_path / "wing.msh"
     io.write(generate("delaunay2d", cells=400), mesh)
-    return Job(mesh, tmp_path / "new.msh", tmp_path / "new.h5", options=Options(block_size=64))
+    options = Options(block_size=64)
+    return Job(MeshSource(mesh), tmp_path / "new.msh", tmp_path / "new.h5", options=options)
 
 
 def test_a_wrong_plan_leaves_nothing_beside_the_input(job, monkeypatch):
@@ -24,7 +26,7 @@ def test_a_wrong_plan_leaves_nothing_beside_the_input(job, monkeypatch):
     monkeypatch.setattr(steps, "refuse_wrong", refuse)
     with pytest.raises(ProofError, match="wrong in 1 places"):
         run(job)
-    assert list(job.mesh.parent.iterdir()) == [job.mesh]
+    assert list(job.source.path.parent.iterdir()) == [job.source.path]
 
 
 def test_a_mesh_that_reads_back_wrong_leaves_nothing_beside_the_input(job, monkeypatch):
@@ -34,11 +36,11 @@ def test_a_mesh_that_reads_back_wrong_leaves_nothing_beside_the_input(job, monke
     monkeypatch.setattr(workflow.io, "write", refuse)
     with pytest.raises(MeshprepError, match="does not keep this mesh"):
         run(job)
-    assert list(job.mesh.parent.iterdir()) == [job.mesh]
+    assert list(job.source.path.parent.iterdir()) == [job.source.path]
 
 
 def test_the_plan_that_is_saved_has_the_seconds_of_its_proof(job):
     made = run(job).plan
     assert made.metrics.seconds["proof"] > 0
     assert made.mesh_hash == io.read(job.output).content_hash()
-    assert workflow.check(job.plan, job.output).findings == []
+    assert workflow.check(job.plan, MeshSource(job.output)).findings == []

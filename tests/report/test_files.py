@@ -12,9 +12,10 @@ import pytest
 
 from meshprep import LoopRequest, Options, io, prepare
 from meshprep.io.generate import generate
+from meshprep.io.source import MeshSource
 from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
-from meshprep.report.files import Files, write_files
+from meshprep.report.files import ReportFiles, write_files
 from meshprep.report.html import html_report
 from meshprep.report.meshes import NamedMesh, block_values, mesh_of
 from meshprep.report.vtu import paraview_mesh
@@ -138,7 +139,7 @@ def test_all_files_at_once_or_none(prepared, tmp_path):
     kept = type(mesh)(mesh.sets.values(), mesh.maps.values(), bare)
     meshio.write(source, _as_meshio(kept))
     targets = [tmp_path / f"out.{kind}" for kind in ("html", "png", "vtu")]
-    files = Files(*targets, meshes=(source,))
+    files = ReportFiles(*targets, meshes=(source,))
     files.check([plan])
     steps = []
     written = write_files(compare([plan]), files, lambda *step: steps.append(step))
@@ -150,7 +151,7 @@ def test_all_files_at_once_or_none(prepared, tmp_path):
     before = [t.read_bytes() for t in targets]
     other = tmp_path / "other.vtk"
     meshio.write(other, _as_meshio(generate("box", nx=2, ny=2, nz=2)))
-    wrong = Files(*targets, meshes=(other,), overwrite=True)
+    wrong = ReportFiles(*targets, meshes=(other,), overwrite=True)
     with pytest.raises(MeshprepError, match="another mesh than"):
         write_files(compare([plan]), wrong)
     assert [t.read_bytes() for t in targets] == before
@@ -175,7 +176,7 @@ def test_reports_say_that_blocks_list_their_elements(tmp_path):
         plan = prepare(mesh, ["cells->nodes"], options, keep_order=lists).plan
         page = html_report(compare_one(plan), [NamedMesh("x", mesh)])
         plan.save(tmp_path / "a.plan.h5", overwrite=True)
-        (record,) = describe(tmp_path / "a.plan.h5").values["loops"]
+        (record,) = describe(MeshSource(tmp_path / "a.plan.h5")).values["loops"]
         told[lists] = (
             "Blocks list their elements, whose numbers stay." in page,
             "Map cells-&gt;nodes in the order of the blocks" in page,
@@ -254,6 +255,6 @@ def test_names_from_files_cannot_break_the_page():
     ],
 )
 def test_bad_targets_are_refused_before_any_work(values, said, tmp_path):
-    files = Files(**{k: tmp_path / v for k, v in values.items()})
+    files = ReportFiles(**{k: tmp_path / v for k, v in values.items()})
     with pytest.raises(MeshprepError, match=said):
         files.check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...mesh.assemble import Block, GroupTable, assemble, set_names
 from .dats import field_values
 from .elements import ElementLookup, FileCells
 from .info import ENTITY_DIM, ENTITY_TAG, PARAMETRIC, PERIODIC
-from .merge2 import from_lists, merge_copies, one_each
+from .merge2 import merge_copies, one_each
 from .numbering import Lookup, distinct, distinct_lists, is_range
 from .raw import RawCells, RawElements, RawMesh, RawNodes
 from .scan import MODES, GmshCursor
@@ -112,9 +112,9 @@ def _tags2(
     origin = notes.entity.get(dim, {})
     entity = [(origin.get(int(i), int(i)),) for i in unique]
     tags = {
-        "entity": from_lists([e if e[0] else () for e in entity], place),
+        "entity": GroupTable.of([e if e[0] else () for e in entity], place),
         notes.physical: physical,
-        "partition": from_lists(lists, owners),
+        "partition": GroupTable.of(lists, owners),
     }
     return cell, tags
 
@@ -132,8 +132,8 @@ def _tags4(raw: RawCells, mesh: RawMesh, notes: GmshNotes, dim: int) -> dict[str
     entity = place if not origin else old.place[place]
     return {
         "entity": one_each(old.values, entity),
-        notes.physical: from_lists([_groups(e.physical) if e else () for e in found], place),
-        "partition": from_lists([e.partitions if e else () for e in found], place),
+        notes.physical: GroupTable.of([_groups(e.physical) if e else () for e in found], place),
+        "partition": GroupTable.of([e.partitions if e else () for e in found], place),
     }
 
 
@@ -161,10 +161,8 @@ def _add_ghosts(cells: list[FileCells], raw: RawMesh) -> list[FileCells]:
 
 def _with_ghosts(cells: FileCells, extra: dict[int, list[int]]) -> FileCells:
     n = len(cells.nodes)
-    tag = cells.tags.get("partition", GroupTable(np.zeros(n, np.int32), np.zeros(2, np.int64),
-                                                 np.empty(0, np.int64)))  # fmt: skip
-    bounds = zip(tag.group_offset[:-1].tolist(), tag.group_offset[1:].tolist(), strict=True)
-    lists = [tuple(tag.group_id[a:b].tolist()) for a, b in bounds]
+    tag = cells.tags.get("partition", GroupTable.of([()], np.zeros(n, np.int32)))
+    lists = tag.lists()
     rows: dict[tuple[int, ...], int] = {}
     for i, groups in enumerate(lists):
         rows.setdefault(groups, i)
@@ -177,9 +175,7 @@ def _with_ghosts(cells: FileCells, extra: dict[int, list[int]]) -> FileCells:
             rows[wanted] = len(lists)
             lists.append(wanted)
         values[row] = rows[wanted]
-    tags = {**cells.tags, "partition": from_lists(lists, values)}
-    return FileCells(cells.name, cells.dim, cells.nodes, cells.label, tags, cells.element_label,
-                 cells.cell)  # fmt: skip
+    return replace(cells, tags={**cells.tags, "partition": GroupTable.of(lists, values)})
 
 
 def _node_dats(nodes: RawNodes, notes: GmshNotes) -> list[Dat]:

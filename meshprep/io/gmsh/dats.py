@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, Tag
+from ...mesh.assemble import GroupTable
 from .elements import ElementLookup, FileCells
 from .info import COPY, INTEGERS, MARK, NAME, REALS, RESERVED, SECTION, STRINGS
-from .merge2 import from_lists
 from .numbering import Lookup
 from .raw import RawField
 from .types import TO_MEMORY
@@ -215,7 +215,7 @@ def _tag(dat: Dat, mark: SectionMark, n: int) -> Tag:
         whole = dat.index is None and dat.values.shape == (n,) and held == len(lists)
         if not whole or (n and not 0 <= dat.values.min() <= dat.values.max() < held):
             raise ValueError
-        table = from_lists([tuple(lists[i]) for i in range(held)], dat.values.astype(np.int32))
+        table = GroupTable.of([tuple(lists[i]) for i in range(held)], dat.values.astype(np.int32))
         return Tag(dat.name, dat.set, table.values, table.group_offset, table.group_id, names)
     except (ValueError, KeyError, OverflowError):
         raise MeshprepError(

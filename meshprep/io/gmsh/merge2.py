@@ -18,13 +18,6 @@ def one_each(unique: NDArray[np.int64], place: NDArray[np.int32]) -> GroupTable:
     return GroupTable(place, offset, unique[held])
 
 
-def from_lists(lists: list[tuple[int, ...]], place: NDArray[np.int32]) -> GroupTable:
-    """The table of these lists of groups."""
-    offset = np.concatenate([[0], np.cumsum([len(groups) for groups in lists])])
-    flat = np.asarray([i for groups in lists for i in groups], dtype=np.int64)
-    return GroupTable(place, offset.astype(np.int64), flat)
-
-
 def merge_copies(
     cells: RawCells, part: NDArray[np.int32], *, apart: bool = False
 ) -> tuple[NDArray[np.int64] | None, GroupTable]:
@@ -87,4 +80,4 @@ def _attach(
     for members in cells.values():
         for row, held in members:
             place[cell[row]] = lists.setdefault(tuple(held), len(lists))
-    return cell, from_lists(list(lists), place)
+    return cell, GroupTable.of(lists, place)

@@ -115,7 +115,7 @@ def load() -> ModuleType:
         meshio._mesh.topological_dimension[cell_type] = shape_of(cell_type).dim
         meshio._common.num_nodes_per_cell[cell_type] = node_count(cell_type)
     for module in (vtk, xdmf):
-        module.mend(lambda: _findings.get() is not None)
+        module.patch(lambda: _findings.get() is not None)
     bounded = _BoundedNumpy("numpy")
     for name, module in list(sys.modules.items()):
         if not name.startswith("meshio."):

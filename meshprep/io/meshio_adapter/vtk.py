@@ -56,7 +56,7 @@ def _quoted(data: Mapping[str, Any]) -> dict[str, Any]:
     return {quote(name, safe=_PLAIN): values for name, values in data.items()}
 
 
-def mend(active: Callable[[], bool]) -> None:
+def patch(active: Callable[[], bool]) -> None:
     """Let meshio read the types that VTK writes, and check the sizes of cells while ``active``."""
     for module in (_vtk_42, _vtk_51):
         module.vtk_to_numpy_dtype_name.update(TYPES)

@@ -46,7 +46,7 @@ def _signed(values: NDArray) -> NDArray:
     return values.astype(np.int64) if fits else values
 
 
-def mend(active: Callable[[], bool]) -> None:
+def patch(active: Callable[[], bool]) -> None:
     """Let meshio take apart cells of several types as XDMF has them while ``active``."""
     original = main.translate_mixed_cells
     main.translate_mixed_cells = lambda data: (_mixed if active() else original)(data)

@@ -135,16 +135,16 @@ def _shares(m: MapRows, target: str, others: Sequence[MapRows], sizes: Sizes) ->
     """The shares of rows that fit, by every pair of maps that says something of the target."""
     rows = np.linspace(0, m.size - 1, min(m.size, _MOST_ROWS)).astype(np.int64)
     own = m.table[rows]
-    for beside in (other for other in others if other.from_set == m.from_set):
+    for known in (other for other in others if other.from_set == m.from_set):
         for other in others:
-            near = beside.table[rows]
-            if (other.from_set, other.to_set) == (beside.to_set, target):
+            near = known.table[rows]
+            if (other.from_set, other.to_set) == (known.to_set, target):
                 # Nodes of a boundary edge are among the nodes of its cell.
                 around = other.table[near].reshape(len(rows), -1)
                 if sizes[target] > 2 * around.shape[1]:
                     yield _share((own[:, :, None] == around[:, None, :]).any(2).all(1))
-            told = sizes[beside.to_set] > 2 * other.arity * near.shape[1]
-            if told and (other.from_set, other.to_set) == (target, beside.to_set):
+            says_something = sizes[known.to_set] > 2 * other.arity * near.shape[1]
+            if says_something and (other.from_set, other.to_set) == (target, known.to_set):
                 # The cell of a boundary edge has nodes of the edge.
                 around = other.table[own]
                 met = around[:, :, :, None] == near[:, None, None, :]

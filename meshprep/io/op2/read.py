@@ -58,12 +58,14 @@ def _mesh(file: Any, declared: Mapping[str, str]) -> Mesh:
     rest = image(file, moving)
     notes = Op2Notes(paths, map_paths, dat_paths, inferred.base, rest)
     extras: dict[str, Any] = {NOTES: notes}
-    told = [f"{p}={'->'.join(pair)}" for p, pair in inferred.maps.items() if p not in declared]
-    told += [f"{p}={on}" for p, on in inferred.dats.items() if p not in declared]
+    undeclared = [
+        f"{p}={'->'.join(pair)}" for p, pair in inferred.maps.items() if p not in declared
+    ]
+    undeclared += [f"{p}={on}" for p, on in inferred.dats.items() if p not in declared]
     if inferred.base and BASE not in declared:
-        told.append(f"{BASE}={inferred.base}")
-    if told:
-        extras[INFERRED] = tuple(told)
+        undeclared.append(f"{BASE}={inferred.base}")
+    if undeclared:
+        extras[INFERRED] = tuple(undeclared)
     constants = tuple(f.path for f in found if f.path not in {*moving, *paths.values()})
     if constants:
         extras[CONSTANTS] = constants

@@ -131,16 +131,16 @@ class Cursor:
 
     def whole(self, what: str, *, size: bool = False) -> int:
         """One whole number, in the mode of the file."""
-        start, told = self.pos, f"the number of {what}" if size else what
+        start, expected = self.pos, f"the number of {what}" if size else what
         if self.mode == ASCII:
             found = WHOLE.match(self._bytes, start)
             if found is None:
-                raise self.no_number(-1 - start, told)
+                raise self.no_number(-1 - start, expected)
             self.pos = found.end()
             return int(found[1])
         width = self.size_width if size else 4
         if self.left < width:
-            raise self.no_number(-1 - int(self.data.size), told)
+            raise self.no_number(-1 - int(self.data.size), expected)
         self.pos += width
         order: Literal["big", "little"] = "big" if self.mode == BIG else "little"
         return int.from_bytes(self._bytes[start : self.pos], order, signed=True)

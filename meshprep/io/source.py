@@ -1,0 +1,49 @@
+"""A mesh file, and what it does not say by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from meshprep_runtime.plan import Plan
+
+from ..mesh import Mesh
+from .front import FORMATS, read
+from .registry import Format, find
+
+
+@dataclass(frozen=True)
+class MeshSource:
+    """A mesh file to read.
+
+    Parameters
+    ----------
+    path : Path
+    format : str, optional
+        The name of a format; without it the ending of the name tells.
+    dimension : int, optional
+        Accepts loose cells of a lower dimension than this.
+    sets : mapping of str to str
+        What the datasets of a file are that does not say it (:mod:`meshprep.io.declared`).
+    """
+
+    path: Path
+    format: str | None = None
+    dimension: int | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+
+    def find_format(self) -> Format:
+        """The file's format; raises MeshprepError where it is unknown."""
+        return find(FORMATS, self.path, self.format)
+
+    def read(self) -> Mesh:
+        """The mesh, validated, as :func:`meshprep.io.read` gives it."""
+        return read(self.path, format=self.format, dimension=self.dimension, sets=self.sets or None)
+
+    def declared_by(self, plans: Iterable[Plan]) -> MeshSource:
+        """With the sets that the first of the plans declares, where none are given yet."""
+        known = next((s for p in plans if isinstance(s := p.options.get("sets"), dict)), None)
+        if self.sets or not known or "sets" not in self.find_format().read_options:
+            return self
+        return replace(self, sets={str(name): str(place) for name, place in known.items()})
