@@ -22,14 +22,13 @@ from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.matrices import with_places
 
 from ..colour.whole_set import colour_whole_set
-from ..loops.reach import maps_by_place, written_table
+from ..loops.reach import written_table
 from .traffic import (
     INDEX_BYTES,
     LAYOUTS,
     SECTOR_BYTES,
     THREADS,
     Use,
-    atomic_sectors,
     grouped_units,
     plan_sectors,
     uses_of,
@@ -37,6 +36,8 @@ from .traffic import (
 
 # A cache makes room for a line where only a sector of it is asked for.
 LINE_BYTES = 128
+# Values of four bytes that are added at once, where they lie together.
+PACKED = 4
 # Growth of the runs that are tried.
 STEP = 1.25
 
@@ -48,7 +49,7 @@ class MemoryTraffic:
     # Sectors between memory and cache.
     read: int
     written: int
-    # Sectors that atomic additions meet in the cache, one for each instruction of a warp.
+    # Atomic additions that the cache carries out; four neighbouring f4 are one.
     atomics: int
     launches: tuple[int, ...]  # thread blocks of each launch
 
@@ -298,16 +299,20 @@ class _Counting:
         total, blocks = 0, self.strategy.blocks
         if (self.commit if blocks else self.strategy.adds) != "atomics":
             return 0
-        maps, sizes = self._reached
-        in_turn = maps_by_place(maps, self.variant.elements if blocks else None)
         for use in (u for u in self._uses if u.conflicts):
+            rows = self.plan.sizes[self.plan.loop.over] * len(use.written_columns)
             if blocks and not use.placed:
                 own = self.variant.staging[str(use.to_set)].exclusive
-                total += use.dim * int(np.count_nonzero(~own.astype(bool)))
-            else:
-                arrays, _ = use.arrays(self.layout)
-                total += arrays * atomic_sectors(use, in_turn, sizes, arrays)
+                rows = int(np.count_nonzero(~own.astype(bool)))
+            total += rows * _additions(use, self.layout)
         return total
+
+
+def _additions(use: Use, layout: str) -> int:
+    """Atomic additions of a row: two lanes of a warp at one point are two of them."""
+    if use.itemsize == 4 and layout == "aos":
+        return -(-use.dim // PACKED)
+    return use.dim
 
 
 def _lengths(blocks: int) -> Iterator[int]:

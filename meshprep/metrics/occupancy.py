@@ -39,9 +39,9 @@ class DeviceLimits:
     partitions: int
     bandwidth: float  # GB/s between memory and processor, as published; what a loop reaches is less
     cache: int  # bytes of the second-level cache
-    # Sectors that atomic additions meet in that cache, in thousand millions a second: the least and
-    # the most that are assumed. No rate is published for ``f8``. The most is a sector a clock in
-    # every slice of the cache (32 to 96 of them), the least a quarter of that.
+    # Atomic additions of eight bytes, in thousand millions a second: least and most. An H100
+    # was measured, at points by chance and in a row; of others no rate is known. There the most is
+    # one a clock in every slice of the cache (32 to 80 of them), the least a quarter of that.
     atomics: tuple[float, float]
 
 
@@ -50,8 +50,8 @@ DEVICES = {
     "P100": DeviceLimits(56, 64 * KIB, 48 * KIB, 256, 0, 2, 732, 4 * MIB, (11, 43)),
     "V100": DeviceLimits(80, 96 * KIB, 96 * KIB, 256, 0, 4, 900, 6 * MIB, (22, 88)),
     "A100": DeviceLimits(108, 164 * KIB, 163 * KIB, 128, KIB, 4, 2039, 40 * MIB, (28, 113)),
-    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352, 50 * MIB, (41, 163)),
-    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800, 50 * MIB, (41, 163)),
+    "H100": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 3352, 50 * MIB, (69, 81)),
+    "H200": DeviceLimits(132, 228 * KIB, 227 * KIB, 128, KIB, 4, 4800, 50 * MIB, (69, 81)),
 }
 
 
