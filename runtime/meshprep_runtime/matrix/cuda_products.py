@@ -25,7 +25,8 @@ from .products import Store, check_blocks, check_matrix
 from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
-# A row with more nonzeros is summed by several blocks, each of as many nonzeros.
+# A row with more nonzeros a thread is summed by blocks of its own, of so many nonzeros each.
+MOST_A_THREAD = 1 << 8
 LONG_ROW, PART_THREADS = 1 << 13, 256
 ROW_THREADS = 256
 
@@ -64,27 +65,28 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
 
     Notes
     -----
-    The text depends on ``coop`` and the types alone. Rows of more than 8,192 nonzeros are summed
-    by several blocks, and then once more.
+    The text depends on ``coop`` and the types alone. Rows with more than 256 nonzeros for each of
+    their threads are summed by blocks of their own, and then once more.
     """
     check_matrix(matrix)
     rows = matrix.shape[0]
     chosen = fixed_rule(rows, matrix.values.size) if threads is None else threads
     kind = C_TYPES[matrix.values.dtype.str[1:]]
     arrays = {"row_ptr": matrix.row_ptr, "columns": matrix.columns, "values": matrix.values}
+    longest = MOST_A_THREAD * chosen.coop
     first = ProductKernel(
         "meshprep_csr",
         cuda_text.csr_rows(kind, chosen.coop),
         arrays,
-        {"rows": rows, "repeat": chosen.repeat, "longest": LONG_ROW},
+        {"rows": rows, "repeat": chosen.repeat, "longest": longest},
         chosen.block_size,
         _one_launch(chosen.blocks(rows)),
     )
-    return _program(matrix, [first, *_long_rows(matrix, kind)])
+    return _program(matrix, [first, *_long_rows(matrix, kind, longest)])
 
 
-def _long_rows(matrix: CsrMatrix, kind: str) -> list[ProductKernel]:
-    long = np.flatnonzero(np.diff(matrix.row_ptr) > LONG_ROW)
+def _long_rows(matrix: CsrMatrix, kind: str, longest: int) -> list[ProductKernel]:
+    long = np.flatnonzero(np.diff(matrix.row_ptr) > longest)
     if not long.size:
         return []
     found = long_rows(matrix.row_ptr, long, LONG_ROW)

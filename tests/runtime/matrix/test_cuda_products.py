@@ -65,6 +65,14 @@ def test_long_rows_are_summed_by_several_blocks():
     run(program, matrix)
 
 
+def test_a_long_row_is_one_with_much_for_each_of_its_threads():
+    matrix = random_csr([3, 256, 257, 0, 700], 700)
+    for coop, blocks in ((1, [2]), (2, [1]), (4, [])):
+        program = csr_program(matrix, CsrThreads(64, coop, 1))
+        assert [one.launches[0].blocks for one in program.then[:1]] == blocks
+        run(program, matrix)
+
+
 def test_a_row_of_a_hundred_thousand():
     row_ptr = np.array([0, 100_000, 100_001], np.int64)
     columns = np.append(np.arange(100_000), 7).astype(np.int32)
