@@ -306,10 +306,8 @@ def test_the_file_has_version_3_and_the_same_matrix(plan, mesh, tmp_path):
         replace(plan, matrices={}).save(path, overwrite=True)
 
 
-def test_a_mesh_in_parts_has_no_matrices_yet(plan):
-    with pytest.raises(
-        MeshprepError, match="'stiffness' adds to matrix 'K', which a mesh in parts"
-    ):
+def test_a_mesh_in_parts_keeps_no_fixed_dofs(plan):
+    with pytest.raises(MeshprepError, match="'stiffness': matrix 'K' has fixed dofs, which a mesh"):
         subject_of_plan(plan)
 
 

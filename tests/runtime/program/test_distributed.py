@@ -148,11 +148,16 @@ def test_receives_first_then_core_in_pieces_then_the_wait(parts, mesh, monkeypat
         own = [e for e in trace[first:] if e[0] is threading.current_thread()]
         return [names.get(at, "core") if name == "run" else name for _, name, at in own]
 
-    for events in run_ranks(2, main):
+    found = run_ranks(2, main)
+    # An edge between two ranks is one of them's own, and the other executes it, too.
+    assert any("exec" in events for events in found)
+    for events in found:
         core = events.count("core")
         assert core > 2
         pieces = ["core", "test"] * core
-        assert events == ["Irecv", "Isend", *pieces, "finish", "boundary", "exec"]
+        last = ["exec"] * events.count("exec")
+        assert len(last) < 2
+        assert events == ["Irecv", "Isend", *pieces, "finish", "boundary", *last]
 
 
 def test_messages_hide_behind_core(parts, mesh, monkeypatch):
