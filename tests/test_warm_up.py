@@ -15,6 +15,8 @@ from meshprep.pipeline import warm_up
 from meshprep.pipeline.small_runs import run_task
 from meshprep.pipeline.warm_up import all_tasks, job_tasks
 from meshprep.reorder.by_component import _renumbered
+from meshprep.reorder.lexicographic import _packed_rows
+from meshprep.reorder.propagate import _first_touch
 
 # The least work of all tasks.
 TASK = "order morton cpu"
@@ -98,6 +100,8 @@ def test_a_job_names_its_own_tasks():
     [
         ("blocks blocks gpu", middles),
         ("order gps gpu", _renumbered),
+        ("order gps gpu", _first_touch),
+        ("rows", _packed_rows),
         ("colours lists", _loads),
         ("colours lists", grouped_units),
     ],

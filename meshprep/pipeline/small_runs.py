@@ -52,9 +52,17 @@ def _order(method: str, target: str) -> None:
     mesh, spec, options = _small(method=method, target=target)
     numbering = Numbering(mesh)
     leads = order_for_locality(numbering, [(spec.loop, options)])
-    propagate(mesh, numbering.settled(), FOLLOW[target])
+    # as once blocks are cut: nodes follow by touch
+    propagate(mesh, {"cells": numbering.present_ordering("cells")}, FOLLOW[target])
     locality_metrics(numbering, leads)
     _scattered()
+
+
+def _rows() -> None:
+    """Cells follow their nodes: rows of more than two points."""
+    mesh = _small()[0]
+    for follow in FOLLOW.values():
+        follow(mesh.map("cells->nodes").table.copy())
 
 
 def _scattered() -> None:
@@ -197,6 +205,7 @@ _STAGES: dict[str, Callable[..., None]] = {
     "order": _order,
     "blocks": _blocks,
     "colours": _colours,
+    "rows": _rows,
     "split": _split,
     "matrices": _matrices,
     "chains": _chains,

@@ -71,7 +71,7 @@ def all_tasks() -> list[str]:
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]
-    others = ["colours lists", *splits, "matrices", "chains"]
+    others = ["colours lists", "rows", *splits, "matrices", "chains"]
     return [*cuts, *others, *orders, *files, "pictures"]
 
 
