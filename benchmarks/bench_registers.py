@@ -18,11 +18,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import report
+from gpu_cases import EXAMPLES
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
 from meshprep.io.generate import generate
@@ -33,7 +33,7 @@ from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, program, ref
 from meshprep_runtime.cuda.check.counts import KINDS, OTHER, executed
 from meshprep_runtime.cuda.nvrtc import compile_program
 
-FOLDER = Path(__file__).parent.parent / "examples" / "kernels"
+FOLDER = EXAMPLES / "kernels"
 QUADS = {"nx": 24, "ny": 24, "type": "quad"}
 HEXAHEDRA = {"nx": 8, "ny": 8, "nz": 8, "type": "hexahedron"}
 CASES: tuple[tuple[str, Callable[..., None], str, dict[str, Any]], ...] = (
