@@ -1,10 +1,8 @@
 """Borders refined by ranks: shorter, within sizes, and the same for any number of ranks."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from thread_ranks import on_ranks
+from thread_ranks import on_ranks, slice_of
 
 from meshprep.distribute.borders import refine
 from meshprep.distribute.borders.points import points_of_elements
@@ -12,7 +10,6 @@ from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
 from meshprep.distribute.ranks import ALONE
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices.cuts import leading_owners
-from meshprep.distribute.slices.homes import Homes
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
@@ -25,18 +22,6 @@ def subject_of(kind, loops, **values):
     mesh = generate(kind, **values)
     full, specs = plan_request_maps(mesh, [simple_request(one) for one in loops])
     return subject_of_mesh(mesh, full, specs)
-
-
-def slice_of(subject, ranks):
-    """The rows of a subject that are at home on a rank."""
-    own = {name: Homes(n, ranks).own for name, n in subject.sizes.items()}
-
-    def rows(name, values):
-        return values[own[name].start : own[name].stop]
-
-    maps = {n: replace(m, table=rows(m.from_set, m.table)) for n, m in subject.maps.items()}
-    places = {name: rows(name, where) for name, where in subject.centroids.items()}
-    return replace(subject, maps=maps, centroids=places)
 
 
 def figures(subject, part, facets):

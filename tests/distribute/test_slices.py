@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thread_ranks import on_ranks
+from thread_ranks import on_ranks, slice_of
 
 from meshprep.distribute import check
 from meshprep.distribute import ranks as messages
@@ -16,7 +16,6 @@ from meshprep.distribute.check import check_parts
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.slices import homes as sliced_homes
 from meshprep.distribute.slices import read as sliced_read
-from meshprep.distribute.slices.homes import Homes
 from meshprep.distribute.slices.owners import slice_owners
 from meshprep.distribute.slices.read import subject_of_slices
 from meshprep.distribute.slices.steps import split_slices
@@ -68,18 +67,6 @@ def subjects(draw):
         specs.append(LoopSpec(Loop(f"over {name}", name.partition("->")[0], tuple(args)), {}))
     places = rng.integers(0, 4, (sizes["cells"], 2)).astype(float)
     return SplitSubject(sizes, maps, tuple(specs), centroids={"cells": places})
-
-
-def slice_of(subject, ranks):
-    """The rows of a subject that are at home on a rank."""
-    own = {name: Homes(n, ranks).own for name, n in subject.sizes.items()}
-
-    def rows(name, values):
-        return values[own[name].start : own[name].stop]
-
-    maps = {n: replace(m, table=rows(m.from_set, m.table)) for n, m in subject.maps.items()}
-    places = {name: rows(name, where) for name, where in subject.centroids.items()}
-    return replace(subject, maps=maps, centroids=places)
 
 
 def parts_of(made, parts):

@@ -2,6 +2,9 @@
 
 import pickle
 import threading
+from dataclasses import replace
+
+from meshprep.distribute.slices.homes import Homes
 
 
 class ThreadRank:
@@ -40,3 +43,15 @@ def on_ranks(size, work):
     for thread in threads:
         thread.join()
     return found
+
+
+def slice_of(subject, ranks):
+    """The rows of a subject that are at home on a rank."""
+    own = {name: Homes(n, ranks).own for name, n in subject.sizes.items()}
+
+    def rows(name, values):
+        return values[own[name].start : own[name].stop]
+
+    maps = {n: replace(m, table=rows(m.from_set, m.table)) for n, m in subject.maps.items()}
+    places = {name: rows(name, where) for name, where in subject.centroids.items()}
+    return replace(subject, maps=maps, centroids=places)
