@@ -37,32 +37,49 @@ from .shape import C_TYPES, LoopShape, unique
 
 
 def in_blocks(shape: LoopShape) -> Lines:
-    """The whole body.
+    """The whole body."""
+    return [
+        *_open(shape),
+        *(_in_rounds(shape) if shape.several else _at_once(shape)),
+        # Those that add by colours meet after each colour.
+        *(["MP_BARRIER();"] if shape.writes and not shape.takes_turns else []),
+        *(collapsed.commit(shape) if shape.strategy.collapsed else _commit(shape)),
+        *fold(shape),
+    ]
+
+
+def _at_once(shape: LoopShape) -> Lines:
+    """A thread an element.
 
     Where an element's values lie is asked for before its block stages, so that both are under way
     at once; the values themselves would take too many registers.
     """
-    keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
     return [
-        *_open(shape),
-        "const bool active = MP_THREAD < count;",
         *_element(shape),
         *declare(shape),
         *begin(shape),
-        *(f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)),
-        *(f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
-        *(["int colour = -1;"] if shape.takes_turns else []),
-        "if (active) {",
-        *([f"  colour = thread_colour[{shape.place}];"] if shape.takes_turns else []),
-        *indent([*find_local(shape), *find_points(shape)]),
+        *_find(shape),
+        *_staging(shape),
+        *_work(shape),
+    ]
+
+
+def _in_rounds(shape: LoopShape) -> Lines:
+    """Several elements a thread [G12]: in a round a thread has one, and adds what it is for.
+
+    So only reductions stay in registers from one round to the next.
+    """
+    return [
+        *declare(shape, lambda row: row.reduces),
+        *begin(shape),
+        *_staging(shape),
+        f"MP_LOOP for (int done = 0; done < count; done += {shape.threads}) {{",
+        "  const int own = done + MP_THREAD;",
+        *indent(_element(shape)),
+        *indent(declare(shape, lambda row: not row.reduces)),
+        *indent(_find(shape)),
+        *indent(_work(shape)),
         "}",
-        *(collapsed.stage(shape) if shape.strategy.collapsed else _stage(shape)),
-        "if (active) {",
-        *indent(_compute(shape)),
-        "}",
-        *(keep[shape.strategy.adds](shape) if shape.writes else []),
-        *(collapsed.commit(shape) if shape.strategy.collapsed else _commit(shape)),
-        *fold(shape),
     ]
 
 
@@ -75,7 +92,7 @@ def _open(shape: LoopShape) -> Lines:
         f"{C_TYPES[shape.index_type.str[1:]]} head[{width}];",
         *(f"MP_LOAD({piece}, head + {k}, blocks, {at} + {k});" for k in range(0, width, piece)),
         *(_told(name, k) for k, name in enumerate(names)),
-        "MP_EXPECT(count <= MP_THREADS);",
+        *([] if shape.several else ["MP_EXPECT(count <= MP_THREADS);"]),
         *_open_shared(shape),
     ]
 
@@ -87,9 +104,43 @@ def _told(name: str, k: int) -> str:
 
 
 def _element(shape: LoopShape) -> Lines:
+    """A thread's element, where there is one left for it."""
+    active = f"const bool active = {shape.own} < count;"
     if not shape.permutes:
-        return ["const Index e = begin + MP_THREAD;"]
-    return ["const Index place = begin + MP_THREAD;", "const Index e = active ? order[place] : 0;"]
+        return [active, f"const Index e = begin + {shape.own};"]
+    return [
+        active,
+        f"const Index place = begin + {shape.own};",
+        "const Index e = active ? order[place] : 0;",
+    ]
+
+
+def _find(shape: LoopShape) -> Lines:
+    """Its colour, and where its values lie."""
+    return [
+        *(f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)),
+        *(f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
+        *(["int colour = -1;"] if shape.takes_turns else []),
+        "if (active) {",
+        *([f"  colour = thread_colour[{shape.place}];"] if shape.takes_turns else []),
+        *indent([*find_local(shape), *find_points(shape)]),
+        "}",
+    ]
+
+
+def _staging(shape: LoopShape) -> Lines:
+    return collapsed.stage(shape) if shape.strategy.collapsed else _stage(shape)
+
+
+def _work(shape: LoopShape) -> Lines:
+    """The user's function on an element, and what it adds to where its block keeps it."""
+    keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
+    return [
+        "if (active) {",
+        *indent(_compute(shape)),
+        "}",
+        *(keep[shape.strategy.adds](shape) if shape.writes else []),
+    ]
 
 
 def _compute(shape: LoopShape) -> Lines:
@@ -181,7 +232,7 @@ def _keep(shape: LoopShape, s: int) -> Lines:
 def _by_colour(shape: LoopShape) -> Lines:
     return [
         "MP_EXPECT(colour < colours);",
-        "MP_LOOP for (int c = 0; c < colours; ++c) {",
+        *_colours(shape),
         "  if (colour == c) {",
         *indent(indent(_in_turn(shape))),
         *indent(indent(_add(shape))),
@@ -189,6 +240,16 @@ def _by_colour(shape: LoopShape) -> Lines:
         "  }",
         "  MP_BARRIER();",
         "}",
+    ]
+
+
+def _colours(shape: LoopShape) -> Lines:
+    """Opens the loop over thread colours; a round of sorted elements has but a few of them."""
+    if not (shape.several and shape.strategy.permutes):
+        return ["MP_LOOP for (int c = 0; c < colours; ++c) {"]
+    return [
+        f"const int last = thread_colour[begin + min(done + {shape.threads}, count) - 1];",
+        "MP_LOOP for (int c = thread_colour[begin + done]; c <= last; ++c) {",
     ]
 
 
@@ -223,7 +284,7 @@ def _add_atomically(shape: LoopShape) -> Lines:
         for k in range(row.dim)
     ]
     added += add_to_matrix(shape, atomically=True)
-    return ["if (active) {", *indent(added), "}", "MP_BARRIER();"]
+    return ["if (active) {", *indent(added), "}"]
 
 
 def _add(shape: LoopShape) -> Lines:
@@ -255,9 +316,9 @@ def _leave(shape: LoopShape) -> Lines:
         mine = [n for n, r in numbered(shape) if r.array == f"s{i}" and r.adds]
         for j, n in enumerate(mine):
             for k in range(shape.slots[i].dim):
-                at = f"{k * len(mine) + j} * count + MP_THREAD"
+                at = f"{k * len(mine) + j} * count + {shape.own}"
                 inside.append(f"h{i}[{at}] = r{n}[{k}];")
-    return ["if (active) {", *indent(inside), "}", "MP_BARRIER();"]
+    return ["if (active) {", *indent(inside), "}"]
 
 
 def _commit(shape: LoopShape) -> Lines:
