@@ -20,7 +20,8 @@ INCLUDE = f"-I{ROOT / 'examples' / 'c'}"
 STRICT = ["-Wall", "-Wextra", "-Werror", INCLUDE]
 HOST = [*STRICT, "-std=c++17", "-fopenmp"]
 CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
-CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", CHECK]
+# Of the blocks below some have as many elements, some more.
+CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", "-DMESHPREP_THREADS=32", CHECK]
 # In turns on a busy machine, threads that spin wait for those that work.
 THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
 LOOPS = """\
@@ -100,14 +101,15 @@ def under_checks(compile_program, tmp_path_factory):
     return program
 
 
-@pytest.fixture(scope="module", params=["ranges", "lists"])
+@pytest.fixture(scope="module", params=["ranges", "lists", "several elements a thread"])
 def plan(tmp_path_factory, request):
     """A plan of several blocks and colours, and its file."""
     folder = tmp_path_factory.mktemp("plan")
     (folder / "loops.toml").write_text(LOOPS)
     mesh = derive(generate("delaunay2d", cells=600, seed=2), ["edges->cells"])
     lists = request.param == "lists"
-    options = Options(block_size=32, partition="blocks" if lists else None)
+    size = 90 if request.param.startswith("several") else 32
+    options = Options(block_size=size, partition="blocks" if lists else None)
     made = prepare(mesh, read_requests(folder / "loops.toml"), options, keep_order=lists).plan
     for name in ("mix", "push", "largest"):
         variant = made[name].variant()
