@@ -71,6 +71,7 @@ def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert found["gpu"]["device"] == "Fake GPU"
     assert found["gpu"]["driver"] == 13000
     assert [row["order"] for row in found["rows"]] == ["ours", "metis", "input"]
+    assert [row["threads"] for row in found["rows"]] == [448, 64, 256]
     # The stand-in takes a millisecond for whatever is queued: a launch a block colour.
     colours = bench.plan_file(bench.CASES[0], "ours", SCALE)["res_calc"].variant().n_block_colours
     assert found["rows"][0]["ms"] == colours
