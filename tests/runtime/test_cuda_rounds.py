@@ -101,12 +101,12 @@ def test_elements_see_what_those_of_earlier_rounds_wrote(strategy, slow):
 
 @pytest.mark.usefixtures("needs_gxx")
 def test_races_of_a_round_are_found(plan):
-    """Colours that are all the same, and a round that does not wait for the one before."""
+    """Colours that are all the same, and colours and rounds that do not wait for each other."""
     made = program(BODY, plan, "hierarchical", layout=LAYOUT, threads=THREADS)
     same = {**made.arrays, "thread_colour": np.zeros_like(made.arrays["thread_colour"])}
     with pytest.raises(CheckError, match="race inside a block"):
         runs_as(replace(made, arrays=same), plan)
-    hasty = broken(made, "    }\n    MP_BARRIER();\n", "    }\n")
+    hasty = broken(made, "      }\n      MP_BARRIER();\n", "      }\n")
     with pytest.raises(CheckError, match="race inside a block"):
         runs_as(hasty, plan)
 
