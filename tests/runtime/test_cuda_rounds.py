@@ -115,7 +115,7 @@ def test_races_of_a_round_are_found(plan):
 def test_what_threads_leave_is_summed_after_the_last_round(plan):
     made = program(BODY, plan, "staged-gather", layout=LAYOUT, threads=THREADS)
     hasty = broken(made, "  }\n  MP_BARRIER();\n  MP_LOOP for (int i", "  }\n  MP_LOOP for (int i")
-    with pytest.raises(CheckError, match="race inside a block"):
+    with pytest.raises(CheckError, match="uninitialised shared memory"):
         runs_as(hasty, plan)
 
 
