@@ -225,6 +225,7 @@ def test_airfoil(compile_program, tmp_path):
     assert "small.x.bin: must hold" in complaint
 
 
+@pytest.mark.slow
 def test_airfoil_on_what_stands_for_a_gpu(compile_program, tmp_path):
     """The example as for nvcc, under checks, by fewer threads than blocks have elements."""
     program, prefix = tmp_path / "airfoil", prepared_files(tmp_path)
@@ -234,7 +235,7 @@ def test_airfoil_on_what_stands_for_a_gpu(compile_program, tmp_path):
     assert (code, complaint) == (0, "")
     rms, *times = said.splitlines()
     # What examples/airfoil.py gives after three iterations.
-    assert rms.split() == ["3", "0"]
+    assert rms.split() == ["3", "5.27605e-03"]
     # The host calls and waits; here it does what the GPU would.
     words = [line.replace(",", "").split() for line in times]
     assert [w[0] for w in words] == sorted(LOOPS_OF_AIRFOIL)
