@@ -187,9 +187,9 @@ def test_verdicts(bench):
     ]
     (words,) = bench.verdicts(rows)
     assert words == (
-        "res_calc: 0.62 of copy bandwidth (aim 0.60) by hierarchical, blocks of 448 by 224 threads, "
-        "aos; 1.50 times METIS blocks; 4.00 times the input order; 3.00 times global colouring; "
-        "2.50 times atomics"
+        "res_calc: 0.62 of copy bandwidth (aim 0.60) by hierarchical, blocks of 448 by 224 "
+        "threads, aos; 1.50 times METIS blocks; 4.00 times the input order; 3.00 times global "
+        "colouring; 2.50 times atomics"
     )
 
 

@@ -13,7 +13,7 @@ from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.strategies import hopeless
-from meshprep_runtime.plan.records import from_json, to_json
+from meshprep_runtime.plan.records import to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import tune as tuning
 from meshprep_runtime.tuning.candidates import grid
@@ -155,45 +155,6 @@ def test_what_it_refuses(plan):
         tune(flux, plan, {}, backend=HERE, layouts=["rows"])
     with pytest.raises(MeshprepError, match="runs is 0"):
         tune(flux, plan, {}, backend=HERE, runs=0)
-
-
-ON_GPU = Backend(Machine(GPU, "there"), ("hierarchical", "global-atomics"), variants_on_gpu)
-
-
-def test_the_best_of_each_block_size_is_tried_with_fewer_threads(slow, scripted):
-    """At least two warps, and whole ones: 66 of 130 elements would be 96 threads, and 33 be 64."""
-    grid = slow.quads(12, 12)
-    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (64, 130))["flux"]
-    threads = {None: 1.0, 96: 0.7, 64: 0.8}
-    prepared = scripted(
-        lambda c: threads[c.threads] + 0.1 * (c.variant != "s130") + 0.1 * (c.commit == "colours")
-    )
-    found = tune(flux, plan, {}, backend=ON_GPU, layouts=["aos"], runs=1)
-    fewer = {(c.variant, c.commit, c.threads) for c in prepared if c.threads}
-    # Blocks of 64 have no more than two warps; without blocks there is nothing to divide.
-    assert fewer == {("s130", "atomics", 96), ("s130", "atomics", 64)}
-    assert (found.best.variant, found.best.threads) == ("s130", 96)
-    assert found.best.seconds == pytest.approx(0.7)
-    # Layouts are tried with the threads that are best.
-    prepared.clear()
-    tune(flux, plan, {}, backend=ON_GPU, runs=1)
-    assert {c.threads for c in prepared if len(c.soa) == 1} == {96}
-    assert str(prepared[-1]).startswith("hierarchical s130 by 96 threads atomics")
-
-
-def test_a_processor_has_no_threads_of_a_block(plan, scripted):
-    prepared = scripted(scored)
-    tune(flux, plan, {}, backend=HERE, runs=1)
-    assert {c.threads for c in prepared} == {None}
-
-
-def test_threads_in_a_plan_file(slow):
-    """Who tuned none finds the words of before."""
-    made = trial("hierarchical", "s8")
-    assert "threads" not in to_json(made)
-    fewer = replace(made, threads=128)
-    assert from_json(Trial, to_json(fewer), "a trial") == fewer
-    assert from_json(Trial, to_json(made), "a trial") == made
 
 
 def test_loops_really_run_and_the_values_stay(plan):
