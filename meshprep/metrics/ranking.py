@@ -37,6 +37,9 @@ RANKED = (
     "global-atomics",
     "two-step",
 )
+# Of the time of a thread an element, what several must take at most to be listed: less is waves
+# that happen to be full.
+CLEARLY = 0.97
 
 
 def rank(
@@ -79,8 +82,8 @@ def rank(
     rate, whichever is longer, and three microseconds a launch. The rate of atomics is a range: a
     trial's ``seconds`` are those of the fast end, its ``spread`` reaches to the slow one, and the
     ``median``, by which trials are in order, lies between. Blocks with two and four elements a
-    thread are trials where more warps fit by it. Good for an order of preference; arithmetic and
-    instructions are not in it. O(n x arity x dats) for each candidate.
+    thread are trials where enough warps fit by it to be 3 % faster. Good for an order of
+    preference; arithmetic and instructions are not in it. O(n x arity x dats) for each candidate.
     """
     check_choice("device", device, DEVICES)
     for name in strategies or ():
@@ -148,7 +151,7 @@ class Way:
 def _trials(
     plan: LoopPlan, way: Way, device: DeviceLimits, registers: int, soa: tuple[str, ...]
 ) -> list[Trial]:
-    """A thread an element, and several where that is predicted to be faster."""
+    """A thread an element, and several where that is predicted to be clearly faster."""
     blocks = STRATEGIES[way.strategy].blocks
     fewer = fewer_threads(way.variant) if blocks else []
     moved = _moved(plan, way, device)
@@ -158,7 +161,7 @@ def _trials(
         if not held.blocks:
             continue
         fast, slow = _seconds(moved, held, device, LAUNCH_SECONDS)
-        if all(fast < trial.seconds for trial in found):
+        if all(fast < CLEARLY * trial.seconds for trial in found):
             name = way.variant.name if blocks else ""
             times = (fast, (fast * slow) ** 0.5, slow / fast - 1, 0)
             found.append(Trial(way.strategy, name, soa, *times, way.commit, one.threads))

@@ -148,7 +148,8 @@ def test_few_warps_make_it_slower(plan):
 def test_fewer_threads_where_more_warps_fit(plan, monkeypatch):
     """Of 110 registers: 2 blocks of 6 warps fit a multiprocessor, 5 of 3 warps, 8 of 2."""
     widened, _ = with_sizes(plan, [192])
-    device = replace(DEVICES["H200"], multiprocessors=1, atomics=(1e6, 1e6))
+    # So slow that launches do not count.
+    device = replace(DEVICES["H200"], multiprocessors=1, bandwidth=1, atomics=(1e6, 1e6))
     monkeypatch.setitem(DEVICES, "H200", device)
     variant = widened.variants["s192"]
     need = staged_bytes(plan, slots(plan), variant, reads=False)
@@ -159,14 +160,14 @@ def test_fewer_threads_where_more_warps_fit(plan, monkeypatch):
         way = Way("hierarchical-inc", variant, "atomics", threads=threads)
         return predicted_seconds(plan, way, device, 110)[0]
 
-    assert seconds(None) == seconds(192) > seconds(96)
+    assert seconds(None) == seconds(192) > seconds(96) / 0.97
     asked = {"strategies": ["hierarchical-inc"], "layouts": ("aos",)}
     found = rank(widened, "H200", registers=110, **asked)
     by_threads = {
         t.threads: t.seconds for t in found.trials if (t.variant, t.commit) == ("s192", "atomics")
     }
-    # Those that are faster than all with more threads.
-    faster = [96, 64] if seconds(64) < seconds(96) else [96]
+    # Those that are clearly faster than all with more threads.
+    faster = [96, 64] if seconds(64) < 0.97 * seconds(96) else [96]
     assert by_threads == {t: pytest.approx(seconds(t)) for t in (None, *faster)}
     # With few registers all warps that are wanted fit anyway.
     few = rank(widened, "H200", registers=32, **asked)
