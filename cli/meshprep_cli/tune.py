@@ -223,7 +223,7 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
 
 
 def _way(trial: Trial) -> str:
-    blocks = f" with blocks {trial.variant}" if trial.variant else ""
+    blocks = f" with blocks {_blocks(trial)}" if trial.variant else ""
     where = f", {', '.join(trial.soa)} as SoA" if trial.soa else ", all AoS"
     return f"{_strategy(trial)}{blocks}{where}"
 
@@ -232,7 +232,7 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
     runs = (_ms(trial.median), f"{trial.spread:.0%}", str(trial.runs)) if trial.runs else ()
     return (
         _strategy(trial),
-        trial.variant or "-",
+        _blocks(trial),
         " ".join(trial.soa) or "-",
         _ms(trial.seconds) if trial.runs else _range(trial),
         *runs,
@@ -253,6 +253,11 @@ def _place(trial: Trial) -> float:
 
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3f}" if seconds >= 1e-4 else f"{1e3 * seconds:.3g}"
+
+
+def _blocks(trial: Trial) -> str:
+    threads = f" by {trial.threads} threads" if trial.threads else ""
+    return (trial.variant or "-") + threads
 
 
 def _strategy(trial: Trial) -> str:
