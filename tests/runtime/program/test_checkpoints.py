@@ -5,13 +5,16 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 import stopped_program
-from stopped_program import LOOPS, run
+from stopped_program import LOOPS, begin, chain_of, run, run_chain
 
+from meshprep.loops.chains import ChainCall, ChainRequest
+from meshprep.pipeline.chains import plan_chains
 from meshprep_runtime import MeshprepError, Program
 from meshprep_runtime.program.checkpoints import checkpoints, file
 from meshprep_runtime.program.checkpoints.decisions import Decisions
@@ -189,13 +192,70 @@ def test_what_cannot_be_saved(plan, path):
     loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
     with pytest.raises(MeshprepError, match="argument 'res' cannot be saved in a checkpoint"):
         loop(q=q, res=res)
-    with pytest.raises(MeshprepError, match="tiles save no checkpoints"):
-        program.chain(2, tile_size=4)
 
 
-def killed(plan, folder, steps, times):
+@pytest.mark.parametrize(
+    "kind", ["tiles", *(pytest.param(k, marks=pytest.mark.slow) for k in ("skewed", "auto"))]
+)
+def test_a_stopped_chain_in_tiles_ends_as_if_it_had_not_stopped(plan, path, kind):
+    expected = run_chain("loops", plan, None, 12)
+    assert run_chain(kind, plan, None, 12) == expected
+    for stop in (1, 2, 5, 9):
+        assert run_chain(kind, plan, path, 12, stop, every=0.0) is None
+    assert run_chain(kind, plan, path, 12, every=0.0) == expected
+
+
+def test_what_tiles_drop_is_not_saved_and_what_is_zero_takes_no_room(plan, path):
+    run_chain("tiles", plan, path, 6, every=0.0)
+    with h5py.File(path) as saved:
+        # 0: q, 1: res, 3: some; 2: old is dropped
+        assert sorted(saved["dats"]) == ["0", "1", "3"]
+        assert [saved[f"dats/{i}"].id.get_storage_size() for i in (0, 1)] == [96, 0]
+        assert not saved["dats/1"][:].any()
+        names = [name.rpartition(" ")[0] for name in json.loads(saved.attrs["loops"])]
+        assert names == ["gather...take, 2 loops in tiles", "take"]
+    with pytest.raises(MeshprepError, match=r"'gather', in the checkpoint it is 'gather\.\.\.take"):
+        run_chain("loops", plan, path, 6)
+
+
+def test_what_was_dropped_has_no_values_after_a_restart_either(plan, path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "WINDOW", 2)
+    for again in (False, True):
+        program, (q, res, old, some), total, loops = begin(plan, path, every=1000.0)
+        given = {"res": res, "q": q, "old": old, "some": some, "total": total}
+        with chain_of(program, "tiles", old, res):
+            loops[0](q=q, res=res)
+            loops[1](**given)
+        if not again:
+            program.checkpoint_here()
+        for _ in range(3):
+            loops[0](q=q, res=res)
+        with pytest.raises(MeshprepError, match="its values were dropped at the end of a chain"):
+            old.values()
+        # nobody met it before the window was over
+        with h5py.File(path) as saved:
+            assert sorted(saved["dats"]) == ["0", "1", "3"]
+            assert saved.attrs["entry"] == 1
+
+
+def test_a_schedule_says_what_is_dropped_and_zero(plan, path):
+    calls = (ChainCall("gather", {}), ChainCall("take", {}))
+    request = ChainRequest("both", calls, ("old",), ("res",), 4, "loops.toml")
+    scheduled = replace(plan, chains=plan_chains(plan, [request]))
+    program, (q, res, old, some), total, loops = begin(scheduled, path)
+    with program.chain(schedule="both"):
+        for _ in range(2):
+            loops[0](q=q, res=res)
+            loops[1](res=res, q=q, old=old, some=some, total=total)
+            program.checkpoint_here()
+    with h5py.File(path) as saved:
+        assert sorted(saved["dats"]) == ["0", "1", "3"]
+        assert saved["dats/1"].id.get_storage_size() == 0
+
+
+def killed(plan, folder, steps, times, *kind):
     plan.save(folder / "plan.h5")
-    words = [sys.executable, stopped_program.__file__, folder, steps, times, 0.05]
+    words = [sys.executable, stopped_program.__file__, folder, steps, times, 0.05, *kind]
     done = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
@@ -204,6 +264,12 @@ def test_killed_at_any_moment(plan, tmp_path):
     times, states = killed(plan, tmp_path, 40, 6)
     assert times >= 3
     assert states == [run(plan, None, 40)] * len(states)
+
+
+def test_killed_at_any_moment_in_tiles(plan, tmp_path):
+    times, states = killed(plan, tmp_path, 40, 6, "tiles")
+    assert times >= 3
+    assert states == [run_chain("loops", plan, None, 40)] * len(states)
 
 
 @pytest.mark.long
@@ -223,7 +289,7 @@ def test_what_checkpoints_cost_when_none_is_due(plan, path):
     own = program.checkpoints
     begin = time.process_time()
     for _ in range(2000):
-        own.before(loop.loop, stopped_program.gather, {"q": q, "res": res})
-        own.after(loop.loop, {"q": q, "res": res})
+        step = own.steps.of_loop(loop.loop, stopped_program.gather, {"q": q, "res": res})
+        own.run(step, lambda: None)
     assert len(others) == 4
     assert time.process_time() - begin < 2000 * 33e-6

@@ -90,6 +90,16 @@ class TileOptions:
         one = chains[name]
         return replace(self, saved=(one,), length=len(one.tiles.loops))
 
+    def kept_dats(self, calls: Sequence[Call]) -> tuple[list[ProgramDat], list[ProgramDat]]:
+        """The dats that are dropped, and those that are zero, also where a schedule says it."""
+        if self.length is None:
+            return [*self.dropped], [*self.zero]
+        kept, (_, dats) = self.saved[0].kept, common_names(calls)
+        return (
+            [dat for name, dat in dats.items() if name in kept.dropped],
+            [dat for name, dat in dats.items() if name in kept.zero],
+        )
+
 
 def tiled_run(
     calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions
