@@ -13,7 +13,7 @@ from .numbers import ChainArrays, MapArrays
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def transpose(table: NDArray[Any], n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """For each point the flat places of a table that name it, ascending. O(places + points)."""
     offset = np.zeros(n_points + 1, np.int64)
@@ -29,7 +29,7 @@ def transpose(table: NDArray[Any], n_points: int) -> tuple[NDArray[Any], NDArray
     return offset, places
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def neighbours(
     offset: NDArray[Any], places: NDArray[Any], arity: int, block: NDArray[Any], many: int
 ) -> NDArray[Any]:
@@ -221,7 +221,7 @@ def _longer(values: NDArray[Any], wanted: int) -> NDArray[Any]:
     return made
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def of_set(
     arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     count: NDArray[Any],
@@ -242,7 +242,7 @@ def of_set(
     return own, ran, copied
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def select(
     offset: NDArray[Any], bits: NDArray[Any], bit: int
 ) -> tuple[NDArray[Any], NDArray[Any], bool]:
@@ -265,7 +265,7 @@ def select(
     return count, items, prefix
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def local_table(
     offset: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     elements: tuple[NDArray[Any], NDArray[Any]],
