@@ -34,19 +34,17 @@ def neighbours(
     offset: NDArray[Any], places: NDArray[Any], arity: int, block: NDArray[Any], many: int
 ) -> NDArray[Any]:
     """Pairs of blocks beside each other in the lists of :func:`transpose`. O(places)."""
+    found = np.empty(max(places.size, 1), np.int64)
     count = 0
     for p in range(offset.size - 1):
-        for i in range(offset[p] + 1, offset[p + 1]):
-            count += block[places[i - 1] // arity] != block[places[i] // arity]
-    found = np.empty(count, np.int64)
-    count = 0
-    for p in range(offset.size - 1):
-        for i in range(offset[p] + 1, offset[p + 1]):
-            a, b = block[places[i - 1] // arity], block[places[i] // arity]
-            if a != b:
+        a = np.int32(-1)
+        for i in range(offset[p], offset[p + 1]):
+            b = block[places[i] // arity]
+            if a >= 0 and a != b:
                 found[count] = np.int64(min(a, b)) * many + max(a, b)
                 count += 1
-    return found
+            a = b
+    return found[:count]
 
 
 @numba.njit(cache=True, nogil=True)
