@@ -226,7 +226,8 @@ def test_skewed_tiles_add_to_a_matrix():
     plan = prepare(mesh, requests, Options(block_size=32)).plan
     rng, found = np.random.default_rng(0), []
     start = {s: rng.integers(0, 9, plan.sizes[s]).astype(float) for s in ("nodes", "cells")}
-    for tiles in ({}, {"tile_size": 40, "skewed": True}):
+    chains = []
+    for tiles in ({}, {"tile_size": 40, "skewed": True}, {"tile_size": "auto"}):
         program = Program(plan)
         x, w = (program.dat(s, values=start[s].copy()) for s in start)
         K, rhs = program.matrix("K"), program.dat("nodes")
@@ -238,10 +239,12 @@ def test_skewed_tiles_add_to_a_matrix():
             loops["grow"](x=x)
             loops["assemble"](x=x, w=w, K=K)
         found.append([d.values().tolist() for d in (K, rhs, x)])
-    (run,) = chain.tiled.values()
+        chains += chain.tiled.values()
+    run, measured = chains
+    assert {way.partition(" ")[0] for way in measured._ways} == {"loops", "skewed"}
     assert run.tiles.n_tiles > 4
     assert list(prove_skewed(run.tiles, plan.sizes, plan.maps)) == []
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert np.any(found[0][0])
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -20,6 +21,8 @@ from meshprep_runtime.program.checkpoints import checkpoints, file
 from meshprep_runtime.program.checkpoints.decisions import Decisions
 from meshprep_runtime.program.checkpoints.generations import older
 from meshprep_runtime.program.checkpoints.period import calls_to_wait, period, saved_values
+from meshprep_runtime.program.checkpoints.steps import Step
+from meshprep_runtime.program.dat import make_dat
 
 DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
 # The access lists of Fig. 6.1 [R14]; W: all of it is written.
@@ -251,6 +254,23 @@ def test_a_schedule_says_what_is_dropped_and_zero(plan, path):
     with h5py.File(path) as saved:
         assert sorted(saved["dats"]) == ["0", "1", "3"]
         assert saved["dats/1"].id.get_storage_size() == 0
+
+
+def test_what_loops_alone_did_not_drop_is_saved_and_restored(path):
+    """As with tile_size="auto", which may run the loops of a chain alone."""
+    plan = SimpleNamespace(mesh_hash="mesh", sizes={"cells": 3})
+    zero, own = frozenset(), frozenset({0})
+    makes = Step("makes 1", {0: True}, zero, own, own, True, [])
+    reads = Step("reads 2", {0: False}, zero, zero, zero, False, [])
+    seen = []
+    for _ in range(2):
+        made = checkpoints.Checkpoints(path, 1000.0, plan)
+        dat = make_dat("cells", (3, 3), 1, "i8")
+        made.steps.dats.append(dat)
+        made.run(makes, lambda dat=dat: dat.values(write=True).fill(5 + len(seen)))
+        made.here()
+        made.run(reads, lambda dat=dat: seen.append(dat.values().ravel().tolist()))
+    assert seen == [[5, 5, 5]] * 2
 
 
 def killed(plan, folder, steps, times, *kind):

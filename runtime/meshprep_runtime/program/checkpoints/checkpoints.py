@@ -181,6 +181,8 @@ class Checkpoints:
 
     def _restore(self, replay: Checkpoint) -> None:
         for number, values in replay.dats.items():
+            # "auto" may have run the loops alone, which drop nothing.
+            self._dats[number].dropped = False
             self._dats[number].values(write=True)[:] = values
         self._replay = None
         self._clock.restart()
