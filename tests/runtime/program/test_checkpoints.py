@@ -16,12 +16,14 @@ from stopped_program import LOOPS, begin, chain_of, run, run_chain
 
 from meshprep.loops.chains import ChainCall, ChainRequest
 from meshprep.pipeline.chains import plan_chains
-from meshprep_runtime import MeshprepError, Program
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
+from meshprep_runtime.program.chains.records import Assign
+from meshprep_runtime.program.chains.reduced import ReducedGlobal
 from meshprep_runtime.program.checkpoints import checkpoints, file
 from meshprep_runtime.program.checkpoints.decisions import Decisions
 from meshprep_runtime.program.checkpoints.generations import older
 from meshprep_runtime.program.checkpoints.period import calls_to_wait, period, saved_values
-from meshprep_runtime.program.checkpoints.steps import Step
+from meshprep_runtime.program.checkpoints.steps import Step, Steps
 from meshprep_runtime.program.dat import make_dat
 
 DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
@@ -254,6 +256,28 @@ def test_a_schedule_says_what_is_dropped_and_zero(plan, path):
     with h5py.File(path) as saved:
         assert sorted(saved["dats"]) == ["0", "1", "3"]
         assert saved["dats/1"].id.get_storage_size() == 0
+
+
+def test_a_chain_needs_what_a_loop_reads_before_another_writes_all_of_it():
+    steps, total = Steps(), ReducedGlobal(np.zeros(1))
+    steps.dats.append(make_dat("cells", (3, 3), 1, "i8"))
+    loops = [
+        Loop("read", "cells", (Arg("old", Access.READ, 1, "i8"),)),
+        Loop("write", "cells", (Arg("old", Access.WRITE, 1, "i8", full=True),)),
+    ]
+    calls = [
+        SimpleNamespace(
+            loop=SimpleNamespace(loop=loop, par_loop=SimpleNamespace(kernel=other)),
+            given={"old": steps.dats[0]},
+        )
+        for loop in loops
+    ]
+    first, second = (steps.of_chain(some, [], []) for some in (calls, calls[::-1]))
+    assert (first.full, second.full) == ({0: False}, {0: True})
+    assert (first.title, first.changed) == ("read...write, 2 loops in tiles", {0})
+    assert steps.of_chain(calls, steps.dats, []).name != first.name
+    assigned = steps.of_chain([Assign(total, np.ones(1)), *calls], [], [])
+    assert [id(values) for values in assigned.globals] == [id(total.stored)]
 
 
 def test_what_loops_alone_did_not_drop_is_saved_and_restored(path):
