@@ -121,15 +121,20 @@ def finish(folder, steps, kind):
 def kill(folder, steps, times, longest, kind=None):
     """Start the program again and again, and end it at random moments.
 
-    Returns how often it was killed, and its states where it was faster; it begins anew then.
+    Every second time not before it has saved something. Returns how often it was killed, and its
+    states where it was faster; it begins anew then.
     """
     rng = random.Random(7)
     states, killed = [], 0
-    for _ in range(times):
+    for n in range(times):
         child = os.fork()
         if child == 0:
             finish(folder, steps, kind)
             os._exit(0)
+        for _ in range(20_000 * (n % 2)):
+            if (folder / "run.h5").exists():
+                break
+            time.sleep(0.001)
         time.sleep(longest * rng.random())
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)

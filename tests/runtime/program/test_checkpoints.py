@@ -299,7 +299,8 @@ def test_what_loops_alone_did_not_drop_is_saved_and_restored(path):
 
 def killed(plan, folder, steps, times, *kind):
     plan.save(folder / "plan.h5")
-    words = [sys.executable, stopped_program.__file__, folder, steps, times, 0.05, *kind]
+    longest = 0.3 if kind else 0.05
+    words = [sys.executable, stopped_program.__file__, folder, steps, times, longest, *kind]
     done = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
