@@ -98,13 +98,14 @@ def requests_of(loops):
     return tuple(LoopRequest(one.name, one.to_dict(), one.name) for one in loops)
 
 
-def test_ranks_go_on_after_one_was_killed_while_it_wrote(mpiexec, squares, tmp_path):
+@pytest.mark.parametrize("kind", [[], pytest.param(["tiles"], marks=pytest.mark.slow)])
+def test_ranks_go_on_after_one_was_killed_while_it_wrote(mpiexec, squares, tmp_path, kind):
     parts = tmp_path / "square.parts.h5"
     run(SplitJob(squares(600), parts, (2,), requests_of(stopped_program.LOOPS)))
     program = HERE / "mpi_checkpoints.py"
-    assert mpiexec(2, program, parts, tmp_path, "kill").returncode != 0
+    assert mpiexec(2, program, parts, tmp_path, "kill", *kind).returncode != 0
     assert (tmp_path / "run.h5.rank1.1").exists()
-    done = mpiexec(2, program, parts, tmp_path, "finish")
+    done = mpiexec(2, program, parts, tmp_path, "finish", *kind)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [True, True]
 
