@@ -1,4 +1,6 @@
-"""One increment for each number of points, so that every case runs compiled loops of few kinds."""
+"""Loops that add up integers: one increment for each number of points, compiled once for all."""
+
+from meshprep.loops import LoopRequest
 
 
 def add1(v, a):
@@ -25,3 +27,12 @@ def add4(v, a, b, c, d):
 
 KERNELS = {1: add1, 2: add2, 3: add3, 4: add4}
 FACTORS = (1, -2, 3, -4)
+
+
+def sum_request(name, through, **options):
+    """A loop that adds ``value`` of the from-set to ``total`` of the to-set."""
+    args = [
+        {"dat": "value", "dtype": "i8"},
+        {"dat": "total", "map": through, "access": "inc", "dtype": "i8"},
+    ]
+    return LoopRequest(name, {"over": through.partition("->")[0], "args": args, **options}, "test")

@@ -69,31 +69,6 @@ class Moved:
         return self.values * itemsize + self.indices * INDEX_BYTES
 
 
-def assembly_moved(degree: int, store: str) -> Moved:
-    """What assembling one element moves [R14 equations 3.14 and 3.15].
-
-    Its vertices' coordinates and its dofs are read, its load and its matrix written; a matrix that
-    is added up is read as well.
-
-    Parameters
-    ----------
-    degree : int
-    store : {"lma", "ellpack", "csr"}
-
-    Returns
-    -------
-    Moved
-
-    Raises
-    ------
-    MeshprepError
-        For another store.
-    """
-    check_choice("store", store, STORES)
-    n = QuadElement(degree).dofs
-    return Moved(8 + n + n * n * (1 if store == "lma" else 2), n)
-
-
 def product_moved(degree: int, store: str) -> Moved:
     """What a product moves for each element [R14 equations 3.16 to 3.18].
 

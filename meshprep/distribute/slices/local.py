@@ -235,7 +235,6 @@ def split_numbers(
     local: LocalSubject,
     runs: Mapping[str, OwnedRuns],
     sizes: Mapping[str, int],
-    parts: int,
     ranks: Ranks,
 ) -> SplitNumbers:
     """The numbers in the split mesh of all elements here, those of other ranks by their homes.
@@ -247,7 +246,6 @@ def split_numbers(
         Of the parts of this rank, in the final order.
     sizes : mapping of set name to int
         Of the whole mesh.
-    parts : int
     ranks : Ranks
     """
     count = {name: np.diff(run.offset)[: len(local.held)] for name, run in runs.items()}
