@@ -27,8 +27,8 @@ from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
 
 from .. import io
 from ..io.outputs import check_targets
-from ..io.registry import find
 from ..io.sliced import scan
+from ..io.source import MeshSource
 from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
@@ -152,7 +152,8 @@ def _prepared(job: SplitJob, progress: Progress) -> list[str]:
     """Refuse what can be refused before reading; compile ahead."""
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
-    formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
+    source = MeshSource(job.source, job.input_format)
+    formats = [source.find_format().name] if kind == "mesh" else []
     refined = job.how.cut == "refined" or (job.slices and job.how.cut is None)
     own = "split refined" if refined else "split"
     return warm_up([*job_tasks(job.options, formats), own], progress).notes

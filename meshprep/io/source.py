@@ -9,7 +9,8 @@ from pathlib import Path
 from meshprep_runtime.plan import Plan
 
 from ..mesh import Mesh
-from .front import FORMATS, read
+from .front import FORMATS, named, read
+from .paths import check_input
 from .registry import Format, find
 
 
@@ -34,7 +35,9 @@ class MeshSource:
     sets: Mapping[str, str] = field(default_factory=dict)
 
     def find_format(self) -> Format:
-        """The file's format; raises MeshprepError where it is unknown."""
+        """The file's format; raises MeshprepError where it is unknown, or there is no file."""
+        with named(self.path):
+            check_input(self.path)
         return find(FORMATS, self.path, self.format)
 
     def read(self) -> Mesh:

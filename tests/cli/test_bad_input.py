@@ -86,6 +86,24 @@ def test_paths_that_are_no_files(capsys, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["folder.msh", "link.msh", "pipe.msh"]
 
 
+@pytest.mark.parametrize("command", ["reorder", "plan", "sweep", "split --parts 2"])
+def test_nothing_is_compiled_for_a_name_without_a_file(capsys, tmp_path, monkeypatch, command):
+    def compiles(*_):
+        raise AssertionError("compiled ahead")
+
+    monkeypatch.chdir(tmp_path)
+    for room in ("pipeline.workflow", "distribute.job", "pipeline.warm_up"):
+        monkeypatch.setattr(f"meshprep.{room}.warm_up", compiles)
+    for name, told in (("wing", "wing: does not exist: check"), (".", ".: is a directory: name")):
+        assert told in fails(capsys, *command.split(), name)
+
+
+def test_a_cut_that_is_unknown_is_refused_before_the_mesh_is_read(capsys, mesh_file):
+    mesh_file.write_text("this is no mesh")
+    told = "cut 'metsi' is unknown: use annealed"
+    assert told in fails(capsys, "split", mesh_file, "--parts", "2", "--cut", "metsi")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 def test_no_permission(capsys, tmp_path, mesh_file):
     mesh_file.chmod(0)
