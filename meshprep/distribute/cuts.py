@@ -54,7 +54,6 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
 
     Parameters
     ----------
-    problem : CutProblem
     cut : str
         A name in :data:`CUTS`, or ``file:`` and the path of a .npy file with the part of each
         element in the order of the mesh.

@@ -107,7 +107,6 @@ def run(
 
     Parameters
     ----------
-    job : SplitJob
     progress : callable
         ``progress(done, total, name)`` is called as steps begin, on rank 0.
     ranks : Ranks

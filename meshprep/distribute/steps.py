@@ -74,7 +74,6 @@ class SplitResult:
 
     Parameters
     ----------
-    builder : PartBuilder
     costs : mapping of loop name to IncrementCost
         Of the loops that write through a map.
     """
@@ -95,20 +94,14 @@ def split(
 
     Parameters
     ----------
-    subject : SplitSubject
     parts : int
         From 1; there may be more than elements.
-    how : SplitOptions
     options : Options
         Of the orders and blocks inside the parts.
     progress : callable
         Is told the share that is done.
     ranks : Ranks
         Share the work; every rank has the result, which does not depend on their number.
-
-    Returns
-    -------
-    SplitResult
 
     Raises
     ------

@@ -20,7 +20,6 @@ class MeshSource:
 
     Parameters
     ----------
-    path : Path
     format : str, optional
         The name of a format; without it the ending of the name tells.
     dimension : int, optional

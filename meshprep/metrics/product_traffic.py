@@ -74,12 +74,7 @@ def product_moved(degree: int, store: str) -> Moved:
 
     Parameters
     ----------
-    degree : int
     store : {"lma", "ellpack", "csr"}
-
-    Returns
-    -------
-    Moved
 
     Raises
     ------
@@ -141,7 +136,6 @@ def lines_of_x(
     ----------
     row_ptr : (rows + 1,) integers
     columns : (nonzeros,) integers
-    threads : CsrThreads
     itemsize : int
         Bytes of a value.
 
@@ -184,7 +178,6 @@ def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None)
 
     Parameters
     ----------
-    plan : LoopPlan
     matrices : mapping of matrix name to MatrixPlan, optional
         Those that are added up, the plan's unless given; of others the matrices of elements are
         stored.
@@ -202,7 +195,6 @@ def store_bytes(
 
     Parameters
     ----------
-    matrix : MatrixPlan
     itemsize : int
         Bytes of a value.
     loops : iterable of LoopPlan

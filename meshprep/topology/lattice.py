@@ -38,7 +38,6 @@ def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
     ----------
     shape : CellShape
         One of ``REFERENCE``.
-    degree : int
 
     Returns
     -------

@@ -46,7 +46,6 @@ class ExecutionModel:
         The ranks of each message; every loop that exchanges sends all of them.
     latency : float
         Seconds until the first byte of a message is there.
-    seconds_per_byte : float
 
     Raises
     ------
