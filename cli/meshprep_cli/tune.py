@@ -175,6 +175,9 @@ def _kernels(text: str | None) -> Mapping[str, Any]:
     """The functions of a module or a Python file."""
     if text is None:
         raise MeshprepError("running a chain needs its kernels: name their file with --kernel")
+    place, colon, _ = text.rpartition(":")
+    if colon:
+        raise MeshprepError(f"--kernel '{text}': a chain has several kernels: name {place} alone")
     module = _module(text, "--kernel")
     return {name: found for name, found in vars(module).items() if callable(found)}
 

@@ -263,8 +263,10 @@ def _refuse(job: SplitJob, adding: bool) -> None:
     same = adding and job.output.resolve() == job.source.resolve()
     new = job.outputs[1:] if same else job.outputs
     check_targets(new, overwrite=job.overwrite, inputs=[job.source])
-    if adding and job.requests:
+    if job.requests and kind_of(job.source) != "mesh":
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
+    for parts in job.parts:
+        job.how.shares(parts)
 
 
 def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
@@ -283,10 +285,7 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
 
 
 def _whole_subject(job: SplitJob) -> SplitSubject:
-    kind = kind_of(job.source)
-    if kind == "plan":
-        if job.requests:
-            raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
+    if kind_of(job.source) == "plan":
         return subject_of_plan(Plan.load(job.source)).with_block_size(job.options.block_size)
     declared = job.declared or None
     mesh = io.read(job.source, format=job.input_format, dimension=job.dimension, sets=declared)

@@ -85,6 +85,12 @@ def cut(
     return found
 
 
+def check_partitioner(options: Options) -> None:
+    """Raise MeshprepError for options that the partitioner does not have, or cannot be given."""
+    name = options.partitioner
+    effective(PARTITIONERS[name].options, options.given_to_partitioner, f"partitioner '{name}'")
+
+
 def wants_lists(numbering: Numbering, spec: LoopSpec, options: Options) -> bool:
     """True where blocks of a set that has its order already are to be more than runs of it.
 

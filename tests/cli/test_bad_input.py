@@ -98,10 +98,18 @@ def test_nothing_is_compiled_for_a_name_without_a_file(capsys, tmp_path, monkeyp
         assert told in fails(capsys, *command.split(), name)
 
 
-def test_a_cut_that_is_unknown_is_refused_before_the_mesh_is_read(capsys, mesh_file):
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["split", "--parts", "2", "--cut", "metsi"], "cut 'metsi' is unknown: use annealed"),
+        (["split", "--parts", "3", "--weights", "1,2"], "2 weights for 3 parts"),
+        (["reorder", "--effort", "lots"], "option 'effort' is 'lots', must be one of fast"),
+        (["plan", "--partition-option", "sie=2"], "partitioner 'blocks' has no option 'sie'"),
+    ],
+)
+def test_words_are_looked_at_before_the_mesh(capsys, mesh_file, words, told):
     mesh_file.write_text("this is no mesh")
-    told = "cut 'metsi' is unknown: use annealed"
-    assert told in fails(capsys, "split", mesh_file, "--parts", "2", "--cut", "metsi")
+    assert told in fails(capsys, *words, mesh_file)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")

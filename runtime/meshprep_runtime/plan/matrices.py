@@ -22,6 +22,7 @@ class MatrixPlan:
 
     Parameters
     ----------
+    name : str
     row_set, column_set : str
         The sets whose elements have rows and columns.
     row_of, column_of : (n(set),) int32
@@ -83,6 +84,7 @@ def with_places(
 
     Parameters
     ----------
+    loop : Loop
     maps, sizes : mapping
     matrices : mapping of matrix name to MatrixPlan
         Of a matrix that is not here the loop stores the matrices of the elements.
@@ -106,6 +108,7 @@ def plain_args(loop: Loop, maps: Mapping[str, SetMap]) -> tuple[Arg, ...]:
 
     Parameters
     ----------
+    loop : Loop
     maps : mapping of map name to SetMap
         With places, see :func:`with_places`: a matrix without them is stored element by element.
 
