@@ -13,7 +13,7 @@ from meshprep import io
 from meshprep.mesh import Mesh
 from meshprep.report import plan_table
 from meshprep_runtime import MeshprepError, Plan
-from meshprep_runtime.plan.seal import check_seal, write_sealed
+from meshprep_runtime.plan.seal import check_seal, seal
 from meshprep_runtime.plan.store import VERSIONS
 
 FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")
@@ -75,7 +75,7 @@ def try_plans(plan: Plan, folder: Path, chance: random.Random, times: int) -> No
     for _ in range(times):
         path.write_bytes(good)
         _change_a_number(path, chance)
-        write_sealed(path, version, memoryview(path.read_bytes()))
+        seal(path, version)
         try:
             loaded = Plan.load(path)
             plan_table(loaded)

@@ -5,8 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from meshprep_runtime.plan.seal import write_sealed
-
 
 def one_line(error: pytest.ExceptionInfo, *parts: str) -> None:
     """The error is one line and has these parts."""
@@ -15,11 +13,6 @@ def one_line(error: pytest.ExceptionInfo, *parts: str) -> None:
     assert len(text) < 600
     for part in parts:
         assert part in text
-
-
-def seal(path, version):
-    """Give a file that was changed a right seal."""
-    write_sealed(path, version, memoryview(path.read_bytes()))
 
 
 def at(values, index, value):

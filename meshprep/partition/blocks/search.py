@@ -90,9 +90,12 @@ class Search:
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
         self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        del levels
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks):
                 each(anneal_groups, tasks)
+            # memory of a level that is done is for those of more clusters
+            todo[k], tasks = todo[-1], []
             if k < len(labels):
                 blocks = [block[labels[-1 - k]] for block in blocks]
             if k + 1 == few and len(blocks) > 1:

@@ -31,6 +31,14 @@ def write_sealed(path: Path, version: int, content: memoryview) -> None:
         file.write(_text(version, digest.result().hexdigest()))
 
 
+def seal(path: Path, version: int) -> None:
+    """Write the seal into the first bytes of a file that is otherwise complete. O(bytes)."""
+    with open(path, "r+b") as file:
+        text = _text(version, _digest(file))
+        file.seek(0)
+        file.write(text)
+
+
 def check_seal(path: Path, versions: Sequence[int]) -> int:
     """The version of a plan file; PlanError unless it is one of these, whole and unchanged.
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 import h5py
 import numpy as np
 import pytest
-from plan_files import one_line, seal
+from plan_files import one_line
 
 from meshprep_runtime import Plan, PlanError
+from meshprep_runtime.plan.seal import seal
 
 DATASET = "loops/res_calc/s8/elements"
 
