@@ -107,8 +107,20 @@ def report(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     content = {"benchmark": name, "machine": machine(), **more, "rows": list(rows)}
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(content, indent=1, default=float) + "\n")
+    path.write_text(as_json(content))
     print(f"-> benchmarks/results/{path.name}")
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """JSON with a line for each value, and for each row of a table."""
+    lines = []
+    for name, value in content.items():
+        text = json.dumps(value, default=float)
+        if isinstance(value, list) and value:
+            rows = [f"\n  {json.dumps(row, default=float)}" for row in value]
+            text = f"[{','.join(rows)}\n ]"
+        lines.append(f" {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def table(rows: Sequence[dict[str, Any]]) -> None:

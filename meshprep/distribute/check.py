@@ -36,7 +36,6 @@ def check_parts(
 
     Parameters
     ----------
-    path : Path
     parts : int, optional
         Only this split.
     mesh : Path, optional

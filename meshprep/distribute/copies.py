@@ -83,7 +83,6 @@ def all_copies(
         In the final order.
     executed : mapping of set name to PartRows
         Exec elements as they are called here.
-    numbers : SplitNumbers
     ranks : Ranks
         Those that make the other parts.
     """

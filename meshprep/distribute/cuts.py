@@ -54,7 +54,6 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
 
     Parameters
     ----------
-    problem : CutProblem
     cut : str
         A name in :data:`CUTS`, or ``file:`` and the path of a .npy file with the part of each
         element in the order of the mesh.
@@ -72,7 +71,7 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     kind, colon, path = cut.partition(":")
     if kind == "file" and colon:
         return _from_file(problem, Path(path))
-    check_choice("cut", cut, (*CUTS, "file:PARTS.npy"))
+    check_cut(cut)
     some = np.flatnonzero(problem.weights).astype(np.int32)
     if some.size < problem.parts:
         return some[owners_of_leading_set(replace(problem, weights=problem.weights[some]), cut)]
@@ -213,3 +212,9 @@ CUTS: dict[str, Callable[[CutProblem], NDArray[np.int32]]] = {
     "rcb": _rcb,
     "curve": _curve,
 }
+
+
+def check_cut(cut: str) -> None:
+    """Raise MeshprepError for a name that is none of :data:`CUTS`, and no file."""
+    if not cut.startswith("file:"):
+        check_choice("cut", cut, (*CUTS, "file:PARTS.npy"))

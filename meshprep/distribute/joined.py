@@ -27,11 +27,6 @@ def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
 
     It holds no coordinates. Each rank gets the rows that are at home there.
 
-    Parameters
-    ----------
-    path : Path
-    ranks : Ranks
-
     Raises
     ------
     PlanError

@@ -40,7 +40,6 @@ class SplitSubject:
         Of the sets that have any.
     original : mapping of set name to (n,) integers
         The number of each element in the mesh that was read, where that is another one.
-    source_hash : str
     through : mapping of set name to map name
         Sets without centroids here, whose centroids are the means of what these maps reach.
     blocks : mapping of loop name to (n,) integers

@@ -58,8 +58,8 @@ def sweep_tasks(jobs: Iterable[Options], source: MeshSource) -> list[str]:
 
 
 def read_tasks(sources: Iterable[MeshSource]) -> list[str]:
-    """What reading these files needs, as far as they are there."""
-    return _file_tasks([one.find_format().name for one in sources if one.path.is_file()])
+    """What reading these files needs; raises MeshprepError for one that is not there."""
+    return _file_tasks([one.find_format().name for one in sources])
 
 
 def all_tasks() -> list[str]:

@@ -31,6 +31,7 @@ from ..loops.requests import empty_loop
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
 from ..topology import derive
+from .blocks import check_partitioner
 from .steps import STAGES, Options, draft, order, plan_request_maps, prove, renumbered
 from .warm_up import job_tasks, warm_up
 
@@ -274,6 +275,7 @@ def kinds() -> list[tuple[str, str, str]]:
 def _refuse(job: Job) -> list[str]:
     """Refuse what can be refused before reading; the formats of the job."""
     formats = [job.source.find_format()]
+    check_partitioner(job.options)
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.source.path])
     for path in job.vectors:
         check_vector(path)

@@ -71,10 +71,8 @@ def models(draw):
 
 
 @given(models())
-def test_the_model_is_a_run_of_events_and_lies_within_its_bounds(model):
-    seconds = model.seconds()
-    assert seconds == pytest.approx(simulated(model), abs=1e-9)
-    assert model.busiest_seconds() - 1e-9 <= seconds <= model.synchronous_seconds() + 1e-9
+def test_the_model_is_a_run_of_events(model):
+    assert model.seconds() == pytest.approx(simulated(model), abs=1e-9)
 
 
 def test_a_wait_is_hidden_where_the_interior_is_long_enough():

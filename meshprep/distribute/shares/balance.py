@@ -77,7 +77,6 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
 
     Parameters
     ----------
-    times : RankTimes
     kinds : (ranks,) int64 or None
         Ranks of one kind get one weight; by their rates where left out.
 

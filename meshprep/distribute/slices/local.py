@@ -29,7 +29,6 @@ class LocalSubject:
 
     Parameters
     ----------
-    subject : SplitSubject
     ids : mapping of set name to (n,) integers
         What the elements are called outside; -1 for the one that is none.
     owners : Owners
@@ -51,11 +50,8 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
 
     Parameters
     ----------
-    subject : SplitSubject
     owners : Owners
         Both of the elements at home here.
-    parts : int
-    ranks : Ranks
 
     Notes
     -----
@@ -235,20 +231,16 @@ def split_numbers(
     local: LocalSubject,
     runs: Mapping[str, OwnedRuns],
     sizes: Mapping[str, int],
-    parts: int,
     ranks: Ranks,
 ) -> SplitNumbers:
     """The numbers in the split mesh of all elements here, those of other ranks by their homes.
 
     Parameters
     ----------
-    local : LocalSubject
     runs : mapping of set name to OwnedRuns
         Of the parts of this rank, in the final order.
     sizes : mapping of set name to int
         Of the whole mesh.
-    parts : int
-    ranks : Ranks
     """
     count = {name: np.diff(run.offset)[: len(local.held)] for name, run in runs.items()}
     every = ranks.allgather(count)

@@ -51,10 +51,6 @@ def row_lists(
         Global numbers of the rows of an array.
     rows : integers
         Those that other ranks own and send.
-
-    Returns
-    -------
-    MapPart
     """
     owner = owner_of(starts, numbers[rows])
     wanted = {int(p): rows[owner == p] for p in np.unique(owner)}

@@ -35,7 +35,6 @@ def schedule(
 
     Parameters
     ----------
-    chain : ChainNumbers
     part : mapping of set name to (n,) int32
         The tile of every element, for ``chain.owned_sets()``; -1 for those of another rank.
     kept : Kept, optional
@@ -95,14 +94,9 @@ def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, i
 
     Parameters
     ----------
-    tiles : TilePlan
     maps : mapping of map name to SetMap
         Those that the loops use.
     sizes : mapping of set name to int
-
-    Returns
-    -------
-    TilePlan
     """
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
     local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)

@@ -29,7 +29,6 @@ def tile_owners(
 
     Parameters
     ----------
-    chain : ChainNumbers
     plans : sequence of LoopPlan
         Those of the chain's loops.
     tile_size : int

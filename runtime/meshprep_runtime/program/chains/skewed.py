@@ -31,13 +31,8 @@ def skewed(chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]) -> Skewed
 
     Parameters
     ----------
-    chain : ChainNumbers
     part : mapping of set name to (n,) int32
         The tile of every element of every set.
-
-    Returns
-    -------
-    SkewedPlan
 
     Notes
     -----
