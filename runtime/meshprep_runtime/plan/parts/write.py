@@ -77,6 +77,7 @@ class SpilledParts:
     def __init__(self, file: BinaryIO, parts: int) -> None:
         self._file, self._parts = file, parts
         self._arrays: _Found = {}
+        self._digests: dict[int, bytes] = {}
         self._description: dict[str, Any] = {}
 
     @property
@@ -88,11 +89,14 @@ class SpilledParts:
         """Add a part; PlanError where its arrays do not fit each other."""
         check_part(part)
         self._description = self._description or describe_parts(part)
-        found = {}
+        found, whole, address = {}, hashlib.sha256(), self._file.tell()
         for name, array in sorted(arrays_of(part).items()):
-            found[name] = _Spilled(array.dtype, array.shape, self._file.tell())
-            self._file.write(np.ascontiguousarray(array).data)
-        self._arrays[part.part] = found
+            found[name] = _Spilled(array.dtype, array.shape, address)
+            data = np.ascontiguousarray(array).data
+            whole.update(data)
+            self._file.write(data)
+            address += data.nbytes
+        self._arrays[part.part], self._digests[part.part] = found, whole.digest()
 
     def finish(self, figures: Mapping[str, Any], gather: Gather = lambda value: [value]) -> None:
         """Say what the parts have in common, when all of them are there.
@@ -123,6 +127,9 @@ class SpilledParts:
                 digest[part] = np.frombuffer(one, np.uint8)
 
     def _digest(self, part: int) -> bytes:
+        spilled = self._arrays[part]
+        if all(spilled[one.name].dtype == one.dtype for one in self.table.datasets):
+            return self._digests[part]
         whole = hashlib.sha256()
         for data in self.slices(part):
             whole.update(np.ascontiguousarray(data).data)
