@@ -22,8 +22,9 @@ from .runs import places, runs
 from .slices.cuts import leading_owners
 from .subject import SplitSubject
 
-# Thousandths by which METIS may overfill a part, and its passes on each level: twice the usual.
-UFACTOR, PASSES = 30, 20
+# Thousandths by which METIS may overfill a part. Twice its 10 passes on each level take a quarter
+# more time, for 0.25 % fewer ghosts.
+UFACTOR = 30
 # Rows of the leading map that our search looks at, for each element.
 MOST_ROWS = 32
 
@@ -138,7 +139,7 @@ def _metis(problem: CutProblem) -> NDArray[np.int32]:
         wide,
         tpwgts=None if even else problem.weights.tolist(),
         recursive=False,
-        options=pymetis.Options(ufactor=UFACTOR, niter=PASSES, seed=problem.seed),
+        options=pymetis.Options(ufactor=UFACTOR, seed=problem.seed),
     )
     return np.asarray(part, dtype=np.int32)
 

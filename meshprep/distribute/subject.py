@@ -124,7 +124,7 @@ def _places(full: Mesh, subject: SplitSubject) -> dict[str, Any]:
 
     Those of faces alone would be as large as all maps together.
     """
-    leading, found = subject.leading_set, {}
+    leading, found = subject.leading_set, dict[str, Any]()
     for name in sorted(subject.sizes, key=lambda name: name != leading):
         m = subject.maps.get(map_of_means(full, name) or "")
         if name != leading and m is not None and m.to_set == leading and leading in found:

@@ -94,8 +94,13 @@ class Search:
             begun = each(self._descend, descents)
             level = levels[max(0, len(levels) - 1 - few)]
             begun.sort(key=lambda block: self._cost_of_clusters(level, block))
-        rest = range(few if starts > 1 else 0, len(todo))
-        return self._descend(todo, labels, begun[0], rest, 0)
+        block = begun[0]
+        del levels
+        for k in range(few if starts > 1 else 0, len(todo)):
+            block = self._descend(todo, labels, block, range(k, k + 1), 0)
+            # memory of a level that is done is for those of more clusters
+            todo[k] = todo[-1]
+        return block
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
