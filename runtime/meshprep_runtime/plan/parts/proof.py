@@ -71,6 +71,7 @@ class PartsProof:
         if not self.findings:
             for name, rows in self._rows.items():
                 self.maps[name] = np.concatenate(rows)
+                rows.clear()
                 self._rows_agree(name)
                 self._all_executed(name)
             for what in self._sent:
@@ -212,8 +213,8 @@ class PartsProof:
         n, table = max(1, self._sizes[from_set]), self.maps[name]
         first = self._first(name)
         mine = np.arange(self._proved.start, self._proved.stop)
-        own = np.repeat(mine, np.diff(self._start[from_set])[mine])
-        bounds = self._start[to_set][own], self._start[to_set][own + 1]
+        size = np.diff(self._start[from_set])[mine]
+        low, high = (np.repeat(self._start[to_set][ends], size) for ends in (mine, mine + 1))
         pairs = [
             np.repeat(np.arange(self._parts), [one.size for one in self._executed[from_set]])
             * np.int64(n)
@@ -222,7 +223,7 @@ class PartsProof:
         known = np.unique(pairs[0])
         for column in sorted(self._written.get(name, ())):
             points = table[:, column]
-            writer = np.flatnonzero((points < bounds[0]) | (points >= bounds[1]))
+            writer = np.flatnonzero((points < low) | (points >= high))
             part = self._owner(to_set, points[writer])
             missing = np.setdiff1d(part * np.int64(n) + writer + first, known)
             if missing.size:
