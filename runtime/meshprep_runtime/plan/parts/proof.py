@@ -238,7 +238,7 @@ class PartsProof:
         """What one part sends another is what that receives, element by element."""
         sender, to, sent = _joined(self._sent[what])
         receiver, source, received = _joined(self._received[what])
-        order = np.lexsort((np.arange(source.size), receiver, source))
+        order = np.argsort(source * self._parts + receiver, kind="stable")
         ends = np.array_equal(sender, source[order]) and np.array_equal(to, receiver[order])
         if not ends or not np.array_equal(sent, received[order]):
             self._wrong(f"{what}: what parts send is not what others receive")
