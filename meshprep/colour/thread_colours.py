@@ -95,8 +95,11 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
 
 def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
-    if blocks.size:
-        chunks = np.array_split(blocks, min(blocks.size, CHUNKS * get_num_threads()))
+    threads = get_num_threads()
+    if threads == 1:
+        kernel(blocks, state)
+    elif blocks.size:
+        chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
         each(kernel, [(chunk, state) for chunk in chunks])
 
 

@@ -130,7 +130,7 @@ def run(
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
-            spill = agreed(ranks, partial(_spill, files, staged, parts, ranks))
+            spill = agreed(ranks, partial(_spill, files, staged, parts, job, ranks))
             tell = _Told(progress, 1 + 2 * i, total, parts)
             _split(subject, job, spill, tell, ranks)
             figures[parts] = spill.table.description["figures"]
@@ -177,9 +177,11 @@ def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
     return together(job.outputs, overwrite=job.overwrite or adding)
 
 
-def _spill(files: ExitStack, staged: Path, parts: int, ranks: Ranks) -> SpilledParts:
+def _spill(files: ExitStack, staged: Path, parts: int, job: SplitJob, ranks: Ranks) -> SpilledParts:
     path = staged.with_name(f"{parts}-{ranks.rank}.waiting")
-    return SpilledParts(files.enter_context(spill_file(path)), parts)
+    # the proof reads all parts again, and looks at them then
+    check = not job.options.proof
+    return SpilledParts(files.enter_context(spill_file(path)), parts, check=check)
 
 
 def _write(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap
 
-from ...mesh.geometry import mean_of_rows
+from ...mesh.geometry import Means
 from ..halos import OwnedRuns
 from ..inherit import Owners
 from ..numbers import SplitNumbers
@@ -206,19 +206,8 @@ def _places(
         out[wanted] = Homes(subject.sizes[name], ranks).fetch(where, ids[name][wanted])
         found[name] = out
     for name, m in subject.through.items():
-        found[name] = _Means(maps[m].table, found[maps[m].to_set])
+        found[name] = Means(maps[m].table, found[maps[m].to_set])
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """Gives centroids of elements by those of what they reach."""
-
-    table: NDArray[np.int32]
-    where: NDArray[np.float64]
-
-    def __getitem__(self, elements: NDArray[np.integer]) -> NDArray[np.float64]:
-        return mean_of_rows(self.where, self.table[elements])
 
 
 def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:

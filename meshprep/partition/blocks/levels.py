@@ -7,6 +7,7 @@ facets with, while that is not too large. Such clusters are round, which matchin
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +76,28 @@ def element_level(
     """
     n = table.shape[0]
     point_offset, points = _points_of(read_only(table))
-    place = np.zeros((n, 3))
-    place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
     ones = np.ones(max(n, graph.index.size), np.int32)
     each_element = np.arange(n, dtype=np.int32)
     facets, counts = ones[: graph.index.size], ones[:n] if weight is None else weight
+    place = _in_space(coordinates)
     return Level(
         point_offset, points, graph.offset, graph.index, facets, counts, place, each_element
     )
+
+
+def _in_space(coordinates: Float64s) -> Float64s:
+    """The first three columns, or zeros in their place; no copy where one can be spared.
+
+    Kernels are compiled for places that may be written to, though nobody writes to these.
+    """
+    if coordinates.shape[1] == 3:
+        same = coordinates.view()
+        with suppress(ValueError):
+            same.flags.writeable = True
+            return same
+    place = np.zeros((len(coordinates), 3))
+    place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
+    return place
 
 
 def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
@@ -134,9 +149,11 @@ def _joined(parts: list[Level]) -> Level:
     """One level of several, whose offsets begin at 0 each."""
     if len(parts) == 1:
         return parts[0]
-    fields = zip(*parts, strict=True)
-    joined = []
-    for name, arrays in zip(Level._fields, fields, strict=True):
+    fields, joined = [list(arrays) for arrays in zip(*parts, strict=True)], []
+    # together they are as large as the result: each goes when it is in there
+    parts.clear()
+    for name in Level._fields:
+        arrays = fields.pop(0)
         if name.endswith("offset"):
             ends = np.cumsum([0] + [int(a[-1]) for a in arrays])
             moved = [a[1:] + end for a, end in zip(arrays, ends[:-1], strict=True)]
