@@ -97,7 +97,7 @@ def main(parts, mesh, square, square_parts):
     end_all_on_errors(world)
     variant = slow_variant()
     mesh, square = read(mesh), read(square)
-    x = np.ascontiguousarray(square.coordinates[:, :2])
+    x = poisson_on_ranks.places(square)
     alone = {form: poisson_on_ranks.on_one_rank(square, form) for form in poisson_on_ranks.FORMS}
     found = {"library": MPI.Get_library_version()}
     for ranks in (2, 3, 4):

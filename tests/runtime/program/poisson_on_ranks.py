@@ -5,6 +5,7 @@ import scipy.sparse
 
 import meshprep
 from meshprep.loops import LoopRequest
+from meshprep.pipeline import workflow
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.matrix import (
     Assembly,
@@ -38,6 +39,19 @@ def stiffness(a, b, c, K):
     for i in range(3):
         for j in range(3):
             K[3 * i + j] += 0.5 * abs(det) * (gx[i] * gx[j] + gy[i] * gy[j])
+
+
+def make_square(path):
+    """Triangles in no order. Not between random points: there rounding decides the iterations."""
+    workflow.generate("box", path, values={"nx": 17, "ny": 17, "nz": 0, "type": "triangle"})
+
+
+def places(mesh):
+    """Where its nodes are: inner ones are moved a little."""
+    x = mesh.coordinates[:, :2] / mesh.coordinates.max()
+    inner = ((x > 1e-9) & (x < 1 - 1e-9)).all(axis=1)
+    moved = np.random.default_rng(0).uniform(-0.3, 0.3, x.shape) / 17
+    return x + moved * inner[:, None]
 
 
 def fixed_nodes(x):
@@ -94,7 +108,7 @@ def on_one_rank(mesh, form="zeroed"):
     """The same of one rank: the matrix with all rows of the mesh, load, solution, iterations."""
     plan = meshprep.prepare(mesh, [REQUEST]).plan
     order = plan.ordering["nodes"]
-    x = order.apply(np.ascontiguousarray(mesh.coordinates[:, :2]))
+    x = order.apply(places(mesh))
     matrix, right = Assembly(stiffness, plan["stiffness"], strategy="sequential")(x=x), load(x)
     fixed, number = np.flatnonzero(fixed_nodes(x)), order.new_to_old
     if form == "missing":

@@ -10,8 +10,10 @@ from poisson_on_ranks import (
     STIFFNESS,
     fixed_nodes,
     is_as_alone,
+    make_square,
     on_one_rank,
     on_part,
+    places,
     stiffness,
 )
 
@@ -21,7 +23,6 @@ from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import read
 from meshprep.loops import LoopRequest
-from meshprep.pipeline import workflow
 from meshprep_runtime import DistributedPlan, MeshprepError, Program, run_ranks
 from meshprep_runtime.matrix import (
     PartAssembly,
@@ -36,14 +37,14 @@ from meshprep_runtime.program.exchange import Exchange, Transfer
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("poisson") / "square.msh"
-    workflow.generate("delaunay2d", path, values={"cells": 600})
+    make_square(path)
     run(SplitJob(path, path.with_name("square.parts.h5"), (1, 2, 4, 7), (REQUEST,)))
     return path
 
 
 @pytest.fixture(scope="module")
 def x(path):
-    return np.ascontiguousarray(read(path).coordinates[:, :2])
+    return places(read(path))
 
 
 @pytest.fixture(scope="module", params=FORMS)

@@ -56,12 +56,18 @@ def squares(tmp_path_factory):
     return make
 
 
-def test_programs_on_ranks(mpiexec, airfoil_parts, squares):
+@pytest.fixture(scope="module")
+def poisson_parts(tmp_path_factory):
+    square = tmp_path_factory.mktemp("poisson") / "square.msh"
+    poisson_on_ranks.make_square(square)
+    output = square.with_name("square.parts.h5")
+    run(SplitJob(square, output, (2, 4), (poisson_on_ranks.REQUEST,)))
+    return output, square
+
+
+def test_programs_on_ranks(mpiexec, airfoil_parts, poisson_parts):
     parts, mesh = airfoil_parts
-    square = squares(600)
-    square_parts = square.with_name("square.parts.h5")
-    if not square_parts.exists():
-        run(SplitJob(square, square_parts, (2, 4), (poisson_on_ranks.REQUEST,)))
+    square_parts, square = poisson_parts
     # Compile, so that the ranks need not.
     poisson_on_ranks.on_one_rank(read(square))
     one = Airfoil(prepared_airfoil(0, 128, mesh=read(mesh)), "sequential")
