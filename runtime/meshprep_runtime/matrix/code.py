@@ -75,7 +75,7 @@ class MatrixCode:
         """All but the number of threads, the ranges, x and y is the same in every call."""
         if on_threads not in self._calls:
             fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
-            given = [*self.schedule.ranges, *fixed, read_only(x), y]
+            given: list[Vector] = [*self.schedule.ranges, *fixed, read_only(x), y]
             run = self._compiled(on_threads, given)
             self._calls[on_threads] = lambda threads, ranges, x, y: run(
                 threads, *ranges, *fixed, x, y

@@ -43,7 +43,8 @@ def stiffness(a, b, c, K):
 
 def make_square(path):
     """Triangles in no order. Not between random points: there rounding decides the iterations."""
-    workflow.generate("box", path, values={"nx": 17, "ny": 17, "nz": 0, "type": "triangle"})
+    values = {"nx": 17, "ny": 17, "nz": 0, "type": "triangle", "shuffle": True}
+    workflow.generate("box", path, values=values)
 
 
 def places(mesh):

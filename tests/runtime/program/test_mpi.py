@@ -1,6 +1,7 @@
 """Real ranks, under MPICH and Open MPI: the same programs as on ranks of one process."""
 
 import json
+import pickle
 import time
 from pathlib import Path
 
@@ -62,14 +63,16 @@ def poisson_parts(tmp_path_factory):
     poisson_on_ranks.make_square(square)
     output = square.with_name("square.parts.h5")
     run(SplitJob(square, output, (2, 4), (poisson_on_ranks.REQUEST,)))
+    mesh = read(square)
+    alone = {form: poisson_on_ranks.on_one_rank(mesh, form) for form in poisson_on_ranks.FORMS}
+    output.with_name("alone").write_bytes(pickle.dumps(alone))
     return output, square
 
 
 def test_programs_on_ranks(mpiexec, airfoil_parts, poisson_parts):
     parts, mesh = airfoil_parts
     square_parts, square = poisson_parts
-    # Compile, so that the ranks need not.
-    poisson_on_ranks.on_one_rank(read(square))
+    # Compiles, too, so that the ranks need not.
     one = Airfoil(prepared_airfoil(0, 128, mesh=read(mesh)), "sequential")
     expected = [f"{rms:.5e}" for rms in one.steps(4)]
     rng = np.random.default_rng(0)
