@@ -74,7 +74,7 @@ def test_petsc_gets_its_own_type_of_indices(petsc):
 
 
 def test_without_petsc_the_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "petsc4py", None)
+    monkeypatch.setitem(sys.modules, "petsc4py.PETSc", None)
     with pytest.raises(MissingPackageError, match="pip install petsc4py"):
         CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
 
