@@ -44,6 +44,15 @@ def test_rows_of_all_lengths(coop):
     run(csr_program(MIXED, CsrThreads(64, coop, 64)), MIXED)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("coop", [1, 2, 4, 8, 16, 32])
+def test_every_size_of_blocks_and_groups(coop):
+    matrix = random_csr(LENGTHS[:70], 300)
+    for size in SIZES:
+        for repeat in range(1, 65):
+            run(csr_program(matrix, CsrThreads(size, coop, repeat)), matrix)
+
+
 @pytest.mark.parametrize("lengths", [[3], [0, 0], []], ids=["one row", "empty rows", "no rows"])
 def test_few_rows(lengths):
     matrix = random_csr(lengths, 4)
