@@ -2,8 +2,7 @@
 
 GB/s are of the least bytes by formula: values and columns once, x and y once.
 Everything that is compared takes turns, and the fastest of the turns counts. In its turn each runs
-twice, and the second time counts, as in a solver: what one thread has left in the cache of its core
-costs two threads up to a fifth.
+twice, and the second time counts, as in a solver: a second thread that sleeps must be woken first.
 """
 
 from __future__ import annotations
