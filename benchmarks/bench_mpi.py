@@ -18,15 +18,13 @@ Ranks are started by ``mpiexec`` (or ``mpiexec.hydra`` of the wheel of MPICH).
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from common import mesh_file, report, run_process, table
+from common import mesh_file, report, run_on_ranks, table
 
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "examples"))
@@ -80,14 +78,7 @@ def _split(mesh: Path, parts: Path, ranks: tuple[int, ...]) -> None:
 
 
 def _run(ranks: int, mesh: Path, parts: Path, iterations: int) -> dict[str, Any]:
-    bin_folder = Path(sys.prefix) / "bin"
-    launcher = shutil.which("mpiexec.hydra", path=str(bin_folder)) or shutil.which("mpiexec")
-    if launcher is None:
-        sys.exit("error: no mpiexec: pip install 'meshprep-runtime[mpi]' mpich")
-    libraries = f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
-    words = (launcher, "-n", ranks, sys.executable, __file__, WORKER, mesh, parts, iterations)
-    environment = {**os.environ, "NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries}
-    _, _, output = run_process(*words, env=environment)
+    output = run_on_ranks(ranks, __file__, WORKER, mesh, parts, iterations)
     found: dict[str, Any] = json.loads(output)
     return found
 

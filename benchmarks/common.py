@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,17 @@ def run_process(*words: object, env: dict[str, str] | None = None) -> tuple[floa
     seconds = time.perf_counter() - start
     out, _, peak = done.stdout.decode().rstrip("\n").rpartition("\n")
     return seconds, int(peak) / 1024, out
+
+
+def run_on_ranks(ranks: int, *words: object) -> str:
+    """Run a Python program on ranks of one thread each, under MPI; returns what it printed."""
+    own = shutil.which("mpiexec.hydra", path=str(Path(sys.prefix) / "bin"))
+    launcher = own or shutil.which("mpiexec")
+    if launcher is None:
+        sys.exit("error: no mpiexec: pip install 'meshprep-runtime[mpi]' mpich")
+    libraries = f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
+    environment = {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries}
+    return run_process(launcher, "-n", ranks, sys.executable, *words, env=environment)[2]
 
 
 def program() -> Path:
