@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from .model import LoopPlan, Variant, places_of_rows
 
+# A colour with an entry for so many places has its places counted.
+LARGE = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -295,8 +298,9 @@ def _races(
 ) -> NDArray[np.int64]:
     """Rows ``place, writer, other writer`` (ascending) of those of one colour that share a place.
 
-    The writers of a colour sign the places that they write. Where all signatures stand no place
-    has two writers; a writer that names a place twice signs it twice.
+    Where a colour has as many places as entries no place has two writers. Elsewhere, and in small
+    colours, the writers sign the places that they write, and none may lose a signature. A writer
+    that names a place twice signs it twice.
     """
     signature = np.empty(n_places, dtype=np.int32)
     # NumPy sorts integers of 8 and 16 bits in linear time
@@ -305,7 +309,10 @@ def _races(
     found = [np.empty((0, 3), dtype=np.int64)]
     for c in range(bound.size - 1):
         entries = order[bound[c] : bound[c + 1]]
-        writers, places = writer[entries], [column[entries] for column in columns]
+        places = [column[entries] for column in columns]
+        if LARGE * entries.size > n_places and _are_distinct(places, n_places):
+            continue
+        writers = writer[entries]
         for written in places:
             signature[written] = writers
         for written in places:
@@ -314,6 +321,14 @@ def _races(
                 pair = np.stack([writers[lost], signature[written[lost]]], axis=1)
                 found.append(np.column_stack([written[lost], np.sort(pair, axis=1)]))
     return np.concatenate(found)
+
+
+def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
+    """Whether all these differ. O(n_places): a byte each, where a signature takes four."""
+    taken = np.zeros(n_places, dtype=np.bool_)
+    for written in places:
+        taken[written] = True
+    return np.count_nonzero(taken) == sum(written.size for written in places)
 
 
 def _more(wrong: NDArray[np.bool_]) -> str:

@@ -15,7 +15,7 @@ from .chains.proof import prove_chain
 from .matrix_proof import prove_matrix
 from .model import LoopPlan, PlanContent
 from .proof import prove
-from .structure import check_loop, check_plan, check_variant
+from .structure import check_loop, check_shared, check_variant
 
 
 def verify(plan: PlanContent) -> list[str]:
@@ -42,7 +42,7 @@ def verify(plan: PlanContent) -> list[str]:
         findings += _loop(loop_plan)
     if not findings:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
-        findings += _raised(lambda: check_plan(plan))
+        findings += _raised(lambda: check_shared(plan))
     if not findings:
         for matrix in plan.matrices.values():
             findings += prove_matrix(matrix, plan.loops)
