@@ -173,7 +173,11 @@ class Ordering:
             raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
         if self.is_identity:
             return second
-        return Ordering.from_new_to_old(self.new_to_old[second.new_to_old])
+        forward = self.new_to_old[second.new_to_old]
+        inverse = second.old_to_new[self.old_to_new]
+        forward.flags.writeable = False
+        inverse.flags.writeable = False
+        return Ordering(forward, inverse)
 
     def _take(self, values: Any, index: NDArray[np.int32], axis: int) -> Any:
         shape = tuple(values.shape)
