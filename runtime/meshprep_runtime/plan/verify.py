@@ -111,7 +111,7 @@ def _are_inverse(forward: NDArray[np.int32], back: NDArray[np.int32]) -> bool:
     """True for two permutations that undo each other: then neither has a number twice."""
     n = forward.size
     inside = n == 0 or (min(forward.min(), back.min(initial=0)) >= 0 and forward.max() < n)
-    return bool(inside and back.size == n and (back[forward] == np.arange(n)).all())
+    return bool(inside and back.size == n and (back[forward] == np.arange(n, dtype=np.int32)).all())
 
 
 def _loop(loop_plan: LoopPlan) -> list[str]:
