@@ -298,10 +298,16 @@ def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:
 @kernel
 def _grow(points: Float64s, table: Int32s, place: Int32s, box: Float64s) -> None:
     """Extend the box of each place over the nodes of its rows. O(size of the table)."""
+    # Most nodes are met several times in a row: their points are looked at once.
+    last = np.full(len(points), -1, np.int32)
     for i in range(len(table)):
         b = box[place[i]]
         for j in range(table.shape[1]):
-            p = points[table[i, j]]
+            node = table[i, j]
+            if last[node] == place[i]:
+                continue
+            last[node] = place[i]
+            p = points[node]
             for k in range(points.shape[1]):
                 b[k] = min(b[k], p[k])
                 b[3 + k] = max(b[3 + k], p[k])

@@ -5,7 +5,7 @@ But for cells of several types, where meshio takes the number of nodes of a poin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ...kernels.parallel import WORTHWHILE, each, pieces
 from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, skip_blank
+from ..text.tokens import ASCII, BREAK, skip_blank
 from ..text.writer import NumberWriter
 
 
@@ -97,6 +98,30 @@ def _parse(item: Element) -> NDArray | None:
     if 2 * n > text.size + 1:
         raise ValueError(f"declares {n} numbers in {text.size} bytes")
     dtype = np.dtype(xdmf_to_numpy_type[kind])
+    shares = _pieces(text, dims)
+    found = each(_numbers, [(*share, dtype) for share in shares])
+    if len(shares) > 1 and any(values is None for values in found):
+        found = [_numbers(text, n, dtype)]
+    return None if found[0] is None else np.concatenate(found).reshape(dims)
+
+
+def _pieces(text: NDArray[np.uint8], dims: Sequence[int]) -> list[tuple[NDArray[np.uint8], int]]:
+    """Pieces of the text for all cores, and how many numbers each has if a line is a row."""
+    n, rows = int(np.prod(dims, dtype=object)), dims[0] if dims else 0
+    if n < WORTHWHILE:
+        return [(text, n)]
+    begin = skip_blank(text, 0)
+    ends = begin + np.flatnonzero(text[begin:] == BREAK)
+    if ends.size < rows - 1:
+        return [(text, n)]
+    shares = pieces(rows, 1)
+    cuts = [0, *(int(ends[first - 1]) for first, _ in shares[1:]), text.size]
+    numbers = [(last - first) * (n // rows) for first, last in shares]
+    return [(text[a:b], count) for a, b, count in zip(cuts, cuts[1:], numbers, strict=False)]
+
+
+def _numbers(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray | None:
+    """The numbers of a text; None where it has not exactly so many, or they do not fit."""
     cursor = Cursor(Path("the file"), text)
     try:
         values = cursor.doubles(n) if dtype.kind == "f" else cursor.ints(n)
@@ -105,7 +130,7 @@ def _parse(item: Element) -> NDArray | None:
     fits = dtype.kind == "f" or _fits(values, dtype)
     if not fits or skip_blank(text, cursor.pos) < text.size:
         return None
-    return values.astype(dtype, copy=False).reshape(dims)
+    return values.astype(dtype, copy=False)
 
 
 def _fits(values: NDArray, dtype: np.dtype) -> bool:
