@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -25,6 +26,9 @@ from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
 from ..text.tokens import ASCII, BREAK, skip_blank
 from ..text.writer import NumberWriter
+
+# Bytes within which a line is to end.
+LINE = 1 << 16
 
 
 def read(path: str) -> meshio.Mesh:
@@ -108,16 +112,17 @@ def _parse(item: Element) -> NDArray | None:
 def _pieces(text: NDArray[np.uint8], dims: Sequence[int]) -> list[tuple[NDArray[np.uint8], int]]:
     """Pieces of the text for all cores, and how many numbers each has if a line is a row."""
     n, rows = int(np.prod(dims, dtype=object)), dims[0] if dims else 0
-    if n < WORTHWHILE:
+    cuts = [skip_blank(text, 0), text.size]
+    for first, _ in pieces(text.size, 1)[1:] if n >= WORTHWHILE else ():
+        cuts.insert(-1, first + int(np.argmax(text[first : first + LINE] == BREAK)))
+    # the break before its first line is in each piece but the first
+    lines = [np.count_nonzero(text[a:b] == BREAK) for a, b in pairwise(cuts[:-1])]
+    lines[:1] = [line + 1 for line in lines[:1]]
+    if sum(lines) > rows:
         return [(text, n)]
-    begin = skip_blank(text, 0)
-    ends = begin + np.flatnonzero(text[begin:] == BREAK)
-    if ends.size < rows - 1:
-        return [(text, n)]
-    shares = pieces(rows, 1)
-    cuts = [0, *(int(ends[first - 1]) for first, _ in shares[1:]), text.size]
-    numbers = [(last - first) * (n // rows) for first, last in shares]
-    return [(text[a:b], count) for a, b, count in zip(cuts, cuts[1:], numbers, strict=False)]
+    numbers = [line * (n // max(rows, 1)) for line in lines]
+    shares = [*numbers, n - sum(numbers)]
+    return [(text[a:b], share) for (a, b), share in zip(pairwise(cuts), shares, strict=True)]
 
 
 def _numbers(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray | None:

@@ -147,11 +147,18 @@ class Cursor:
 
     def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
         """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""
-        return self.rows(n, 1, 0, size=size, what=what)[0][:, 0]
+        self.need(n, 2, self.size_width if size else 4, what)
+        return self.rows(*self._row_of(n), 0, size=size, what=what)[0].reshape(-1)
 
     def doubles(self, n: int, what: str = "numbers") -> NDArray[np.float64]:
         """``n`` doubles."""
-        return self.rows(n, 0, 1, what=what)[1][:, 0]
+        self.need(n, 2, 8, what)
+        rows, columns = self._row_of(n)
+        return self.rows(rows, 0, columns, what=what)[1].reshape(-1)
+
+    def _row_of(self, n: int) -> tuple[int, int]:
+        """The shape of ``n`` numbers: of text one row, which takes half the time of many."""
+        return (1, n) if self.mode == ASCII else (n, 1)
 
     def rows(
         self, n: int, ints: int, doubles: int, *, size: bool = False, what: str = "rows"
