@@ -116,7 +116,7 @@ def _pieces(text: NDArray[np.uint8], dims: Sequence[int]) -> list[tuple[NDArray[
     for first, _ in pieces(text.size, 1)[1:] if n >= WORTHWHILE else ():
         cuts.insert(-1, first + int(np.argmax(text[first : first + LINE] == BREAK)))
     # the break before its first line is in each piece but the first
-    lines = [np.count_nonzero(text[a:b] == BREAK) for a, b in pairwise(cuts[:-1])]
+    lines = [int(np.count_nonzero(text[a:b] == BREAK)) for a, b in pairwise(cuts[:-1])]
     lines[:1] = [line + 1 for line in lines[:1]]
     if sum(lines) > rows:
         return [(text, n)]
