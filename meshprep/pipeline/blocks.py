@@ -18,7 +18,7 @@ from ..kernels.parallel import take
 from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import indirect_dats, maps_by_place, written_table
-from ..mesh.geometry import centroids
+from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
 from ..partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads
 from ..partition.options import effective
@@ -168,7 +168,9 @@ def _problems(
     partitioner = PARTITIONERS[name]
     wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
-    where = centroids(mesh, loop.over)
+    # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
+    axes = axes_in_use(mesh) if name == "blocks" else None
+    where = centroids(mesh, loop.over, axes)
     where = None if where is None else take(where, numbering.present_ordering(loop.over).new_to_old)
     base = 0
     for leaf in numbering.leaves(loop.over):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
 from ..topology import derive
 from .blocks import check_partitioner
-from .steps import STAGES, Options, draft, order, plan_request_maps, prove, renumbered
+from .steps import STAGES, Draft, Options, draft, order, plan_request_maps, prove, renumbered
 from .warm_up import job_tasks, warm_up
 
 
@@ -136,31 +137,43 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         told(len(STAGES) - 1, total, STAGES[-1])
         if job.output is not None:
             told(len(STAGES), total, f"writing {job.output.name} and reading it back")
-        plan, (mesh_hash, lost) = at_once(
-            lambda: prove(made), lambda: _write_mesh(made.plan, job, mesh, staged)
+        new = renumbered(mesh, made.plan)
+        plan, lost = at_once(
+            lambda: _save(made, new, job, mesh, staged, partial(progress, total - 1, total)),
+            lambda: _write_mesh(new, made.plan, job, mesh, staged),
         )
-        progress(total - 1, total, f"writing {job.plan.name}")
-        plan = _with_sets(replace(plan, mesh_hash=mesh_hash), job, mesh)
-        plan.save(staged[job.plan])
         _write_vectors(plan, job, staged)
     return JobResult(plan, job.outputs, [*_found(mesh), *_notes(plan), *warmed.notes, *lost])
 
 
+def _save(
+    made: Draft,
+    new: Mesh,
+    job: Job,
+    mesh: Mesh,
+    staged: Mapping[Path, Path],
+    told: Callable[[str], None],
+) -> Plan:
+    """Prove and write the plan of a mesh that is ``new`` in its order."""
+    plan = replace(prove(made), mesh_hash=new.content_hash())
+    told(f"writing {job.plan.name}")
+    plan = _with_sets(plan, job, mesh)
+    plan.save(staged[job.plan])
+    return plan
+
+
 def _write_mesh(
-    plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
-) -> tuple[str, list[str]]:
-    """Write the mesh in its new order where it is asked for; its hash, and what was left out."""
-    new, output = renumbered(mesh, plan), job.output
+    new: Mesh, plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
+) -> list[str]:
+    """Write the mesh in its new order where it is asked for; what was left out."""
+    output = job.output
     if output is None:
-        return new.content_hash(), []
-    target, left_out, full = _target(job, mesh), list[str](), new
+        return []
+    target, left_out = _target(job, mesh), list[str]()
     if job.ids:
-        full, left_out = with_original_ids(new, plan.ordering, target)
-    mesh_hash, lost = at_once(
-        new.content_hash,
-        lambda: io.write(full, staged[output], format=target.name, drop=job.drop),
-    )
-    return mesh_hash, [*left_out, *_dropped(lost, output)]
+        new, left_out = with_original_ids(new, plan.ordering, target)
+    lost = io.write(new, staged[output], format=target.name, drop=job.drop)
+    return [*left_out, *_dropped(lost, output)]
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:

@@ -175,7 +175,9 @@ def unit_of(weight: Int32s) -> float:
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:
     """The place of every member in its own row."""
     rank = np.empty(members.size, np.int32)
-    rank[members] = np.arange(members.size) - np.repeat(offset[:-1], np.diff(offset))
+    place = np.arange(members.size, dtype=np.int32)
+    place -= np.repeat(offset[:-1].astype(np.int32), np.diff(offset))
+    rank[members] = place
     return rank
 
 

@@ -7,7 +7,6 @@ facets with, while that is not too large. Such clusters are round, which matchin
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -74,27 +73,24 @@ def element_level(
     weight : (n,) int32
         What each element counts; 1 where it is left out.
     """
-    n = table.shape[0]
-    point_offset, points = _points_of(read_only(table))
+    n, arity = table.shape
+    if table.min(initial=0) < 0:
+        point_offset, points = _points_of(read_only(table))
+    else:
+        point_offset, points = np.arange(n + 1, dtype=np.int64) * arity, table.reshape(-1)
     ones = np.ones(max(n, graph.index.size), np.int32)
     each_element = np.arange(n, dtype=np.int32)
     facets, counts = ones[: graph.index.size], ones[:n] if weight is None else weight
-    place = _in_space(coordinates)
     return Level(
-        point_offset, points, graph.offset, graph.index, facets, counts, place, each_element
-    )
+        point_offset, read_only(points), graph.offset, graph.index, facets, counts,
+        read_only(_in_space(coordinates)), each_element,
+    )  # fmt: skip
 
 
 def _in_space(coordinates: Float64s) -> Float64s:
-    """The first three columns, or zeros in their place; no copy where one can be spared.
-
-    Kernels are compiled for places that may be written to, though nobody writes to these.
-    """
+    """The first three columns, with zeros in place of those that are missing."""
     if coordinates.shape[1] == 3:
-        same = coordinates.view()
-        with suppress(ValueError):
-            same.flags.writeable = True
-            return same
+        return coordinates
     place = np.zeros((len(coordinates), 3))
     place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
     return place
@@ -142,7 +138,10 @@ def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
     shared = _shared_points(level, label, n_points)
     shares = [(k * count // runs, (k + 1) * count // runs) for k in range(runs)]
     parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
-    return _joined(parts), label
+    joined = _joined(parts)
+    # as those of elements, so that kernels are compiled once
+    shown = {name: read_only(getattr(joined, name)) for name in ("points", "place")}
+    return joined._replace(**shown), label
 
 
 def _joined(parts: list[Level]) -> Level:
