@@ -80,19 +80,22 @@ _SHARED: dict[str, _SharedFlags] = {}
 class KernelCompiler(_Shared):
     """Helpers, and what numba brings, get their environments once they are in machine code.
 
-    Looking for garbage meanwhile takes a tenth of the time, and finds little.
+    Looking for garbage meanwhile takes a tenth of the time, and finds little; timing every call of
+    LLVM takes some hundredths.
     """
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         codegen = self.state.targetctx.codegen()
         self.state.library = _Whole(codegen, func.__qualname__)
         self.state.library.enable_object_caching()
-        collecting = gc.isenabled()
+        collecting, timed = gc.isenabled(), llvm.ffi.lib._lock._cblist[:]
         gc.disable()
+        llvm.ffi.lib._lock._cblist.clear()
         try:
             with libraries(codegen, partial(_Linkable, codegen)):
                 made = super().compile_extra(func)
         finally:
+            llvm.ffi.lib._lock._cblist.extend(timed)
             if collecting:
                 gc.enable()
         for environment in made._find_referenced_environments():

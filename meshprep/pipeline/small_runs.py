@@ -6,7 +6,8 @@ Who runs these compiles the kernels that any mesh needs; see :mod:`warm_up`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
+from ..partition.blocks import search
 from ..partition.blocks.reconnect import reconnect_groups
-from ..partition.blocks.search import middles
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
 from ..reorder.by_component import by_component
@@ -73,14 +74,25 @@ def _blocks(partitioner: str, target: str) -> None:
     mesh, spec, options = _small(partition=partitioner, target=target)
     if partitioner == "structured":
         mesh, spec = _grid()
-    cut(Numbering(mesh), spec, options)
+    with _as_if_large():
+        cut(Numbering(mesh), spec, options)
     if partitioner == "blocks":
         # of several groups, as those of large meshes
-        middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
+        search.middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
+
+
+@contextmanager
+def _as_if_large() -> Iterator[None]:
+    """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
+    before, search.LONE_GROUP = search.LONE_GROUP, 0
+    try:
+        yield
+    finally:
+        search.LONE_GROUP = before
 
 
 def _repairs() -> None:
-    """What few meshes need: mending pieces and blocks over the cap."""
+    """Mending blocks in pieces, and over the cap: 5 s to compile, and few large meshes need it."""
     row = np.arange(200, dtype=np.int32)
     table, block = np.column_stack([row, row + 1]), row % 3
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)

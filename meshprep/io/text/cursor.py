@@ -173,12 +173,29 @@ class Cursor:
     def _take(
         self, ints: NDArray[np.int64], values: NDArray[np.float64], width: int, what: str
     ) -> None:
+        if self.mode != ASCII:
+            self._take_binary(ints, values, width, what)
+            return
         hard = self.hard_list(values.size)
         pos, found = take_rows(self.data, self.pos, self.mode, width, ints, values, hard)
         if pos < 0:
             raise self.no_number(int(pos), what)
         self.settle(values, hard[:found])
         self.pos = int(pos)
+
+    def _take_binary(
+        self, ints: NDArray[np.int64], values: NDArray[np.float64], width: int, what: str
+    ) -> None:
+        """Without a kernel, which would be compiled for a few numbers."""
+        order = ">" if self.mode == BIG else "<"
+        (n, many), first = ints.shape, width * ints.shape[1]
+        row = first + 8 * values.shape[1]
+        if n * row > self.left:
+            raise self.no_number(-1 - int(self.data.size), what)
+        rows = self.data[self.pos : self.pos + n * row].reshape(n, row)
+        ints[:] = np.frombuffer(rows[:, :first].tobytes(), f"{order}i{width}").reshape(n, many)
+        values[:] = np.frombuffer(rows[:, first:].tobytes(), f"{order}f8").reshape(values.shape)
+        self.pos += n * row
 
     def hard_list(self, n: int) -> NDArray[np.int64]:
         """Room for the numbers that only ``float`` converts: those of 20 digits or more."""
