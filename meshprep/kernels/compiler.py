@@ -86,13 +86,13 @@ class KernelCompiler(_Shared):
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
         codegen = self.state.targetctx.codegen()
-        self.state.library = _Whole(codegen, func.__qualname__)
+        self.state.library = _KernelLibrary(codegen, func.__qualname__)
         self.state.library.enable_object_caching()
         collecting, timed = gc.isenabled(), llvm.ffi.lib._lock._cblist[:]
         gc.disable()
         llvm.ffi.lib._lock._cblist.clear()
         try:
-            with libraries(codegen, partial(_Linkable, codegen)):
+            with libraries(codegen, partial(_LinkedLibrary, codegen)):
                 made = super().compile_extra(func)
         finally:
             llvm.ffi.lib._lock._cblist.extend(timed)
@@ -107,7 +107,7 @@ class HelperCompiler(_Shared):
     """Compiles to code that can be linked, and no further."""
 
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        self.state.library = _Linkable(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), func.__qualname__)
         return super().compile_extra(func)
 
 
@@ -122,7 +122,7 @@ def libraries(codegen: Any, create: Callable[[str], Any]) -> Iterator[None]:
         codegen.create_library = before
 
 
-class _Library(codegen.JITCodeLibrary):
+class _ModuleLibrary(codegen.JITCodeLibrary):
     """As numba's, but nothing is built to optimise functions that are only declared."""
 
     def __init__(self, codegen: Any, name: str) -> None:
@@ -140,7 +140,7 @@ class _Library(codegen.JITCodeLibrary):
         self._final_module.link_in(module)
 
 
-class _Whole(_Library):
+class _KernelLibrary(_ModuleLibrary):
     """A kernel's code, with that of all that it calls. Each part is linked once."""
 
     def finalize(self) -> None:
@@ -150,7 +150,7 @@ class _Whole(_Library):
         super().finalize()
 
 
-class _Linkable(_Library):
+class _LinkedLibrary(_ModuleLibrary):
     """The code of a helper, or of what numba brings, such as np.empty.
 
     It is optimised and made machine code of where it is linked into. Otherwise it would go through
@@ -187,7 +187,7 @@ def _parts(library: Any) -> list[Any]:
             seen.add(one)
             one._ensure_finalized()
             library._reload_init.update(one._reload_init)
-            linked = isinstance(one, _Linkable)
+            linked = isinstance(one, _LinkedLibrary)
             found.append(one._final_module if linked else one._get_module_for_linking())
             waiting += one._linking_libraries if linked else ()
     return found

@@ -20,7 +20,7 @@ from meshprep_runtime.program.chains.inspect import with_maps
 
 from .. import io
 from ..io.generate import generate
-from ..kernels import Float64s, Int64s
+from ..kernels import Float64s, Int32s
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
@@ -209,14 +209,14 @@ def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
     return mesh, spec, Options(block_size=SMALL, **options)
 
 
-def _triangles(random: np.random.Generator, side: int) -> tuple[Float64s, Int64s]:
+def _triangles(random: np.random.Generator, side: int) -> tuple[Float64s, Int32s]:
     """Nodes near a grid and triangles, each square cut one way or the other, in random order.
 
     Not by scipy, whose import takes longer than most tasks without what they compile.
     """
-    node = random.permutation(side * side).reshape(side, side)
+    node = random.permutation(side * side).astype(np.int32).reshape(side, side)
     where = np.empty((side * side, 2))
-    where[node] = np.stack(np.indices(node.shape), axis=-1) + 0.6 * random.random((side, side, 2))
+    where[node] = np.moveaxis(np.indices(node.shape), 0, -1) + 0.6 * random.random((side, side, 2))
     a, b, c, d = (node[k : side - 1 + k, j : side - 1 + j].ravel() for k in (0, 1) for j in (0, 1))
     turned = random.random(a.size) < 0.5
     low = np.where(turned, [a, b, c], [a, b, d])
