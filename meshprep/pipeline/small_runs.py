@@ -92,7 +92,7 @@ def _as_if_large() -> Iterator[None]:
 
 
 def _repairs() -> None:
-    """Mending blocks in pieces, and over the cap: 5 s to compile, and few large meshes need it."""
+    """Mending blocks in pieces, and over the cap: few large meshes need it."""
     row = np.arange(200, dtype=np.int32)
     table, block = np.column_stack([row, row + 1]), row % 3
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
