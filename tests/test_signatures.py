@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 # Reorders and cuts meshes as the program does; names the kernels with several signatures.
 RUNS = """
 import sys
@@ -63,6 +65,7 @@ for kernel in used:
 """
 
 
+@pytest.mark.slow
 def test_every_kernel_has_one_signature(tmp_path):
     made = subprocess.run(
         [sys.executable, "-c", RUNS, tmp_path],

@@ -129,7 +129,9 @@ def test_the_other_loops_of_airfoil(kernel, all_of_airfoil, compiled):
     assert compiled(made).spilled == 0
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name", ["airfoil", *(pytest.param(n, marks=pytest.mark.slow) for n in list(KERNELS)[1:])]
+)
 def test_no_register_is_spilled(name, large, compiled):
     """Every strategy; `make bench-registers` has older devices, all commits and SoA."""
     kernel, plan = large(name)

@@ -50,7 +50,11 @@ def figures(plan, loop, side="after"):
 
 @pytest.mark.parametrize("partition", ["blocks", "metis"])
 @pytest.mark.parametrize(
-    ("kind", "size"), [("delaunay2d", {"cells": 9000}), ("delaunay3d", {"cells": 6000})]
+    ("kind", "size"),
+    [
+        ("delaunay2d", {"cells": 9000}),
+        pytest.param("delaunay3d", {"cells": 6000}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_mesh_that_keeps_its_order_gets_the_blocks_of_a_reordered_one(kind, size, partition):
     mesh = shuffled(kind, seed=1, **size)

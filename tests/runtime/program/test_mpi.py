@@ -25,7 +25,7 @@ from meshprep_runtime.plan.parts import parts_table, read_part
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module", params=["mpich", "openmpi"])
+@pytest.fixture(scope="module", params=["mpich", pytest.param("openmpi", marks=pytest.mark.slow)])
 def mpiexec(request, mpi_launcher, tmp_path_factory):
     """``mpiexec(ranks, *words)``: run Python on ranks, at most so many seconds."""
     folder = tmp_path_factory.mktemp(request.param)
@@ -135,6 +135,7 @@ def slowest_seconds(timings):
     return max(sum(rank[name] for name in ("core", "boundary", "exec")) for rank in ranks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mpiexec", ["mpich", pytest.param("openmpi", marks=pytest.mark.long)], indirect=True
 )
