@@ -21,7 +21,8 @@ from meshprep.kernels import KERNELS
 from meshprep.loops import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.steps import plan_request_maps
-from meshprep.pipeline.workflow import Job, check, run
+from meshprep.pipeline.check_file import check
+from meshprep.pipeline.workflow import Job, run
 
 place = Path(sys.argv[1])
 plane, space = place / "plane.msh", place / "space.msh"

@@ -16,7 +16,7 @@ from meshprep_runtime.plan.parts.store import about
 
 from .. import io
 from ..mesh import Mesh
-from ..pipeline.workflow import CheckResult
+from ..pipeline.check_file import CheckResult
 from ..topology import derive
 from .ranks import ALONE, Ranks, agreed, of_root, own_parts
 
