@@ -213,7 +213,10 @@ def outcome(path, data):
     return None
 
 
-@pytest.mark.parametrize("number", range(10))
+# The four largest files take most of the time: in CI alone.
+@pytest.mark.parametrize(
+    "number", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 10))]
+)
 def test_truncated_at_any_byte(tmp_path, number):
     data = samples(tmp_path)[number]
     path = tmp_path / "cut.msh"
