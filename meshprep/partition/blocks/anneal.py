@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Float64s, Int32s, Int64s, helper, inlined
+from ...kernels import Float64s, Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
+from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, Memory, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
-# A move must be better than this, in points, to be made for nothing.
-LEAST_GAIN = 0.1
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
 # regions to the cap, and more costs reuse elsewhere.
 EVEN_GAIN = 0.7
@@ -29,31 +28,9 @@ LACK = 4
 # The best score of a cluster holds until a neighbour moves, and for so many sweeps at most: sizes
 # and prices change, and with colours more than that.
 HOLDS, HOLDS_WITH_COLOURS = 8, 2
-# Scores of a cluster that is to be looked at, and of one whose neighbours are all at home.
-UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
 THRESHOLDS = 4096
 # Blocks around a cluster that are looked at.
 MAX_CANDIDATES = 64
-
-
-class Sweep(NamedTuple):
-    """What holds in one sweep.
-
-    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
-    lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
-    gains by its weight. ``temperature``, and prices of a cut facet, of the squared radius of a
-    block (``pull``), of one more thread colour in a block, all in typical points; ``per_unit`` is
-    one by the weight of such a point.
-    """
-
-    excess: float
-    even: float
-    over: float
-    temperature: float
-    facet: float
-    pull: float
-    colour: float
-    per_unit: float
 
 
 class Candidates(NamedTuple):
@@ -89,17 +66,18 @@ def sweep_over(
     degrees: DegreeCounts | None,
     sweep: Sweep,
     number: int,
-    best: Float32s,
+    memory: Memory,
     quantile: Float64s,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
     """Give every cluster a chance to move; returns the next random state and the moves.
 
-    ``best`` (clusters,) has the score of the best move of each when it was last looked at. What a
-    move may cost is drawn first, so that clusters are looked at only where that may be enough.
+    What a move may cost is drawn first, so that clusters are looked at only where that may be
+    enough. Moves into full blocks are offered (:mod:`exchange`), but where colours have a price.
     O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
     found_there, n, moved = new_candidates(state.size.size), state.block.size, 0
+    best = memory.best
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
     for k in range(n):
         i = n - 1 - k if number % 2 == 1 else k
@@ -119,6 +97,7 @@ def sweep_over(
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
         target, gain, score = -1, 0, -np.inf
+        full, wish = -1, -np.inf
         source_cap, stays = state.cap[source], state.size[source] - weight
         over = min(weight, max(0, state.size[source] - source_cap))
         over -= LACK * min(weight, max(0, state.least[source] - stays))
@@ -127,26 +106,29 @@ def sweep_over(
             b = found_there.block[c]
             found_there.place[b] = -1
             after, cap = state.size[b] + weight, state.cap[b]
+            value = found_there.points[c] - lost
+            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner)
+            if sweep.pull > 0.0:
+                new += sweep.pull * centroid_term(centroids, i, source, b)
+            if degrees is None and after > cap and new > wish:
+                full, wish = b, new
             if after > _limit(cap, sweep):
                 continue
-            value = found_there.points[c] - lost
-            new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner) + price
-            new += sweep.even * weight * (fullness - after / cap)
+            new += price + sweep.even * weight * (fullness - after / cap)
             over = min(weight, max(0, after - cap))
             over -= LACK * min(weight, max(0, state.least[b] - state.size[b]))
             new -= sweep.over * over
-            if sweep.pull > 0.0:
-                new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is not None:
                 new -= sweep.colour * colours_changed(degrees, state, i, b)
             if new > score:
                 target, gain, score = b, value, new
-        best[i] = score if target >= 0 and stays > 0 else UNKNOWN
-        if target < 0 or stays == 0:
+        known = (target >= 0 or full >= 0) and stays > 0
+        best[i] = max(score, wish) if known else UNKNOWN
+        if not known:
             continue
         clear = sweep.temperature == 0.0 and gain > 0 and score > 0.0
-        full = state.size[source] > _limit(source_cap, sweep)
-        if full or clear or score + allowed > LEAST_GAIN:
+        forced = state.size[source] > _limit(source_cap, sweep)
+        if target >= 0 and (forced or clear or score + allowed > LEAST_GAIN):
             if degrees is not None:
                 count_move(degrees, state, i, target)
             if sweep.pull > 0.0:
@@ -156,6 +138,11 @@ def sweep_over(
             for s in range(state.offset[i], state.offset[i + 1]):
                 best[state.neighbours[s]] = UNKNOWN
             moved += 1
+        elif full >= 0 and wish + allowed > LEAST_GAIN:
+            at = memory.count[source] & (KEPT - 1)
+            memory.offered[source, at], memory.target[source, at] = i, full
+            memory.draw[source, at] = draw
+            memory.count[source] += 1
     return random, moved
 
 

@@ -14,10 +14,12 @@ from numba import get_num_threads
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
-from .anneal import UNKNOWN, Sweep, acceptance_thresholds, sweep_over
+from .anneal import acceptance_thresholds, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import BEGIN, MOST, WEIGHT, Counts, count_blocks, loads_of
+from .exchange import exchange
 from .levels import Level
+from .moves import UNKNOWN, Sweep, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
 # The share of the sweeps after which excess and its price have their last values.
@@ -39,7 +41,7 @@ class AnnealingSchedule(NamedTuple):
     The last values hold from the share ``settled`` of all sweeps on, those of ``excess`` and
     ``over`` from the share ``HOLDS`` on; sweeps from ``total`` on only gain. ``cap`` (n_blocks,) is
     the most that each block may have, ``excess`` the share by which it may be over that, and
-    ``least`` (n_blocks,) what it should have. Prices as of :class:`anneal.Sweep`.
+    ``least`` (n_blocks,) what it should have. Prices as of :class:`moves.Sweep`.
     """
 
     begin: int
@@ -152,12 +154,16 @@ def anneal_groups(
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         degrees = _degrees(state, points.written, kept)
         random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
-        best = np.full(state.block.size, UNKNOWN, np.float32)
+        memory = new_memory(state.block.size, state.size.size)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
-                best[:] = UNKNOWN
+                memory.best[:] = UNKNOWN
             sweep = _sweep_at(schedule, k)
-            random, moved = sweep_over(state, centroids, degrees, sweep, k, best, quantile, random)
+            random, moved = sweep_over(
+                state, centroids, degrees, sweep, k, memory, quantile, random
+            )
+            if degrees is None:
+                moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
         gained -= loads_of(state)

@@ -31,14 +31,14 @@ class Phase:
 
 
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
-ELEMENTS = Phase(48, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
+ELEMENTS = Phase(40, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
 CLUSTERS = (
     Phase(20, 2, 1.0, (2.4, 0.8), 0.25, (0.15, 0.1), (4.0, 1.0), (0.6, 0.6)),
     Phase(22, 2, 1.0, (1.85, 0.5), 0.25, (0.1, 0.08), (3.0, 0.5), (0.6, 1.0)),
     Phase(20, 2, 1.0, (0.75, 0.33), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
 )
 # In a plane few elements are at a border: sweeps cost less, and there are more of them.
-PLANE_SWEEPS = {ELEMENTS: 96, CLUSTERS[1]: 32}
+PLANE_SWEEPS = {ELEMENTS: 80, CLUSTERS[1]: 32}
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already, of a plane or of space.

@@ -1,0 +1,96 @@
+"""A move of a cluster to another block: what it is worth, and the move itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernels import Float32s, Int32s, helper, inlined
+from .centroids import Centroids, centroid_term
+from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts
+
+# A move must be better than this, in points, to be made for nothing.
+LEAST_GAIN = 0.1
+# Offers that a block keeps, a power of two: the latest.
+KEPT = 16
+# Scores of a cluster that is to be looked at, and of one whose neighbours are all at home.
+UNKNOWN, INSIDE = np.float32(np.inf), np.float32(-np.inf)
+
+
+class Sweep(NamedTuple):
+    """What holds in one sweep.
+
+    Elements over a block's cap cost ``over`` each, up to ``excess`` times the cap, and each that it
+    lacks ``LACK`` times as much; ``even`` is what a move from the fullest block to an empty one
+    gains by its weight. ``temperature``, and prices of a cut facet, of the squared radius of a
+    block (``pull``), of one more thread colour in a block, all in typical points; ``per_unit`` is
+    one by the weight of such a point.
+    """
+
+    excess: float
+    even: float
+    over: float
+    temperature: float
+    facet: float
+    pull: float
+    colour: float
+    per_unit: float
+
+
+class Memory(NamedTuple):
+    """What is known from sweep to sweep.
+
+    ``best`` (clusters,) has the score of the best move of each when it was last looked at, sizes
+    left out where they alone forbid it. ``offered`` (n_blocks, KEPT) has clusters of each block
+    that would go to the block ``target``, which is full; -1 for none. ``draw`` times the
+    temperature is what such a move may cost. ``count`` (n_blocks,) counts the offers ever made,
+    ``done`` those that were tried.
+    """
+
+    best: Float32s
+    offered: Int32s
+    target: Int32s
+    draw: Float32s
+    count: Int32s
+    done: Int32s
+
+
+@helper
+def new_memory(n_clusters: int, n_blocks: int) -> Memory:
+    """Every cluster is to be looked at, and none is offered."""
+    return Memory(
+        np.full(n_clusters, UNKNOWN, np.float32),
+        np.full((n_blocks, KEPT), -1, np.int32),
+        np.empty((n_blocks, KEPT), np.int32),
+        np.empty((n_blocks, KEPT), np.float32),
+        np.zeros(n_blocks, np.int32),
+        np.zeros(n_blocks, np.int32),
+    )
+
+
+@inlined
+def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, target: int) -> float:
+    """What a move gains, but for sizes and colours; -inf where the target is not beside.
+
+    O(its points * blocks at each).
+    """
+    home, cut, joined, weight_gained = state.block[cluster], 0, 0, 0
+    for s in range(state.offset[cluster], state.offset[cluster + 1]):
+        b = state.block[state.neighbours[s]]
+        cut += state.facets[s] if b == home else 0
+        joined += state.facets[s] if b == target else 0
+    if joined == 0:
+        return -np.inf
+    for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
+        p = state.points[s]
+        begin, weight = state.record[p, BEGIN], state.record[p, WEIGHT]
+        weight_gained -= weight
+        for z in range(begin, begin + state.record[p, USED]):
+            b = state.slots[z] >> COUNT_BITS
+            if b == target or (b == home and state.slots[z] & MOST == 1):
+                weight_gained += weight
+    score = weight_gained * sweep.per_unit + sweep.facet * (joined - cut)
+    if sweep.pull > 0.0:
+        score += sweep.pull * centroid_term(centroids, cluster, home, target)
+    return score
