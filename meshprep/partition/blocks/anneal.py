@@ -139,10 +139,10 @@ def sweep_over(
                 best[state.neighbours[s]] = UNKNOWN
             moved += 1
         elif full >= 0 and wish + allowed > LEAST_GAIN:
-            at = memory.count[source] & (KEPT - 1)
+            at = memory.made[source] & (KEPT - 1)
             memory.offered[source, at], memory.target[source, at] = i, full
             memory.draw[source, at] = draw
-            memory.count[source] += 1
+            memory.made[source] += 1
     return random, moved
 
 

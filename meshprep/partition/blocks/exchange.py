@@ -22,13 +22,15 @@ def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: Memory) 
     """
     moved = 0
     for source in range(state.size.size):
-        end = memory.count[source]
+        end = memory.made[source]
         for n in range(max(memory.done[source], end - KEPT), end):
             offer = n & (KEPT - 1)
             cluster, full = memory.offered[source, offer], memory.target[source, offer]
             if cluster < 0 or state.block[cluster] != source:
                 continue
             weight = state.weight[cluster]
+            if state.size[source] == weight:
+                continue
             spare = state.size[source] - weight >= state.least[source]
             for k in range(KEPT):
                 other, target = memory.offered[full, k], memory.target[full, k]
@@ -41,7 +43,10 @@ def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: Memory) 
                 memory.offered[full, k] = -1
                 if score_of(state, centroids, sweep, other, target) + allowed <= LEAST_GAIN:
                     continue
+                allowed = sweep.temperature * memory.draw[source, offer]
                 memory.offered[source, offer] = -1
+                if score_of(state, centroids, sweep, cluster, full) + allowed <= LEAST_GAIN:
+                    break
                 for step in range(2):
                     moves, block = (cluster, full) if step == 0 else (other, target)
                     if sweep.pull > 0.0:

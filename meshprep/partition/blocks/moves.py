@@ -1,4 +1,4 @@
-"""A move of a cluster to another block: what it is worth, and the move itself."""
+"""A move of a cluster to another block: what it is worth, and what is remembered of moves."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Memory(NamedTuple):
     ``best`` (clusters,) has the score of the best move of each when it was last looked at, sizes
     left out where they alone forbid it. ``offered`` (n_blocks, KEPT) has clusters of each block
     that would go to the block ``target``, which is full; -1 for none. ``draw`` times the
-    temperature is what such a move may cost. ``count`` (n_blocks,) counts the offers ever made,
+    temperature is what such a move may cost. ``made`` (n_blocks,) counts the offers ever made,
     ``done`` those that were tried.
     """
 
@@ -52,7 +52,7 @@ class Memory(NamedTuple):
     offered: Int32s
     target: Int32s
     draw: Float32s
-    count: Int32s
+    made: Int32s
     done: Int32s
 
 

@@ -261,6 +261,20 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     assert (found[0] != start).any()
 
 
+def test_elements_of_full_blocks_change_places(quad_edges):
+    table, n_points, where = quad_edges(60, 50)
+    level = element_level(table, facet_graph(table, n_points), where)
+    start = (np.arange(len(table)) // 60).astype(np.int32)
+    sizes = np.bincount(start)
+    points, block = Points(np.ones(n_points, dtype=np.int32), None), start.copy()
+    plan = schedule(sizes, 0.4, 0.2, end=20, total=15)._replace(excess=(0.0, 0.0))
+    metric, one_group = np.zeros((sizes.size, 6)), np.zeros(sizes.size, np.int32)
+    gained = anneal_groups(level, points, metric, block, one_group, plan, 5)
+    # no block has room for one more: single moves leave everything where it is
+    assert (np.bincount(block) == sizes).all()
+    assert gained > 0.05 * weighted_loads_of(table, points.weight, start, sizes.size)
+
+
 @ROUND
 @given(data=st.data())
 def test_weighted_loads_are_the_objective(data, tables):
