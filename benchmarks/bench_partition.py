@@ -1,8 +1,9 @@
 """Blocks of every partitioner on loops of many meshes: reuse, seconds, caps, and the bars.
 
-    python benchmarks/bench_partition.py [SCALE] [NAME]
+    python benchmarks/bench_partition.py [SCALE] [NAME] [main]
 
-``SCALE`` (1) multiplies the elements of every mesh, ``NAME`` chooses the cases that hold it. All
+``SCALE`` (1) multiplies the elements of every mesh, ``NAME`` chooses the cases that hold it. With
+``main`` only METIS with 3 % more parts and `blocks` run, which the bars compare. All
 start from the same locality order, which counts in none of the seconds but in "GPS + contiguous".
 What takes less than five seconds is the best of three runs.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from common import report, table
-from partition_bars import bars, ratios
+from partition_bars import METIS, bars, ratios
 from partition_cases import Case, cases
 from partition_peers import PACKAGES, THREADS, Peer, cut_by, peers
 
@@ -33,7 +34,7 @@ LARGE = 1_000_000
 Row = dict[str, Any]
 
 
-def main(scale: float = 1.0, chosen: str = "") -> None:
+def main(scale: float = 1.0, chosen: str = "", rows_wanted: str = "all") -> None:
     """Print and save the table, the ratios to METIS, and which bars are met."""
     absent = [name for name in PACKAGES if not find_spec(name)]
     if absent:
@@ -41,13 +42,14 @@ def main(scale: float = 1.0, chosen: str = "") -> None:
     _warm_up()
     rows: list[Row] = []
     for case in cases(scale, chosen):
-        for row in _rows(case):
+        for row in _rows(case) if rows_wanted == "all" else _main_rows(case):
             rows.append(row)
             found = f"{row['reuse']:.4f} in {row['seconds']:.2f} s"
             label = f"{row['partitioner']}, {row['threads']}"
             print(f"{row['case']}: {label}: {found}", file=sys.stderr)
     against, verdicts = ratios(rows), bars(rows)
     name = "partition" if scale == 1 else f"partition-{scale:g}"
+    name += "" if rows_wanted == "all" else f"-{rows_wanted}"
     report(name, rows, ratios=against, bars=verdicts, absent=absent)
     for block in (against, verdicts):
         print()
@@ -68,14 +70,26 @@ def _rows(case: Case) -> Iterator[Row]:
     yield _gps_row(case)
     for peer in peers(case, start):
         yield _row(case, problem, peer)
+    yield from _block_rows(case, problem)
+    free = BlockProblem(problem.table, problem.n_points, problem.block_size)
+    cut = cut_by(free, "blocks", {}, THREADS[-1])
+    yield _row(case, free, Peer("blocks default, no coordinates", THREADS[-1], cut))
+
+
+def _main_rows(case: Case) -> Iterator[Row]:
+    start = case.ordered("hilbert")
+    for peer in peers(case, start):
+        if peer.label in METIS:
+            yield _row(case, start.problem, peer)
+    yield from _block_rows(case, start.problem)
+
+
+def _block_rows(case: Case, problem: BlockProblem) -> Iterator[Row]:
     for effort in ("fast", "default", "strong"):
         long = effort == "strong" and problem.n > LARGE
         for threads in THREADS[-1:] if long else THREADS:
             cut = cut_by(problem, "blocks", {"effort": effort}, threads)
             yield _row(case, problem, Peer(f"blocks {effort}", threads, cut))
-    free = BlockProblem(problem.table, problem.n_points, problem.block_size)
-    cut = cut_by(free, "blocks", {}, THREADS[-1])
-    yield _row(case, free, Peer("blocks default, no coordinates", THREADS[-1], cut))
 
 
 def _gps_row(case: Case) -> Row:
@@ -126,4 +140,4 @@ def _figures(problem: BlockProblem, blocks: Blocks, seconds: float) -> Row:
 
 
 if __name__ == "__main__":
-    main(*(float(word) for word in sys.argv[1:2]), *sys.argv[2:3])
+    main(*(float(word) for word in sys.argv[1:2]), *sys.argv[2:4])
