@@ -1,12 +1,13 @@
 """Airfoil tile by tile: bytes and redundancy of tile sizes, times beside the untiled loops.
 
-    python benchmarks/bench_chains.py CELLS ITERATIONS THREADS
+    python benchmarks/bench_chains.py [CELLS THREADS [ITERATIONS]]
 
-Times are of processor, not of the clock, and the least of several turns, since tiles and loops take
-turns on one thread: waiting and other programs count little. Run it on an idle machine all the
-same. Four chains a size: all dats stored; ``qold``, ``adt`` dropped with ``res`` zero; skewed; and
-skewed on the CPU order, where tiles are runs of the numbering. With more threads than one, times
-are of the clock.
+Without arguments: every figure of docs/performance.md, on one thread and on two. Times on one
+thread are of processor, not of the clock, and the least of several turns, since tiles and loops
+take turns: waiting and other programs count little. Run it on an idle machine all the same. With
+more threads, times are of the clock, those of the inspector, too. Four chains a size: all dats
+stored; ``qold``, ``adt`` dropped with ``res`` zero; skewed; and skewed on the CPU order, where
+tiles are runs of the numbering.
 
 Two more figures say what tiles can gain at most and what a schedule costs: the time a cell on
 meshes that lie in cache as a whole, and what a schedule adds to loading a plan.
@@ -43,6 +44,8 @@ from meshprep_runtime.program.chains.traffic import (  # noqa: E402
     untiled_bytes,
 )
 
+# Cells and threads.
+CASES = ((120_000, 1), (720_000, 1), (720_000, 2))
 LENGTH = 9
 SIZES = (1024, 4096, 16384, 65536)
 DROPPED, ZERO = ("qold", "adt"), ("res",)
@@ -93,8 +96,27 @@ class Way:
             return iter(list(self.flow.steps(steps)))
 
 
-def main(cells: int = 120_000, iterations: int = TURNS * STEPS, threads: int = 1) -> None:
-    """Print and save the table."""
+def main(cells: int = 0, threads: int = 1, iterations: int = TURNS * STEPS) -> None:
+    """Print and save a table of each case."""
+    rows: list[dict[str, Any]] = []
+    cases = []
+    for case in ((cells, threads),) if cells else CASES:
+        own, told = run_case(*case, iterations)
+        rows += own
+        cases.append(told)
+    report("chains", rows, cases=cases)
+    for told in cases:
+        print(
+            f"{told['cells']} cells, threads: {told['threads']}: {told['verdict']}; with all data "
+            f"in cache loops take {told['in_cache_ms']:.2f} ms, {told['by_cache']:.2f} times less; "
+            f"a schedule adds {100 * told['loading_share']:.1f} % to loading a plan"
+        )
+
+
+def run_case(
+    cells: int, threads: int, iterations: int
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A row for each way to run one mesh on some threads, and what they say together."""
     numba.set_num_threads(threads)
     prepared = prepared_airfoil(cells, block_size=512, target="gpu")
     banded = prepared_airfoil(cells)
@@ -108,18 +130,18 @@ def main(cells: int = 120_000, iterations: int = TURNS * STEPS, threads: int = 1
     for _ in range(0, iterations, STEPS):
         for way in ways:
             way.turn(STEPS)
-    rows = [_row(way, ways) for way in ways]
+    rows = [{"cells": cells, "threads": threads, **_row(way, ways)} for way in ways]
     best = min(ways[2:], key=lambda w: w.best)
     verdict = "faster" if best.best < min(w.best for w in ways[:2]) else "slower"
     floor = in_cache(threads) * ways[0].flow.n
-    print(
-        f"loops with all data in cache: {floor:.2f} ms, {untiled_ms(ways) / floor:.2f} times less"
-    )
-    share = loading(prepared)
-    print(f"a schedule adds {100 * share:.1f} % to loading a plan")
-    told = f"the best tiles ({best.kind} of {best.size}) are {verdict} than loops"
-    report("chains", rows, verdict=told, in_cache_ms=floor, loading_share=share)
-    print(told)
+    return rows, {
+        "cells": cells,
+        "threads": threads,
+        "verdict": f"the best tiles ({best.kind} of {best.size}) are {verdict} than loops",
+        "in_cache_ms": floor,
+        "by_cache": untiled_ms(ways) / floor,
+        "loading_share": loading(prepared),
+    }
 
 
 def untiled_ms(ways: list[Way]) -> float:
@@ -162,7 +184,7 @@ def _load_seconds(path: Path) -> float:
 
 
 def _inspector_seconds(way: Way) -> float | None:
-    """Of processor, that cutting the tiles takes; the least of three times."""
+    """That cutting the tiles takes, by the clock of the way; the least of three times."""
     if way.run is None:
         return None
     plan, loops = way.flow.program.plan, way.run.tiles.loops
@@ -170,12 +192,12 @@ def _inspector_seconds(way: Way) -> float | None:
     kept = getattr(way.run.tiles, "kept", Kept())
     found = []
     for _ in range(3):
-        start = time.process_time()
+        start = way.clock()
         skewed = way.kind in KINDS[2:]
         tiles = cut(numbers, [plan[loop.name] for loop in loops], way.size or 1, kept, skewed)
         if not skewed:
             with_maps(tiles, plan.maps, plan.sizes)
-        found.append(time.process_time() - start)
+        found.append(way.clock() - start)
     return min(found)
 
 

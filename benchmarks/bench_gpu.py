@@ -35,6 +35,7 @@ from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.cubins import compiled
 from meshprep_runtime.cuda.device import current, import_cupy, use
 from meshprep_runtime.cuda.protocols import Device
+from meshprep_runtime.tuning.candidates import fewer_threads
 
 BUILD = Path(__file__).parent.parent / "build" / "bench-gpu"
 SIZES = (128, 256, 512)
@@ -44,6 +45,8 @@ TIMES = ("ms", "median ms", "useful GB/s", "share of copy", "with maps")
 TOLERANCE = {8: 1e-12, 4: 1e-5}
 LAYOUTS = ("aos", "soa")
 SLOW = ("hierarchical-collapsed", "hierarchical-unstaged", "shared-atomics")
+# Those that several elements a thread are tried with.
+FEWER = ("hierarchical", "staged-gather", "block-permute")
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,13 @@ class Way:
     commit: str = "colours"
     kernel: str = "python"
     graph: bool = False
+    threads: int | None = None
 
     def loop(self, case: Case, plan: LoopPlan) -> ParLoop:
         """The loop to be called."""
         options: dict[str, Any] = {"strategy": self.strategy, "layout": self.layout}
         options |= {"variant": self.variant, "commit": self.commit, "graph": self.graph}
+        options |= {"threads": self.threads}
         return ParLoop(self.function(case), plan, **options)
 
     def program(self, case: Case, plan: LoopPlan) -> CudaProgram:
@@ -73,6 +78,7 @@ class Way:
             layout=self.layout,
             variant=self.variant,
             commit=self.commit,
+            threads=self.threads,
         )
 
     def function(self, case: Case) -> Any:
@@ -84,7 +90,7 @@ class Way:
 
 
 def ways(case: Case, plans: dict[str, LoopPlan]) -> Iterator[Way]:
-    """What matters most first: our best against the peers; then block sizes and layouts."""
+    """What matters most first: our best against the peers; then threads, block sizes, layouts."""
     ours = plans["ours"]
     own = ours.default
     able = [s for s in STRATEGIES if refusal(ours.loop, s) is None]
@@ -99,6 +105,9 @@ def ways(case: Case, plans: dict[str, LoopPlan]) -> Iterator[Way]:
         if not STRATEGIES[strategy].blocks:
             yield Way("ours", strategy, None)
     yield Way("input", "global-atomics", None)
+    for strategy, (name, variant) in product(FEWER, ours.variants.items()):
+        for threads in (None, *fewer_threads(variant)):
+            yield Way("ours", strategy, name, commit="atomics", threads=threads)
     for layout in LAYOUTS:
         for commit, variant, strategy in product(COMMITS[::-1], ours.variants, blocked):
             if refusal(ours.loop, strategy, commit) is None:
@@ -115,7 +124,7 @@ def few_ways(case: Case, plans: dict[str, LoopPlan]) -> Iterator[Way]:
     """As many as a run under g++ has time for: one of each kind over all kernels."""
     yield Way("ours", "hierarchical", plans["ours"].default, graph=case.program == "lulesh")
     if case.program == "airfoil":
-        yield Way("metis", "hierarchical-inc", plans["metis"].default, "soa")
+        yield Way("metis", "hierarchical-inc", plans["metis"].default, "soa", threads=64)
         yield Way("input", "global-atomics", None)
 
 
@@ -151,6 +160,7 @@ class Bench:
             "kernel": way.kernel,
             "commit": way.commit if STRATEGIES[way.strategy].blocks else None,
             "block size": None if variant is None else variant.block_size,
+            "threads": way.program(self.case, plan).threads,
             "layout": way.layout,
             **self._code(way),
             "ms": 1e3 * best,
@@ -289,8 +299,8 @@ def verdicts(rows: Sequence[dict[str, Any]]) -> list[str]:
         best = min(ours, key=lambda r: r["ms"])
         lines.append(
             f"{case.loop}: {best['share of copy']:.2f} of copy bandwidth (aim {case.aim:.2f}) by "
-            f"{best['strategy']}, blocks of {best['block size']}, {best['layout']}"
-            + "".join(_against(mine, best))
+            f"{best['strategy']}, blocks of {best['block size']} by {best['threads']} threads, "
+            f"{best['layout']}" + "".join(_against(mine, best))
         )
     return lines
 

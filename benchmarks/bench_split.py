@@ -8,18 +8,22 @@ once a part) over owned cells, node copies over nodes, the largest part over the
 ghosts and copies over those of METIS
 (bar 1.05, never above 1.10). Then the whole command on 1/10 of ``LARGEST`` (10,000,000) and on
 ``LARGEST`` tetrahedra into 1,000 parts, each in a process of its own: seconds a cell (linear within
-15 %), the peak of memory (bar 250 bytes a cell and 400 MB), and another K from the file (bar 20 %).
+15 %; 5 minutes for the larger one on two cores), the peak of memory (bar 250 bytes a cell and
+400 MB), and another K from the file (bar 20 %). ``largest`` does so with ``LARGEST`` alone. Then
+10,000 parts of ``LARGEST`` tetrahedra are computed and not written (bars 15 minutes and 8 GB).
 Then the same meshes by ``--slices`` on 1, 2 and 4 ranks of MPI: the largest peak of a rank (bar 250
 bytes a cell of its share, and 400 MB). Then what 10 to 10,000 parts of 1/10 of ``CELLS`` and of
 ``CELLS`` tetrahedra have to exchange, and what that says of 10^9 cells on 10,000 ranks.
 
-``STEPS`` are some of ``halos,command,slices,forecast``; all where left out.
+``STEPS`` are some of ``halos,command,largest,many,slices,forecast``; all but ``largest`` where left
+out. The peak of ``many`` is that of this process: ask for it alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -49,6 +53,8 @@ PEER = "metis"
 # Parts of the forecast, cells of the smallest, and what it is for.
 MANY_PARTS, LEAST_CELLS, FORECAST = (10, 100, 1000, 10_000), 100, (10**9, 10_000)
 FITTED = ("halo cells %", "faces again %")
+# More points are not handed to Qhull.
+MOST_DELAUNAY = 2_000_000
 # Cells of the mixed mesh in a cube of its grid.
 MIXED_CELLS = 2.6
 
@@ -59,12 +65,14 @@ def main(cells: int = 1_000_000, largest: int = 10_000_000, steps: str = "") -> 
     every: dict[str, Callable[[], None]] = {
         "halos": lambda: report("split", _all_halos(cells)),
         "command": lambda: report("split-command", [_command(n) for n in sizes]),
+        "largest": lambda: report("split-largest", [_command(largest)]),
+        "many": lambda: report("split-many", [_many(largest)]),
         "slices": lambda: report(
             "split-slices", [_on_ranks(n, ranks) for n in sizes for ranks in RANKS]
         ),
         "forecast": lambda: _forecast((cells // 10, cells)),
     }
-    for step in steps.split(",") if steps else every:
+    for step in steps.split(",") if steps else [step for step in every if step != "largest"]:
         every[step]()
 
 
@@ -144,32 +152,59 @@ def _copies(owner: np.ndarray, cells: np.ndarray) -> float:
     return (np.unique(keys).size - used) / used
 
 
+def _tetrahedra(cells: int) -> Path:
+    """Shuffled tetrahedra of Delaunay; of a box where Qhull would take hours and all memory."""
+    if cells <= MOST_DELAUNAY:
+        return mesh_file("delaunay3d", cells=cells)
+    side = round((cells / 6) ** (1 / 3))
+    return mesh_file("box", nx=side, ny=side, nz=side, type="tetra", shuffle=True)
+
+
 def _command(cells: int) -> dict[str, Any]:
     """The program on a mesh of tetrahedra, and once more on what it made."""
-    path = mesh_file("delaunay3d", cells=cells)
+    path = _tetrahedra(cells)
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "a.parts.h5")
         start = [sys.executable, "-m", "meshprep_cli.main", "split"]
-        first, peak, _ = run_process(
-            *start, path, "-q", "--parts", MANY, "--loop", "faces->cells", "-o", output
-        )
-        more, _, _ = run_process(*start, output, "-q", "--parts", MORE)
+        words = [path, "-q", "--parts", MANY, "--loop", "faces->cells", "-o", output]
+        first, peak, processor = _process(*start, *words)
+        more, more_peak, more_processor = _process(*start, output, "-q", "--parts", MORE)
         size = output.stat().st_size
     return {
         "cells": cells,
         "parts": MANY,
         "s": first,
+        "processor s": processor,
         "us a cell": 1e6 * first / cells,
         "peak MB": peak,
         "bar MB": 250e-6 * cells + 400,
+        "another K s": more,
+        "its processor s": more_processor,
+        "its peak MB": more_peak,
         "another K / first": more / first,
         "file MB": size / 1e6,
     }
 
 
+def _process(*words: object) -> tuple[float, float, float]:
+    """Seconds of a command, its peak of memory in MB, and seconds of all processors."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, peak, _ = run_process(*words)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, peak, used
+
+
+def _many(cells: int) -> dict[str, Any]:
+    """Very many parts, found as a split finds them; neither ordered nor cut into blocks."""
+    path, begin = _tetrahedra(cells), time.perf_counter()
+    row = _of_parts(_subject(read(path)), MANY_PARTS[-1])
+    return {"s": time.perf_counter() - begin, "bar s": 900.0, "bar MB": 8000.0} | row
+
+
 def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
     """The program on ranks that hold slices."""
-    path, prefix = mesh_file("delaunay3d", cells=cells), Path(sys.prefix)
+    path, prefix = _tetrahedra(cells), Path(sys.prefix)
     environment = {
         "MPI4PY_MPIABI": "mpich",
         "LD_LIBRARY_PATH": f"{prefix / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}",
@@ -220,10 +255,13 @@ def _forecast(sizes: tuple[int, int]) -> None:
 
 def _exchanged(cells: int) -> list[dict[str, Any]]:
     """Halos of all parts by METIS, found as a split finds them, without orders and blocks."""
-    mesh = mesh_of("delaunay3d", cells)
-    subject = subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request("faces->cells")]))
+    subject = _subject(mesh_of("delaunay3d", cells))
     counts = [parts for parts in MANY_PARTS if parts * LEAST_CELLS <= cells]
     return [_of_parts(subject, parts) for parts in counts]
+
+
+def _subject(mesh: Mesh) -> SplitSubject:
+    return subject_of_mesh(mesh, *plan_request_maps(mesh, [simple_request("faces->cells")]))
 
 
 def _of_parts(subject: SplitSubject, parts: int) -> dict[str, Any]:

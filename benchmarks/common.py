@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,17 @@ def run_process(*words: object, env: dict[str, str] | None = None) -> tuple[floa
     return seconds, int(peak) / 1024, out
 
 
+def run_on_ranks(ranks: int, *words: object) -> str:
+    """Run a Python program on ranks of one thread each, under MPI; returns what it printed."""
+    own = shutil.which("mpiexec.hydra", path=str(Path(sys.prefix) / "bin"))
+    launcher = own or shutil.which("mpiexec")
+    if launcher is None:
+        sys.exit("error: no mpiexec: pip install 'meshprep-runtime[mpi]' mpich")
+    libraries = f"{Path(sys.prefix) / 'lib'}{os.pathsep}{os.environ.get('LD_LIBRARY_PATH', '')}"
+    environment = {"NUMBA_NUM_THREADS": "1", "LD_LIBRARY_PATH": libraries}
+    return run_process(launcher, "-n", ranks, sys.executable, *words, env=environment)[2]
+
+
 def program() -> Path:
     """The ``meshprep`` program of this environment."""
     return Path(sys.executable).with_name("meshprep")
@@ -107,8 +119,20 @@ def report(name: str, rows: Sequence[dict[str, Any]], **more: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
     content = {"benchmark": name, "machine": machine(), **more, "rows": list(rows)}
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(content, indent=1, default=float) + "\n")
+    path.write_text(as_json(content))
     print(f"-> benchmarks/results/{path.name}")
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """JSON with a line for each value, and for each row of a table."""
+    lines = []
+    for name, value in content.items():
+        text = json.dumps(value, default=float)
+        if isinstance(value, list) and value:
+            rows = [f"\n  {json.dumps(row, default=float)}" for row in value]
+            text = f"[{','.join(rows)}\n ]"
+        lines.append(f" {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def table(rows: Sequence[dict[str, Any]]) -> None:

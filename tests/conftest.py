@@ -17,6 +17,9 @@ from meshprep_runtime.cuda import cubins
 from meshprep_runtime.cuda.check import checked
 from meshprep_runtime.kernel.cache import root
 
+# For what tests of several folders share.
+sys.path.insert(0, str(Path(__file__).parent))
+
 IN_CI = "MESHPREP_REQUIRE_C"
 RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
 # The rooms with code that compiles.

@@ -8,8 +8,13 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numba import njit
 from numba.core.caching import NullCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 
 import meshprep
 from meshprep.kernels import KERNELS, clock, helper
@@ -80,20 +85,17 @@ def edit(path: Path, old: str, new: str) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("2 * value", "3 * value", "12 14 4"),
-        ("STEP = 10", "STEP = 20", "8 24 4"),
-        ("first: int\n    second: int", "second: int\n    first: int", "8 14 4"),
-    ],
-    ids=["helper", "constant", "fields"],
-)
-def test_an_edit_in_another_file_is_seen(run, tmp_path, old, new, expected):
+def test_an_edit_in_another_file_is_seen(run, tmp_path):
+    """Of a helper, a constant and the order of fields, one after another."""
     assert run() == ("8 14 4", 3)
     assert run() == ("8 14 4", 0)
-    edit(tmp_path / "inner.py", old, new)
-    assert run() == (expected, 1)
+    for old, new, expected in (
+        ("2 * value", "3 * value", "12 14 4"),
+        ("STEP = 10", "STEP = 20", "12 24 4"),
+        ("first: int\n    second: int", "second: int\n    first: int", "12 24 4"),
+    ):
+        edit(tmp_path / "inner.py", old, new)
+        assert run() == (expected, 1)
     assert run() == (expected, 0)
 
 
@@ -176,6 +178,34 @@ def test_an_error_in_a_helper_arrives():
     assert outer(9, 3) == 3
     with pytest.raises(ZeroDivisionError):
         outer(9, 0)
+
+
+def test_what_a_kernel_calls_is_made_machine_code_with_it_alone(monkeypatch):
+    @helper
+    def half(values):
+        out = np.empty(values.size, values.dtype)
+        for i in range(values.size):
+            out[i] = values[i] // 2
+        return out
+
+    @helper
+    def quarter(values):
+        return half(half(values))
+
+    @from_python
+    def halves(values):
+        return half(values) + np.full(values.size, quarter(values)[0])
+
+    libraries, finished = [], JITCodeLibrary._finalize_specific
+    monkeypatch.setattr(
+        JITCodeLibrary, "_finalize_specific", lambda own: libraries.append(own) or finished(own)
+    )
+    halves._cache = NullCache()
+    rtsys.initialize(cpu_target.target_context)
+    assert halves(np.array([8, 9])).tolist() == [6, 6]
+    assert [one.name for one in libraries] == [halves.py_func.__qualname__]
+    # what was compiled serves functions of others, too
+    assert njit(lambda values: quarter(values)[1])(np.array([8, 9])) == 2
 
 
 def test_the_clock_leaves_compiling_out():

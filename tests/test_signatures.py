@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 # Reorders and cuts meshes as the program does; names the kernels with several signatures.
 RUNS = """
 import sys
@@ -19,7 +21,8 @@ from meshprep.kernels import KERNELS
 from meshprep.loops import simple_request
 from meshprep.loops.options import Options
 from meshprep.pipeline.steps import plan_request_maps
-from meshprep.pipeline.workflow import Job, check, run
+from meshprep.pipeline.check_file import check
+from meshprep.pipeline.workflow import Job, run
 
 place = Path(sys.argv[1])
 plane, space = place / "plane.msh", place / "space.msh"
@@ -63,6 +66,7 @@ for kernel in used:
 """
 
 
+@pytest.mark.slow
 def test_every_kernel_has_one_signature(tmp_path):
     made = subprocess.run(
         [sys.executable, "-c", RUNS, tmp_path],

@@ -122,6 +122,8 @@ def test_modules_and_lists_of_parameters_are_short():
             "import meshprep_cli.main, meshprep.pipeline.workflow, meshprep.report",
             "meshprep.report.html meshprep.report.draw meshprep.report.sweep",
         ),
+        # by every process that compiles ahead
+        ("import meshprep.pipeline.small_runs", "scipy.spatial scipy.interpolate"),
     ],
 )
 def test_what_is_not_loaded_before_it_is_needed(code, absent):

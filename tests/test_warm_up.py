@@ -9,8 +9,10 @@ import pytest
 
 from meshprep.loops.options import Options
 from meshprep.metrics.traffic import grouped_units
+from meshprep.partition.blocks.reconnect import _give_away
 from meshprep.partition.blocks.search import middles
 from meshprep.partition.loads import _loads
+from meshprep.partition.repair import enforce_cap
 from meshprep.pipeline import warm_up
 from meshprep.pipeline.small_runs import run_task
 from meshprep.pipeline.warm_up import all_tasks, job_tasks
@@ -96,22 +98,22 @@ def test_a_job_names_its_own_tasks():
 
 
 @pytest.mark.parametrize(
-    ("task", "kernel"),
+    ("task", "needed", "rare"),
     [
-        ("blocks blocks gpu", middles),
-        ("order gps gpu", _renumbered),
-        ("order gps gpu", _first_touch),
-        ("rows", _packed_rows),
-        ("colours lists", _loads),
-        ("colours lists", grouped_units),
+        ("blocks blocks gpu", [middles], [_give_away, enforce_cap]),
+        ("repairs", [_give_away, enforce_cap], []),
+        ("order gps gpu", [_renumbered, _first_touch], []),
+        ("rows", [_packed_rows], []),
+        ("colours lists", [_loads, grouped_units], []),
     ],
 )
-def test_what_large_meshes_need_is_compiled_too(task, kernel):
+def test_what_large_meshes_need_is_compiled_too(task, needed, rare):
     code = COUNT.replace(TASK, task).rpartition("print")[0]
-    code += f"from {kernel.py_func.__module__} import {kernel.py_func.__name__} as kernel\n"
-    made = [sys.executable, "-c", code + "print(len(kernel.overloads))"]
+    code += "print(*(k.py_func.__qualname__ for k in KERNELS if k.overloads))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.check_output(made, env=environment, text=True) == "1\n"
+    made = subprocess.check_output([sys.executable, "-c", code], env=environment, text=True)
+    assert {kernel.py_func.__qualname__ for kernel in needed} <= set(made.split())
+    assert not {kernel.py_func.__qualname__ for kernel in rare} & set(made.split())
 
 
 @pytest.mark.parametrize("task", all_tasks())

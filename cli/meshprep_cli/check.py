@@ -32,7 +32,7 @@ def run(
     """
     from meshprep.distribute.check import check_parts
     from meshprep.distribute.job import kind_of
-    from meshprep.pipeline import workflow
+    from meshprep.pipeline.check_file import check
     from meshprep.pipeline.warm_up import read_tasks
 
     against = source.of_any(mesh)
@@ -54,7 +54,7 @@ def run(
         elif parts is not None:
             raise MeshprepError(f"{plan} is no file of parts: leave --parts out")
         else:
-            result = workflow.check(plan, against, progress=report)
+            result = check(plan, against, progress=report)
     if as_json:
         console.show_json(result.to_dict())
     else:

@@ -210,17 +210,17 @@ def set_threads(threads: int | None) -> None:
 
 def default_plan(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing.plan.h5``, beside it."""
-    return mesh.with_name(f"{_stem(mesh)}.plan.h5")
+    return mesh.parent / f"{_stem(mesh)}.plan.h5"
 
 
 def default_parts(source: Path) -> Path:
     """``wing.msh`` and ``wing.plan.h5`` -> ``wing.parts.h5``, beside it."""
-    return source.with_name(f"{_stem(source).removesuffix('.plan')}.parts.h5")
+    return source.parent / f"{_stem(source).removesuffix('.plan')}.parts.h5"
 
 
 def default_output(mesh: Path) -> Path:
     """``wing.msh`` -> ``wing-reordered.msh``, beside it."""
-    return mesh.with_name(f"{_stem(mesh)}-reordered{mesh.suffix}")
+    return mesh.parent / f"{_stem(mesh)}-reordered{mesh.suffix}"
 
 
 def _stem(mesh: Path) -> str:

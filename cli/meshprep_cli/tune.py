@@ -110,21 +110,8 @@ def run(
         tune_product.run(plan, kernels.loop, tried.runs, as_json, quiet)
         return
     if kernels.chain is not None:
-        _refuse_with_chain(kernels, tried)
-        tune_chain.run(
-            plan,
-            tune_chain.ChainOptions(
-                kernels.chain,
-                _kernels(kernels.kernel),
-                _numbers(kernels.tile_sizes, "--tile-sizes"),
-                None if kernels.values is None else _function(kernels.values, "--values"),
-                tried.runs,
-                chosen.proof,
-            ),
-            dry_run,
-            as_json,
-            quiet,
-        )
+        asked = _of_chain(kernels.chain, kernels, tried, chosen.proof)
+        tune_chain.run(plan, asked, dry_run, as_json, quiet)
         return
     if kernels.tile_sizes is not None:
         raise MeshprepError("--tile-sizes are those of a chain: name it with --chain")
@@ -165,16 +152,29 @@ def _refuse_with_spmv(kernels: KernelOptions, tried: Tried) -> None:
         raise MeshprepError(f"--spmv goes without {given[0]}: it times the product of a matrix")
 
 
-def _refuse_with_chain(kernels: KernelOptions, tried: Tried) -> None:
+def _of_chain(
+    name: str, kernels: KernelOptions, tried: Tried, proof: bool
+) -> tune_chain.ChainOptions:
     given = [*words(KernelOptions(loop=kernels.loop)), *words(replace(tried, runs=Tried.runs))]
     if given:
         raise MeshprepError(f"--chain goes without {given[0]}: it times loops alone and tiles")
+    return tune_chain.ChainOptions(
+        name,
+        _kernels(kernels.kernel),
+        _numbers(kernels.tile_sizes, "--tile-sizes"),
+        None if kernels.values is None else _function(kernels.values, "--values"),
+        tried.runs,
+        proof,
+    )
 
 
 def _kernels(text: str | None) -> Mapping[str, Any]:
     """The functions of a module or a Python file."""
     if text is None:
         raise MeshprepError("running a chain needs its kernels: name their file with --kernel")
+    place, colon, _ = text.rpartition(":")
+    if colon:
+        raise MeshprepError(f"--kernel '{text}': a chain has several kernels: name {place} alone")
     module = _module(text, "--kernel")
     return {name: found for name, found in vars(module).items() if callable(found)}
 
@@ -223,7 +223,7 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
 
 
 def _way(trial: Trial) -> str:
-    blocks = f" with blocks {trial.variant}" if trial.variant else ""
+    blocks = f" with blocks {_blocks(trial)}" if trial.variant else ""
     where = f", {', '.join(trial.soa)} as SoA" if trial.soa else ", all AoS"
     return f"{_strategy(trial)}{blocks}{where}"
 
@@ -232,7 +232,7 @@ def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
     runs = (_ms(trial.median), f"{trial.spread:.0%}", str(trial.runs)) if trial.runs else ()
     return (
         _strategy(trial),
-        trial.variant or "-",
+        _blocks(trial),
         " ".join(trial.soa) or "-",
         _ms(trial.seconds) if trial.runs else _range(trial),
         *runs,
@@ -253,6 +253,11 @@ def _place(trial: Trial) -> float:
 
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3f}" if seconds >= 1e-4 else f"{1e3 * seconds:.3g}"
+
+
+def _blocks(trial: Trial) -> str:
+    threads = f" by {trial.threads} threads" if trial.threads else ""
+    return (trial.variant or "-") + threads
 
 
 def _strategy(trial: Trial) -> str:

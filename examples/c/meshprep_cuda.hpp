@@ -12,7 +12,8 @@
 
 #include "meshprep.hpp"
 
-// Threads of a thread block, and elements of a block of the plan, at most.
+// Threads of a thread block, at most; where a block of the plan has more elements than that, a
+// thread runs several of them, one after the other.
 #ifndef MESHPREP_THREADS
 #define MESHPREP_THREADS 256
 #endif
@@ -200,38 +201,41 @@ MP_KERNEL(MESHPREP_THREADS) run_elements(Kernel kernel, Index n, int half_first,
   MP_RETURN;
 }
 
-// A thread block a block of the plan; `first` is where its colour begins. With `InTurn` elements
-// see what those of earlier colours wrote.
+// A thread block a block of the plan, in rounds of an element a thread; `first` is where its colour
+// begins. With `InTurn` elements see what those of earlier rounds and colours wrote.
 template <bool InTurn, class Kernel, class... D>
 MP_KERNEL(MESHPREP_THREADS)
 run_blocks(Kernel kernel, DeviceBlocks blocks, Index first, int half_first, D... args) {
   const int block = blocks.order[first + MP_BLOCK];
-  const Index begin = blocks.offset[block], place = begin + MP_THREAD;
-  const bool active = place < blocks.offset[block + 1];
-  Index e = place;
-  if (active && blocks.listed) e = blocks.elements[place];
-  int colour = -1;
-  (args.open(block), ...);
-  if (active) {
-    colour = blocks.colour[place];
-    if (!InTurn) {
-      (args.load(e), ...);
-      kernel(args.pointer()...);
-      (args.template store<false>(e), ...);
-    }
-  }
-  MP_BARRIER();
+  const Index end = blocks.offset[block + 1];
   const int colours = blocks.colours[block];
-  for (int c = 0; c < colours; ++c) {
-    if (colour == c) {
-      if (InTurn) {
+  (args.open(block), ...);
+  for (Index done = blocks.offset[block]; done < end; done += MP_THREADS) {
+    const Index place = done + MP_THREAD;
+    const bool active = place < end;
+    Index e = place;
+    if (active && blocks.listed) e = blocks.elements[place];
+    int colour = -1;
+    if (active) {
+      colour = blocks.colour[place];
+      if (!InTurn) {
         (args.load(e), ...);
         kernel(args.pointer()...);
         (args.template store<false>(e), ...);
       }
-      (args.add(block, place), ...);
     }
     MP_BARRIER();
+    for (int c = 0; c < colours; ++c) {
+      if (colour == c) {
+        if (InTurn) {
+          (args.load(e), ...);
+          kernel(args.pointer()...);
+          (args.template store<false>(e), ...);
+        }
+        (args.add(block, place), ...);
+      }
+      MP_BARRIER();
+    }
   }
   (args.close(block), ...);
   (args.share(), ...);

@@ -211,11 +211,9 @@ void run_on_device(Plan& plan, const Loop& loop, std::int64_t n, Kernel kernel, 
   constexpr bool in_blocks = run == Run::hierarchical && (Args::conflicts || ...);
   static_assert(run != Run::atomics || !in_turn, "atomics add only: run this loop hierarchical");
   if (n == 0) return;
-  if (in_blocks && loop.blocks->block_size > MESHPREP_THREADS)
-    throw Error("loop '" + loop.name + "': its blocks have up to " +
-                std::to_string(loop.blocks->block_size) + " elements: compile with MESHPREP_THREADS"
-                " of as many, or choose() smaller blocks");
-  const int threads = in_blocks ? int((loop.blocks->block_size + 31) / 32 * 32) : MESHPREP_THREADS;
+  int threads = MESHPREP_THREADS;
+  if (in_blocks && loop.blocks->block_size < threads)
+    threads = std::min(threads, int((loop.blocks->block_size + 31) / 32 * 32));
   Call call{plan, loop, in_blocks ? loop.blocks->n_blocks : (n + threads - 1) / threads, threads,
             in_blocks};
   int half = 0;

@@ -3,7 +3,8 @@
 //     airfoil PREFIX ITERATIONS [EVERY]
 //
 // Reads the files of prepare.py. Prints the root mean square of the change of the second stage,
-// every so many iterations, then the seconds of each loop.
+// every so many iterations, then the seconds of each loop; on a GPU those of its calls, and those
+// that the GPU took.
 #define MESHPREP_PLAN_IMPLEMENTATION
 #ifdef __CUDACC__
 #include "meshprep_cuda.hpp"
@@ -51,6 +52,53 @@ T* from_file(const std::string& path, std::int64_t n) {
   return values;
 }
 
+#ifdef __CUDACC__
+// Seconds by the clock of the GPU: between events before and after what a loop queues.
+class GpuTimes {
+ public:
+  void begin(const char* name) { queued_.push_back({name, mark(), nullptr}); }
+
+  void end() { queued_.back().end = mark(); }
+
+  // Waits for all that is queued.
+  void collect() {
+    for (const Queued& loop : queued_) {
+      float milliseconds = 0;
+      meshprep::succeed(cudaEventSynchronize(loop.end));
+      meshprep::succeed(cudaEventElapsedTime(&milliseconds, loop.begin, loop.end));
+      seconds[loop.name] += 1e-3 * double(milliseconds);
+      meshprep::succeed(cudaEventDestroy(loop.begin));
+      meshprep::succeed(cudaEventDestroy(loop.end));
+    }
+    queued_.clear();
+  }
+
+  std::map<std::string, double> seconds;
+
+ private:
+  struct Queued {
+    const char* name;
+    cudaEvent_t begin, end;
+  };
+
+  static cudaEvent_t mark() {
+    cudaEvent_t event;
+    meshprep::succeed(cudaEventCreate(&event));
+    meshprep::succeed(cudaEventRecord(event));
+    return event;
+  }
+
+  std::vector<Queued> queued_;
+};
+#else
+struct GpuTimes {
+  void begin(const char*) {}
+  void end() {}
+  void collect() {}
+  std::map<std::string, double> seconds;
+};
+#endif
+
 // The memory lasts as long as the program.
 class Flow {
  public:
@@ -82,16 +130,21 @@ class Flow {
       bounds();
       change(sum);
     }
+    // The sum was waited for, and so was all that was queued before it.
+    on_gpu.collect();
     return std::sqrt(sum / double(cells_));
   }
 
   std::map<std::string, double> seconds;
+  GpuTimes on_gpu;
 
  private:
   template <class... Args>
   void run(const char* name, const Args&... args) {
     const auto start = std::chrono::steady_clock::now();
+    on_gpu.begin(name);
     par_loop(plan_, name, args...);
+    on_gpu.end();
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     seconds[name] += passed.count();
   }
@@ -139,8 +192,12 @@ void run(const std::string& prefix, long iterations, long every) {
     const double rms = flow.step();
     if (i % every == 0) std::printf("%6ld %.5e\n", i, rms);
   }
-  for (const auto& [name, seconds] : flow.seconds)
-    std::printf("%s %.4f s\n", name.c_str(), seconds);
+  for (const auto& [name, seconds] : flow.seconds) {
+    std::printf("%s %.4f s", name.c_str(), seconds);
+    const auto found = flow.on_gpu.seconds.find(name);
+    if (found != flow.on_gpu.seconds.end()) std::printf(", %.4f s on the GPU", found->second);
+    std::puts("");
+  }
 }
 
 }  // namespace airfoil

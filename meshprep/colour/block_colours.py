@@ -45,7 +45,7 @@ def colour_blocks(table: Int32s, n_points: int, block_offset: Int64s) -> BlockCo
     more are kept as sets of colours instead. Memory O(n_points + shared incidences).
     """
     n_blocks = block_offset.size - 1
-    if n_blocks == 0 or table.shape[1] == 0 or n_points == 0:
+    if n_blocks < 2 or table.shape[1] == 0 or n_points == 0:
         offset = np.array([0, n_blocks] if n_blocks else [0], dtype=np.int64)
         return BlockColours(np.arange(n_blocks, dtype=np.int32), offset)
     conflicts = block_conflicts(read_only(table), n_points, read_only(block_offset))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import largest, numbers, smallest
-from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
+from ..mesh.blockwise import count_elements, elements_of_points, most_on_a_point, number_points
 from .greedy import first_fit
 from .kempe import repair
 from .saturation import saturate
@@ -42,7 +42,7 @@ def first_fit_blocks(blocks: Int64s, state: ThreadColouring) -> None:
     for b in blocks:
         rows = table[block_offset[b] : block_offset[b + 1]]
         points, local = number_points(rows)
-        offset, _ = elements_of_points(local, points.size)
+        offset = count_elements(local, points.size)
         bound[b] = most_on_a_point(offset)
         best = np.full(len(rows), -1, np.int32)
         first_fit(local, points.size, numbers(len(rows)), best, 0)

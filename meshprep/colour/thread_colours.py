@@ -13,8 +13,8 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Int32s, Int64s, UInt8s, kernel
-from ..kernels.parallel import each
-from ..mesh.blockwise import elements_of_points, most_on_a_point, number_points
+from ..kernels.parallel import each, rows_in_pieces
+from ..mesh.blockwise import count_elements, most_on_a_point, number_points
 from .bits import WORD
 from .one_block import ThreadColouring, first_fit_blocks, recolour_blocks, search_blocks
 
@@ -88,26 +88,29 @@ def thread_bound(table: Int32s, n_points: int, block_offset: Int64s) -> Int32s:
     """The ``bound`` of :func:`colour_threads` without the colours. O(n k)."""
     if table.shape[1] == 0 or n_points == 0:
         return (np.diff(block_offset) > 0).astype(np.int32)
-    bound = np.zeros(block_offset.size - 1, np.int32)
-    _bounds(read_only(table), read_only(block_offset), bound)
-    return bound
+    pieces = rows_in_pieces(read_only(block_offset))
+    return np.concatenate(each(_bounds, [(read_only(table), piece) for piece in pieces]))
 
 
 def _each(kernel: Callable[..., None], blocks: Int64s, state: ThreadColouring) -> None:
     """Run a kernel on these blocks, in chunks that as many threads take as numba would."""
-    if blocks.size:
-        chunks = np.array_split(blocks, min(blocks.size, CHUNKS * get_num_threads()))
+    threads = get_num_threads()
+    if threads == 1:
+        kernel(blocks, state)
+    elif blocks.size:
+        chunks = np.array_split(blocks, min(blocks.size, CHUNKS * threads))
         each(kernel, [(chunk, state) for chunk in chunks])
 
 
 @kernel
-def _bounds(table: Int32s, block_offset: Int64s, bound: Int32s) -> None:
+def _bounds(table: Int32s, block_offset: Int64s) -> Int32s:
+    bound = np.zeros(block_offset.size - 1, np.int32)
     for b in range(block_offset.size - 1):
         start, stop = block_offset[b], block_offset[b + 1]
         if stop > start:
             points, local = number_points(table[start:stop])
-            offset, _ = elements_of_points(local, points.size)
-            bound[b] = most_on_a_point(offset)
+            bound[b] = most_on_a_point(count_elements(local, points.size))
+    return bound
 
 
 def sort_by_colour(colour: NDArray[np.unsignedinteger], block_offset: Int64s) -> Int32s:

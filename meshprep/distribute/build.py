@@ -33,11 +33,6 @@ class PartBuilder:
 
     Parameters
     ----------
-    subject : SplitSubject
-    ordered : OrderedParts
-    copies : AllCopies
-    numbers : SplitNumbers
-    options : Options
     increments : mapping of loop name to ``"exec"`` or ``"reverse"``
     """
 

@@ -16,7 +16,7 @@ from meshprep_runtime.plan.parts.store import about
 
 from .. import io
 from ..mesh import Mesh
-from ..pipeline.workflow import CheckResult
+from ..pipeline.check_file import CheckResult
 from ..topology import derive
 from .ranks import ALONE, Ranks, agreed, of_root, own_parts
 
@@ -36,7 +36,6 @@ def check_parts(
 
     Parameters
     ----------
-    path : Path
     parts : int, optional
         Only this split.
     mesh : Path, optional

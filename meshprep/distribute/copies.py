@@ -83,7 +83,6 @@ def all_copies(
         In the final order.
     executed : mapping of set name to PartRows
         Exec elements as they are called here.
-    numbers : SplitNumbers
     ranks : Ranks
         Those that make the other parts.
     """
@@ -179,7 +178,8 @@ def _owner_of(elements: NDArray[np.integer], offset: NDArray[np.int64]) -> NDArr
 
 
 def _messages(part: NDArray[np.int32], rows: NDArray[np.integer]) -> Messages:
-    """Messages of rows that are grouped by the part at the other end."""
-    parts, first = np.unique(part, return_index=True)
+    """Messages of rows that stand in the order of the part at the other end."""
+    first = np.flatnonzero(part[1:] != part[:-1]) + 1
+    first = first if not part.size else np.concatenate([[0], first])
     offset = np.append(first, part.size).astype(np.int64)
-    return Messages(parts.astype(np.int32), offset, rows.astype(np.int32))
+    return Messages(part[first].astype(np.int32), offset, rows.astype(np.int32))

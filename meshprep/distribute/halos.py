@@ -67,7 +67,7 @@ def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, O
     """
     boundary = {name: np.zeros(n, np.bool_) for name, n in subject.sizes.items()}
     for m in subject.maps.values():
-        _mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
+        mark_foreign(m.table, owners[m.from_set], owners[m.to_set], boundary[m.from_set])
     found = {}
     for name, owner in owners.items():
         elements, count = _sorted_by_class(owner, boundary[name], parts)
@@ -115,12 +115,13 @@ _NOTHING = np.empty(0, np.int64)
 
 
 @kernel
-def _mark_foreign(
+def mark_foreign(
     table: NDArray[np.int32],
     owner: NDArray[np.int32],
     owner_of_point: NDArray[np.int32],
     boundary: NDArray[np.bool_],
 ) -> None:
+    """Mark the elements that reach a point of another part."""
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
             if owner_of_point[table[i, j]] != owner[i]:

@@ -13,6 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Access, Arg, Loop
 from meshprep_runtime.maps import SetMap
 
+from .halos import mark_foreign
 from .inherit import Owners
 from .ranks import ALONE, Ranks
 from .subject import SplitSubject
@@ -116,7 +117,7 @@ class _Border:
         maps = {name: subject.maps[name] for name in loop.maps}
         crosses = np.zeros(own.size, np.bool_)
         for m in maps.values():
-            crosses |= (owners[m.to_set][m.table] != own[:, None]).any(axis=1)
+            mark_foreign(m.table, own, owners[m.to_set], crosses)
         rows = np.flatnonzero(crosses)
         reached = {name: owners[m.to_set][m.table[rows]] for name, m in maps.items()}
         return cls(loop, rows, own[rows], maps, reached, parts)

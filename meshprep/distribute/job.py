@@ -27,8 +27,8 @@ from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
 
 from .. import io
 from ..io.outputs import check_targets
-from ..io.registry import find
 from ..io.sliced import scan
+from ..io.source import MeshSource
 from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
@@ -107,7 +107,6 @@ def run(
 
     Parameters
     ----------
-    job : SplitJob
     progress : callable
         ``progress(done, total, name)`` is called as steps begin, on rank 0.
     ranks : Ranks
@@ -131,7 +130,7 @@ def run(
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
-            spill = agreed(ranks, partial(_spill, files, staged, parts, ranks))
+            spill = agreed(ranks, partial(_spill, files, staged, parts, job, ranks))
             tell = _Told(progress, 1 + 2 * i, total, parts)
             _split(subject, job, spill, tell, ranks)
             figures[parts] = spill.table.description["figures"]
@@ -152,7 +151,8 @@ def _prepared(job: SplitJob, progress: Progress) -> list[str]:
     """Refuse what can be refused before reading; compile ahead."""
     kind = kind_of(job.source)
     _refuse(job, kind == "parts")
-    formats = [find(io.FORMATS, job.source, job.input_format).name] if kind == "mesh" else []
+    source = MeshSource(job.source, job.input_format)
+    formats = [source.find_format().name] if kind == "mesh" else []
     refined = job.how.cut == "refined" or (job.slices and job.how.cut is None)
     own = "split refined" if refined else "split"
     return warm_up([*job_tasks(job.options, formats), own], progress).notes
@@ -177,9 +177,11 @@ def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
     return together(job.outputs, overwrite=job.overwrite or adding)
 
 
-def _spill(files: ExitStack, staged: Path, parts: int, ranks: Ranks) -> SpilledParts:
+def _spill(files: ExitStack, staged: Path, parts: int, job: SplitJob, ranks: Ranks) -> SpilledParts:
     path = staged.with_name(f"{parts}-{ranks.rank}.waiting")
-    return SpilledParts(files.enter_context(spill_file(path)), parts)
+    # the proof reads all parts again, and looks at them then
+    check = not job.options.proof
+    return SpilledParts(files.enter_context(spill_file(path)), parts, check=check)
 
 
 def _write(
@@ -263,8 +265,10 @@ def _refuse(job: SplitJob, adding: bool) -> None:
     same = adding and job.output.resolve() == job.source.resolve()
     new = job.outputs[1:] if same else job.outputs
     check_targets(new, overwrite=job.overwrite, inputs=[job.source])
-    if adding and job.requests:
+    if job.requests and kind_of(job.source) != "mesh":
         raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
+    for parts in job.parts:
+        job.how.shares(parts)
 
 
 def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
@@ -283,10 +287,7 @@ def _kept_sources(job: SplitJob, ranks: Ranks) -> list[PartsSource]:
 
 
 def _whole_subject(job: SplitJob) -> SplitSubject:
-    kind = kind_of(job.source)
-    if kind == "plan":
-        if job.requests:
-            raise MeshprepError(f"{job.source} has its loops: leave --loop and --loops out")
+    if kind_of(job.source) == "plan":
         return subject_of_plan(Plan.load(job.source)).with_block_size(job.options.block_size)
     declared = job.declared or None
     mesh = io.read(job.source, format=job.input_format, dimension=job.dimension, sets=declared)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap
-from meshprep_runtime.plan.parts import PartPlan, kept, parts_table, read_part
-from meshprep_runtime.plan.parts.arrays import loops_of
+from meshprep_runtime.plan.parts import kept, parts_table, read_arrays
+from meshprep_runtime.plan.parts.arrays import COUNTS, Arrays, loops_of
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about
 
@@ -26,11 +26,6 @@ def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
     """The sets, maps and loops of a file of parts, in the order of its smallest number of parts.
 
     It holds no coordinates. Each rank gets the rows that are at home there.
-
-    Parameters
-    ----------
-    path : Path
-    ranks : Ranks
 
     Raises
     ------
@@ -85,29 +80,30 @@ class _RowsHere:
                 for name, own in self.own.items()
             }
             if any(here.values()):
-                self._take(read_part(path, table, p), here)
+                arrays = read_arrays(path, table, p)
+                self.core[p] = {name: _counts(arrays, name)["core"] for name in self.own}
+                self._take(arrays, table.description, here)
 
-    def _take(self, part: PartPlan, here: Mapping[str, range]) -> None:
-        self.core[part.part] = {name: one.core for name, one in part.sets.items()}
+    def _take(self, arrays: Arrays, words: Mapping[str, Any], here: Mapping[str, range]) -> None:
+        counts = {name: _counts(arrays, name) for name in here}
+        first = {name: one["owned_start"] for name, one in counts.items()}
         some = {
-            name: slice(r.start - part.sets[name].owned_start, r.stop - part.sets[name].owned_start)
+            name: slice(r.start - first[name], r.stop - first[name])
             for name, r in here.items()
             if r
         }
         for name, rows in some.items():
-            self._add(f"original {name}", part.sets[name].original[rows])
-        for m in part.maps.values():
-            if m.from_set in some:
-                to = part.sets[m.to_set]
-                owned = np.arange(to.owned_start, to.owned_start + to.owned)
-                number = np.concatenate([owned, to.copies])
-                self._add(f"map {m.name}", number[m.table[some[m.from_set]]])
-        for name, loop in part.loops.items():
-            if loop.plan.loop.over in some:
-                over = loop.plan.loop.over
-                start = part.sets[over].owned_start
-                begin = loop.plan.variant().block_offset[:-1] + start
-                self._add(f"block {name}", _last_not_above(begin, here[over]))
+            self._add(f"original {name}", arrays[f"sets/{name}/original"][rows])
+        for name, (source, to, _) in words["maps"].items():
+            if source in some:
+                owned = np.arange(first[to], first[to] + counts[to]["owned"])
+                number = np.concatenate([owned, arrays[f"sets/{to}/copies"]])
+                self._add(f"map {name}", number[arrays[f"maps/{name}/table"][some[source]]])
+        for name, loop in words["loops"].items():
+            over = loop["over"]
+            if over in some:
+                offset = arrays[f"loops/{name}/{loop['default']}/block_offset"]
+                self._add(f"block {name}", _last_not_above(offset[:-1] + first[over], here[over]))
 
     def _add(self, what: str, rows: NDArray[np.integer]) -> None:
         self._pieces.setdefault(what, []).append(rows.astype(np.int32))
@@ -123,6 +119,11 @@ class _RowsHere:
         for every in ranks.allgather({p: counts[name] for p, counts in self.core.items()}):
             core[list(every)] = list(every.values())
         return np.append(np.stack([offset[:-1], offset[:-1] + core], axis=1), offset[-1])
+
+
+def _counts(arrays: Arrays, name: str) -> dict[str, int]:
+    """How many elements of a set a part has, by kind, and the number of the first."""
+    return dict(zip(COUNTS, arrays[f"sets/{name}/counts"].tolist(), strict=True))
 
 
 def _owned_offset(table: PartsTable, name: str) -> NDArray[np.int64]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numba import get_num_threads
+from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-
-from ..kernels.parallel import each
 
 T = TypeVar("T")
 
@@ -131,8 +131,19 @@ def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any
 def in_turn(
     work: Callable[[int], T], parts: range, progress: Callable[[float], None]
 ) -> Iterator[T]:
-    """``work`` of each part, in order; as many at once as there are threads."""
-    step = get_num_threads()
-    for i in range(0, len(parts), step):
-        progress(i / len(parts))
-        yield from each(work, [(part,) for part in parts[i : i + step]])
+    """``work`` of each part, in order; as many at once as there are threads.
+
+    Threads that are left over are shared by the parts at work.
+    """
+    threads = get_num_threads()
+    workers = max(1, min(threads, len(parts)))
+    own: Any = {"initializer": set_num_threads, "initargs": (threads // workers,)}
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(workers, **own) as pool:
+        for i, part in enumerate(parts):
+            progress(i / len(parts))
+            waiting.append(pool.submit(work, part))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

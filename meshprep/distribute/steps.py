@@ -14,7 +14,7 @@ from meshprep_runtime.loops import Loop
 from ..loops.options import Options
 from .build import PartBuilder
 from .copies import all_copies
-from .cuts import CutProblem, owners_of_leading_set
+from .cuts import CutProblem, check_cut, owners_of_leading_set
 from .halos import executed_copies, owned_runs
 from .increments import WAYS, IncrementCost, increment_cost
 from .inherit import Owners, inherit
@@ -47,6 +47,8 @@ class SplitOptions:
 
     def __post_init__(self) -> None:
         check_choice("increments", self.increments, WAYS)
+        if self.cut is not None:
+            check_cut(self.cut)
 
     def cut_of(self, subject: SplitSubject, *, slices: bool = False) -> str:
         """The cut, or what takes its place."""
@@ -72,7 +74,6 @@ class SplitResult:
 
     Parameters
     ----------
-    builder : PartBuilder
     costs : mapping of loop name to IncrementCost
         Of the loops that write through a map.
     """
@@ -93,20 +94,14 @@ def split(
 
     Parameters
     ----------
-    subject : SplitSubject
     parts : int
         From 1; there may be more than elements.
-    how : SplitOptions
     options : Options
         Of the orders and blocks inside the parts.
     progress : callable
         Is told the share that is done.
     ranks : Ranks
         Share the work; every rank has the result, which does not depend on their number.
-
-    Returns
-    -------
-    SplitResult
 
     Raises
     ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from meshprep_runtime.plan.model import PlanContent
 
 from ..loops import LoopSpec
 from ..mesh import Mesh
-from ..mesh.geometry import centroids
+from ..mesh.geometry import Means, centroids, map_of_means
 
 # Options of a loop that its variants have.
 KEPT = ("block_size", "target")
@@ -36,11 +37,10 @@ class SplitSubject:
         Sizes of the sets that a union puts one after the other; blocks do not mix them.
     unions : mapping of set name to tuple of str
         The sets of each union among ``sizes``; other parts of it are named, too.
-    centroids : mapping of set name to (n, d) float64
-        Of the sets that have any.
+    centroids : mapping of set name to (n, d) float64, or to Means
+        Of the sets that have any; those of the leading set are an array.
     original : mapping of set name to (n,) integers
         The number of each element in the mesh that was read, where that is another one.
-    source_hash : str
     through : mapping of set name to map name
         Sets without centroids here, whose centroids are the means of what these maps reach.
     blocks : mapping of loop name to (n,) integers
@@ -56,7 +56,7 @@ class SplitSubject:
     specs: tuple[LoopSpec, ...]
     segments: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    centroids: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    centroids: Mapping[str, Any] = field(default_factory=dict)
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
     through: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +66,10 @@ class SplitSubject:
     def shared(self) -> SplitSubject:
         """The same with tables that are read-only, as they are no more when they were sent."""
         maps = {m.name: replace(m, table=m.table) for m in self.maps.values()}
-        places = {name: read_only(where) for name, where in self.centroids.items()}
+        places = {
+            name: where if isinstance(where, Means) else read_only(where)
+            for name, where in self.centroids.items()
+        }
         return replace(self, maps=maps, centroids=places)
 
     def with_block_size(self, size: int | None) -> SplitSubject:
@@ -103,17 +106,31 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
     refuse_fixed(specs)
     maps = maps_of(full, specs)
     sets = sets_of(maps.values(), specs)
-    places = {name: centroids(full, name) for name in sets}
     unions = {name: full.sets[name].parts for name in sets if full.sets[name].parts}
-    return SplitSubject(
+    found = SplitSubject(
         sizes={name: full.size(name) for name in sets},
         maps=maps,
         specs=tuple(specs),
         segments={u: tuple(full.size(p) for p in parts) for u, parts in unions.items()},
         unions=unions,
-        centroids={name: where for name, where in places.items() if where is not None},
         source_hash=mesh.content_hash(),
     )
+    return replace(found, centroids=_places(full, found))
+
+
+def _places(full: Mesh, subject: SplitSubject) -> dict[str, Any]:
+    """The centroids of all sets; means of those of the leading set wait until they are asked for.
+
+    Those of faces alone would be as large as all maps together.
+    """
+    leading, found = subject.leading_set, dict[str, Any]()
+    for name in sorted(subject.sizes, key=lambda name: name != leading):
+        m = subject.maps.get(map_of_means(full, name) or "")
+        if name != leading and m is not None and m.to_set == leading and leading in found:
+            found[name] = Means(m.table, found[leading])
+        elif (where := centroids(full, name)) is not None:
+            found[name] = where
+    return found
 
 
 def maps_of(full: Mesh, specs: Sequence[LoopSpec]) -> dict[str, SetMap]:

@@ -69,8 +69,9 @@ def find(
     endings = [(e, f) for f in able for e in f.extensions if lower.endswith(e)]
     if not endings:
         known = " ".join(sorted({e for f in able for e in f.extensions}))
+        how = "name the format" if writing else "name the format by --format"
         raise MeshprepError(
-            f"{path}: cannot tell the format from the name: use one of {known}, or name the format"
+            f"{path}: cannot tell the format from the name: use one of {known}, or {how}"
         )
     longest = max(len(e) for e, _ in endings)
     found = [f for e, f in endings if len(e) == longest]

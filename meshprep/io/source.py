@@ -9,7 +9,8 @@ from pathlib import Path
 from meshprep_runtime.plan import Plan
 
 from ..mesh import Mesh
-from .front import FORMATS, read
+from .front import FORMATS, named, read
+from .paths import check_input
 from .registry import Format, find
 
 
@@ -19,7 +20,6 @@ class MeshSource:
 
     Parameters
     ----------
-    path : Path
     format : str, optional
         The name of a format; without it the ending of the name tells.
     dimension : int, optional
@@ -34,7 +34,9 @@ class MeshSource:
     sets: Mapping[str, str] = field(default_factory=dict)
 
     def find_format(self) -> Format:
-        """The file's format; raises MeshprepError where it is unknown."""
+        """The file's format; raises MeshprepError where it is unknown, or there is no file."""
+        with named(self.path):
+            check_input(self.path)
         return find(FORMATS, self.path, self.format)
 
     def read(self) -> Mesh:

@@ -53,14 +53,11 @@ def _check_repetitions(mesh: Mesh, cells: Sequence[ElementSet], highest: int) ->
 
 def _check_coordinates(mesh: Mesh) -> None:
     points = mesh.coordinates
-    if points is None:
+    if points is None or (good := np.isfinite(points)).all():
         return
-    finite = np.isfinite(points).all(axis=1)
-    for bad in np.flatnonzero(~finite)[:1]:
-        place = " ".join(f"{x:g}" for x in points[bad])
-        raise MeshprepError(
-            f"node {bad + 1} has the coordinates {place}: they must be finite numbers"
-        )
+    bad = int(np.argmin(good.all(axis=1)))
+    place = " ".join(f"{x:g}" for x in points[bad])
+    raise MeshprepError(f"node {bad + 1} has the coordinates {place}: they must be finite numbers")
 
 
 def _check_repeated(mesh: Mesh, cells: ElementSet) -> NDArray[np.uint64]:

@@ -9,7 +9,6 @@ does not reach compiles nothing, and processes that compile the same write the s
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import pickle
 import time
@@ -25,6 +24,7 @@ from numba.core.runtime import rtsys
 
 from meshprep_runtime.kernel.analysis import reach, stable
 
+from .compiler import HelperCompiler, KernelCompiler, libraries
 from .machine_code import folder, load, save, shipped
 
 __all__ = ["KERNELS", "clock", "digest", "from_python", "helper", "inlined", "kernel"]
@@ -60,7 +60,7 @@ def from_python(function: Function) -> Function:
     jit: Any = numba.njit
     options = {"nogil": True, "no_cfunc_wrapper": True}
     plain = getattr(function, "py_func", function)
-    made = jit(pipeline_class=_Kernel, **options)(plain)
+    made = jit(pipeline_class=KernelCompiler, **options)(plain)
     made._cache = _Kept(made)
     _take_one_integer(made)
     return cast(Function, made)
@@ -74,7 +74,7 @@ def clock() -> float:
 def _helper(function: Function, **options: bool) -> Function:
     jit: Any = numba.njit
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    made = jit(pipeline_class=_Helper, **options)(function)
+    made = jit(pipeline_class=HelperCompiler, **options)(function)
 
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise TypeError(f"{function.__qualname__} is a helper: only kernels can call it")
@@ -124,92 +124,6 @@ class _Compiling(event.Listener):
 
 _COMPILING = _Compiling()
 event.register("numba:compile", _COMPILING)
-
-
-class _Shared(compiler.Compiler):
-    """numba's compiler, but what it compiles on the way, such as np.empty, serves all of ours."""
-
-    def _compile_core(self) -> Any:
-        self.state.flags = _OwnFlags(self.state.flags)
-        return super()._compile_core()
-
-
-class _OwnFlags(compiler.Flags):
-    """Those of one function; by a copy of them numba tells apart what it compiles on the way."""
-
-    def copy(self) -> Any:
-        flags: Any = _SharedFlags(self)
-        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-        flags.release_gil = flags.forceinline = False
-        return _SHARED.setdefault(flags.summary(), flags)
-
-
-class _SharedFlags(compiler.Flags):
-    """One object for equal flags: numba looks them up with every operator that it types."""
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-_SHARED: dict[str, _SharedFlags] = {}
-
-
-class _Kernel(_Shared):
-    """Helpers get their environments once they are in machine code.
-
-    Looking for garbage meanwhile takes a tenth of the time, and finds little.
-    """
-
-    def compile_extra(self, func: Callable[..., Any]) -> Any:
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            made = super().compile_extra(func)
-        finally:
-            if collecting:
-                gc.enable()
-        for environment in made._find_referenced_environments():
-            made.library.codegen.set_env(environment.env_name, environment)
-        return made
-
-
-class _Helper(_Shared):
-    """Compiles to code that can be linked, and no further."""
-
-    def compile_extra(self, func: Callable[..., Any]) -> Any:
-        self.state.library = _Linkable(self.state.targetctx.codegen(), func.__qualname__)
-        return super().compile_extra(func)
-
-
-class _Linkable(codegen.JITCodeLibrary):
-    """A helper's code. It is optimised and made machine code of where it is linked into.
-
-    Otherwise a helper would go through both once by itself and again with every caller.
-    """
-
-    def _optimize_final_module(self) -> None:
-        """Left to the kernel."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        return 0
-
-    @property
-    def codegen(self) -> Any:
-        return _Nowhere()
-
-
-class _Nowhere:
-    """What a helper has in place of the engine that holds machine code."""
-
-    def set_env(self, env_name: str, env: Any) -> None:
-        """Left to the kernel."""
 
 
 class _Kept(caching._Cache):
@@ -265,10 +179,12 @@ def _rebuilt(target_context: Any, stored: Any, function: Any, *others: Any) -> A
     compiled.
     """
     name, kind, (code, bitcode) = stored
-    engine = target_context.codegen()._engine
-    engine._defined_symbols |= {function.llvm_func_name, function.llvm_cpython_wrapper_name}
+    own = target_context.codegen()
+    own._engine._defined_symbols |= {function.llvm_func_name, function.llvm_cpython_wrapper_name}
     bare = name, kind, (code, _no_bitcode())
-    made = compiler.CompileResult._rebuild(target_context, bare, function, *others)
+    # while another kernel is compiled, this one would be taken for a helper
+    with libraries(own, partial(codegen.JITCodeLibrary, own)):
+        made = compiler.CompileResult._rebuild(target_context, bare, function, *others)
     made.library._get_module_for_linking = cache(partial(llvm.parse_bitcode, bitcode))
     return made
 

@@ -16,6 +16,8 @@ import numpy as np
 from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import chunks
+
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
 
@@ -47,7 +49,9 @@ def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
     out = np.empty((len(index), *values.shape[1:]), values.dtype)
 
     def rows(begin: int, end: int) -> None:
-        np.take(values, index[begin:end], axis=0, out=out[begin:end], mode="clip")
+        own, found = index[begin:end], out[begin:end]
+        for some in chunks(end - begin):
+            np.take(values, own[some], axis=0, out=found[some], mode="clip")
 
     each(rows, pieces(len(index)))
     return out

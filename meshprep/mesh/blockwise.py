@@ -58,11 +58,8 @@ def number_points(rows: Int32s) -> tuple[Int32s, Int32s]:
 
 
 @helper
-def elements_of_points(local: Int32s, n_points: int) -> tuple[Int32s, Int32s]:
-    """The elements on each point of a block, ascending, each once: ``(offset, element)`` int32.
-
-    An element that names a point twice stands once in its row. O(m k).
-    """
+def count_elements(local: Int32s, n_points: int) -> Int32s:
+    """Where the elements on each point of a block would begin in one list, each counted once."""
     m, k = local.shape
     offset = np.zeros(n_points + 1, np.int32)
     last = np.full(n_points, -1, np.int32)
@@ -74,7 +71,17 @@ def elements_of_points(local: Int32s, n_points: int) -> tuple[Int32s, Int32s]:
                 offset[p + 1] += 1
     for p in range(n_points):
         offset[p + 1] += offset[p]
-        last[p] = -1
+    return offset
+
+
+@helper
+def elements_of_points(local: Int32s, n_points: int) -> tuple[Int32s, Int32s]:
+    """The elements on each point of a block, ascending, each once: ``(offset, element)`` int32.
+
+    An element that names a point twice stands once in its row. O(m k).
+    """
+    m, k = local.shape
+    offset, last = count_elements(local, n_points), np.full(n_points, -1, np.int32)
     element = np.empty(offset[n_points], np.int32)
     fill = offset[:-1].copy()
     for e in range(m):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from meshprep_runtime.maps import read_only
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import SetMap, read_only
 
 from ..kernels import Float64s, Int32s, kernel
 from ..kernels.parallel import each, pieces
@@ -17,36 +20,73 @@ PLACED = ("nodes", "vertices")
 CENTROID = "meshprep:centroid"
 
 
-def centroids(mesh: Mesh, name: str) -> Float64s | None:
+def centroids(mesh: Mesh, name: str, axes: int | None = None) -> Float64s | None:
     """Mean of the corners of every element of a set, (n, d); None where the mesh cannot tell.
 
     Nodes give their coordinates, and so do the vertices of a graph; other sets go through
     ``SET->nodes``, or through their map to cells or vertices; unions put their parts one after the
-    other.
+    other. ``axes`` is the number of coordinates that matter, all unless given.
     """
     known = mesh.dat(CENTROID, name)
     if known is not None:
         return known.values
     if name in PLACED:
         own = mesh.dat("coordinates", name)
-        return None if own is None else own.values
+        return None if own is None else own.values[:, :axes]
     xyz = mesh.coordinates
     parts = mesh.sets[name].parts
     if parts:
-        pieces = [centroids(mesh, p) for p in parts]
+        pieces = [centroids(mesh, p, axes) for p in parts]
         there = [p for p in pieces if p is not None]
         return np.concatenate(there) if len(there) == len(pieces) else None
     if xyz is not None and f"{name}->nodes" in mesh.maps:
         cell_type = mesh.sets[name].cell_type
         table = mesh.map(f"{name}->nodes").table
         corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
-        return mean_of_rows(xyz, table[:, :corners])
-    through = next((m for m in mesh.maps.values() if m.from_set == name), None)
-    if through is None or through.to_set == name or through.to_set not in mesh.sets:
+        return mean_of_rows(xyz[:, :axes], table[:, :corners])
+    through = _map_to_places(mesh, name)
+    inner = None if through is None else centroids(mesh, through.to_set, axes)
+    return None if through is None or inner is None else mean_of_rows(inner, through.table)
+
+
+def map_of_means(mesh: Mesh, name: str) -> str | None:
+    """The map whose rows reach what :func:`centroids` takes the mean of; None by other rules."""
+    known = mesh.dat(CENTROID, name) is not None or name in PLACED
+    corners = mesh.coordinates is not None and f"{name}->nodes" in mesh.maps
+    if known or corners or mesh.sets[name].parts:
         return None
-    placed = through.to_set in (*PLACED, "cells")
-    inner = centroids(mesh, through.to_set) if placed else None
-    return None if inner is None else mean_of_rows(inner, through.table)
+    through = _map_to_places(mesh, name)
+    return None if through is None else through.name
+
+
+def _map_to_places(mesh: Mesh, name: str) -> SetMap | None:
+    """The first map of a set, where that leads to cells or to what has coordinates."""
+    m = next((m for m in mesh.maps.values() if m.from_set == name), None)
+    known = m is not None and m.to_set != name and m.to_set in mesh.sets
+    return m if m is not None and known and m.to_set in (*PLACED, "cells") else None
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Centroids of elements that are the means of what these reach; found where they are asked for.
+
+    Parameters
+    ----------
+    table : (n, arity) int32
+    where : (m, d) float64
+    """
+
+    table: Int32s
+    where: Float64s
+
+    def __getitem__(self, elements: NDArray[np.integer]) -> Float64s:
+        return mean_of_rows(self.where, self.table[elements])
+
+
+def axes_in_use(mesh: Mesh) -> int | None:
+    """Without the last coordinate where that is 0 everywhere, as for a plane mesh; else None."""
+    xyz = mesh.coordinates
+    return None if xyz is None or xyz.shape[1] < 3 or xyz[:, 2].any() else 2
 
 
 def mean_of_rows(xyz: Float64s, table: Int32s) -> Float64s:

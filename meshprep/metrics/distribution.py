@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,10 +51,16 @@ def _counted(bins: NDArray[np.integer], width: float = 1) -> Histogram:
 
 def _warp_rounds(block_offset: NDArray[np.int64], colour: NDArray[Any]) -> tuple[int, int]:
     """Warps, and the thread colours of every warp summed."""
-    starts = np.concatenate([np.arange(*ends, WARP) for ends in pairwise(block_offset)])
-    rounds = 0
-    for base in range(0, int(colour.max()) + 1, 64):
-        # a bit for each of 64 colours
-        bits = np.where(colour // 64 == base // 64, np.uint64(1) << (colour % 64), np.uint64(0))
+    warps = -(-np.diff(block_offset) // WARP)
+    within = np.arange(warps.sum()) - np.repeat(np.cumsum(warps) - warps, warps)
+    starts = np.repeat(block_offset[:-1], warps) + WARP * within
+    count, rounds = int(colour.max()) + 1, 0
+    # a bit for each of 8 colours, as there are at most as a rule, or of 64
+    kind = np.uint8 if count <= 8 else np.uint64
+    width = 8 * kind(0).itemsize
+    for base in range(0, count, width):
+        bits = np.left_shift(kind(1), (colour % width).astype(kind))
+        if count > width:
+            bits[colour // width != base // width] = 0
         rounds += int(np.bitwise_count(np.bitwise_or.reduceat(bits, starts)).sum())
     return starts.size, rounds

@@ -27,7 +27,8 @@ from meshprep_runtime.program.useful import useful_bytes
 from ..colour.thread_colours import thread_bound
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
 from .distribution import histograms, warp_efficiency
-from .traffic import LAYOUTS, SECTOR_BYTES, aligned_units, traffic
+from .traffic import LAYOUTS, SECTOR_BYTES, traffic
+from .units import staged_units
 
 LINE_BYTES = 128
 
@@ -136,7 +137,7 @@ def _transfers(
         for (_, to_set), (dim, itemsize) in _staged_dats(loop, maps).items():
             staging = variant.staging[to_set]
             width, arrays = (itemsize, dim) if split else (dim * itemsize, 1)
-            count += arrays * aligned_units(staging.points, staging.point_offset, width, nbytes)
+            count += arrays * staged_units(staging, width, nbytes)
         found.append(UnitCount(_mean_max(count)[0], int(count.sum())))
     return MemoryUnits(*found)
 

@@ -99,7 +99,6 @@ def memory_traffic(
 
     Parameters
     ----------
-    plan : LoopPlan
     variant : Variant
         Blocks; strategies without blocks do not look at it.
     strategy : str
@@ -109,10 +108,6 @@ def memory_traffic(
     commit : {"colours", "atomics"}
     layout : {"aos", "soa"}
         Of all dats.
-
-    Returns
-    -------
-    MemoryTraffic
 
     Raises
     ------

@@ -69,42 +69,12 @@ class Moved:
         return self.values * itemsize + self.indices * INDEX_BYTES
 
 
-def assembly_moved(degree: int, store: str) -> Moved:
-    """What assembling one element moves [R14 equations 3.14 and 3.15].
-
-    Its vertices' coordinates and its dofs are read, its load and its matrix written; a matrix that
-    is added up is read as well.
-
-    Parameters
-    ----------
-    degree : int
-    store : {"lma", "ellpack", "csr"}
-
-    Returns
-    -------
-    Moved
-
-    Raises
-    ------
-    MeshprepError
-        For another store.
-    """
-    check_choice("store", store, STORES)
-    n = QuadElement(degree).dofs
-    return Moved(8 + n + n * n * (1 if store == "lma" else 2), n)
-
-
 def product_moved(degree: int, store: str) -> Moved:
     """What a product moves for each element [R14 equations 3.16 to 3.18].
 
     Parameters
     ----------
-    degree : int
     store : {"lma", "ellpack", "csr"}
-
-    Returns
-    -------
-    Moved
 
     Raises
     ------
@@ -166,7 +136,6 @@ def lines_of_x(
     ----------
     row_ptr : (rows + 1,) integers
     columns : (nonzeros,) integers
-    threads : CsrThreads
     itemsize : int
         Bytes of a value.
 
@@ -209,7 +178,6 @@ def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None)
 
     Parameters
     ----------
-    plan : LoopPlan
     matrices : mapping of matrix name to MatrixPlan, optional
         Those that are added up, the plan's unless given; of others the matrices of elements are
         stored.
@@ -227,7 +195,6 @@ def store_bytes(
 
     Parameters
     ----------
-    matrix : MatrixPlan
     itemsize : int
         Bytes of a value.
     loops : iterable of LoopPlan

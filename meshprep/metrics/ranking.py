@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 
@@ -12,14 +12,16 @@ from meshprep_runtime.cuda.strategies import COMMITS, STRATEGIES, refusal
 from meshprep_runtime.errors import MeshprepError, Progress, check_choice
 from meshprep_runtime.plan import LoopPlan, Variant
 from meshprep_runtime.plan.tuned import GPU, Machine, Trial, Tuned
+from meshprep_runtime.tuning.candidates import fewer_threads
 from meshprep_runtime.tuning.choose_gpu import staged_bytes
 
-from .memory import memory_traffic
+from .memory import MemoryTraffic, memory_traffic
 from .occupancy import (
     DEVICES,
     LAUNCH_SECONDS,
     THREADS_PER_BLOCK,
     DeviceLimits,
+    Occupancy,
     memory_seconds,
     occupancy,
 )
@@ -35,6 +37,9 @@ RANKED = (
     "global-atomics",
     "two-step",
 )
+# Of the time of a thread an element, what several must take at most to be listed: less is waves
+# that happen to be full.
+CLEARLY = 0.97
 
 
 def rank(
@@ -76,8 +81,9 @@ def rank(
     bandwidth, longer where fewer than half of the warps are at work, or its atomics over their
     rate, whichever is longer, and three microseconds a launch. The rate of atomics is a range: a
     trial's ``seconds`` are those of the fast end, its ``spread`` reaches to the slow one, and the
-    ``median``, by which trials are in order, lies between. Good for an order of preference;
-    arithmetic and instructions are not in it. O(n x arity x dats) for each candidate.
+    ``median``, by which trials are in order, lies between. Blocks with two and four elements a
+    thread are trials where enough warps fit by it to be 3 % faster. Good for an order of
+    preference; arithmetic and instructions are not in it. O(n x arity x dats) for each candidate.
     """
     check_choice("device", device, DEVICES)
     for name in strategies or ():
@@ -93,18 +99,11 @@ def rank(
         for layout in (dict.fromkeys(layouts) if dats else (AOS,))
         for variant in _variants(plan, strategy)
     ]
-    trials = []
+    trials: list[Trial] = []
     for done, (strategy, commit, variant, layout) in enumerate(grid):
         progress(done, len(grid), f"{strategy} {variant.name} {layout}")
         way = Way(strategy, variant, commit, layout)
-        found = predicted_seconds(plan, way, DEVICES[device], registers)
-        if found is not None:
-            name = variant.name if STRATEGIES[strategy].blocks else ""
-            fast, slow = found
-            middle = (fast * slow) ** 0.5
-            trials.append(
-                Trial(strategy, name, whole[layout], fast, middle, slow / fast - 1, 0, commit)
-            )
+        trials += _trials(plan, way, DEVICES[device], registers, whole[layout])
     if not trials:
         raise MeshprepError(
             f"loop '{plan.loop.name}': no strategy can run it on a {device} with these blocks: "
@@ -137,12 +136,36 @@ def _variants(plan: LoopPlan, strategy: str) -> list[Variant]:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """How a loop runs: a strategy, its blocks, a commit and the layout of all dats."""
+    """How a loop runs: a strategy, its blocks, a commit and the layout of all dats.
+
+    ``threads`` are those of a thread block, None for as many as the blocks have elements.
+    """
 
     strategy: str
     variant: Variant
     commit: str = COMMITS[0]
     layout: str = AOS
+    threads: int | None = None
+
+
+def _trials(
+    plan: LoopPlan, way: Way, device: DeviceLimits, registers: int, soa: tuple[str, ...]
+) -> list[Trial]:
+    """A thread an element, and several where that is predicted to be clearly faster."""
+    blocks = STRATEGIES[way.strategy].blocks
+    fewer = fewer_threads(way.variant) if blocks else []
+    moved = _moved(plan, way, device)
+    found: list[Trial] = []
+    for one in (way, *(replace(way, threads=threads) for threads in fewer)):
+        held = _held(plan, one, device, registers)
+        if not held.blocks:
+            continue
+        fast, slow = _seconds(moved, held, device, LAUNCH_SECONDS)
+        if all(fast < CLEARLY * trial.seconds for trial in found):
+            name = way.variant.name if blocks else ""
+            times = (fast, (fast * slow) ** 0.5, slow / fast - 1, 0)
+            found.append(Trial(way.strategy, name, soa, *times, way.commit, one.threads))
+    return found
 
 
 def predicted_seconds(
@@ -156,16 +179,28 @@ def predicted_seconds(
 
     None where not even one block fits on a multiprocessor; see :func:`rank`.
     """
+    held = _held(plan, way, device, registers)
+    return _seconds(_moved(plan, way, device), held, device, launch) if held.blocks else None
+
+
+def _held(plan: LoopPlan, way: Way, device: DeviceLimits, registers: int) -> Occupancy:
+    """What a multiprocessor holds at once."""
     chosen = STRATEGIES[way.strategy]
     staged = chosen.blocks and chosen.stages
-    threads = way.variant.block_size if chosen.blocks else THREADS
+    threads = way.threads or (way.variant.block_size if chosen.blocks else THREADS)
     need = staged_bytes(plan, slots(plan), way.variant, chosen.stages_reads) if staged else 0
-    held = occupancy(device, threads, registers, need)
-    if not held.blocks:
-        return None
-    moved = memory_traffic(
+    return occupancy(device, threads, registers, need)
+
+
+def _moved(plan: LoopPlan, way: Way, device: DeviceLimits) -> MemoryTraffic:
+    return memory_traffic(
         plan, way.variant, way.strategy, device.cache, commit=way.commit, layout=way.layout
     )
+
+
+def _seconds(
+    moved: MemoryTraffic, held: Occupancy, device: DeviceLimits, launch: float
+) -> tuple[float, float]:
     memory = memory_seconds(moved.nbytes, moved.launches, device, held, 1e9 * device.bandwidth)
     most, least = (moved.atomics / (1e9 * rate) for rate in device.atomics)
     launches = launch * len(moved.launches)

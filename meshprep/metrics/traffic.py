@@ -25,6 +25,7 @@ from meshprep_runtime.plan.matrices import plain_args
 from ..colour.whole_set import colour_whole_set
 from ..kernels import kernel
 from ..loops.reach import written_table
+from .units import staged_units
 
 SECTOR_BYTES = 32
 INDEX_BYTES = 4
@@ -262,8 +263,7 @@ def _warps(loop: Loop, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> 
 def _listed(use: Use, variant: Variant, width: int) -> tuple[int, int]:
     """Sectors read and written under all values on the staging lists, for one array of the dat."""
     staging = variant.staging[str(use.to_set)]
-    found = aligned_units(staging.points, staging.point_offset, width, SECTOR_BYTES)
-    count = int(found.sum())
+    count = int(staged_units(staging, width, SECTOR_BYTES).sum())
     return count * use.read, count * use.written
 
 
@@ -347,26 +347,6 @@ def _range_sectors(offset: NDArray[np.int64], width: int) -> int:
     first = offset[:-1] * width // SECTOR_BYTES
     past = -(-offset[1:] * width // SECTOR_BYTES)
     return int((past - first)[offset[1:] > offset[:-1]].sum())
-
-
-@kernel
-def aligned_units(
-    points: NDArray[np.int32], point_offset: NDArray[np.int64], width: int, nbytes: int
-) -> NDArray[np.int64]:
-    """Distinct aligned pieces of ``nbytes`` under values of ``width`` bytes, block by block.
-
-    ``points`` ascend inside a block, as staging lists do. O(loads).
-    """
-    count = np.zeros(point_offset.size - 1, np.int64)
-    for b in range(count.size):
-        last = np.int64(-1)
-        # Points ascend, so that a piece seen before is the last one.
-        for i in range(point_offset[b], point_offset[b + 1]):
-            start = np.int64(points[i]) * width
-            first = max(start // nbytes, last + 1)
-            last = (start + width - 1) // nbytes
-            count[b] += last - first + 1
-    return count
 
 
 @kernel

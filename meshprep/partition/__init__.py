@@ -1,15 +1,10 @@
 """Partitioners: they cut a set into blocks; one signature, one registry."""
 
-from .registry import (
-    PARTITIONERS,
-    BlockProblem,
-    Blocks,
-    Option,
-    Partitioner,
-    blocks_of,
-    loads,
-    partition,
-)
+from .blocks_of import Blocks, blocks_of
+from .loads import loads
+from .options import Option, Partitioner
+from .problem import BlockProblem
+from .registry import PARTITIONERS, partition
 
 __all__ = [
     "PARTITIONERS",

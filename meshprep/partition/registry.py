@@ -10,21 +10,9 @@ from collections.abc import Mapping
 from meshprep_runtime.errors import MeshprepError
 
 from . import blocks, contiguous, kahypar, metis, structured
-from .blocks_of import Blocks, blocks_of
-from .loads import loads
-from .options import Option, Partitioner, effective
+from .blocks_of import Blocks
+from .options import Partitioner, effective
 from .problem import BlockProblem
-
-__all__ = [
-    "PARTITIONERS",
-    "BlockProblem",
-    "Blocks",
-    "Option",
-    "Partitioner",
-    "blocks_of",
-    "loads",
-    "partition",
-]
 
 PARTITIONERS: dict[str, Partitioner] = {
     "blocks": Partitioner(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..kernels.parallel import take
 from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import indirect_dats, maps_by_place, written_table
-from ..mesh.geometry import centroids
+from ..mesh.geometry import axes_in_use, centroids
 from ..mesh.incidence import stack
 from ..partition import PARTITIONERS, BlockProblem, Blocks, blocks_of, loads
 from ..partition.options import effective
@@ -62,25 +61,34 @@ def cut(
     order that the loop streams through, and the points stay. Where a part of a set has its order
     already, the blocks of that part are runs of it, or lists where :func:`wants_lists` says so.
     """
-    loop = spec.loop
-    movable = numbering.movable(loop.over)
-    name = options.partitioner if movable and (loop.maps or options.partition) else "contiguous"
-    runs = partial(_partition, numbering, loop, name, options, progress, movable)
-    listed = _lists(numbering, spec, options, progress, runs)
-    if listed is None:
-        blocks, elements = runs(), None
-        numbering.move(loop.over, blocks.new_to_old)
-    else:
-        name, (blocks, elements) = options.partitioner, listed
+    loop, over = spec.loop, spec.loop.over
+    movable, lists = numbering.movable(over), wants_lists(numbering, spec, options)
+    cuts = []
+    for source, name, leaves in _ways(numbering, spec, options):
+        problems = _problems(source, loop, name, options, progress, leaves)
+        parts = [function(problem, wishes) for function, problem, wishes in problems]
+        cuts.append((source, name, _joined(parts)))
+    if len(cuts) > 1 and _loads(loop, cuts[1]) < LEAST_GAIN * _loads(loop, cuts[0]):
+        lists, cuts = False, cuts[1:]
+    source, name, blocks = cuts[0]
+    elements = _listed(numbering, source, over, blocks) if lists else None
+    if not lists:
+        numbering.move(over, blocks.new_to_old)
     # points that a loop streams through keep their band
     grouped = options.target == "gpu" or name != "contiguous"
     found = Cut(blocks.block_offset, elements, name, None, blocks.notes)
     _settle_points(numbering, loop, found if grouped else None)
-    whole = elements is not None or movable == numbering.leaves(loop.over)
+    whole = elements is not None or movable == numbering.leaves(over)
     if options.sort_by_colour and whole:
         found = _sort_by_colour(numbering, loop, found)
-    numbering.settle(loop.over)
+    numbering.settle(over)
     return found
+
+
+def check_partitioner(options: Options) -> None:
+    """Raise MeshprepError for options that the partitioner does not have, or cannot be given."""
+    name = options.partitioner
+    effective(PARTITIONERS[name].options, options.given_to_partitioner, f"partitioner '{name}'")
 
 
 def wants_lists(numbering: Numbering, spec: LoopSpec, options: Options) -> bool:
@@ -101,28 +109,32 @@ def _names_partitioner(numbering: Numbering, spec: LoopSpec, options: Options) -
     return "partition" in spec.options or numbering.is_frozen(spec.loop.over)
 
 
-def _lists(
-    numbering: Numbering,
-    spec: LoopSpec,
-    options: Options,
-    progress: Callable[[float], None],
-    runs: Callable[[], Blocks],
-) -> tuple[Blocks, NDArray[np.int32] | None] | None:
-    """Blocks of a set that has its order, and the elements of each; None for runs of that order.
+def _ways(
+    numbering: Numbering, spec: LoopSpec, options: Options
+) -> list[tuple[Numbering, str, Sequence[str]]]:
+    """In which order a set is cut, by which partitioner, and which of its parts.
 
-    Sets of a mesh that keeps its order are cut in a temporary one. Parts of the set that may still
-    move are moved. Where nobody names the partitioner, blocks that load hardly less than ``runs``
-    are not worth their lists.
+    Lists first, where they are wanted. Sets of a mesh that keeps its order are cut in a temporary
+    one. Where nobody names the partitioner, lists that load hardly less than runs of the order are
+    not worth their reading: both are cut.
     """
-    if not wants_lists(numbering, spec, options):
-        return None
     loop, over = spec.loop, spec.loop.over
-    source = numbering.to_cut_in(over)
-    leaves = numbering.leaves(over)
-    blocks = _partition(source, loop, options.partitioner, options, progress, leaves)
+    movable = numbering.movable(over)
+    name = options.partitioner if movable and (loop.maps or options.partition) else "contiguous"
+    lists = (numbering.to_cut_in(over), options.partitioner, numbering.leaves(over))
+    if not wants_lists(numbering, spec, options):
+        return [(numbering, name, movable)]
     named = _names_partitioner(numbering, spec, options)
-    if not named and _loads(numbering, loop, runs()) < LEAST_GAIN * _loads(source, loop, blocks):
-        return None
+    return [lists] if named else [lists, (numbering, name, movable)]
+
+
+def _listed(
+    numbering: Numbering, source: Numbering, over: str, blocks: Blocks
+) -> NDArray[np.int32] | None:
+    """The elements of each block that was cut in the order of ``source``; None where it has runs.
+
+    Parts of the set that may still move are moved.
+    """
     element = source.present_ordering(over).new_to_old[blocks.new_to_old]
     numbering.move(over, blocks.new_to_old)
     element = numbering.present_ordering(over).old_to_new[element]
@@ -130,23 +142,24 @@ def _lists(
     block = np.empty_like(element)
     block[element] = places_of_rows(blocks.block_offset)
     element = blocks_of(block, blocks.n_blocks, keep_numbers=True).new_to_old
-    return blocks, element if (np.diff(element) < 0).any() else None
+    return element if (np.diff(element) < 0).any() else None
 
 
-def _loads(numbering: Numbering, loop: Loop, blocks: Blocks) -> int:
-    table, n_points, _, _ = _reached(numbering, loop, weighted=False)
+def _loads(loop: Loop, cut: tuple[Numbering, str, Blocks]) -> int:
+    source, _, blocks = cut
+    table, n_points, _, _ = _reached(source, loop, weighted=False)
     return loads(table[blocks.new_to_old], n_points, blocks.block_offset)
 
 
-def _partition(
+def _problems(
     numbering: Numbering,
     loop: Loop,
     name: str,
     options: Options,
     progress: Callable[[float], None],
     leaves: Sequence[str],
-) -> Blocks:
-    """Blocks of each part of the from-set on its own, so that no block mixes cell types.
+) -> Iterator[tuple[Callable[..., Blocks], BlockProblem, Mapping[str, Any]]]:
+    """How each part of the from-set is cut on its own, so that no block mixes cell types.
 
     The partitioner cuts ``leaves``; other parts are cut into runs of their order.
     """
@@ -155,10 +168,11 @@ def _partition(
     partitioner = PARTITIONERS[name]
     wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
-    where = centroids(mesh, loop.over)
+    # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
+    axes = axes_in_use(mesh) if name == "blocks" else None
+    where = centroids(mesh, loop.over, axes)
     where = None if where is None else take(where, numbering.present_ordering(loop.over).new_to_old)
-    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
-    notes: dict[str, Any] = {}
+    base = 0
     for leaf in numbering.leaves(loop.over):
         rows = slice(base, base + mesh.size(leaf))
         problem = BlockProblem(
@@ -171,15 +185,22 @@ def _partition(
             written=written,
             progress=progress,
         )
-        blocks = (
-            partitioner.function(problem, wishes)
-            if leaf in leaves
-            else PARTITIONERS["contiguous"].function(problem, {})
-        )
+        if leaf in leaves:
+            yield partitioner.function, problem, wishes
+        else:
+            yield PARTITIONERS["contiguous"].function, problem, {}
+        base = rows.stop
+
+
+def _joined(parts: Iterable[Blocks]) -> Blocks:
+    """The blocks of all parts, one part after the other."""
+    base, orders, offsets = 0, [], [np.zeros(1, np.int64)]
+    notes: dict[str, Any] = {}
+    for blocks in parts:
         orders.append(blocks.new_to_old + np.int32(base))
         offsets.append(blocks.block_offset[1:] + base)
         notes |= {key: notes.get(key, 0) + value for key, value in blocks.notes.items()}
-        base = rows.stop
+        base += blocks.new_to_old.size
     return Blocks(np.concatenate(orders), np.concatenate(offsets), notes)
 
 

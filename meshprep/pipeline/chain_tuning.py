@@ -54,7 +54,6 @@ def tune_chain(
 
     Parameters
     ----------
-    plan : Plan
     name : str
         Of a chain of the plan.
     kernels : mapping of loop name to function
@@ -69,10 +68,6 @@ def tune_chain(
         Prove the plan before it is given out.
     progress : callable
         ``progress(done, total, what)`` before each way is compiled, and each turn.
-
-    Returns
-    -------
-    ChainTuning
 
     Raises
     ------

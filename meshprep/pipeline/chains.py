@@ -7,7 +7,12 @@ from collections.abc import Iterable
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept
-from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_common_names
+from meshprep_runtime.program.chains.numbers import (
+    ChainNumbers,
+    number,
+    refuse_matrices,
+    with_common_names,
+)
 from meshprep_runtime.program.chains.owners import tile_in_cache
 from meshprep_runtime.program.chains.tiling import cut
 
@@ -35,7 +40,7 @@ def plan_chains(
     Raises
     ------
     MeshprepError
-        For unknown loops and dats, and chains that cannot be cut.
+        For unknown loops and dats, chains that cannot be cut, and loops that add to matrices.
     """
     return {one.name: _plan_chain(plan, one, tile) for one in requests}
 
@@ -51,6 +56,7 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
     names = {dat: name for name, dat in dats.items()}
     kept = Kept(*(frozenset(names[d] for d in of) for of in (request.dropped, request.zero)))
     try:
+        refuse_matrices(loops, "cut it when it runs: program.chain(tile_size=..., skewed=True)")
         chain = number(loops, plan.sizes, plan.maps)
         _check(chain, kept)
         size = request.tile or tile or tile_in_cache(chain)

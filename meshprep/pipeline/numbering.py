@@ -39,6 +39,8 @@ class Numbering:
         self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
         self._settled = set(self._frozen)
         self._temporary: Numbering | None = None
+        # Maps in the final numbering, as far as they were asked for.
+        self._final: dict[str, SetMap] = {}
 
     def copy(self) -> Numbering:
         """The same orderings, to be moved further without moving these."""
@@ -85,6 +87,8 @@ class Numbering:
     def present_map(self, name: str) -> SetMap:
         """A map in the numbering as it stands, final or not."""
         m = self.mesh.map(name)
+        if not self.movable(m.from_set) and not self.movable(m.to_set):
+            return self.map(name)
         return renumber_map(m, {s: self.present_ordering(s) for s in {m.from_set, m.to_set}})
 
     def ordering(self, name: str) -> Ordering:
@@ -96,8 +100,11 @@ class Numbering:
 
     def map(self, name: str) -> SetMap:
         """A map in the final numbering; RuntimeError while one of its sets may still move."""
-        m = self.mesh.map(name)
-        return renumber_map(m, {s: self.ordering(s) for s in {m.from_set, m.to_set}})
+        if name not in self._final:
+            m = self.mesh.map(name)
+            orders = {s: self.ordering(s) for s in {m.from_set, m.to_set}}
+            self._final[name] = renumber_map(m, orders)
+        return self._final[name]
 
     def all(self) -> dict[str, Ordering]:
         """The final ordering of every set."""

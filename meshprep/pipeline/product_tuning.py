@@ -34,12 +34,10 @@ class ProductTrial:
 
     Parameters
     ----------
-    threads : int
     piece : int
         Nonzeros and rows that a thread takes at a time.
     seconds : float
         Of the fastest call.
-    median : float
     """
 
     threads: int
@@ -54,7 +52,6 @@ class ProductTuning:
 
     Parameters
     ----------
-    machine : Machine
     rows, nonzeros : int
     itemsize : int
         Bytes of a value.
@@ -97,7 +94,6 @@ def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPla
 
     Parameters
     ----------
-    path : Path
     loop : str or None
         Of a plan with several matrices, the loop that adds to the one.
 
@@ -177,7 +173,6 @@ def tune_product(
 
     Parameters
     ----------
-    matrix : CsrMatrix
     plan : LoopPlan, optional
         Of a loop that adds to it: its other stores are timed, too.
     runs : int
@@ -186,10 +181,6 @@ def tune_product(
         Nonzeros and rows a piece; that of an untuned product is tried in any case.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
-
-    Returns
-    -------
-    ProductTuning
 
     Notes
     -----

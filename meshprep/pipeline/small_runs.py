@@ -6,13 +6,13 @@ Who runs these compiles the kernels that any mesh needs; see :mod:`warm_up`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.spatial import Delaunay
 
 from meshprep_runtime.loops import Access, Arg
 from meshprep_runtime.plan.chains.tiles import TilePlan
@@ -20,19 +20,18 @@ from meshprep_runtime.program.chains.inspect import with_maps
 
 from .. import io
 from ..io.generate import generate
+from ..kernels import Float64s, Int32s
 from ..loops import LoopRequest, LoopSpec, default_request, resolve, simple_request
 from ..loops.chains import ChainCall, ChainRequest
 from ..loops.options import Options
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.incidence import Csr
 from ..metrics.measures import variant_metrics
+from ..partition.blocks import search
 from ..partition.blocks.reconnect import reconnect_groups
-from ..partition.blocks.search import middles
 from ..partition.repair import repair
 from ..reorder import FOLLOW, propagate
 from ..reorder.by_component import by_component
-from ..report.draw import draw_views, place
-from ..report.draw.paint import by_group
 from .blocks import colour, cut
 from .matrices import build_matrices
 from .numbering import Numbering
@@ -75,20 +74,31 @@ def _blocks(partitioner: str, target: str) -> None:
     mesh, spec, options = _small(partition=partitioner, target=target)
     if partitioner == "structured":
         mesh, spec = _grid()
-    cut(Numbering(mesh), spec, options)
+    with _as_if_large():
+        cut(Numbering(mesh), spec, options)
     if partitioner == "blocks":
-        _repairs()
+        # of several groups, as those of large meshes
+        search.middles(np.ones((200, 3)), np.ones(200, np.int32), np.zeros(200, np.int32), 3)
+
+
+@contextmanager
+def _as_if_large() -> Iterator[None]:
+    """Cut as meshes of many elements are: those of few nearly always need repairs, too."""
+    before, search.LONE_GROUP = search.LONE_GROUP, 0
+    try:
+        yield
+    finally:
+        search.LONE_GROUP = before
 
 
 def _repairs() -> None:
-    """What a small mesh hardly needs: mending pieces and blocks over the cap, several groups."""
+    """Mending blocks in pieces, and over the cap: few large meshes need it."""
     row = np.arange(200, dtype=np.int32)
     table, block = np.column_stack([row, row + 1]), row % 3
     groups, weight = np.zeros(3, np.int32), np.ones(201, np.int32)
     everywhere = np.ones(3, np.bool_)
     reconnect_groups(table, weight, block, groups, 100, everywhere, everywhere)
     repair(table, 201, np.zeros(200, np.int32), 4, 50)
-    middles(np.ones((200, 3)), np.ones(200, np.int32), block, 3)
 
 
 def _colours(lists: str = "") -> None:
@@ -132,7 +142,8 @@ def _files(format: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / f"mesh{io.FORMATS[name].extensions[0]}"
         # one long block of cells is read in another way than many short ones
-        for mesh in (_small()[0], *(generate("delaunay2d", cells=n) for n in (300, 6000))):
+        boxes = (generate("box", nx=n, ny=n, nz=0, type="triangle") for n in (12, 55))
+        for mesh in (_small()[0], *boxes):
             options = {"binary": False} if text else {}
             io.write(mesh, path, format=name, drop=True, overwrite=True, **options)
             found = io.read(path, format=name)
@@ -168,6 +179,9 @@ def _chains() -> None:
 
 def _pictures() -> None:
     """Cells of a plane and of space by block."""
+    from ..report.draw import draw_views, place
+    from ..report.draw.paint import by_group
+
     for kind in ("delaunay2d", "delaunay3d"):
         mesh = generate(kind, cells=300)
         n = mesh.size("cells")
@@ -177,13 +191,13 @@ def _pictures() -> None:
 
 def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
     """A square of triangles with its edges, a loop over these, and options."""
-    where = np.random.default_rng(0).random((800, 2))
-    cells = Delaunay(where).simplices
+    random = np.random.default_rng(0)
+    where, cells = _triangles(random, 28)
     ends = np.sort(cells[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2))
     edges, own, count = np.unique(ends, axis=0, return_inverse=True, return_counts=True)
     cell = np.argsort(own.ravel(), kind="stable") // 3
     first = (np.cumsum(count) - count)[count == 2]
-    sets = ElementSet("nodes", 800), ElementSet("cells", len(cells), "triangle")
+    sets = ElementSet("nodes", len(where)), ElementSet("cells", len(cells), "triangle")
     maps = (
         SetMap("cells->nodes", "cells", "nodes", cells),
         SetMap("edges->cells", "edges", "cells", np.stack([cell[first], cell[first + 1]], axis=1)),
@@ -195,6 +209,21 @@ def _small(**options: Any) -> tuple[Mesh, LoopSpec, Options]:
     return mesh, spec, Options(block_size=SMALL, **options)
 
 
+def _triangles(random: np.random.Generator, side: int) -> tuple[Float64s, Int32s]:
+    """Nodes near a grid and triangles, each square cut one way or the other, in random order.
+
+    Not by scipy, whose import takes longer than most tasks without what they compile.
+    """
+    node = random.permutation(side * side).astype(np.int32).reshape(side, side)
+    where = np.empty((side * side, 2))
+    where[node] = np.moveaxis(np.indices(node.shape), 0, -1) + 0.6 * random.random((side, side, 2))
+    a, b, c, d = (node[k : side - 1 + k, j : side - 1 + j].ravel() for k in (0, 1) for j in (0, 1))
+    turned = random.random(a.size) < 0.5
+    low = np.where(turned, [a, b, c], [a, b, d])
+    high = np.where(turned, [b, d, c], [a, d, c])
+    return where, random.permutation(np.concatenate([low, high], axis=1).T)
+
+
 def _grid() -> tuple[Mesh, LoopSpec]:
     mesh = generate("box", nx=12, ny=12, nz=0, type="quad")
     full, (spec,) = plan_request_maps(mesh, [default_request(mesh)])
@@ -204,6 +233,7 @@ def _grid() -> tuple[Mesh, LoopSpec]:
 _STAGES: dict[str, Callable[..., None]] = {
     "order": _order,
     "blocks": _blocks,
+    "repairs": _repairs,
     "colours": _colours,
     "rows": _rows,
     "split": _split,

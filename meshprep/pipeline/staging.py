@@ -56,12 +56,13 @@ def build_staging(
 
     O(n x arity) and the sorting of each block's points; parallel over blocks.
     """
-    table = joined_tables(tables)
-    n_blocks = block_offset.size - 1
-    loads = np.zeros(n_blocks, np.int64)
-    table, block_offset = read_only(table), read_only(block_offset)
+    table, block_offset = read_only(joined_tables(tables)), read_only(block_offset)
+    (n, arity), n_blocks = table.shape, block_offset.size - 1
+    loads, local = np.zeros(n_blocks, np.int64), np.empty((arity, n), np.uint16)
+    # room for all accesses: pages that are never written cost nothing
+    room = np.empty(table.size, np.int32)
     shares = pieces(n_blocks, FEW_BLOCKS)
-    each(_count_points, [(table, block_offset, first, last, loads) for first, last in shares])
+    each(_stage, [(table, block_offset, *share, loads, room, local) for share in shares])
     most = int(loads.max(initial=0))
     if most > STAGED_LIMIT:
         raise StagingError(
@@ -69,35 +70,38 @@ def build_staging(
             f"most {STAGED_LIMIT}: lower the block size"
         )
     point_offset = np.concatenate([[0], np.cumsum(loads, dtype=np.int64)])
-    points = np.empty(point_offset[-1], np.int32)
-    local = np.empty(table.shape[::-1], np.uint16)
-    arrays = table, block_offset, point_offset, points, local
-    each(_fill_points, [(first, last, *arrays) for first, last in shares])
+    begins = [int(block_offset[first]) * arity for first, _ in shares]
+    points = np.concatenate(
+        [
+            room[begin : begin + int(point_offset[last] - point_offset[first])]
+            for begin, (first, last) in zip(begins, shares, strict=True)
+        ]
+    )
     rows = np.cumsum([t.shape[1] for t in tables])[:-1]
     return Staging(point_offset, points, _exclusive(points, n_to)), np.split(local, rows)
 
 
 @kernel
-def _count_points(
-    table: Int32s, block_offset: Int64s, first: int, last: int, loads: Int64s
-) -> None:
-    for b in range(first, last):
-        points, _ = number_points(table[block_offset[b] : block_offset[b + 1]])
-        loads[b] = points.size
-
-
-@kernel
-def _fill_points(
-    first: int,
-    last: int,
+def _stage(
     table: Int32s,
     block_offset: Int64s,
-    point_offset: Int64s,
-    points: Int32s,
+    first: int,
+    last: int,
+    loads: Int64s,
+    room: Int32s,
     local: NDArray[np.uint16],
 ) -> None:
+    """Stage the blocks ``first`` to ``last - 1``: how many points, which, and the local map.
+
+    The points stand one after the other in ``room``, from where the rows of the first block begin
+    in the table. Of a block with too many only the number is told.
+    """
+    end = block_offset[first] * table.shape[1]
     for b in range(first, last):
         found, first_touch = number_points(table[block_offset[b] : block_offset[b + 1]])
+        loads[b] = found.size
+        if found.size > STAGED_LIMIT:
+            continue
         # points with their places in one word, to be sorted by the points
         order = np.empty(found.size, np.int64)
         for i in range(found.size):
@@ -105,8 +109,9 @@ def _fill_points(
         sort(order, 0, found.size)
         place = np.empty(found.size, np.uint16)
         for i in range(found.size):
-            points[point_offset[b] + i] = order[i] >> PLACE_BITS
+            room[end] = order[i] >> PLACE_BITS
             place[order[i] & ((1 << PLACE_BITS) - 1)] = i
+            end += 1
         for e in range(first_touch.shape[0]):
             for j in range(first_touch.shape[1]):
                 local[j, block_offset[b] + e] = place[first_touch[e, j]]

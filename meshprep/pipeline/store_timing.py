@@ -49,8 +49,6 @@ def time_stores(
 
     Parameters
     ----------
-    plan : LoopPlan
-    matrix : str
     runs : int
         Samples of each store, which take turns; the fastest counts.
     progress : callable

@@ -7,6 +7,7 @@ is compiled when it runs.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -58,8 +59,8 @@ def sweep_tasks(jobs: Iterable[Options], source: MeshSource) -> list[str]:
 
 
 def read_tasks(sources: Iterable[MeshSource]) -> list[str]:
-    """What reading these files needs, as far as they are there."""
-    return _file_tasks([one.find_format().name for one in sources if one.path.is_file()])
+    """What reading these files needs; raises MeshprepError for one that is not there."""
+    return _file_tasks([one.find_format().name for one in sources])
 
 
 def all_tasks() -> list[str]:
@@ -71,7 +72,7 @@ def all_tasks() -> list[str]:
     orders = [f"order {name} {target}" for name in _orders() for target in ("gpu", "cpu")]
     files = [f"files {name}" for name in ("gmsh-ascii", *_formats())]
     splits = ["split", "split refined"]
-    others = ["colours lists", "rows", *splits, "matrices", "chains"]
+    others = ["repairs", "colours lists", "rows", *splits, "matrices", "chains"]
     return [*cuts, *others, *orders, *files, "pictures"]
 
 
@@ -187,9 +188,13 @@ def _processes(count: int) -> Iterator[list[subprocess.Popen[str]]]:
 
 
 def serve() -> None:
-    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong."""
+    """Run the tasks that stdin names, a line each; answer with seconds, or what went wrong.
+
+    Garbage is left to the end of the process, which comes soon.
+    """
     from .small_runs import run_task
 
+    gc.disable()
     for line in sys.stdin:
         begun = time.process_time()
         try:

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from meshprep_runtime.errors import MeshprepError, PlanError, Progress
+from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.atomic import together
 from meshprep_runtime.plan.records import to_json
-from meshprep_runtime.plan.verify import compare_maps
 
 from .. import io
 from ..io.original_ids import with_original_ids
@@ -29,9 +27,8 @@ from ..loops import LoopRequest, LoopSpec
 from ..loops.chains import ChainRequest
 from ..loops.requests import empty_loop
 from ..mesh import Mesh
-from ..mesh.model import GRAPH_MAP, rows_as_set
-from ..topology import derive
-from .steps import STAGES, Options, draft, order, plan_request_maps, prove, renumbered
+from .blocks import check_partitioner
+from .steps import STAGES, Draft, Options, draft, order, plan_request_maps, prove, renumbered
 from .warm_up import job_tasks, warm_up
 
 
@@ -94,18 +91,6 @@ class Generated:
     notes: list[str]
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """The outcome of a check: findings, empty when the plan is right, and a verdict in words."""
-
-    findings: list[str]
-    verdict: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
-        return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
-
-
 def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobResult:
     """Read, prepare, write: the mesh and the plan appear together or not at all.
 
@@ -135,31 +120,43 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
         told(len(STAGES) - 1, total, STAGES[-1])
         if job.output is not None:
             told(len(STAGES), total, f"writing {job.output.name} and reading it back")
-        plan, (mesh_hash, lost) = at_once(
-            lambda: prove(made), lambda: _write_mesh(made.plan, job, mesh, staged)
+        new = renumbered(mesh, made.plan)
+        plan, lost = at_once(
+            lambda: _save(made, new, job, mesh, staged, partial(progress, total - 1, total)),
+            lambda: _write_mesh(new, made.plan, job, mesh, staged),
         )
-        progress(total - 1, total, f"writing {job.plan.name}")
-        plan = _with_sets(replace(plan, mesh_hash=mesh_hash), job, mesh)
-        plan.save(staged[job.plan])
         _write_vectors(plan, job, staged)
     return JobResult(plan, job.outputs, [*_found(mesh), *_notes(plan), *warmed.notes, *lost])
 
 
+def _save(
+    made: Draft,
+    new: Mesh,
+    job: Job,
+    mesh: Mesh,
+    staged: Mapping[Path, Path],
+    told: Callable[[str], None],
+) -> Plan:
+    """Prove and write the plan of a mesh that is ``new`` in its order."""
+    plan = replace(prove(made), mesh_hash=new.content_hash())
+    told(f"writing {job.plan.name}")
+    plan = _with_sets(plan, job, mesh)
+    plan.save(staged[job.plan])
+    return plan
+
+
 def _write_mesh(
-    plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
-) -> tuple[str, list[str]]:
-    """Write the mesh in its new order where it is asked for; its hash, and what was left out."""
-    new, output = renumbered(mesh, plan), job.output
+    new: Mesh, plan: Plan, job: Job, mesh: Mesh, staged: Mapping[Path, Path]
+) -> list[str]:
+    """Write the mesh in its new order where it is asked for; what was left out."""
+    output = job.output
     if output is None:
-        return new.content_hash(), []
-    target, left_out, full = _target(job, mesh), list[str](), new
+        return []
+    target, left_out = _target(job, mesh), list[str]()
     if job.ids:
-        full, left_out = with_original_ids(new, plan.ordering, target)
-    mesh_hash, lost = at_once(
-        new.content_hash,
-        lambda: io.write(full, staged[output], format=target.name, drop=job.drop),
-    )
-    return mesh_hash, [*left_out, *_dropped(lost, output)]
+        new, left_out = with_original_ids(new, plan.ordering, target)
+    lost = io.write(new, staged[output], format=target.name, drop=job.drop)
+    return [*left_out, *_dropped(lost, output)]
 
 
 def describe(job: Job, progress: Progress = lambda done, total, name: None) -> dict[str, Any]:
@@ -189,39 +186,6 @@ def describe(job: Job, progress: Progress = lambda done, total, name: None) -> d
     text += [f"would cut chain {c.name} ({len(c.calls)} loops) into tiles" for c in job.chains]
     text += [f"would write {path}" for path in job.outputs]
     return {"text": text, "loops": loops, "outputs": [str(p) for p in job.outputs]}
-
-
-def check(
-    plan: Path,
-    mesh: MeshSource | None = None,
-    *,
-    progress: Progress = lambda done, total, name: None,
-) -> CheckResult:
-    """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
-
-    ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
-    which.
-
-    Raises
-    ------
-    PlanError
-        When the file is damaged, or belongs to another mesh.
-    """
-    total = 1 if mesh is None else 3
-    progress(0, total, "proving the plan")
-    made = Plan.load(plan)
-    findings = made.verify()
-    against = ""
-    if mesh is not None:
-        progress(1, total, "reading the mesh")
-        given = mesh.declared_by([made]).read()
-        progress(2, total, "comparing the maps")
-        findings = findings or _compare(made, given, plan, mesh.path)
-        against = f" and fits {mesh.path}"
-    if findings:
-        return CheckResult(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
-    elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
-    return CheckResult([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
 
 
 def generate(
@@ -274,6 +238,7 @@ def kinds() -> list[tuple[str, str, str]]:
 def _refuse(job: Job) -> list[str]:
     """Refuse what can be refused before reading; the formats of the job."""
     formats = [job.source.find_format()]
+    check_partitioner(job.options)
     check_targets(job.outputs, overwrite=job.overwrite, inputs=[job.source.path])
     for path in job.vectors:
         check_vector(path)
@@ -364,24 +329,3 @@ def check_default(
                 f"the default {empty_loop(one.loop)}: name another loop, such as "
                 "--loop 'cells->nodes', or one that 'meshprep loops MESH' lists"
             )
-
-
-def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:
-    """Findings where the plan's maps are not those that the mesh gives."""
-    content = mesh.content_hash()
-    if content == plan.mesh_hash:
-        # edges and faces are numbered by the order of the cells: derive them in that of the input
-        held = plan.ordering.keys() & mesh.sets.keys()
-        mesh = mesh.renumber({name: plan.ordering[name].inverse for name in held})
-    elif content != plan.source_hash:
-        raise PlanError(
-            f"{plan_path}: made for another mesh than {mesh_path}: "
-            "give the mesh it was made from, the reordered one, or make a new plan"
-        )
-    if GRAPH_MAP in plan.maps:
-        # files of graphs keep neither the order of the edges nor that of their ends
-        own, edges = plan.maps[GRAPH_MAP], mesh.map(GRAPH_MAP)
-        back = plan.ordering[own.to_set].new_to_old[own.table]
-        same = np.array_equal(rows_as_set(back), rows_as_set(edges.table))
-        return [] if same else [f"map '{GRAPH_MAP}' has other edges in the plan than in the mesh"]
-    return compare_maps(plan, derive(mesh, plan.maps).maps)

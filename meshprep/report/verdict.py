@@ -98,7 +98,8 @@ def tuned(plan: LoopPlan) -> str:
 def _way(trial: Trial) -> str:
     layout = f"SoA {' '.join(trial.soa)}" if trial.soa else "AoS"
     commit = f"commit {trial.commit}" if trial.commit != COMMITS[0] else ""
-    return " ".join(filter(None, [trial.strategy, trial.variant, commit, layout]))
+    threads = f"by {trial.threads} threads" if trial.threads else ""
+    return " ".join(filter(None, [trial.strategy, trial.variant, threads, commit, layout]))
 
 
 def _call(trial: Trial) -> str:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from ..mesh.cells import CellShape
 from .layout import local_corners
 
-DEGREES = (1, 2, 3, 4)
 _SQUARE = ((0, 0), (1, 0), (1, 1), (0, 1))
 REFERENCE: dict[str, tuple[tuple[int, ...], ...]] = {
     "line": ((0,), (1,)),
@@ -39,7 +38,6 @@ def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
     ----------
     shape : CellShape
         One of ``REFERENCE``.
-    degree : int
 
     Returns
     -------

@@ -39,7 +39,7 @@ class CodeArguments(TypedDict, total=False):
     boundscheck: bool
     cuda: DeviceFunction | None
     commit: str
-    threads: int
+    threads: int | None
     graph: bool
     tune: bool
 
@@ -52,7 +52,7 @@ class CodeOptions:
     boundscheck: bool = False
     cuda: DeviceFunction | None = None
     commit: str = "colours"
-    threads: int = 256
+    threads: int | None = None
     graph: bool = False
     tune: bool = False
 
@@ -99,8 +99,9 @@ class ParLoop:
     commit : str
         On a GPU, how blocks add to points that others share: ``"colours"``, a launch a block
         colour, the same bits in every run; or ``"atomics"``, one launch.
-    threads : int
-        Threads of a block on a GPU, for strategies without blocks of the plan.
+    threads : int or None
+        Threads of a thread block on a GPU; None takes what was tuned, else as many as the plan's
+        blocks have elements, and 256 without blocks. With fewer a thread runs several elements.
     graph : bool
         On a GPU, record the launches of a set of arrays as one CUDA graph, and replay it.
     tune : bool
@@ -215,7 +216,7 @@ class ParLoop:
 
     @property
     def on_gpu(self) -> Choice:
-        """Strategy, variant and commit that a call with arrays of the current GPU runs."""
+        """Strategy, variant, commit and threads of a call with arrays of the current GPU."""
         return self._gpu.choice()
 
     @property

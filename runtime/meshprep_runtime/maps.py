@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from .errors import MeshprepError
 
 INDEX_LIMIT = 2**31 - 1
+CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +139,11 @@ class SetMap:
             f"map '{self.name}': element {first + row}, column {column} has index "
             f"{self.table[row, column]}, but set '{self.to_set}' has {n_to} elements"
         )
+
+
+def chunks(n: int) -> Iterator[slice]:
+    """``range(n)`` in pieces: NumPy copies an index of 32 bits, which so stays in the cache."""
+    return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:

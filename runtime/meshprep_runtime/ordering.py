@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import MeshprepError
+from .maps import chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,8 @@ class Ordering:
         if n and (forward.min() < 0 or forward.max() >= n):
             raise MeshprepError(f"the ordering{where} has a number outside 0..{n - 1}")
         inverse = np.full(n, -1, dtype=np.int32)
-        inverse[forward] = np.arange(n, dtype=np.int32)
+        for some in chunks(n):
+            inverse[forward[some]] = np.arange(some.start, some.stop, dtype=np.int32)
         if n and inverse.min() < 0:
             missing = int(np.argmin(inverse))
             raise MeshprepError(f"the ordering{where} is not a permutation: {missing} is missing")
@@ -173,7 +175,13 @@ class Ordering:
             raise MeshprepError(f"orderings of {self.size} and {second.size} elements do not chain")
         if self.is_identity:
             return second
-        return Ordering.from_new_to_old(self.new_to_old[second.new_to_old])
+        forward, inverse = np.empty((2, self.size), dtype=np.int32)
+        for some in chunks(self.size):
+            forward[some] = self.new_to_old[second.new_to_old[some]]
+            inverse[some] = second.old_to_new[self.old_to_new[some]]
+        forward.flags.writeable = False
+        inverse.flags.writeable = False
+        return Ordering(forward, inverse)
 
     def _take(self, values: Any, index: NDArray[np.int32], axis: int) -> Any:
         shape = tuple(values.shape)

@@ -71,6 +71,7 @@ def test_as_on_a_gpu(bench, monkeypatch, tmp_path, capsys):
     assert found["gpu"]["device"] == "Fake GPU"
     assert found["gpu"]["driver"] == 13000
     assert [row["order"] for row in found["rows"]] == ["ours", "metis", "input"]
+    assert [row["threads"] for row in found["rows"]] == [448, 64, 256]
     # The stand-in takes a millisecond for whatever is queued: a launch a block colour.
     colours = bench.plan_file(bench.CASES[0], "ours", SCALE)["res_calc"].variant().n_block_colours
     assert found["rows"][0]["ms"] == colours
@@ -171,6 +172,7 @@ def test_verdicts(bench):
             "strategy": strategy,
             "ms": ms,
             "block size": size,
+            "threads": size and size // 2,
             "share of copy": share,
             "layout": "aos",
         }
@@ -185,9 +187,9 @@ def test_verdicts(bench):
     ]
     (words,) = bench.verdicts(rows)
     assert words == (
-        "res_calc: 0.62 of copy bandwidth (aim 0.60) by hierarchical, blocks of 448, aos; "
-        "1.50 times METIS blocks; 4.00 times the input order; 3.00 times global colouring; "
-        "2.50 times atomics"
+        "res_calc: 0.62 of copy bandwidth (aim 0.60) by hierarchical, blocks of 448 by 224 "
+        "threads, aos; 1.50 times METIS blocks; 4.00 times the input order; 3.00 times global "
+        "colouring; 2.50 times atomics"
     )
 
 

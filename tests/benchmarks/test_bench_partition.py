@@ -124,3 +124,12 @@ def test_the_whole_table(bench, monkeypatch, tmp_path, capsys):
     assert set(found["absent"]) == {
         name for name in ("almeshopt", "kaminpar", "mtkahypar") if not find_spec(name)
     }
+
+
+@pytest.mark.usefixtures("bench")
+def test_results_have_a_line_for_each_row():
+    import common
+
+    text = common.as_json({"name": "x", "none": [], "rows": [{"a": 1, "b": 0.5}, {"a": 2}]})
+    assert text.splitlines()[3:] == [' "rows": [', '  {"a": 1, "b": 0.5},', '  {"a": 2}', " ]", "}"]
+    assert json.loads(text)["rows"] == [{"a": 1, "b": 0.5}, {"a": 2}]

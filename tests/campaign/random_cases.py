@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from random_meshes import random_mesh
-from sum_kernels import FACTORS, KERNELS
+from sum_loops import FACTORS, KERNELS
 
 from meshprep.loops import LoopRequest
 from meshprep.loops.options import Options

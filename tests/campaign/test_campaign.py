@@ -12,7 +12,7 @@ from random_cases import random_case, run_case
 from meshprep.pipeline.steps import prepare
 
 CHUNK = 20
-COUNT, IN_CI, EVERY_DAY = 400, 120, 40
+COUNT, IN_CI, EVERY_DAY = 400, 120, 20
 
 
 def _marks(first):

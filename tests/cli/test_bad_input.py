@@ -86,6 +86,32 @@ def test_paths_that_are_no_files(capsys, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["folder.msh", "link.msh", "pipe.msh"]
 
 
+@pytest.mark.parametrize("command", ["reorder", "plan", "sweep", "split --parts 2"])
+def test_nothing_is_compiled_for_a_name_without_a_file(capsys, tmp_path, monkeypatch, command):
+    def compiles(*_):
+        raise AssertionError("compiled ahead")
+
+    monkeypatch.chdir(tmp_path)
+    for room in ("pipeline.workflow", "distribute.job", "pipeline.warm_up"):
+        monkeypatch.setattr(f"meshprep.{room}.warm_up", compiles)
+    for name, told in (("wing", "wing: does not exist: check"), (".", ".: is a directory: name")):
+        assert told in fails(capsys, *command.split(), name)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["split", "--parts", "2", "--cut", "metsi"], "cut 'metsi' is unknown: use annealed"),
+        (["split", "--parts", "3", "--weights", "1,2"], "2 weights for 3 parts"),
+        (["reorder", "--effort", "lots"], "option 'effort' is 'lots', must be one of fast"),
+        (["plan", "--partition-option", "sie=2"], "partitioner 'blocks' has no option 'sie'"),
+    ],
+)
+def test_words_are_looked_at_before_the_mesh(capsys, mesh_file, words, told):
+    mesh_file.write_text("this is no mesh")
+    assert told in fails(capsys, *words, mesh_file)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 def test_no_permission(capsys, tmp_path, mesh_file):
     mesh_file.chmod(0)

@@ -76,6 +76,15 @@ def test_doubt_is_told(capsys, tmp_path):
     assert "within the noise" not in capsys.readouterr().out
 
 
+def test_threads_of_a_block_are_told(capsys, tmp_path):
+    trial = Trial("hierarchical", "s512", (), 1e-3, 1e-3, 0.0, 9, "atomics", 128)
+    tuned = Tuned(Machine("gpu", "GPU"), "flux", True, (trial,))
+    _show(Tuning(None, "flux", tuned, []), tmp_path / "wing.plan.h5", dry_run=True)
+    out = capsys.readouterr().out
+    assert "fastest: hierarchical atomics with blocks s512 by 128 threads, all AoS" in out
+    assert re.search(r"hierarchical atomics +s512 by 128 threads +-", out)
+
+
 def test_a_dry_run_leaves_the_plan(cli, plan):
     before = plan.read_bytes()
     code, out, _ = cli("tune", plan, "--device", "H200", "--dry-run", "-q")

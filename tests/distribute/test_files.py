@@ -24,7 +24,13 @@ from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.parts import kept, load_part, parts_table, read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.proof import proved
-from meshprep_runtime.plan.seal import check_parts_seal
+from meshprep_runtime.plan.parts.write import (
+    SpilledParts,
+    begin_file,
+    copy_slices,
+    spill_file,
+)
+from meshprep_runtime.plan.seal import check_parts_seal, seal_parts
 
 LOOPS = tuple(map(simple_request, ("edges->cells", "cells->nodes")))
 SMALL = Options(block_size=64)
@@ -79,6 +85,39 @@ def test_a_further_number_of_parts_is_added_and_the_others_stay(mesh_file, made,
     assert list(load_part(copy, 4, 0).loops["edges->cells"].plan.variants) == ["s32"]
     with pytest.raises(MeshprepError, match="has its loops: leave --loop"):
         run(replace(more, parts=(4,), requests=LOOPS))
+
+
+def test_damage_in_other_numbers_of_parts_is_not_hidden_when_one_is_added(made, tmp_path):
+    copy, content = tmp_path / "wing.parts.h5", bytearray(made.read_bytes())
+    table = parts_table(made, 5)
+    index = [one.name for one in table.datasets].index("maps/cells->nodes/table")
+    content[table.extent(index, 4)[0]] ^= 1
+    copy.write_bytes(content)
+    run(SplitJob(copy, copy, (2,)))
+    load_part(copy, 5, 3)
+    with pytest.raises(PlanError, match="part 4 of 5 does not match its checksum"):
+        load_part(copy, 5, 4)
+
+
+def test_colours_of_parts_may_differ_in_their_bytes(made, tmp_path):
+    loop, parts = "edges->cells", [load_part(made, 3, p) for p in range(3)]
+    plan = parts[1].loops[loop].plan
+    wide = replace(plan.variant(), thread_colour=plan.variant().thread_colour.astype(np.uint16))
+    one = replace(parts[1].loops[loop], plan=replace(plan, variants={wide.name: wide}))
+    parts[1] = replace(parts[1], loops={**parts[1].loops, loop: one})
+    path = tmp_path / "mixed.parts.h5"
+    with spill_file(tmp_path / "waiting") as file:
+        spilled = SpilledParts(file, 3)
+        for part in parts:
+            spilled.add(part)
+        spilled.finish({})
+        laid_out = begin_file(path, {"source_hash": ""}, [spilled])
+        copy_slices(path, laid_out, [spilled])
+    seal_parts(path, laid_out.begin, laid_out.end)
+    for p, part in enumerate(parts):
+        found = load_part(path, 3, p).loops[loop].plan.variant().thread_colour
+        assert found.dtype == np.uint16
+        assert np.array_equal(found, part.loops[loop].plan.variant().thread_colour)
 
 
 def test_parts_put_together_are_the_mesh_that_was_split(mesh_file, made):

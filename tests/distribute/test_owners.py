@@ -1,20 +1,25 @@
 """Parts of the leading set: sizes, shares, short borders, the same for any number of threads."""
 
+import weakref
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
+from meshprep.distribute import cuts
+from meshprep.distribute.cuts import CutProblem, _rows_at, owners_of_leading_set
+from meshprep.distribute.owners import cut as own_cut
 from meshprep.distribute.owners import part_of_element
+from meshprep.distribute.owners.cut import _renumbered
 from meshprep.distribute.owners.room import within_caps
 from meshprep.distribute.owners.wanted import wanted_sizes
 from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
-from meshprep.mesh.incidence import Csr
+from meshprep.mesh.incidence import Csr, point_graph
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError
@@ -218,6 +223,47 @@ def test_what_does_not_fit_is_refused_in_a_line(change, words):
     ) as raised:
         part_of_element(path_graph(4), given_.pop("parts"), **given_)
     assert "\n" not in str(raised.value)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_rows_at_elements_and_neighbours_in_another_order(seed):
+    rng = np.random.default_rng(seed)
+    table, n = rng.integers(0, 9, (int(rng.integers(0, 20)), 2)).astype(np.int32), 9
+    rows = [[r for r, row in enumerate(table) for e in row if e == i] for i in range(n)]
+    found = _rows_at(table, n)
+    assert [[r for r in row if r >= 0] for row in found.tolist()] == rows
+    assert found.shape == (n, max(map(len, rows)))
+    graph, order = point_graph(table, n), rng.permutation(n).astype(np.int32)
+    place = np.argsort(order)
+    again = _renumbered(graph, order)
+    for i, old in enumerate(order):
+        row = graph.index[graph.offset[old] : graph.offset[old + 1]]
+        assert again.index[again.offset[i] : again.offset[i + 1]].tolist() == place[row].tolist()
+
+
+def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monkeypatch):
+    mesh = generate("delaunay2d", cells=500, seed=2)
+    requests = [simple_request("edges->cells")]
+    subject = subject_of_mesh(mesh, *plan_request_maps(mesh, requests))
+    came, held = [], []
+
+    def followed(make):
+        def made(*arguments):
+            found = make(*arguments)
+            came.append(weakref.ref(found))
+            return found
+
+        return made
+
+    def search(graph, *others):
+        held.extend(one() for one in came)
+        return np.zeros(graph.n_rows, np.int32)
+
+    monkeypatch.setattr(cuts, "point_graph", followed(point_graph))
+    monkeypatch.setattr(cuts, "_rows_at", followed(_rows_at))
+    monkeypatch.setattr(own_cut, "_search", search)
+    owners_of_leading_set(CutProblem(subject, np.full(2, 0.5)), "annealed")
+    assert held == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Parts against an independent builder: owners at random, every kind of set, empty parts."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
+from meshprep.mesh.geometry import Means, centroids
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
@@ -291,3 +293,16 @@ def test_blocks_that_would_list_their_elements_are_refused():
     asked = replace(subject, specs=(replace(first, options={"partition": "metis"}), second))
     part = split(asked, 2, SplitOptions(), Options()).builder.build(0)
     check_loops(part)
+
+
+def test_centroids_of_what_reaches_the_leading_set_wait_until_they_are_asked_for():
+    mesh = generate("delaunay3d", cells=600, seed=4)
+    full, specs = plan_request_maps(mesh, [simple_request("faces->cells")])
+    subject = subject_of_mesh(mesh, full, specs)
+    sent = pickle.loads(pickle.dumps(subject)).shared()
+    for name in ("faces", "boundary_faces"):
+        assert isinstance(subject.centroids[name], Means)
+        some = np.arange(0, full.size(name), 3)
+        for one in (subject, sent):
+            assert np.array_equal(one.centroids[name][some], centroids(full, name)[some])
+    assert np.array_equal(subject.centroids["cells"], centroids(full, "cells"))

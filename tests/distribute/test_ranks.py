@@ -2,13 +2,15 @@
 
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 
 import pytest
+from numba import get_num_threads
 from thread_ranks import on_ranks
 
 from meshprep.distribute import job as jobs
 from meshprep.distribute.job import SplitJob, run
-from meshprep.distribute.ranks import ALONE, agreed, of_root, own_parts
+from meshprep.distribute.ranks import ALONE, agreed, in_turn, of_root, own_parts
 from meshprep.distribute.steps import SplitOptions
 from meshprep.io import write
 from meshprep.io.generate import generate
@@ -98,6 +100,24 @@ def test_bad_input_is_said_once_and_alike(mesh_file, tmp_path):
     assert str(found[0]) == str(found[1])
     assert str(bad) in str(found[0])
     assert "rank" not in str(found[0])
+
+
+def test_parts_are_worked_on_at_once_and_given_in_turn():
+    threads, told = get_num_threads(), []
+    count = min(threads, 5)
+    together = Barrier(count, timeout=60)
+
+    def work(part):
+        if part < 2 + count:
+            together.wait()
+        return part, get_num_threads()
+
+    found = list(in_turn(work, range(2, 7), told.append))
+    assert found == [(part, threads // count) for part in range(2, 7)]
+    assert told == [0.0, 0.2, 0.4, 0.6, 0.8]
+    assert list(in_turn(work, range(0), told.append)) == []
+    with pytest.raises(KeyError):
+        list(in_turn(lambda part: {}[part], range(3), told.append))
 
 
 def test_votes():

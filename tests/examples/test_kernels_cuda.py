@@ -81,8 +81,18 @@ def in_python(kernel, plan, given):
     [pytest.param(s, marks=[pytest.mark.long] if s in LATER else []) for s in STRATEGIES],
 )
 def test_the_numbers_of_plain_python(strategy, case):
-    kernel, plan = case
-    made = program(kernel, plan, strategy, threads=64)
+    same_numbers(*case, strategy, 64)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("needs_gxx")
+def test_several_elements_a_thread(case):
+    """Blocks of 40 by 16 threads: three rounds."""
+    assert same_numbers(*case, "block-permute", 16).threads == 16
+
+
+def same_numbers(kernel, plan, strategy, threads):
+    made = program(kernel, plan, strategy, threads=threads)
     ours = arrays(made)
     theirs = {k: v.copy() for k, v in ours.items()}
     run_checked(made, **ours)
@@ -94,6 +104,7 @@ def test_the_numbers_of_plain_python(strategy, case):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance, err_msg=slot.name)
         changed += not np.array_equal(wanted, arrays(made)[slot.name])
     assert changed == sum(slot.written for slot in made.slots)
+    return made
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -118,7 +129,9 @@ def test_the_other_loops_of_airfoil(kernel, all_of_airfoil, compiled):
     assert compiled(made).spilled == 0
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name", ["airfoil", *(pytest.param(n, marks=pytest.mark.slow) for n in list(KERNELS)[1:])]
+)
 def test_no_register_is_spilled(name, large, compiled):
     """Every strategy; `make bench-registers` has older devices, all commits and SoA."""
     kernel, plan = large(name)

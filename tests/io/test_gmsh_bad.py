@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 from gmsh_meshes import KINDS, MSH2, MSH4, binary2, binary4, decorated
 
-from meshprep.io.gmsh import read, write
+from meshprep.io.gmsh import read, read4, write
 from meshprep.mesh import Mesh
 from meshprep_runtime.errors import MeshprepError
 
@@ -108,7 +108,10 @@ def test_damage_has_a_name(refuse, text, old, new, expected):
     assert expected in refuse(text.replace(old, new, 1))
 
 
-def test_the_place_in_a_binary_file(refuse):
+@pytest.mark.parametrize("long", [1, -1])
+def test_the_place_in_a_binary_file(refuse, monkeypatch, long):
+    """Blocks are taken from where they lie; or number by number, as where they are short."""
+    monkeypatch.setattr(read4, "LONG_BLOCK", long)
     data = binary4()
     at = data.index(b"$Elements\n") + 10
     # The first block: its type becomes 200, then its size.
@@ -117,6 +120,16 @@ def test_the_place_in_a_binary_file(refuse):
     )
     assert refuse(data[: at + 44] + b"\xff" * 8 + data[at + 52 :]).startswith(
         f"byte {at + 32} in $Elements: a block declares -1 elements"
+    )
+    assert refuse(data[: at + 32] + b"\3" + data[at + 33 :]).startswith(
+        f"byte {at + 32} in $Elements: a block of elements has dimension 3"
+    )
+    # The first element begins behind the head; its second node becomes 77.
+    assert refuse(data[: at + 68] + b"\x4d" + data[at + 69 :]).startswith(
+        f"byte {at + 52} in $Elements: an element names node 77, which is not in $Nodes"
+    )
+    assert refuse(data[: at + 8] + b"\3" + data[at + 9 :]).startswith(
+        f"byte {data.index(b'$EndElements') - 1} in $Elements: the blocks hold 2 elements, fewer"
     )
     data = binary2()
     at = data.index(b"$Elements\n") + 12
@@ -200,7 +213,10 @@ def outcome(path, data):
     return None
 
 
-@pytest.mark.parametrize("number", range(10))
+# The four largest files take most of the time: in CI alone.
+@pytest.mark.parametrize(
+    "number", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 10))]
+)
 def test_truncated_at_any_byte(tmp_path, number):
     data = samples(tmp_path)[number]
     path = tmp_path / "cut.msh"

@@ -5,7 +5,7 @@ import pytest
 from gmsh_meshes import MSH2, MSH4, binary2, binary4, groups
 
 from meshprep.io.compare import difference
-from meshprep.io.gmsh import read
+from meshprep.io.gmsh import read, read4
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -105,7 +105,9 @@ def test_entities_of_version_4(load):
 
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize("size", [4, 8])
-def test_version_4_binary(load, order, size):
+@pytest.mark.parametrize("long", [1, -1])
+def test_version_4_binary(load, monkeypatch, order, size, long):
+    monkeypatch.setattr(read4, "LONG_BLOCK", long)
     mesh = load(binary4(order, size))
     assert sizes(mesh) == {"nodes": 4, "cells": 2}
     assert mesh.cell_map("cells").table.tolist() == [[0, 1, 2], [0, 2, 3]]

@@ -1,5 +1,7 @@
 """VTU and XDMF where our own code stands for meshio's: each reads what the other writes."""
 
+from xml.etree.ElementTree import Element
+
 import meshio
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from io_meshes import plain_meshes
 
 from meshprep import io
 from meshprep.io.compare import difference
+from meshprep.io.meshio_adapter import xdmf
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -102,6 +105,22 @@ def test_a_vtu_array_cut_short_is_an_error(tmp_path, keep):
     path.write_text(f"{begin}{array}{values[:keep]}<{rest}")
     with pytest.raises(MeshprepError, match="not a readable vtu file"):
         io.read(path)
+
+
+@pytest.mark.parametrize("begin", ["", "\n", " \n  "])
+@pytest.mark.parametrize("ends", [" \n", "\n  ", " ", "\n\n"])
+def test_xdmf_numbers_in_lines_and_in_others_are_the_same(monkeypatch, begin, ends):
+    """Rows that have a line each are parsed on all cores, others are not."""
+    monkeypatch.setattr(xdmf, "WORTHWHILE", 1)
+    values = np.random.default_rng(1).standard_normal((40, 3)).round(3)
+    rows = [" ".join(map(repr, row)) for row in values.tolist()]
+    item = Element("DataItem", DataType="Float", Precision="8", Dimensions="40 3")
+    item.text = begin + ends.join(rows)
+    assert xdmf._parse(item).tolist() == values.tolist()
+    item.text += " 1"
+    assert xdmf._parse(item) is None
+    item.text = begin + "\n".join(["1 2", "3 4 5 6", *rows[2:]])
+    assert xdmf._parse(item)[:2].tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
 @pytest.mark.parametrize("change", [lambda t: t[:-30], lambda t: t + " 5", lambda t: t + " x"])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from meshprep.io.generate import generate
-from meshprep.mesh.geometry import centroids
+from meshprep.mesh.geometry import Means, centroids, map_of_means
 from meshprep.topology import derive
 
 
@@ -18,6 +18,22 @@ def test_centroids_are_the_means_of_corners(name):
         mesh = derive(mesh, [f"{name}->nodes"])
     expected = slow_means(mesh.coordinates, mesh.map(f"{name}->nodes").table)
     assert np.array_equal(centroids(mesh, name), expected)
+
+
+@pytest.mark.parametrize("kind", ["box", "mixed3d"])
+def test_means_of_some_elements_are_those_of_all(kind):
+    wanted = ["faces->cells", "boundary_faces->cells"]
+    mesh = derive(generate(kind, nx=4, ny=4, nz=4), wanted)
+    names = ("nodes", "cells", "faces", "boundary_faces")
+    known = [map_of_means(mesh, name) for name in names]
+    assert known == [None, None, "faces->cells", "boundary_faces->cells"]
+    means, some = Means(mesh.map("faces->cells").table, centroids(mesh, "cells")), [7, 0, 4]
+    assert np.array_equal(means[some], centroids(mesh, "faces")[some])
+
+
+def test_faces_with_nodes_lie_between_these():
+    mesh = derive(generate("box", nx=2, ny=2, nz=2), ["faces->nodes", "faces->cells"])
+    assert map_of_means(mesh, "faces") is None
 
 
 def test_faces_without_nodes_lie_between_their_cells():

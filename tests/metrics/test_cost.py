@@ -176,12 +176,14 @@ def test_what_was_tuned_is_told(plan):
     cpu = Tuned(
         Machine("cpu", "A chip", 2), "k", True, (Trial("sequential", "", (), 2e-3, 2e-3, 0.1, 9),)
     )
-    trial = Trial("hierarchical", "s64", ("q", "r"), 1.5e-5, 1.5e-5, 0.0, 0)
+    trial = Trial("hierarchical", "s64", ("q", "r"), 1.5e-5, 1.5e-5, 0.0, 0, threads=32)
     gpu = Tuned(Machine("gpu", "H200"), "", False, (trial,))
     changed = replace(plan, loops={"edges->cells": replace(loop, tuned=(cpu, gpu))})
     said = Comparison(("a",), (changed,)).columns()[0].verdict
     assert "; tuned for A chip, 2 threads: sequential AoS, 2 ms a call; tuned for H200: " in said
-    assert said.endswith("hierarchical s64 SoA q r, 0.015 ms a call, by predicted traffic")
+    assert said.endswith(
+        "hierarchical s64 by 32 threads SoA q r, 0.015 ms a call, by predicted traffic"
+    )
 
 
 def test_both_predictions_are_shown_where_they_are_close(plan):

@@ -210,6 +210,7 @@ def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
     ("words", "said"),
     [
         (("--chain", "steps"), "running a chain needs its kernels: name their file with --kernel"),
+        (("--chain", "steps", "--kernel", "heat.py:flux"), "several kernels: name heat.py alone"),
         (
             ("--chain", "steps", "--kernel", "math"),
             "the plan has no chain 'steps': it has step, ahead",

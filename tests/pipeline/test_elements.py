@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sum_loops import FACTORS, KERNELS, sum_request
 
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
@@ -12,37 +13,6 @@ from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.variants import recut
 from meshprep_runtime import Ordering, ParLoop, Plan
 from meshprep_runtime.cpu import NEED_BLOCKS
-
-
-def add2(value, a, b):
-    a[0] += value[0]
-    b[0] -= 2 * value[0]
-
-
-def add3(value, a, b, c):
-    a[0] += value[0]
-    b[0] -= 2 * value[0]
-    c[0] += 3 * value[0]
-
-
-def add4(value, a, b, c, d):
-    a[0] += value[0]
-    b[0] -= 2 * value[0]
-    c[0] += 3 * value[0]
-    d[0] -= 4 * value[0]
-
-
-KERNELS = {2: add2, 3: add3, 4: add4}
-FACTORS = (1, -2, 3, -4)
-
-
-def request(name, through, **options):
-    args = [
-        {"dat": "value", "dtype": "i8"},
-        {"dat": "total", "map": through, "access": "inc", "dtype": "i8"},
-    ]
-    over = through.partition("->")[0]
-    return LoopRequest(name, {"over": over, "args": args, **options}, "test")
 
 
 def shuffled(kind, seed=0, **options):
@@ -80,13 +50,17 @@ def figures(plan, loop, side="after"):
 
 @pytest.mark.parametrize("partition", ["blocks", "metis"])
 @pytest.mark.parametrize(
-    ("kind", "size"), [("delaunay2d", {"cells": 9000}), ("delaunay3d", {"cells": 6000})]
+    ("kind", "size"),
+    [
+        ("delaunay2d", {"cells": 9000}),
+        pytest.param("delaunay3d", {"cells": 6000}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_mesh_that_keeps_its_order_gets_the_blocks_of_a_reordered_one(kind, size, partition):
     mesh = shuffled(kind, seed=1, **size)
     options = Options(partition=partition, block_size=128)
-    kept = prepare(mesh, [request("sum", "cells->nodes")], options, keep_order=True)
-    moved = prepare(mesh, [request("sum", "cells->nodes")], options)
+    kept = prepare(mesh, [sum_request("sum", "cells->nodes")], options, keep_order=True)
+    moved = prepare(mesh, [sum_request("sum", "cells->nodes")], options)
     assert kept.mesh.content_hash() == mesh.content_hash()
     assert all(o.is_identity for o in kept.plan.ordering.values())
     check(mesh, kept.plan)
@@ -102,7 +76,7 @@ def test_a_mesh_that_keeps_its_order_gets_the_blocks_of_a_reordered_one(kind, si
 
 def test_own_blocks_of_a_mesh_that_keeps_its_order_are_those_of_the_target():
     mesh = shuffled("delaunay2d", cells=2000)
-    loops, made = [request("sum", "cells->nodes")], []
+    loops, made = [sum_request("sum", "cells->nodes")], []
     for options in (Options(own_blocks=True), Options(partition="blocks")):
         plan = prepare(mesh, loops, options, keep_order=True).plan
         made.append(plan["sum"].variant())
@@ -114,7 +88,7 @@ def test_nobody_asks_and_blocks_are_runs():
     """A plan without a list, as before lists were."""
     mesh = shuffled("delaunay2d", cells=600)
     for options in (Options(), Options(partition="contiguous"), Options(target="cpu")):
-        plan = prepare(mesh, [request("sum", "cells->nodes")], options, keep_order=True).plan
+        plan = prepare(mesh, [sum_request("sum", "cells->nodes")], options, keep_order=True).plan
         assert plan["sum"].variant().elements is None
         assert figures(plan, "sum").listed is None
 
@@ -123,7 +97,7 @@ def test_nobody_asks_and_blocks_are_runs():
 @pytest.mark.parametrize("sort", [False, True])
 def test_cells_of_two_types(target, sort):
     mesh = shuffled("mixed2d", nx=14, ny=14)
-    loops = [request("quads", "quad->nodes"), request("triangles", "triangle->nodes")]
+    loops = [sum_request("quads", "quad->nodes"), sum_request("triangles", "triangle->nodes")]
     options = Options(partition="metis", block_size=16, target=target, sort_by_colour=sort)
     made = prepare(mesh, loops, options, keep_order=True)
     check(mesh, made.plan)
@@ -135,7 +109,7 @@ def test_cells_of_two_types(target, sort):
 def test_points_that_may_move_are_grouped_by_the_lists():
     """Edges are derived: those of each block of cells are neighbours in memory."""
     mesh = shuffled("delaunay2d", cells=3000)
-    loops = [request("sum", "cells->edges")]
+    loops = [sum_request("sum", "cells->edges")]
     lines = {}
     for partition in (None, "blocks"):
         options = Options(partition=partition, block_size=128)
@@ -151,7 +125,7 @@ def test_points_that_may_move_are_grouped_by_the_lists():
 def test_a_second_loop_gets_blocks_of_its_own_where_they_share_more():
     """Faces in the order of their cells: blocks for their nodes are others."""
     mesh = shuffled("delaunay3d", seed=2, cells=3000)
-    loops = [request("first", "faces->cells"), request("second", "faces->nodes")]
+    loops = [sum_request("first", "faces->cells"), sum_request("second", "faces->nodes")]
     runs = prepare(mesh, loops, Options(block_size=64)).plan
     own = prepare(mesh, loops, Options(block_size=64, own_blocks=True)).plan
     check(mesh, own)
@@ -165,7 +139,7 @@ def test_a_second_loop_gets_blocks_of_its_own_where_they_share_more():
 def test_blocks_that_hardly_share_more_than_runs_are_runs(monkeypatch):
     """Runs of an order that blocks were cut in lose what blocks of less than 64 elements shift."""
     mesh = shuffled("delaunay3d", seed=2, cells=3000)
-    loops = [request("first", "faces->cells"), request("again", "faces->cells")]
+    loops = [sum_request("first", "faces->cells"), sum_request("again", "faces->cells")]
     options = Options(block_size=64, own_blocks=True)
     listed = prepare(mesh, loops, options).plan
     assert listed["again"].variant().elements is not None
@@ -181,7 +155,10 @@ def test_blocks_that_hardly_share_more_than_runs_are_runs(monkeypatch):
 
 def test_a_loop_that_names_its_partitioner_gets_it():
     mesh = shuffled("delaunay2d", cells=1200)
-    loops = [request("first", "edges->cells"), request("second", "edges->cells", partition="metis")]
+    loops = [
+        sum_request("first", "edges->cells"),
+        sum_request("second", "edges->cells", partition="metis"),
+    ]
     plan = prepare(mesh, loops, Options(block_size=64)).plan
     check(mesh, plan)
     first, second = (plan[r.name].variant() for r in loops)
@@ -194,7 +171,7 @@ def test_a_part_that_has_its_order_is_listed_and_the_other_moves():
     """Of the cells the quads have their order from the first loop, the triangles none."""
     mesh = shuffled("mixed2d", nx=14, ny=14)
     loops = [
-        request("quads", "quad->nodes"),
+        sum_request("quads", "quad->nodes"),
         LoopRequest(
             "cells",
             {
@@ -214,7 +191,7 @@ def test_a_part_that_has_its_order_is_listed_and_the_other_moves():
 def test_other_sizes_are_cut_from_the_list():
     mesh = shuffled("delaunay2d", seed=4, cells=4000)
     options = Options(partition="blocks", block_size=64)
-    plan = prepare(mesh, [request("sum", "cells->nodes")], options, keep_order=True).plan
+    plan = prepare(mesh, [sum_request("sum", "cells->nodes")], options, keep_order=True).plan
     loop = plan["sum"]
     for size in (16, 256, 10**6):
         variant = recut(loop, size)
@@ -229,7 +206,7 @@ def test_loops_without_maps_keep_runs():
     mesh = generate("box", nx=9, ny=9, type="quad")
     args = [{"dat": "v"}, {"dat": "w", "access": "write"}]
     loops = [
-        request("sum", "cells->nodes"),
+        sum_request("sum", "cells->nodes"),
         LoopRequest("copy", {"over": "cells", "args": args}, ""),
     ]
     options = Options(partition="metis", block_size=16, own_blocks=True)

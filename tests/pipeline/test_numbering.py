@@ -43,6 +43,18 @@ def test_nothing_is_read_before_it_is_final():
     assert set(numbering.all()) == {"triangle", "quad", "cells", "edges"}
 
 
+def test_a_final_map_is_made_once():
+    numbering = Numbering(mixed())
+    before = numbering.present_map("edges->cells")
+    numbering.move("edges", np.array([1, 0], np.int32))
+    numbering.settle("edges")
+    numbering.settle("cells")
+    found = numbering.map("edges->cells")
+    np.testing.assert_array_equal(found.table, before.table[::-1])
+    assert numbering.present_map("edges->cells") is found
+    assert numbering.map("edges->cells") is found
+
+
 def test_the_settled_part_of_a_union_stays():
     numbering = Numbering(mixed())
     numbering.settle("triangle")

@@ -127,7 +127,10 @@ def test_gmsh(tmp_path, kind, options):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Triangles take longest, over a second each: in CI alone.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "triangles")) for k in KINDS]
+)
 @pytest.mark.parametrize(
     "ending",
     ["vtu", "vtk", "xdmf", "su2", "mesh", "exo", "inp", "med", "ply", "tec", "avs", "h5m", "hmf"],

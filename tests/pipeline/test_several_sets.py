@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sum_loops import FACTORS, KERNELS, sum_request
 
 from meshprep.io.generate import generate
 from meshprep.loops import LoopRequest
@@ -13,25 +14,8 @@ from meshprep.topology import derive
 from meshprep_runtime import ParLoop
 
 
-def add1(value, a):
-    a[0] += value[0]
-
-
-def add2(value, a, b):
-    a[0] += value[0]
-    b[0] -= 2 * value[0]
-
-
 def twice(value, out):
     out[0] += 2 * value[0]
-
-
-def request(name, over, through, **more):
-    args = [
-        {"dat": "value", "dtype": "i8"},
-        {"dat": "total", "map": through, "access": "inc", "dtype": "i8"},
-    ]
-    return LoopRequest(name, {"over": over, "args": args, **more}, "test")
 
 
 def direct(name, over):
@@ -57,7 +41,7 @@ def check(mesh, requests, options, kernels):
             continue
         m = derive(mesh, loop.loop.maps).map(loop.loop.maps[0])
         reference = np.zeros(mesh.size(m.to_set), np.int64)
-        for column, factor in zip(m.table.T, (1, -2), strict=False):
+        for column, factor in zip(m.table.T, FACTORS, strict=False):
             np.add.at(reference, column, factor * value)
         total = np.zeros_like(reference)
         ParLoop(kernels[m.table.shape[1]], loop, strategy="hierarchical")(value=new, total=total)
@@ -65,7 +49,6 @@ def check(mesh, requests, options, kernels):
     return plan
 
 
-KERNELS = {1: add1, 2: add2}
 TARGETS = pytest.mark.parametrize("target", ["gpu", "cpu"])
 
 
@@ -93,9 +76,9 @@ def two_levels():
 @TARGETS
 def test_levels_of_a_multigrid_and_the_map_between_them(target):
     loops = [
-        request("smooth0", "edges0", "edges0->cells0", block_size=16),
-        request("restrict", "cells0", "cells0->cells1", block_size=8),
-        request("smooth1", "edges1", "edges1->cells1", block_size=4),
+        sum_request("smooth0", "edges0->cells0", block_size=16),
+        sum_request("restrict", "cells0->cells1", block_size=8),
+        sum_request("smooth1", "edges1->cells1", block_size=4),
     ]
     mesh = two_levels()
     plan = check(mesh, loops, Options(target=target), KERNELS)
@@ -112,8 +95,8 @@ def test_levels_of_a_multigrid_and_the_map_between_them(target):
 @TARGETS
 def test_a_loop_through_a_map_of_a_map(target):
     loops = [
-        request("smooth0", "edges0", "edges0->cells0", block_size=16),
-        request("straight", "edges0", "edges0->cells0->cells1", block_size=8),
+        sum_request("smooth0", "edges0->cells0", block_size=16),
+        sum_request("straight", "edges0->cells0->cells1", block_size=8),
     ]
     plan = check(two_levels(), loops, Options(target=target), KERNELS)
     both, down = plan.maps["edges0->cells0->cells1"], plan.maps["edges0->cells0"].table
@@ -129,9 +112,9 @@ def test_two_meshes_without_a_map_between_them_are_both_ordered(target):
     maps = [m for m in mesh.maps.values() if m.name != "cells0->cells1"]
     mesh = Mesh(mesh.sets.values(), maps, mesh.dats)
     loops = [
-        request("smooth0", "edges0", "edges0->cells0", block_size=16),
-        request("again0", "edges0", "edges0->cells0", block_size=5),
-        request("smooth1", "edges1", "edges1->cells1", block_size=4),
+        sum_request("smooth0", "edges0->cells0", block_size=16),
+        sum_request("again0", "edges0->cells0", block_size=5),
+        sum_request("smooth1", "edges1->cells1", block_size=4),
     ]
     plan = check(mesh, loops, Options(target=target, method="rcm"), KERNELS)
     first = plan.metrics.locality
@@ -155,7 +138,7 @@ def test_a_self_map(target):
     mesh = Mesh([ElementSet("cells", n)], [SetMap("cells->cells", "cells", "cells", beside)])
     plan = check(
         mesh,
-        [request("smooth", "cells", "cells->cells", block_size=8)],
+        [sum_request("smooth", "cells->cells", block_size=8)],
         Options(target=target),
         KERNELS,
     )
@@ -178,8 +161,8 @@ def test_maps_that_are_not_onto_and_sets_that_no_map_reaches(target):
     )
     loops = [
         direct("first", "a"),
-        request("sum", "a", "a->b", block_size=6),
-        request("few", "c", "c->b", block_size=2),
+        sum_request("sum", "a->b", block_size=6),
+        sum_request("few", "c->b", block_size=2),
         direct("points", "b"),
         direct("empty", "none"),
     ]
@@ -232,6 +215,6 @@ def test_nothing_leads_where_nothing_is_reached():
 
     mesh = two_levels()
     numbering = Numbering(mesh, mesh.sets)
-    specs = prepare(mesh, [request("s", "edges0", "edges0->cells0")], keep_order=True).plan
+    specs = prepare(mesh, [sum_request("s", "edges0->cells0")], keep_order=True).plan
     assert order_for_locality(numbering, [(specs["s"].loop, Options())]) == ()
     assert specs.metrics.locality is None

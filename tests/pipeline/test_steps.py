@@ -4,39 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sum_loops import FACTORS, KERNELS, sum_request
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import ParLoop, Plan
-
-
-def add1(value, a):
-    a[0] += value[0]
-
-
-def add2(value, a, b):
-    a[0] += value[0]
-    b[0] -= 2 * value[0]
-
-
-def add3(value, a, b, c):
-    a[0] += value[0]
-    b[0] -= 2 * value[0]
-    c[0] += 3 * value[0]
-
-
-KERNELS = {1: add1, 2: add2, 3: add3}
-FACTORS = {1: [1], 2: [1, -2], 3: [1, -2, 3]}
-
-
-def request():
-    args = [
-        {"dat": "value", "dtype": "i8"},
-        {"dat": "total", "map": "e->p", "access": "inc", "dtype": "i8"},
-    ]
-    return LoopRequest("sum", {"over": "e", "args": args}, "test")
 
 
 @st.composite
@@ -62,11 +35,11 @@ def test_any_map_gives_a_valid_plan_and_exact_sums(mesh, partition, method, size
     table = mesh.map("e->p").table
     arity = table.shape[1]
     options = Options(method=method, partition=partition, block_size=size, sort_by_colour=sort)
-    plan = prepare(mesh, [request()], options).plan
+    plan = prepare(mesh, [sum_request("sum", "e->p")], options).plan
     assert plan.verify() == []
     value = np.arange(1, len(table) + 1)
     reference = np.zeros(mesh.size("p"), np.int64)
-    for column, factor in enumerate(FACTORS[arity]):
+    for column, factor in enumerate(FACTORS[:arity]):
         np.add.at(reference, table[:, column], factor * value)
     for strategy in ("sequential", "hierarchical"):
         total = np.zeros(mesh.size("p"), np.int64)

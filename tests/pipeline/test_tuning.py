@@ -145,6 +145,35 @@ def test_few_warps_make_it_slower(plan):
     assert slow > fast
 
 
+def test_fewer_threads_where_more_warps_fit(plan, monkeypatch):
+    """Of 110 registers: 2 blocks of 6 warps fit a multiprocessor, 5 of 3 warps, 8 of 2."""
+    widened, _ = with_sizes(plan, [192])
+    # So slow that launches do not count.
+    device = replace(DEVICES["H200"], multiprocessors=1, bandwidth=1, atomics=(1e6, 1e6))
+    monkeypatch.setitem(DEVICES, "H200", device)
+    variant = widened.variants["s192"]
+    need = staged_bytes(plan, slots(plan), variant, reads=False)
+    warps = [occupancy(device, threads, 110, need).warps for threads in (192, 96, 64)]
+    assert warps == [12, 15, 16]
+
+    def seconds(threads):
+        way = Way("hierarchical-inc", variant, "atomics", threads=threads)
+        return predicted_seconds(plan, way, device, 110)[0]
+
+    assert seconds(None) == seconds(192) > seconds(96) / 0.97
+    asked = {"strategies": ["hierarchical-inc"], "layouts": ("aos",)}
+    found = rank(widened, "H200", registers=110, **asked)
+    by_threads = {
+        t.threads: t.seconds for t in found.trials if (t.variant, t.commit) == ("s192", "atomics")
+    }
+    # Those that are clearly faster than all with more threads.
+    faster = [96, 64] if seconds(64) < 0.97 * seconds(96) else [96]
+    assert by_threads == {t: pytest.approx(seconds(t)) for t in (None, *faster)}
+    # With few registers all warps that are wanted fit anyway.
+    few = rank(widened, "H200", registers=32, **asked)
+    assert {t.threads for t in few.trials} == {None}
+
+
 def test_what_the_ranking_refuses(plan):
     for words in ({"device": "K80"}, {"strategies": ["staged-gather"]}, {"layouts": ("rows",)}):
         with pytest.raises(MeshprepError, match="is unknown: use"):

@@ -7,6 +7,7 @@ from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
 from meshprep.loops.options import Options
 from meshprep.pipeline import steps, workflow
+from meshprep.pipeline.check_file import check
 from meshprep.pipeline.workflow import Job, run
 from meshprep_runtime.errors import MeshprepError, ProofError
 
@@ -43,4 +44,4 @@ def test_the_plan_that_is_saved_has_the_seconds_of_its_proof(job):
     made = run(job).plan
     assert made.metrics.seconds["proof"] > 0
     assert made.mesh_hash == io.read(job.output).content_hash()
-    assert workflow.check(job.plan, MeshSource(job.output)).findings == []
+    assert check(job.plan, MeshSource(job.output)).findings == []

@@ -63,6 +63,13 @@ def test_exactly_the_sums_of_numpy(strategy, commit, plan, device):
     check(loop, device, plan, {}, ("c", "total", "least", "most"))
 
 
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if STRATEGIES[s].blocks])
+@pytest.mark.parametrize("threads", [24, 32])
+def test_several_elements_a_thread(threads, strategy, plan, device):
+    loop = ParLoop(BODY, plan, layout=LAYOUT, strategy=strategy, threads=threads)
+    check(loop, device, plan)
+
+
 @pytest.mark.parametrize("strategy", ["hierarchical", "global-colouring"])
 def test_a_graph(strategy, plan, device):
     loop = ParLoop(BODY, plan, layout=LAYOUT, strategy=strategy, graph=True)

@@ -1,5 +1,6 @@
 // Gives meshprep_cuda.hpp a GPU under checks: kernels run as coroutines of checked.hpp, each launch
 // with fresh traces of who touched what, and "device" memory is that of the host.
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
@@ -45,6 +46,26 @@ inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 inline cudaError_t cudaFree(void* memory) {
   emulated::traces().erase(memory);
   std::free(memory);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMallocManaged(auto** memory, std::size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(memory), bytes);
+}
+// Events are when they were recorded: all that is launched has run by then.
+using cudaEvent_t = std::chrono::steady_clock::time_point*;
+inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return *event = new std::chrono::steady_clock::time_point(), cudaSuccess;
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event) {
+  return *event = std::chrono::steady_clock::now(), cudaSuccess;
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventElapsedTime(float* found, cudaEvent_t start, cudaEvent_t end) {
+  *found = std::chrono::duration<float, std::milli>(*end - *start).count();
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, int) {

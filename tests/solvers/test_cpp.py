@@ -20,7 +20,8 @@ INCLUDE = f"-I{ROOT / 'examples' / 'c'}"
 STRICT = ["-Wall", "-Wextra", "-Werror", INCLUDE]
 HOST = [*STRICT, "-std=c++17", "-fopenmp"]
 CHECK = f"-I{ROOT / 'runtime' / 'meshprep_runtime' / 'cuda' / 'check'}"
-CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", CHECK]
+# Of the blocks below some have as many elements, some more.
+CHECKED = [*STRICT, "-std=c++20", "-DCHECKED", "-DMESHPREP_THREADS=32", CHECK]
 # In turns on a busy machine, threads that spin wait for those that work.
 THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
 LOOPS = """\
@@ -100,14 +101,15 @@ def under_checks(compile_program, tmp_path_factory):
     return program
 
 
-@pytest.fixture(scope="module", params=["ranges", "lists"])
+@pytest.fixture(scope="module", params=["ranges", "lists", "several elements a thread"])
 def plan(tmp_path_factory, request):
     """A plan of several blocks and colours, and its file."""
     folder = tmp_path_factory.mktemp("plan")
     (folder / "loops.toml").write_text(LOOPS)
     mesh = derive(generate("delaunay2d", cells=600, seed=2), ["edges->cells"])
     lists = request.param == "lists"
-    options = Options(block_size=32, partition="blocks" if lists else None)
+    size = 90 if request.param.startswith("several") else 32
+    options = Options(block_size=size, partition="blocks" if lists else None)
     made = prepare(mesh, read_requests(folder / "loops.toml"), options, keep_order=lists).plan
     for name in ("mix", "push", "largest"):
         variant = made[name].variant()
@@ -175,6 +177,7 @@ def spoilt(plan, part):
     return replace(plan, loops={**plan.loops, "mix": cut})
 
 
+LOOPS_OF_AIRFOIL = ("save_soln", "adt_calc", "res_calc", "bres_calc", "update")
 WRONG = [
     "nothing is wrong",
     "/loops/none: is not in the plan",
@@ -213,11 +216,31 @@ def test_airfoil(compile_program, tmp_path):
     compile_program("g++", HOST, EXAMPLE / "airfoil.cpp", program)
     code, said, _ = run(program, prefix, 100)
     assert (code, said.splitlines()[0].split()) == (0, ["100", "1.44069e-04"])
+    assert [line.split()[0] for line in said.splitlines()[1:]] == sorted(LOOPS_OF_AIRFOIL)
+    assert "GPU" not in said
     prefix.with_suffix(".x.bin").write_bytes(b"short")
     code, _, complaint = run(program, prefix, 1)
     assert code == 2
     assert complaint.count("\n") == 1
     assert "small.x.bin: must hold" in complaint
+
+
+@pytest.mark.slow
+def test_airfoil_on_what_stands_for_a_gpu(compile_program, tmp_path):
+    """The example as for nvcc, under checks, by fewer threads than blocks have elements."""
+    program, prefix = tmp_path / "airfoil", prepared_files(tmp_path)
+    flags = [*CHECKED, "-D__CUDACC__", "-include", str(HERE / "cuda_checked.hpp")]
+    compile_program("g++", flags, EXAMPLE / "airfoil.cpp", program)
+    code, said, complaint = run(program, prefix, 3, 3)
+    assert (code, complaint) == (0, "")
+    rms, *times = said.splitlines()
+    # What examples/airfoil.py gives after three iterations.
+    assert rms.split() == ["3", "5.27605e-03"]
+    # The host calls and waits; here it does what the GPU would.
+    words = [line.replace(",", "").split() for line in times]
+    assert [w[0] for w in words] == sorted(LOOPS_OF_AIRFOIL)
+    assert all(w[2:4] == ["s", w[3]] and w[4:] == ["s", "on", "the", "GPU"] for w in words)
+    assert all(0 < float(w[3]) <= float(w[1]) + 1e-4 for w in words)
 
 
 @pytest.mark.slow

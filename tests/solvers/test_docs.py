@@ -16,14 +16,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
 from op2_files import c_mesh, put_map, write_hdf5, write_text
 
 DOCS = Path(__file__).parents[2] / "docs"
-LOOPS = """\
-[loop.res_calc]
-over = "edges"
-args = [
-  { dat = "p_q", map = "edges->cells", dim = 4, access = "read" },
-  { dat = "p_res", map = "edges->cells", dim = 4, access = "inc" },
-]
-"""
 
 
 def blocks(page, language=""):
@@ -43,7 +35,6 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
     mesh = c_mesh(8, 6)
     write_text(Path("new_grid.dat"), mesh)
     sizes = write_hdf5("grid.h5", mesh)
-    Path("airfoil.toml").write_text(LOOPS)
     random = np.random.default_rng(0)
     np.save("q.npy", random.random((sizes["cells"], 4)))
     np.savez("fields.npz", x=random.random(sizes["nodes"]))
@@ -53,7 +44,7 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
         put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
         result["t"] = random.random(sizes["cells"])
     ran = commands("op2.md")
-    assert len(ran) == 11
+    assert len(ran) == 12
     for words in ran:
         force = [] if words[1] == "info" else ["--force"]
         small = ["300" if word == "720000" else word for word in words[1:]]

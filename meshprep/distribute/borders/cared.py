@@ -27,14 +27,12 @@ class CaredElements:
         Changes as elements move.
     table : (n, k) int32
         Points that some element decided here has; -1 for others.
-    own : int
     points, nodes : int
         Points here; those below ``nodes`` are nodes.
     sent : list of (m,) integers
         Elements decided here, of which each rank has copies.
     received : (ranks + 1,) int64
         Copies of elements of rank ``r`` stand from ``received[r]`` to below ``received[r + 1]``.
-    ranks : Ranks
     """
 
     ids: NDArray[np.int64]
@@ -68,8 +66,6 @@ def cared_elements(
         Where they are now.
     own : range
         Their numbers.
-    parts : int
-    ranks : Ranks
 
     Notes
     -----

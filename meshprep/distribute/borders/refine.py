@@ -48,7 +48,6 @@ def refined(
         Of the elements of the leading set at home here.
     shares : (parts,) float64
         They add up to 1; ``part`` holds about these.
-    ranks : Ranks
 
     Returns
     -------

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 
+from ...kernels import Int32s, Int64s, kernel
+from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr
 from ...partition.blocks.bisection import bisect
 from ...partition.blocks.geometry import Geometry, rotated
@@ -93,10 +95,11 @@ def part_of_element(
         return np.resize(wanted.part, n)
     order = _locality(graph, coordinates)
     where = None if coordinates is None else coordinates[order]
-    near = _renumbered(graph, order)
-    points = _facets_as_points(near) if table is None else distinct_rows(read_only(table[order]))
+    # of large meshes each of these takes as much memory as the search, if the caller keeps none
+    graph = _renumbered(graph, order)
+    table = _facets_as_points(graph) if table is None else distinct_rows(read_only(table[order]))
     sizes = replace(wanted.sizes, weight=wanted.sizes.weight[order])
-    block = within_caps(near, _search(near, points, where, sizes, seed), sizes)
+    block = within_caps(graph, _search(graph, table, where, sizes, seed), sizes)
     part = np.empty(n, np.int32)
     part[order] = wanted.part[block]
     return part
@@ -164,10 +167,28 @@ def _renumbered(graph: Csr, order: NDArray[np.int32]) -> Csr:
     """The graph of elements in another order."""
     number = np.empty(order.size, np.int32)
     number[order] = np.arange(order.size, dtype=np.int32)
-    degree = np.diff(graph.offset)[order]
-    offset = np.concatenate([[0], np.cumsum(degree)])
-    place = np.arange(offset[-1]) + np.repeat(graph.offset[order] - offset[:-1], degree)
-    return Csr(offset, number[graph.index[place]])
+    offset = np.concatenate([[0], np.cumsum(np.diff(graph.offset)[order])])
+    index = np.empty(offset[-1], np.int32)
+    arrays = [read_only(a) for a in (graph.offset, graph.index, order, number, offset)]
+    each(_fill_renumbered, [(*arrays, begin, end, index) for begin, end in pieces(order.size)])
+    return Csr(offset, index)
+
+
+@kernel
+def _fill_renumbered(
+    offset: Int64s,
+    index: Int32s,
+    order: Int32s,
+    number: Int32s,
+    new_offset: Int64s,
+    begin: int,
+    end: int,
+    new_index: Int32s,
+) -> None:
+    for i in range(begin, end):
+        shift = offset[order[i]] - new_offset[i]
+        for k in range(new_offset[i], new_offset[i + 1]):
+            new_index[k] = number[index[k + shift]]
 
 
 def _facets_as_points(graph: Csr) -> NDArray[np.int32]:

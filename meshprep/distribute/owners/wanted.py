@@ -32,8 +32,6 @@ def wanted_sizes(
 
     Parameters
     ----------
-    n : int
-    parts : int
     weights : (n,) numbers or None
         The work of each element, from 0; 1 where left out.
     shares : (parts,) numbers or None

@@ -16,7 +16,8 @@ from .timings import RankTimes, read_timings
 
 # Weights that differ by less are not worth another partition.
 WORTH = 0.03
-# Ranks whose rates differ by less are of one kind, and there are at most so many kinds.
+# Ranks whose rates differ by less are of one kind. The sets of so many kinds are tried; of more
+# kinds, neighbours change together.
 ALIKE, MOST_KINDS = 1.15, 8
 # The search tries weights up and down by so much at first, and ends at steps of so little.
 FIRST_STEP, LAST_STEP = 1.3, 1.0005
@@ -77,7 +78,6 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
 
     Parameters
     ----------
-    times : RankTimes
     kinds : (ranks,) int64 or None
         Ranks of one kind get one weight; by their rates where left out.
 
@@ -86,11 +86,6 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
     (ranks,) float64
         The smallest is 1.
 
-    Raises
-    ------
-    MeshprepError
-        For more than :data:`MOST_KINDS` kinds.
-
     Notes
     -----
     From weights that let all compute as long, every set of kinds is made heavier or lighter, in
@@ -98,12 +93,9 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
     alone do not bring down where two are equally late.
     """
     kind = kinds_of(times) if kinds is None else np.unique(kinds, return_inverse=True)[1]
-    count = int(kind.max()) + 1
-    if count > MOST_KINDS:
-        raise MeshprepError(f"there are {count} kinds of ranks: give at most {MOST_KINDS}")
     of_kind = np.bincount(kind)
     weights = of_kind / np.bincount(kind, times.rates)
-    groups = [np.array(g) for size in range(1, count) for g in combinations(range(count), size)]
+    groups = _sets_of_kinds(of_kind.size)
     least, step = _predicted(times, weights[kind]), FIRST_STEP
     while step > LAST_STEP:
         tried = [_scaled(weights, g, factor) for g in groups for factor in (step, 1 / step)]
@@ -163,6 +155,14 @@ def weights_from(path: Path, parts: int) -> NDArray[np.float64]:
             "timings of a run on as many ranks"
         )
     return best_weights(times)
+
+
+def _sets_of_kinds(count: int) -> list[NDArray[np.intp]]:
+    """Every set of kinds but none and all; of many kinds, neighbours are in the same sets."""
+    several = min(count, MOST_KINDS)
+    near = np.arange(count) * several // count
+    sets = (g for size in range(1, several) for g in combinations(range(several), size))
+    return [np.flatnonzero(np.isin(near, g)) for g in sets]
 
 
 def _scaled(

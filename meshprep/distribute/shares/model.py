@@ -46,7 +46,6 @@ class ExecutionModel:
         The ranks of each message; every loop that exchanges sends all of them.
     latency : float
         Seconds until the first byte of a message is there.
-    seconds_per_byte : float
 
     Raises
     ------
@@ -82,21 +81,6 @@ class ExecutionModel:
         sent. O(loops * (ranks + messages)).
         """
         return float(sum(self._region(loops) for loops in self.regions))
-
-    def synchronous_seconds(self) -> float:
-        """The time where every loop ends on all ranks before the next begins, equation (6.1).
-
-        The slowest message of a loop is waited for, too. At least :meth:`seconds`.
-        """
-        computing = sum(float(loop.whole.max(initial=0.0)) for loop in self._loops())
-        return computing + sum(float(self._delay(loop).max(initial=0.0)) for loop in self._loops())
-
-    def busiest_seconds(self) -> float:
-        """The computing of the rank that computes most; at most :meth:`seconds`."""
-        total = np.zeros(self.ranks)
-        for loop in self._loops():
-            total += loop.whole
-        return float(total.max(initial=0.0))
 
     def _region(self, loops: tuple[LoopTime, ...]) -> float:
         done = np.zeros(self.ranks)

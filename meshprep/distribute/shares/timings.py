@@ -106,7 +106,10 @@ def timings_of(content: Mapping[str, Any]) -> RankTimes:
     share, seconds = owned.sum(axis=0) / max(1, owned.sum()), (before + after).sum(axis=0)
     if not (share > 0).all() or not (seconds > 0).all():
         at = int(np.argmin((share > 0) & (seconds > 0)))
-        raise MeshprepError(f"rank {at} owned or took nothing, so that its speed is unknown")
+        raise MeshprepError(
+            f"rank {at} owned or took nothing, so that its speed is unknown: time a run in which "
+            "every rank owns something and takes a while"
+        )
     sends = np.array([any(r["messages"] for r in row) for row in rows])
     once = min(r["calls"] for row in rows for r in row if r["calls"])
     return RankTimes(before / once, after / once, sends, share)

@@ -142,7 +142,6 @@ def _first_of_all(
     segment : pair of (m,) int64
         Where the keys that each end counts begin and stop.
     ends : (m,) int64
-    ranks : Ranks
 
     Notes
     -----

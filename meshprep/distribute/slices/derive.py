@@ -34,7 +34,6 @@ class Derived:
         Of the sets in the file.
     table : callable
         ``table(map name)``: the rows of a map of the file that are at home here.
-    ranks : Ranks
     """
 
     shape: Mesh

@@ -24,7 +24,6 @@ class Homes:
     ----------
     size : int
         Elements of the set.
-    ranks : Ranks
     """
 
     size: int

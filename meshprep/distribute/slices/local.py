@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap
 
-from ...mesh.geometry import mean_of_rows
+from ...mesh.geometry import Means
 from ..halos import OwnedRuns
 from ..inherit import Owners
 from ..numbers import SplitNumbers
@@ -29,7 +29,6 @@ class LocalSubject:
 
     Parameters
     ----------
-    subject : SplitSubject
     ids : mapping of set name to (n,) integers
         What the elements are called outside; -1 for the one that is none.
     owners : Owners
@@ -51,11 +50,8 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
 
     Parameters
     ----------
-    subject : SplitSubject
     owners : Owners
         Both of the elements at home here.
-    parts : int
-    ranks : Ranks
 
     Notes
     -----
@@ -210,19 +206,8 @@ def _places(
         out[wanted] = Homes(subject.sizes[name], ranks).fetch(where, ids[name][wanted])
         found[name] = out
     for name, m in subject.through.items():
-        found[name] = _Means(maps[m].table, found[maps[m].to_set])
+        found[name] = Means(maps[m].table, found[maps[m].to_set])
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Means:
-    """Gives centroids of elements by those of what they reach."""
-
-    table: NDArray[np.int32]
-    where: NDArray[np.float64]
-
-    def __getitem__(self, elements: NDArray[np.integer]) -> NDArray[np.float64]:
-        return mean_of_rows(self.where, self.table[elements])
 
 
 def _segments(sizes: Sequence[int], ids: NDArray[np.int32]) -> tuple[int, ...]:
@@ -235,20 +220,16 @@ def split_numbers(
     local: LocalSubject,
     runs: Mapping[str, OwnedRuns],
     sizes: Mapping[str, int],
-    parts: int,
     ranks: Ranks,
 ) -> SplitNumbers:
     """The numbers in the split mesh of all elements here, those of other ranks by their homes.
 
     Parameters
     ----------
-    local : LocalSubject
     runs : mapping of set name to OwnedRuns
         Of the parts of this rank, in the final order.
     sizes : mapping of set name to int
         Of the whole mesh.
-    parts : int
-    ranks : Ranks
     """
     count = {name: np.diff(run.offset)[: len(local.held)] for name, run in runs.items()}
     every = ranks.allgather(count)

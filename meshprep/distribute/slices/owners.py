@@ -31,7 +31,6 @@ def slice_owners(
         Shares that add up to 1.
     cut : str
         A name in :data:`.cuts.CUTS`.
-    ranks : Ranks
 
     Raises
     ------

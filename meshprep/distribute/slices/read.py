@@ -35,7 +35,6 @@ def subject_of_slices(
         The same on all ranks.
     requests : sequence of LoopRequest
         Empty for the default loop.
-    ranks : Ranks
 
     Returns
     -------
@@ -108,12 +107,8 @@ class _Slices:
 
     Parameters
     ----------
-    mesh : SlicedMesh
     full : Mesh
         Every map that is needed, without rows.
-    ranks : Ranks
-    stored : StoredTables
-    derived : Derived
     sizes : dict
         Of the sets that are known.
     """

@@ -63,7 +63,7 @@ def split_slices(
     executed = executed_copies(here, local.owners, written_columns(here, increments), len(held))
     runs = owned_runs(here, local.owners, len(held) + 1)
     ordered = order_parts(here, runs, options, progress, ranks, held)
-    numbers = split_numbers(local, ordered.runs, subject.sizes, parts, ranks)
+    numbers = split_numbers(local, ordered.runs, subject.sizes, ranks)
     copies = all_copies(here, ordered.runs, executed, numbers, ranks)
     return SplitResult(PartBuilder(here, ordered, copies, numbers, options, increments), costs)
 

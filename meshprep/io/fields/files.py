@@ -46,7 +46,7 @@ def move_files(
     if output is not None and output.suffix.lower() != files[0].suffix.lower():
         raise MeshprepError(f"{output}: must end in {files[0].suffix}, as what it is made from")
     ending = "restored" if inverse else "reordered"
-    targets = [output or f.with_name(f"{f.stem}-{ending}{f.suffix}") for f in files]
+    targets = [output or f.parent / f"{f.stem}-{ending}{f.suffix}" for f in files]
     check_targets(targets, overwrite=overwrite, inputs=[plan, *files])
     made = Plan.load(plan)
     with together(targets, overwrite=overwrite) as staged:

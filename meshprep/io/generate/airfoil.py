@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from ...mesh import Mesh
 from ...mesh.assemble import Block, assemble
@@ -72,6 +71,8 @@ def _points(i: int, j: int) -> NDArray[np.complex128]:
 
 def _inner_wall(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """The airfoil in the square-root plane, where it is nearly a parabola, at these x."""
+    from scipy.interpolate import CubicSpline
+
     chord = np.sin(np.linspace(0, np.pi / 2, 100)) ** 2
     series = sum(c * chord**k for k, c in enumerate(_THICKNESS, start=1))
     thickness = 0.594689181 * (0.298222773 * np.sqrt(chord) + series)

@@ -6,7 +6,6 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import Delaunay
 
 from ...mesh import Mesh
 from .common import box_mesh, check_count, shuffled
@@ -51,6 +50,9 @@ def _box_points(
 
 
 def _triangulate(points: NDArray[np.float64], shuffle: bool, seed: int) -> Mesh:
+    # Imported here, since it takes longer than other meshes take to make.
+    from scipy.spatial import Delaunay
+
     points = points[_spatial_order(points)]
     cells = Delaunay(points).simplices
     volume = _volume(points, cells)

@@ -129,7 +129,7 @@ def _tags4(raw: RawCells, mesh: RawMesh, notes: GmshNotes, dim: int) -> dict[str
     origin = notes.entity.get(dim, {})
     found = [known.get(int(i)) for i in unique]
     old = distinct(np.array([origin.get(int(i), int(i)) for i in unique]))
-    entity = place if not origin else old.place[place]
+    entity = place if not origin else np.repeat(old.place[run], raw.runs[:, 1])
     return {
         "entity": one_each(old.values, entity),
         notes.physical: GroupTable.of([_groups(e.physical) if e else () for e in found], place),

@@ -119,7 +119,7 @@ def _pieces(
         return
     assert where is not None
     kind, row = where.find(f.label, f"${f.section} '{name}'")
-    types = np.unique(kind).tolist() if kind.size else [len(cells) - 1]
+    types = np.flatnonzero(np.bincount(kind)).tolist() if kind.size else [len(cells) - 1]
     for t in types if cells else []:
         c, mine = cells[t], np.flatnonzero(kind == t)
         for rows, values in _values(f, mark, c, mine, name):
@@ -152,14 +152,13 @@ def _shaped(
         return values.reshape(len(values), *(mark.shape if shape is None else shape))
     n = int(np.prod(mark.shape, dtype=np.int64))
     out = np.ascontiguousarray(values[:, :n]).reshape(len(values), *mark.shape)
-    if mark.dtype.kind != "f":
-        low, high = (0, 1) if mark.dtype.kind == "b" else (-(2.0**63), 2.0**64)
-        if not ((out >= low) & (out <= high) & (out == np.rint(out))).all():
-            raise MeshprepError(f"values '{name}' are no whole numbers: delete the note on them")
     with np.errstate(over="ignore", invalid="ignore"):
         cast = out.astype(mark.dtype)
-    if mark.dtype.kind != "f" and not (cast.astype(np.float64) == out).all():
-        raise MeshprepError(f"values '{name}' do not fit {mark.dtype}: delete the note on them")
+    if mark.dtype.kind != "f" and not np.array_equal(cast, out):
+        low, high = (0, 1) if mark.dtype.kind == "b" else (-(2.0**63), 2.0**64)
+        whole = ((out >= low) & (out <= high) & (out == np.rint(out))).all()
+        what = f"do not fit {mark.dtype}" if whole else "are no whole numbers"
+        raise MeshprepError(f"values '{name}' {what}: delete the note on them")
     return cast
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from ...kernels import Float64s, Int32s, Int64s, UInt8s, helper, kernel
 from ..text.tokens import ASCII, BLANK, BREAK, DOUBLE_ROOM, INT_ROOM, Mode, put_float, put_int
 from ..text.writer import SMALL_PIECE, NumberWriter
-
-# Blocks of fewer rows on average are put together before they are written.
-LONG_BLOCK = 1024
+from .types import LONG_BLOCK
 
 
 class GmshWriter(NumberWriter):
     """A Gmsh file being written: sections, blocks of nodes and of elements."""
+
+    # Whether nodes are numbered 1, 2, 3, ...
+    plain_nodes = False
 
     def begin(self, section: str) -> None:
         """Begin a section."""
@@ -38,7 +39,10 @@ class GmshWriter(NumberWriter):
             piece = out[: len(label) - i]
             piece[:, 0] = label[some]
             piece[:, 1:behind] = tags[some] if len(tags) > 1 else tags
-            piece[:, behind:] = node_label[nodes[some]]
+            if self.plain_nodes:
+                np.add(nodes[some], 1, out=piece[:, behind:])
+            else:
+                piece[:, behind:] = node_label[nodes[some]]
             if self.mode == ASCII:
                 self.rows(piece)
             else:

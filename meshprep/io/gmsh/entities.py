@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Float64s, Int32s, Int64s, kernel
+from ...kernels.parallel import each, pieces
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from .info import source
@@ -250,8 +251,8 @@ def _parent(
 def _list_node_entities(mesh: Mesh, pairs: Int64s, assignment: EntityAssignment) -> None:
     points = _points(mesh)
     rows, place, _ = distinct_pairs(pairs[:, 0], pairs[:, 1])
-    box = _empty_boxes(len(rows))
-    _grow(points, read_only(np.arange(len(points), dtype=np.int32).reshape(-1, 1)), place, box)
+    every = read_only(np.arange(len(points), dtype=np.int32).reshape(-1, 1))
+    box = _boxes(points, every, place, len(rows))
     for (dim, tag), b in zip(rows.tolist(), box, strict=True):
         if (dim, tag) not in assignment.entities and (dim, tag) not in assignment.parts:
             assignment.entities[dim, tag] = Entity(dim, tag, _as_box(dim, b))
@@ -267,8 +268,7 @@ def _cell_boxes(
         dim = shape_of(str(s.cell_type)).dim
         tags, place, _ = distinct(assignment.number[s.name])
         table = mesh.cell_map(s.name).table
-        box = _empty_boxes(len(tags))
-        _grow(points, table, place, box)
+        box = _boxes(points, table, place, len(tags))
         for tag, b in zip(tags.tolist(), box, strict=True):
             old = found.get((dim, tag))
             if old is not None:
@@ -283,8 +283,13 @@ def _points(mesh: Mesh) -> Float64s:
     return np.asarray(points, dtype=np.float64)
 
 
-def _empty_boxes(n: int) -> Float64s:
-    return np.repeat(np.array([[np.inf] * 3 + [-np.inf] * 3]), n, axis=0)
+def _boxes(points: Float64s, table: Int32s, place: Int32s, n: int) -> Float64s:
+    """The box (n, 6) of each place, from the nodes of its rows; from inf to -inf without any."""
+    shares = pieces(len(table))
+    box = np.tile(np.array([np.inf] * 3 + [-np.inf] * 3), (len(shares), n, 1))
+    tasks = [(points, table[a:b], place[a:b], own) for (a, b), own in zip(shares, box, strict=True)]
+    each(_grow, tasks)
+    return np.concatenate([box[:, :, :3].min(axis=0), box[:, :, 3:].max(axis=0)], axis=1)
 
 
 def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:
@@ -298,10 +303,16 @@ def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:
 @kernel
 def _grow(points: Float64s, table: Int32s, place: Int32s, box: Float64s) -> None:
     """Extend the box of each place over the nodes of its rows. O(size of the table)."""
+    # Most nodes are met several times in a row: their points are looked at once.
+    last = np.full(len(points), -1, np.int32)
     for i in range(len(table)):
         b = box[place[i]]
         for j in range(table.shape[1]):
-            p = points[table[i, j]]
+            node = table[i, j]
+            if last[node] == place[i]:
+                continue
+            last[node] = place[i]
+            p = points[node]
             for k in range(points.shape[1]):
                 b[k] = min(b[k], p[k])
                 b[3 + k] = max(b[3 + k], p[k])

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows whose positions are found together: little memory besides the result.
-AT_ONCE = 1 << 16
+from ...kernels.parallel import each, pieces
+
+# Rows whose positions are found together, in the cache.
+AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,7 @@ class Lookup:
         """Whether the numbers are 1, 2, 3, ... in order."""
         return self.low == 1 and not self.table.size and not self.keys.size
 
-    def find(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+    def find(self, numbers: NDArray[np.integer]) -> NDArray[np.int32]:
         """Positions, in the shape of ``numbers``; -1 for those that do not exist.
 
         O(n), or O(n log n) where the numbers are spread widely.
@@ -40,13 +42,18 @@ class Lookup:
             at = np.minimum(np.searchsorted(self.keys, numbers), self.size - 1)
             return np.where(self.keys[at] == numbers, self.order[at], np.int32(-1))
         out = np.empty(numbers.shape, np.int32)
-        for start in range(0, len(numbers), AT_ONCE):
-            rows = slice(start, start + AT_ONCE)
-            out[rows] = self._places(numbers[rows])
+        each(self._fill, [(numbers, *piece, out) for piece in pieces(len(numbers))])
         return out
 
-    def _places(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
-        here = numbers - self.low
+    def _fill(
+        self, numbers: NDArray[np.integer], begin: int, end: int, out: NDArray[np.int32]
+    ) -> None:
+        for start in range(begin, end, AT_ONCE):
+            rows = slice(start, min(start + AT_ONCE, end))
+            out[rows] = self._places(numbers[rows])
+
+    def _places(self, numbers: NDArray[np.integer]) -> NDArray[np.int32]:
+        here = np.subtract(numbers, self.low, dtype=np.int64)
         span = self.table.size or self.size
         outside = None
         if here.size and not 0 <= here.min() <= here.max() < span:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
-from ..text.tokens import ASCII, Mode, next_int, skip_blank, take_doubles, take_ints
+from ..text.tokens import ASCII, BIG, Mode, next_int, skip_blank, take_doubles, take_ints
 from .raw import (
     BAD_COUNT,
     BAD_DIM,
@@ -20,8 +21,8 @@ from .raw import (
     RawElements,
     RawNodes,
 )
-from .scan import SCRATCH, GmshCursor, tables_by_type, take_line
-from .types import DIMS, NODES
+from .scan import SCRATCH, GmshCursor, positions_of_nodes, tables_by_type, take_line
+from .types import DIMS, LONG_BLOCK, NODES
 
 _NONE = np.empty(0, dtype=np.int64)
 # Numbers, points and parameters of the nodes, and entries that are to be converted otherwise.
@@ -163,6 +164,8 @@ def _node_block(
 def read_elements(cursor: GmshCursor) -> RawElements:
     """The body of $Elements. O(bytes)."""
     n_blocks, n = _header(cursor, "elements", 4, 2 * cursor.size_width)
+    if cursor.mode != ASCII and n_blocks <= 1 + n // LONG_BLOCK:
+        return _long_blocks(cursor, n_blocks, n)
     blocks = np.empty((n_blocks, 4), dtype=np.int64)
     place = np.empty(n, dtype=np.int64)
     # Room for as many numbers as the file can hold; pages that are never written cost nothing.
@@ -180,6 +183,45 @@ def read_elements(cursor: GmshCursor) -> RawElements:
         cells.append(RawCells(t, nodes, flat[at[rows] - 1], runs, _NONE, _NONE, _NONE, _NONE))
     cursor.pos = int(pos)
     return RawElements(tuple(cells))
+
+
+def _long_blocks(cursor: GmshCursor, n_blocks: int, n: int) -> RawElements:
+    """Few blocks of a binary file: their numbers are taken from where they lie."""
+    number = np.dtype(f"{'>' if cursor.mode == BIG else '<'}i{cursor.size_width}")
+    # by type: entity, where the elements begin, and their numbers
+    by_type: dict[int, list[tuple[int, int, NDArray[np.integer]]]] = {}
+    left = n
+    for _ in range(n_blocks):
+        entity, kind, count = _long_block(cursor, left)
+        width, begin = 1 + int(NODES[kind]), cursor.pos
+        rows = np.frombuffer(cursor.data, number, count * width, begin).reshape(count, width)
+        if count:
+            by_type.setdefault(kind, []).append((entity, begin, rows))
+        cursor.pos += rows.nbytes
+        left -= count
+    _check(cursor, BAD_TOTAL if left else FINE, cursor.pos, n - left, "elements")
+    cells = []
+    for t, blocks in by_type.items():
+        nodes = [positions_of_nodes(cursor, rows[:, 1:], begin) for _, begin, rows in blocks]
+        label = np.concatenate([rows[:, 0] for *_, rows in blocks], dtype=np.int64)
+        runs = np.array([(entity, len(rows)) for entity, _, rows in blocks])
+        table = nodes[0] if len(nodes) == 1 else np.concatenate(nodes)
+        cells.append(RawCells(t, table, label, runs, _NONE, _NONE, _NONE, _NONE))
+    return RawElements(tuple(cells))
+
+
+def _long_block(cursor: GmshCursor, left: int) -> tuple[int, int, int]:
+    """The head of a block: entity, type and number of elements, of which ``left`` may follow."""
+    start = cursor.pos
+    dim, entity, kind = (cursor.whole("a number of the elements") for _ in range(3))
+    count = cursor.whole("elements of a block", size=True)
+    if not 0 <= kind < NODES.size or not NODES[kind]:
+        _check(cursor, UNKNOWN_TYPE, start, kind, "elements")
+    if dim != DIMS[kind]:
+        _check(cursor, BAD_DIM, start, dim, "elements")
+    if not 0 <= count <= min(left, cursor.left // (cursor.size_width * (1 + int(NODES[kind])))):
+        _check(cursor, BAD_COUNT, start, count, "elements")
+    return entity, kind, count
 
 
 @kernel

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from ...kernels import Int32s, Int64s, UInt8s, helper
 from ..text.cursor import Cursor
@@ -137,7 +138,6 @@ def tables_by_type(
     place : (n,) int64
         Where in the file each element begins, for messages.
     """
-    known = nodes_before(cursor)
     types = np.flatnonzero(np.bincount(kind)).tolist()
     for t in sorted(types, key=lambda t: int(np.argmax(kind == t))):
         rows = np.flatnonzero(kind == t)
@@ -147,15 +147,32 @@ def tables_by_type(
             numbers = as_strided(flat[first:], (rows.size, NODES[t]), (step, flat.itemsize))
         else:
             numbers = flat[at[rows][:, None] + np.arange(NODES[t])]
-        nodes = known.find(numbers)
-        if nodes.min() < 0:
-            row, column = np.argwhere(nodes < 0)[0]
-            raise cursor.error(
-                f"an element names node {numbers[row, column]}, which is not in $Nodes: "
-                "add or remove it",
-                int(place[rows[row]]),
-            )
+        nodes = positions_of_nodes(cursor, numbers, place[rows])
         yield t, rows, nodes
+
+
+def positions_of_nodes(
+    cursor: GmshCursor, numbers: NDArray[np.integer], place: Int64s | int
+) -> Int32s:
+    """The positions of the nodes of elements, of which there is one.
+
+    Parameters
+    ----------
+    numbers : (n, k) integers
+        The numbers of the nodes.
+    place : (n,) int64, or int
+        Where in the file each element begins; the first one, where rows lie as they do there.
+    """
+    nodes = nodes_before(cursor).find(numbers)
+    if nodes.min() < 0:
+        row, column = np.argwhere(nodes < 0)[0]
+        at = place + row * numbers.strides[0] if isinstance(place, int) else place[row]
+        raise cursor.error(
+            f"an element names node {numbers[row, column]}, which is not in $Nodes: "
+            "add or remove it",
+            int(at),
+        )
+    return nodes
 
 
 @helper

@@ -62,6 +62,7 @@ def write_file(
     try:
         with Path(path).open("wb") as file:
             sink = GmshWriter(file, LITTLE if binary else ASCII)
+            sink.plain_nodes = layout.node_label is None
             _write_format(sink, version)
             _write_names(sink, mesh, layout)
             module = write4 if version == "4.1" else write2

@@ -5,8 +5,9 @@ But for cells of several types, where meshio takes the number of nodes of a poin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -20,10 +21,14 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ...kernels.parallel import WORTHWHILE, each, pieces
 from ...mesh.cells import check_node_count, node_count
 from ..text.cursor import Cursor
-from ..text.tokens import ASCII, skip_blank
+from ..text.tokens import ASCII, BREAK, skip_blank
 from ..text.writer import NumberWriter
+
+# Bytes within which a line is to end.
+LINE = 1 << 16
 
 
 def read(path: str) -> meshio.Mesh:
@@ -97,6 +102,31 @@ def _parse(item: Element) -> NDArray | None:
     if 2 * n > text.size + 1:
         raise ValueError(f"declares {n} numbers in {text.size} bytes")
     dtype = np.dtype(xdmf_to_numpy_type[kind])
+    shares = _pieces(text, dims)
+    found = each(_numbers, [(*share, dtype) for share in shares])
+    if len(shares) > 1 and any(values is None for values in found):
+        found = [_numbers(text, n, dtype)]
+    return None if found[0] is None else np.concatenate(found).reshape(dims)
+
+
+def _pieces(text: NDArray[np.uint8], dims: Sequence[int]) -> list[tuple[NDArray[np.uint8], int]]:
+    """Pieces of the text for all cores, and how many numbers each has if a line is a row."""
+    n, rows = int(np.prod(dims, dtype=object)), dims[0] if dims else 0
+    cuts = [skip_blank(text, 0), text.size]
+    for first, _ in pieces(text.size, 1)[1:] if n >= WORTHWHILE else ():
+        cuts.insert(-1, first + int(np.argmax(text[first : first + LINE] == BREAK)))
+    # the break before its first line is in each piece but the first
+    lines = [int(np.count_nonzero(text[a:b] == BREAK)) for a, b in pairwise(cuts[:-1])]
+    lines[:1] = [line + 1 for line in lines[:1]]
+    if sum(lines) > rows:
+        return [(text, n)]
+    numbers = [line * (n // max(rows, 1)) for line in lines]
+    shares = [*numbers, n - sum(numbers)]
+    return [(text[a:b], share) for (a, b), share in zip(pairwise(cuts), shares, strict=True)]
+
+
+def _numbers(text: NDArray[np.uint8], n: int, dtype: np.dtype) -> NDArray | None:
+    """The numbers of a text; None where it has not exactly so many, or they do not fit."""
     cursor = Cursor(Path("the file"), text)
     try:
         values = cursor.doubles(n) if dtype.kind == "f" else cursor.ints(n)
@@ -105,7 +135,7 @@ def _parse(item: Element) -> NDArray | None:
     fits = dtype.kind == "f" or _fits(values, dtype)
     if not fits or skip_blank(text, cursor.pos) < text.size:
         return None
-    return values.astype(dtype, copy=False).reshape(dims)
+    return values.astype(dtype, copy=False)
 
 
 def _fits(values: NDArray, dtype: np.dtype) -> bool:

@@ -26,7 +26,6 @@ def scan(
 
     Parameters
     ----------
-    path : Path
     format : str, optional
         The name of a format; without it the ending of the name tells.
     sets : mapping, optional

@@ -33,11 +33,9 @@ class RunRows:
 
     Parameters
     ----------
-    path : Path
     runs : tuple of Run
     width : int
         Columns.
-    dtype : str
     base : int
         Is taken off every value.
     """

@@ -45,8 +45,6 @@ class Hdf5Rows:
 
     Parameters
     ----------
-    path : Path
-    dataset : str
     size, width : int
     base : int
         Is taken off every value.

@@ -147,18 +147,18 @@ class Cursor:
 
     def ints(self, n: int, *, size: bool = False, what: str = "numbers") -> NDArray[np.int64]:
         """``n`` whole numbers: of 4 bytes, or as wide as sizes are in this file."""
-        width = self.size_width if size else 4
-        self.need(n, 2, width, what)
-        out = np.empty((n, 1), dtype=np.int64)
-        self._take(out, np.empty((n, 0)), width, what)
-        return out[:, 0]
+        self.need(n, 2, self.size_width if size else 4, what)
+        return self.rows(*self._row_of(n), 0, size=size, what=what)[0].reshape(-1)
 
     def doubles(self, n: int, what: str = "numbers") -> NDArray[np.float64]:
         """``n`` doubles."""
         self.need(n, 2, 8, what)
-        out = np.empty((n, 1))
-        self._take(np.empty((n, 0), dtype=np.int64), out, 4, what)
-        return out[:, 0]
+        rows, columns = self._row_of(n)
+        return self.rows(rows, 0, columns, what=what)[1].reshape(-1)
+
+    def _row_of(self, n: int) -> tuple[int, int]:
+        """The shape of ``n`` numbers: of text one row, which takes half the time of many."""
+        return (1, n) if self.mode == ASCII else (n, 1)
 
     def rows(
         self, n: int, ints: int, doubles: int, *, size: bool = False, what: str = "rows"
@@ -166,19 +166,27 @@ class Cursor:
         """``n`` rows of some whole numbers followed by some doubles, in the mode of the file."""
         width = self.size_width if size else 4
         self.need(n, 2 * (ints + doubles), width * ints + 8 * doubles, what)
-        out = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
-        self._take(*out, width, what)
-        return out
-
-    def _take(
-        self, ints: NDArray[np.int64], values: NDArray[np.float64], width: int, what: str
-    ) -> None:
+        if self.mode != ASCII:
+            return self._binary_rows(n, ints, doubles, width, what)
+        numbers, values = np.empty((n, ints), dtype=np.int64), np.empty((n, doubles))
         hard = self.hard_list(values.size)
-        pos, found = take_rows(self.data, self.pos, self.mode, width, ints, values, hard)
+        pos, found = take_rows(self.data, self.pos, ASCII, width, numbers, values, hard)
         if pos < 0:
             raise self.no_number(int(pos), what)
         self.settle(values, hard[:found])
         self.pos = int(pos)
+        return numbers, values
+
+    def _binary_rows(
+        self, n: int, ints: int, doubles: int, width: int, what: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        order = ">" if self.mode == BIG else "<"
+        row = np.dtype([("i", f"{order}i{width}", (ints,)), ("v", f"{order}f8", (doubles,))])
+        if n * row.itemsize > self.left:
+            raise self.no_number(-1 - int(self.data.size), what)
+        rows = np.frombuffer(self.data, row, n, self.pos)
+        self.pos += n * row.itemsize
+        return rows["i"].astype(np.int64), rows["v"].astype(np.float64)
 
     def hard_list(self, n: int) -> NDArray[np.int64]:
         """Room for the numbers that only ``float`` converts: those of 20 digits or more."""

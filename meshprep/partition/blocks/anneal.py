@@ -16,7 +16,7 @@ import numpy as np
 from ...kernels import Float64s, Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
-from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, Memory, Sweep
+from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
 # What it gains to move from the fullest block to an empty one. Less lets graded meshes fill some
@@ -66,7 +66,7 @@ def sweep_over(
     degrees: DegreeCounts | None,
     sweep: Sweep,
     number: int,
-    memory: Memory,
+    memory: MoveMemory,
     quantile: Float64s,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:

@@ -19,10 +19,10 @@ from ...kernels.parallel import each
 
 # Elements of a part that are looked at to find its widest direction.
 SAMPLE = 128
-# How often a large mesh is cut before threads take a subtree each, and more than any tree is deep.
+# How often a large mesh is cut before threads take a subtree each; more halves than ever wait.
 FEW_CUTS = 3
 WORTH_THREADS = 20_000
-DEEP = 64
+MOST_WAITING = 64
 # The share of these that tells how wide elements are; the widest are left out.
 USUAL = 0.85
 # Elements thinner than this, relative to their widest direction, count as this thin.
@@ -83,18 +83,19 @@ def bisect(
             before, thinnest,
         )  # fmt: skip
 
-        def cut(tree: Subtree, deepest: int) -> list[Subtree]:
-            return _cut(items, directions, order, key, tree, deepest, part)
+        def cut(tree: Subtree, once: bool) -> list[Subtree]:
+            left = _cut(items, directions, order, key, tree, once, part)
+            return [Subtree(*row) for row in left.tolist()]
 
         whole = Subtree(0, part.size, 0, n_blocks)
         if part.size < WORTH_THREADS:
-            cut(whole, DEEP)
+            cut(whole, False)
         else:
             trees = [whole]
             for _ in range(FEW_CUTS):
-                halves = each(cut, [(tree, 1) for tree in trees])
+                halves = each(cut, [(tree, True) for tree in trees])
                 trees = [tree for found in halves for tree in found]
-            each(cut, [(tree, DEEP) for tree in trees])
+            each(cut, [(tree, False) for tree in trees])
     return part
 
 
@@ -145,25 +146,22 @@ def _cut(
     order: Int32s,
     key: Float64s,
     tree: Subtree,
-    deepest: int,
+    once: bool,
     part: Int32s,
-) -> list[Subtree]:
-    """Cut a subtree ``deepest`` times, one half after the other, as long as these fit a cache.
+) -> Int64s:
+    """Cut a subtree once or to its ends, one half after the other, as long as these fit a cache.
 
-    Writes down the parts that are done, and returns the subtrees that are left. ``order`` and
-    ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
+    Writes down the parts that are done, and returns the subtrees that are left, a row each.
+    ``order`` and ``key`` are worked on from ``tree.low`` to ``tree.high`` alone.
     """
-    waiting = [(tree, 0)]
-    left = [tree for _ in range(0)]
-    while len(waiting) > 0:
-        now, depth = waiting.pop()
-        low, high, first, parts = now
+    waiting = np.empty((MOST_WAITING, 4), np.int64)
+    n = _push(waiting, 0, tree.low, tree.high, tree.first, tree.parts)
+    while n > 0:
+        n -= 1
+        low, high, first, parts = waiting[n, 0], waiting[n, 1], waiting[n, 2], waiting[n, 3]
         if parts == 1:
             for i in range(low, high):
                 part[order[i]] = first
-            continue
-        if depth == deepest:
-            left.append(now)
             continue
         direction = _widest(items, directions, order[low:high])
         for i in range(low, high):
@@ -176,9 +174,17 @@ def _cut(
         middle = select(key, order, items.weight, low, high, wanted)
         if high - low >= parts:
             middle = min(max(middle, low + half), high - parts + half)
-        waiting.append((Subtree(middle, high, first + half, parts - half), depth + 1))
-        waiting.append((Subtree(low, middle, first, half), depth + 1))
-    return left
+        n = _push(waiting, n, middle, high, first + half, parts - half)
+        n = _push(waiting, n, low, middle, first, half)
+        if once:
+            break
+    return waiting[:n]
+
+
+@helper
+def _push(waiting: Int64s, n: int, low: int, high: int, first: int, parts: int) -> int:
+    waiting[n, 0], waiting[n, 1], waiting[n, 2], waiting[n, 3] = low, high, first, parts
+    return n + 1
 
 
 @helper

@@ -11,11 +11,11 @@ from __future__ import annotations
 from ...kernels import helper
 from .centroids import Centroids, update_centroids
 from .counts import Counts, move
-from .moves import KEPT, LEAST_GAIN, UNKNOWN, Memory, Sweep, score_of
+from .moves import KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep, score_of
 
 
 @helper
-def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: Memory) -> int:
+def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: MoveMemory) -> int:
     """Try the offers of a sweep; returns how many clusters moved into full blocks.
 
     O(n_blocks + offers * (KEPT + points * blocks at a point)).

@@ -13,7 +13,6 @@ import numpy as np
 from numba import get_num_threads
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
-from ...kernels.parallel import each
 from ..blocks_of import sort_by
 from .anneal import acceptance_thresholds, sweep_over
 from .centroids import Centroids, find_centroids
@@ -107,52 +106,70 @@ class Grouping(NamedTuple):
             g, clusters, blocks, self.rank_of_block, self.rank_of_cluster, self.group_of_cluster
         )
 
-    def shares(self) -> list[tuple[range]]:
+    def shares(self) -> list[Int64s]:
         """The groups dealt out to workers, each of which has an array over all points."""
         workers = min(MAX_WORKERS, get_num_threads(), self.groups) if self.clusters.size else 0
-        return [(range(worker, self.groups, workers),) for worker in range(workers)]
+        return [np.arange(worker, self.groups, workers) for worker in range(workers)]
 
 
+# the same for kernels
+_group = helper(Grouping.group)
+
+
+@kernel
 def anneal_groups(
     level: Level,
     points: Points,
     metric: Float64s,
     block: Int32s,
-    group_of_block: Int32s,
+    grouping: Grouping,
+    groups: Int64s,
     schedule: AnnealingSchedule,
     seed: int,
 ) -> int:
-    """Anneal every group of blocks on its own; ``block`` is changed in place.
+    """Anneal some groups of blocks, each on its own; ``block`` is changed in place.
 
     Parameters
     ----------
     metric : (n_blocks, 6) float64
         As of :class:`centroids.Centroids`.
     block : (clusters,) int32
-    group_of_block : (n_blocks,) int32
+    groups : (k,) int64
+        A share of ``grouping``.
 
     Returns
     -------
     int
         By how much the weighted loads fell, points with thousands of clusters left out.
 
-    O(points of the clusters) for the grouping and each sweep; 4 bytes a point and worker, at most
-    8 workers.
+    O(points of the clusters) for each sweep; 4 bytes a point.
     """
-    grouping = Grouping.of(block, group_of_block)
-
-    def refine(groups: range) -> int:
-        number, gained = np.full(points.weight.size, -1, np.int32), 0
-        for group in map(grouping.group, groups):
-            own_metric = metric[group.blocks]
-            cap, least = schedule.cap[group.blocks], schedule.least[group.blocks]
-            own = schedule._replace(cap=cap, least=least)
-            gained += _anneal(
-                level, points, group, own_metric, block, own, number, seed + group.number
+    number, quantile = np.full(points.weight.size, -1, np.int32), acceptance_thresholds()
+    gained = 0
+    for g in groups:
+        group = _group(grouping, g)
+        state, kept = _extract(level, points, group, block, number, schedule.cap, schedule.least)
+        count_blocks(state)
+        gained += loads_of(state)
+        centroids = _centroids(level, group, metric, state, schedule.pull[0])
+        degrees = _degrees(state, points.written, kept)
+        random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
+        memory = new_memory(state.block.size, state.size.size)
+        for k in range(schedule.begin, schedule.end):
+            if k == schedule.total:
+                memory.best[:] = UNKNOWN
+            sweep = _sweep_at(schedule, k)
+            random, moved = sweep_over(
+                state, centroids, degrees, sweep, k, memory, quantile, random
             )
-        return gained
-
-    return sum(each(refine, grouping.shares()))
+            if degrees is None:
+                moved += exchange(state, centroids, sweep, memory)
+            if moved == 0 and k >= schedule.total:
+                break
+        gained -= loads_of(state)
+        for k in range(group.clusters.size):
+            block[group.clusters[k]] = group.blocks[state.block[k]]
+    return gained
 
 
 def unit_of(weight: Int32s) -> float:
@@ -164,60 +181,31 @@ def unit_of(weight: Int32s) -> float:
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:
     """The place of every member in its own row."""
     rank = np.empty(members.size, np.int32)
-    rank[members] = np.arange(members.size) - np.repeat(offset[:-1], np.diff(offset))
+    place = np.arange(members.size, dtype=np.int32)
+    place -= np.repeat(offset[:-1].astype(np.int32), np.diff(offset))
+    rank[members] = place
     return rank
 
 
-@kernel
-def _anneal(
-    level: Level,
-    points: Points,
-    group: Group,
-    metric: Float64s,
-    block: Int32s,
-    schedule: AnnealingSchedule,
-    number: Int32s,
-    seed: int,
-) -> int:
-    """Anneal one group; returns by how much the weighted loads fell."""
-    state, kept = _extract(level, points, group, block, number, schedule.cap, schedule.least)
-    count_blocks(state)
-    first = loads_of(state)
-    drawn = group.clusters.size if schedule.pull[0] > 0.0 else 0
+@helper
+def _centroids(
+    level: Level, group: Group, metric: Float64s, state: Counts, pull: float
+) -> Centroids:
+    """Where the blocks of a group are, and its clusters, where these are drawn to them."""
+    n_blocks = group.blocks.size
+    own, centroid = np.empty((n_blocks, 6), np.float64), np.empty((n_blocks, 3), np.float64)
+    for k in range(n_blocks):
+        for a in range(6):
+            own[k, a] = metric[group.blocks[k], a]
+    drawn = group.clusters.size if pull > 0.0 else 0
     place = np.empty((drawn, 3), np.float64)
     for k in range(drawn):
         for a in range(3):
             place[k, a] = level.place[group.clusters[k], a]
-    centroids = Centroids(place, metric, np.empty((group.blocks.size, 3), np.float64))
-    degrees = _degrees(state, points.written, kept)
-    _run(state, centroids, degrees, schedule, seed)
-    for k in range(group.clusters.size):
-        block[group.clusters[k]] = group.blocks[state.block[k]]
-    return first - loads_of(state)
-
-
-@helper
-def _run(
-    state: Counts,
-    centroids: Centroids,
-    degrees: DegreeCounts | None,
-    schedule: AnnealingSchedule,
-    seed: int,
-) -> None:
-    quantile = acceptance_thresholds()
-    random = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
-    if schedule.pull[0] > 0.0:
+    centroids = Centroids(place, own, centroid)
+    if pull > 0.0:
         find_centroids(centroids, state.weight, state.block, state.size)
-    memory = new_memory(state.block.size, state.size.size)
-    for k in range(schedule.begin, schedule.end):
-        if k == schedule.total:
-            memory.best[:] = UNKNOWN
-        sweep = _sweep_at(schedule, k)
-        random, moved = sweep_over(state, centroids, degrees, sweep, k, memory, quantile, random)
-        if degrees is None:
-            moved += exchange(state, centroids, sweep, memory)
-        if moved == 0 and k >= schedule.total:
-            break
+    return centroids
 
 
 @helper
@@ -291,8 +279,8 @@ def _extract(
         np.empty(clusters.size, np.int32),
         np.empty(clusters.size, np.int32),
         np.zeros(group.blocks.size, np.int64),
-        cap,
-        least,
+        _of_blocks(cap, group.blocks),
+        _of_blocks(least, group.blocks),
         record,
         np.empty(slots, np.int32),
     )
@@ -300,6 +288,15 @@ def _extract(
     for k in range(kept):
         number[met[k]] = -1
     return state, met[:kept]
+
+
+@helper
+def _of_blocks(values: Int64s, blocks: Int32s) -> Int64s:
+    """Those of the blocks of a group."""
+    own = np.empty(blocks.size, np.int64)
+    for k in range(blocks.size):
+        own[k] = values[blocks[k]]
+    return own
 
 
 @helper

@@ -73,16 +73,27 @@ def element_level(
     weight : (n,) int32
         What each element counts; 1 where it is left out.
     """
-    n = table.shape[0]
-    point_offset, points = _points_of(read_only(table))
-    place = np.zeros((n, 3))
-    place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
+    n, arity = table.shape
+    if table.min(initial=0) < 0:
+        point_offset, points = _points_of(read_only(table))
+    else:
+        point_offset, points = np.arange(n + 1, dtype=np.int64) * arity, table.reshape(-1)
     ones = np.ones(max(n, graph.index.size), np.int32)
     each_element = np.arange(n, dtype=np.int32)
     facets, counts = ones[: graph.index.size], ones[:n] if weight is None else weight
     return Level(
-        point_offset, points, graph.offset, graph.index, facets, counts, place, each_element
-    )
+        point_offset, read_only(points), graph.offset, graph.index, facets, counts,
+        read_only(_in_space(coordinates)), each_element,
+    )  # fmt: skip
+
+
+def _in_space(coordinates: Float64s) -> Float64s:
+    """The first three columns, with zeros in place of those that are missing."""
+    if coordinates.shape[1] == 3:
+        return coordinates
+    place = np.zeros((len(coordinates), 3))
+    place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
+    return place
 
 
 def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
@@ -127,16 +138,21 @@ def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
     shared = _shared_points(level, label, n_points)
     shares = [(k * count // runs, (k + 1) * count // runs) for k in range(runs)]
     parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
-    return _joined(parts), label
+    joined = _joined(parts)
+    # as those of elements, so that kernels are compiled once
+    shown = {name: read_only(getattr(joined, name)) for name in ("points", "place")}
+    return joined._replace(**shown), label
 
 
 def _joined(parts: list[Level]) -> Level:
     """One level of several, whose offsets begin at 0 each."""
     if len(parts) == 1:
         return parts[0]
-    fields = zip(*parts, strict=True)
-    joined = []
-    for name, arrays in zip(Level._fields, fields, strict=True):
+    fields, joined = [list(arrays) for arrays in zip(*parts, strict=True)], []
+    # together they are as large as the result: each goes when it is in there
+    parts.clear()
+    for name in Level._fields:
+        arrays = fields.pop(0)
         if name.endswith("offset"):
             ends = np.cumsum([0] + [int(a[-1]) for a in arrays])
             moved = [a[1:] + end for a, end in zip(arrays, ends[:-1], strict=True)]

@@ -38,7 +38,7 @@ class Sweep(NamedTuple):
     per_unit: float
 
 
-class Memory(NamedTuple):
+class MoveMemory(NamedTuple):
     """What is known from sweep to sweep.
 
     ``best`` (clusters,) has the score of the best move of each when it was last looked at, sizes
@@ -57,9 +57,9 @@ class Memory(NamedTuple):
 
 
 @helper
-def new_memory(n_clusters: int, n_blocks: int) -> Memory:
+def new_memory(n_clusters: int, n_blocks: int) -> MoveMemory:
     """Every cluster is to be looked at, and none is offered."""
-    return Memory(
+    return MoveMemory(
         np.full(n_clusters, UNKNOWN, np.float32),
         np.full((n_blocks, KEPT), -1, np.int32),
         np.empty((n_blocks, KEPT), np.int32),

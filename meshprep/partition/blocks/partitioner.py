@@ -98,15 +98,13 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     O(n (log n_blocks + sweeps * arity)); the same result for a seed whatever the number of threads.
     """
     begin = clock()
-    cap, n_blocks = problem.block_size, block_count(problem.n, problem.block_size)
     if not problem.n or not problem.table.size:
-        return blocks_of(np.arange(problem.n) // cap, problem.n)
+        return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     table = read_only(distinct_rows(problem.table))
     graph, geometry = _neighbours_and_places(problem, table)
-    limit = int(options["staged_bytes"])
-    if limit:
-        cap = room_for_bytes(geometry, cap, limit)
-        n_blocks = block_count(problem.n, cap)
+    cap, limit = problem.block_size, int(options["staged_bytes"])
+    cap = room_for_bytes(geometry, cap, limit) if limit else cap
+    n_blocks = block_count(problem.n, cap)
     if n_blocks <= 1:
         return _single(table, problem.n_points)
     start, search = at_once(
@@ -116,33 +114,16 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
             options["colour_weight"], begin + options["time_limit"], problem.progress,
         ),
     )  # fmt: skip
-    found = list(_candidates(search, start))
-    search, block = found[0]
-    if len(found) > 1:
-        search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
-    n_blocks = search.n_blocks
-    if limit:
-        block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
-    if limit or len(found) > 1:
-        search.fragmented = int(_fragmented(search, block, n_blocks).sum())
-    notes = {
-        "loads_at_start": search.loads_at_start,
-        "loads": geometry.loads(block, n_blocks),
-        "rotation": start.rotation,
-        "grid": start.grid,
-        "sweeps": search.sweeps,
-        "scattered": search.fragmented,
-    }
-    return blocks_of(block, n_blocks, notes, keep_numbers=True)
+    found = [] if start.grid else [(search, _mended(search, search.multilevel(start.rotation)))]
+    found += _from_lines(search, start)
+    return _best(found, start, limit)
 
 
-def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks found by the search; where there are few elements, as bisection gives them, too.
+def _from_lines(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]:
+    """Blocks as bisection gives them, of grids and where there are few elements.
 
     Where colours have a price, plates and sticks as well.
     """
-    if not start.grid:
-        yield search, _mended(search, search.multilevel(start.rotation))
     if start.grid or search.small:
         cut = search.geometry.cut(start.rotation, search.n_blocks)
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
@@ -157,6 +138,27 @@ def _candidates(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
             yield layered, layered.improve(block, OTHER)
+
+
+def _best(found: list[tuple[Search, Int32s]], start: Start, limit: int) -> Blocks:
+    """The cheapest blocks, cut where their points take more than ``limit`` bytes."""
+    search, block = found[0]
+    if len(found) > 1:
+        search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
+    geometry, n_blocks = search.geometry, search.n_blocks
+    if limit:
+        block, n_blocks = split_for_bytes(geometry, block, n_blocks, limit)
+    if limit or len(found) > 1:
+        search.fragmented = int(_fragmented(search, block, n_blocks).sum())
+    notes = {
+        "loads_at_start": search.loads_at_start,
+        "loads": geometry.loads(block, n_blocks),
+        "rotation": start.rotation,
+        "grid": start.grid,
+        "sweeps": search.sweeps,
+        "scattered": search.fragmented,
+    }
+    return blocks_of(block, n_blocks, notes, keep_numbers=True)
 
 
 def _mended(search: Search, block: Int32s) -> Int32s:

@@ -43,7 +43,7 @@ def reconnect_groups(
     """
     table, grouping = read_only(table), Grouping.of(block, group_of_block)
 
-    def bring_together(groups: range) -> None:
+    def bring_together(groups: Int64s) -> None:
         number = np.full(weight.size, -1, np.int32)
         rank = np.empty(near.size, np.int32)
         for group in map(grouping.group, groups):
@@ -57,7 +57,7 @@ def reconnect_groups(
             if reconnect(rows, weight[points], found, owned.size, cap):
                 block[inside] = owned[found]
 
-    each(bring_together, grouping.shares())
+    each(bring_together, [(share,) for share in grouping.shares()])
 
 
 def near_blocks(graph: Csr, block: Int32s, some: Bools) -> Bools:

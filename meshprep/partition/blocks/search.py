@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from .bisection import bisect
 from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
-from .groups import AnnealingSchedule, Points, anneal_groups, unit_of
+from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
 from .levels import Level, cluster_sizes, coarsen, element_level
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
@@ -86,16 +87,22 @@ class Search:
         d = self.geometry.coordinates.shape[1]
         todo = phases(levels, min(3, d))
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
-        starts = self.starts if few else 1
-        begun = [self._bisect(levels[-1], frame) for frame in _frames(d, rotation, starts)]
-        self.loads_at_start = self.geometry.loads(_refined(begun[0], labels), self.n_blocks)
-        if starts > 1:
-            descents = [(todo, labels, block, range(few), k) for k, block in enumerate(begun)]
-            begun = each(self._descend, descents)
-            level = levels[max(0, len(levels) - 1 - few)]
-            begun.sort(key=lambda block: self._cost_of_clusters(level, block))
-        rest = range(few if starts > 1 else 0, len(todo))
-        return self._descend(todo, labels, begun[0], rest, 0)
+        frames = _frames(d, rotation, self.starts if few else 1)
+        blocks = [self._bisect(levels[-1], frame) for frame in frames]
+        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        del levels
+        for k in range(len(todo)):
+            for tasks in self._groupings(todo[k:], blocks):
+                each(anneal_groups, tasks)
+            # memory of a level that is done is for those of more clusters
+            todo[k], tasks = todo[-1], []
+            if k < len(labels):
+                blocks = [block[labels[-1 - k]] for block in blocks]
+            if k + 1 == few and len(blocks) > 1:
+                level = todo[min(few, len(labels))][0]
+                costs = [self._cost_of_clusters(level, block) for block in blocks]
+                blocks = [blocks[int(np.argmin(costs))]]
+        return blocks[0]
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
@@ -114,20 +121,6 @@ class Search:
             g.thinnest, top.weight, self._sizes.share,
         )  # fmt: skip
 
-    def _descend(
-        self,
-        todo: list[tuple[Level, Phase]],
-        labels: list[Int32s],
-        block: Int32s,
-        steps: range,
-        start: int,
-    ) -> Int32s:
-        """Anneal some levels, one after another; the blocks on the level below these."""
-        for k in steps:
-            self._anneal(*todo[k], block, todo[k:], start)
-            block = block[labels[-1 - k]] if k < len(labels) else block
-        return block
-
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
         rows = np.repeat(np.arange(block.size), np.diff(level.point_offset))
@@ -141,7 +134,8 @@ class Search:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
-        gained = self._anneal(self._elements, phase, found, [(self._elements, phase)])
+        groupings = self._groupings([(self._elements, phase)], [found])
+        gained = sum(sum(each(anneal_groups, tasks)) for tasks in groupings)
         moved = self.within_cap(found)
         if moved or self.colour:
             before = self.cost(block, self.loads_at_start)
@@ -170,42 +164,47 @@ class Search:
         colours = colour_threads(written[member], g.weight.size + block.size, offset)
         return int(colours.count.sum())
 
-    def _anneal(
-        self,
-        level: Level,
-        phase: Phase,
-        block: Int32s,
-        todo: list[tuple[Level, Phase]],
-        start: int = 0,
-    ) -> int:
-        """Anneal one level, the first of those that are left to do; ``block`` is changed.
+    def _groupings(
+        self, todo: list[tuple[Level, Phase]], blocks: list[Int32s]
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """The tasks of :func:`anneal_groups` that anneal the first level of those left to do.
 
-        Returns by how much the weighted loads fell.
+        ``blocks`` has those of every start. Each list of tasks groups them another way, and changes
+        them before the next one is made.
         """
-        last, gained = len(todo) == 1, 0
+        (level, phase), last = todo[0], len(todo) == 1
         total, begin = self._budget.sweeps(todo, 0.0), 0
-        parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
-        parts = 1 + total // LONG if self.small else parts
-        # what fits into the time is found out on the way
-        parts = min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
+        parts = self._parts(phase, total)
         written = self.geometry.written if last and self.colour else None
-        metric = self._metric(level, block) if phase.pull[0] else np.zeros((self.n_blocks, 6))
+        points = Points(self.geometry.weight, written)
+        metrics = [self._metric(level, phase, block) for block in blocks]
         for part in range(parts):
             end = begin + round((total - begin) / (parts - part))
             cold = COLD_SWEEPS if last and part == parts - 1 else 0
             number = 100 * len(todo) + part
-            groups = self._groups(level, block, number)
             schedule = self._schedule(phase, total)._replace(begin=begin, end=end + cold)
-            seed = (self.seed + start + 1_000_003 * number) % 2**31
-            points = Points(self.geometry.weight, written)
-            gained += anneal_groups(level, points, metric, block, groups, schedule, seed)
+            tasks: list[tuple[Any, ...]] = []
+            for start, block in enumerate(blocks):
+                grouping = Grouping.of(block, self._groups(level, block, number))
+                seed = (self.seed + start + 1_000_003 * number) % 2**31
+                tasks += [
+                    (level, points, metrics[start], block, grouping, share, schedule, seed)
+                    for share in grouping.shares()
+                ]
+            yield tasks
             self._budget.spend(level, end - begin)
             begin = end
             if self.until < FOREVER and part < parts - 1:
                 total = begin + self._budget.sweeps(todo, begin / total)
         if last:
             self.sweeps += total
-        return gained
+
+    def _parts(self, phase: Phase, total: int) -> int:
+        """How often a level is grouped for so many sweeps."""
+        parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
+        parts = 1 + total // LONG if self.small else parts
+        # what fits into the time is found out on the way
+        return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
 
     def _schedule(self, phase: Phase, total: int) -> AnnealingSchedule:
         """The whole schedule of a level."""
@@ -223,8 +222,10 @@ class Search:
             1.0 / unit,
         )  # fmt: skip
 
-    def _metric(self, level: Level, block: Int32s) -> Float64s:
-        """Of each block, scaled so that the mean squared radius is 1."""
+    def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:
+        """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
+        if not phase.pull[0]:
+            return np.zeros((self.n_blocks, 6))
         g, step = self.geometry, self._sample(level)
         metric = block_metrics(
             g.table, g.position, g.coordinates, level.example[::step].copy(), block[::step].copy(),

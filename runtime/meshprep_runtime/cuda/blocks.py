@@ -6,63 +6,77 @@ Stage, compute, add up in shared memory, commit.
 from __future__ import annotations
 
 from ..kernel.rows import Row
-from . import collapsed
+from . import by_points, collapsed
 from .reductions import begin, fold
 from .rows import (
     Lines,
-    add_atomically,
     add_to_global,
     add_to_matrix,
     adding,
-    by_role,
     call,
     declare,
     find_local,
     find_points,
-    from_global,
     from_shared,
     indent,
     load,
     local_name,
     numbered,
-    over_points,
     place_in_shared,
     point_name,
     store_direct,
     to_global,
     to_shared,
-    zero,
 )
 from .shape import C_TYPES, LoopShape, unique
 
 
 def in_blocks(shape: LoopShape) -> Lines:
-    """The whole body.
+    """The whole body."""
+    moves = collapsed if shape.strategy.collapsed else by_points
+    elements = _in_rounds if shape.several else _at_once
+    return [
+        *_open(shape),
+        *elements(shape, moves.stage(shape)),
+        # Those that add by colours meet after each colour.
+        *(["MP_BARRIER();"] if shape.writes and not shape.takes_turns else []),
+        *moves.commit(shape),
+        *fold(shape),
+    ]
+
+
+def _at_once(shape: LoopShape, staging: Lines) -> Lines:
+    """A thread an element.
 
     Where an element's values lie is asked for before its block stages, so that both are under way
     at once; the values themselves would take too many registers.
     """
-    keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
     return [
-        *_open(shape),
-        "const bool active = MP_THREAD < count;",
         *_element(shape),
         *declare(shape),
         *begin(shape),
-        *(f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)),
-        *(f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
-        *(["int colour = -1;"] if shape.takes_turns else []),
-        "if (active) {",
-        *([f"  colour = thread_colour[{shape.place}];"] if shape.takes_turns else []),
-        *indent([*find_local(shape), *find_points(shape)]),
+        *_find(shape),
+        *staging,
+        *_work(shape),
+    ]
+
+
+def _in_rounds(shape: LoopShape, staging: Lines) -> Lines:
+    """Several elements a thread [G12]: in a round a thread has one, and adds what it is for.
+
+    So only reductions stay in registers from one round to the next.
+    """
+    return [
+        *declare(shape, lambda row: row.reduces),
+        *begin(shape),
+        *staging,
+        f"MP_LOOP for (int done = 0; done < count; done += {shape.threads}) {{",
+        "  const int own = done + MP_THREAD;",
+        *indent(_element(shape)),
+        *indent(declare(shape, lambda row: not row.reduces)),
+        *indent(_find(shape)),
+        *indent(_work(shape)),
         "}",
-        *(collapsed.stage(shape) if shape.strategy.collapsed else _stage(shape)),
-        "if (active) {",
-        *indent(_compute(shape)),
-        "}",
-        *(keep[shape.strategy.adds](shape) if shape.writes else []),
-        *(collapsed.commit(shape) if shape.strategy.collapsed else _commit(shape)),
-        *fold(shape),
     ]
 
 
@@ -75,7 +89,7 @@ def _open(shape: LoopShape) -> Lines:
         f"{C_TYPES[shape.index_type.str[1:]]} head[{width}];",
         *(f"MP_LOAD({piece}, head + {k}, blocks, {at} + {k});" for k in range(0, width, piece)),
         *(_told(name, k) for k, name in enumerate(names)),
-        "MP_EXPECT(count <= MP_THREADS);",
+        *([] if shape.several else ["MP_EXPECT(count <= MP_THREADS);"]),
         *_open_shared(shape),
     ]
 
@@ -87,9 +101,39 @@ def _told(name: str, k: int) -> str:
 
 
 def _element(shape: LoopShape) -> Lines:
+    """A thread's element, where there is one left for it."""
+    active = f"const bool active = {shape.own} < count;"
     if not shape.permutes:
-        return ["const Index e = begin + MP_THREAD;"]
-    return ["const Index place = begin + MP_THREAD;", "const Index e = active ? order[place] : 0;"]
+        return [active, f"const Index e = begin + {shape.own};"]
+    return [
+        active,
+        f"const Index place = begin + {shape.own};",
+        "const Index e = active ? order[place] : 0;",
+    ]
+
+
+def _find(shape: LoopShape) -> Lines:
+    """Its colour, and where its values lie."""
+    return [
+        *(f"int {local_name(r)};" for r in unique(shape.rows, shape.uses_local)),
+        *(f"Index {point_name(r)};" for r in unique(shape.rows, shape.uses_map)),
+        *(["int colour = -1;"] if shape.takes_turns else []),
+        "if (active) {",
+        *([f"  colour = thread_colour[{shape.place}];"] if shape.takes_turns else []),
+        *indent([*find_local(shape), *find_points(shape)]),
+        "}",
+    ]
+
+
+def _work(shape: LoopShape) -> Lines:
+    """The user's function on an element, and what it adds to where its block keeps it."""
+    keep = {"colours": _by_colour, "atomics": _add_atomically, "gather": _leave}
+    return [
+        "if (active) {",
+        *indent(_compute(shape)),
+        "}",
+        *(keep[shape.strategy.adds](shape) if shape.writes else []),
+    ]
 
 
 def _compute(shape: LoopShape) -> Lines:
@@ -118,70 +162,10 @@ def _open_shared(shape: LoopShape) -> Lines:
     return lines
 
 
-def _stage(shape: LoopShape) -> Lines:
-    """Values of the block's points, all sets in one loop: first their numbers, then loads."""
-    sets = sorted(shape.shared_rows)
-    if not sets:
-        return []
-    most = f"many{sets[0]}"
-    for s in sets[1:]:
-        most = f"max(many{s}, {most})"
-    stages = [[line for s in sets for line in part(shape, s)] for part in (_numbers, _load, _keep)]
-    return [
-        f"const int most = {most};",
-        *over_points(shape, "most"),
-        *indent([line for stage in stages for line in stage]),
-        "}",
-        "MP_BARRIER();",
-    ]
-
-
-def _has_role(shape: LoopShape, s: int) -> bool:
-    return any(_guarded(shape, i) for i in shape.shared_rows[s].offset)
-
-
-def _guarded(shape: LoopShape, i: int) -> bool:
-    """True for what other blocks may be writing while this one stages it."""
-    return shape.roles and i in shape.committed and i not in shape.summed
-
-
-def _numbers(shape: LoopShape, s: int) -> Lines:
-    """A set's point, and whether the block writes it; who has none asks for the last one again."""
-    if all(i in shape.summed for i in shape.shared_rows[s].offset):
-        return []
-    i = f"min(i, many{s} - 1)" if len(shape.shared_rows) > 1 else "i"
-    lines = [f"const Index q{s} = points{s}[from{s} + {i}];"]
-    return lines + ([f"const int is{s} = role{s}[from{s} + {i}];"] if _has_role(shape, s) else [])
-
-
-def _load(shape: LoopShape, s: int) -> Lines:
-    """Its values; sums begin at the zero that changes nothing it is added to."""
-    lines: Lines = []
-    own: Lines = []
-    for i in shape.shared_rows[s].offset:
-        if i in shape.summed:
-            zeros = ", ".join([zero(shape, i)] * shape.slots[i].dim)
-            lines.append(f"const {shape.c_type(i)} v{i}[] = {{{zeros}}};")
-            continue
-        found = from_global(shape, shape.rows_to(i)[0], f"q{s}", f"v{i}")
-        guarded = _guarded(shape, i)
-        start = " = {}" if guarded else ""
-        lines.append(f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}]{start};")
-        (own if guarded else lines).extend(found)
-    # What another block may be writing is left alone.
-    return lines + ([f"if (is{s} == 1) {{", *indent(own), "}"] if own else [])
-
-
-def _keep(shape: LoopShape, s: int) -> Lines:
-    row = shape.shared_rows[s]
-    kept = [line for i in row.offset for line in to_shared(shape, i, "i", f"v{i}")]
-    return [f"if (i < many{s}) {{", *indent(kept), "}"] if len(shape.shared_rows) > 1 else kept
-
-
 def _by_colour(shape: LoopShape) -> Lines:
     return [
         "MP_EXPECT(colour < colours);",
-        "MP_LOOP for (int c = 0; c < colours; ++c) {",
+        *_colours(shape),
         "  if (colour == c) {",
         *indent(indent(_in_turn(shape))),
         *indent(indent(_add(shape))),
@@ -189,6 +173,16 @@ def _by_colour(shape: LoopShape) -> Lines:
         "  }",
         "  MP_BARRIER();",
         "}",
+    ]
+
+
+def _colours(shape: LoopShape) -> Lines:
+    """Opens the loop over thread colours; a round of sorted elements has but a few of them."""
+    if not (shape.several and shape.strategy.permutes):
+        return ["MP_LOOP for (int c = 0; c < colours; ++c) {"]
+    return [
+        f"const int last = thread_colour[begin + min(done + {shape.threads}, count) - 1];",
+        "MP_LOOP for (int c = thread_colour[begin + done]; c <= last; ++c) {",
     ]
 
 
@@ -223,7 +217,7 @@ def _add_atomically(shape: LoopShape) -> Lines:
         for k in range(row.dim)
     ]
     added += add_to_matrix(shape, atomically=True)
-    return ["if (active) {", *indent(added), "}", "MP_BARRIER();"]
+    return ["if (active) {", *indent(added), "}"]
 
 
 def _add(shape: LoopShape) -> Lines:
@@ -255,59 +249,6 @@ def _leave(shape: LoopShape) -> Lines:
         mine = [n for n, r in numbered(shape) if r.array == f"s{i}" and r.adds]
         for j, n in enumerate(mine):
             for k in range(shape.slots[i].dim):
-                at = f"{k * len(mine) + j} * count + MP_THREAD"
+                at = f"{k * len(mine) + j} * count + {shape.own}"
                 inside.append(f"h{i}[{at}] = r{n}[{k}];")
-    return ["if (active) {", *indent(inside), "}", "MP_BARRIER();"]
-
-
-def _commit(shape: LoopShape) -> Lines:
-    lines = []
-    for s, mine in shape.commits.items():
-        inside = [f"const Index p = points{s}[from{s} + i];"]
-        inside += [line for i in mine if i in shape.gathered for line in _sum(shape, i, s)]
-        plain = [line for i in mine for line in _commit_plainly(shape, i)]
-        shared = [line for i in mine for line in _commit_atomically(shape, i)]
-        inside += by_role(shape, s, plain, shared)
-        lines += [*over_points(shape, f"many{s}"), *indent(inside), "}"]
-    return lines
-
-
-def _sum(shape: LoopShape, i: int, s: int) -> Lines:
-    """What the threads of the block left for one point."""
-    dim, many = shape.slots[i].dim, adding(shape, i)
-    # Offsets count from the block's first place, and each block has one more of them than points.
-    return [
-        f"{shape.c_type(i)} t{i}[{dim}] = {{}};",
-        f"const Index at{i} = from{s} + block + i;",
-        f"const int end{i} = gather_offset{i}[at{i} + 1];",
-        f"MP_LOOP for (int g = gather_offset{i}[at{i}]; g < end{i}; ++g) {{",
-        f"  const int left = gather{i}[begin * {many} + g];",
-        *(f"  t{i}[{k}] += h{i}[{k * many} * count + left];" for k in range(dim)),
-        "}",
-    ]
-
-
-def _commit_plainly(shape: LoopShape, i: int) -> Lines:
-    """What elements wrote in turn is stored, sums are added."""
-    row = shape.rows_to(i)[0]
-    if i in shape.gathered:
-        return add_to_global(shape, row, "p", [f"t{i}[{k}]" for k in range(row.dim)])
-    kept = _kept(shape, i)
-    if i in shape.summed:
-        return [*kept, *add_to_global(shape, row, "p", [f"v{i}[{k}]" for k in range(row.dim)])]
-    return [*kept, *to_global(shape, row, "p", f"v{i}")]
-
-
-def _commit_atomically(shape: LoopShape, i: int) -> Lines:
-    row = shape.rows_to(i)[0]
-    if i in shape.gathered:
-        return add_atomically(shape, row, "p", f"t{i}")
-    return [*_kept(shape, i), *add_atomically(shape, row, "p", f"v{i}")]
-
-
-def _kept(shape: LoopShape, i: int) -> Lines:
-    """What a block has for its point ``i``."""
-    return [
-        f"{shape.c_type(i)} v{i}[{shape.slots[i].dim}];",
-        *from_shared(shape, i, "i", f"v{i}"),
-    ]
+    return ["if (active) {", *indent(inside), "}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..bind import Layout, Slot
@@ -28,7 +28,7 @@ class DeviceOptions:
     layout: Layout = "aos"
     variant: str | None = None
     commit: str = "colours"
-    threads: int = 256
+    threads: int | None = None
     graph: bool = False
     boundscheck: bool = False
     fastmath: bool = False
@@ -72,7 +72,7 @@ class DeviceExecutor:
                 f"loop '{self._plan.loop.name}': strategy '{asked.strategy}' is not for a GPU: "
                 f"use {', '.join((AUTO, *STRATEGIES))}"
             )
-        return choose(
+        found = choose(
             self._plan,
             self._slots,
             device.most_shared,
@@ -82,6 +82,7 @@ class DeviceExecutor:
             device=device.name,
             kernel=name_of(self._function),
         )
+        return found if asked.threads is None else replace(found, threads=asked.threads)
 
     def _launcher(self, device: Device, vectors: bool) -> Launcher:
         found = self._launchers.get((device, vectors))
@@ -103,7 +104,7 @@ class DeviceExecutor:
             layout=asked.layout,
             variant=chosen.variant,
             commit=chosen.commit,
-            threads=asked.threads,
+            threads=chosen.threads,
             vectors=vectors,
             fastmath=asked.fastmath,
         )

@@ -35,7 +35,6 @@ class Compiled:
 
     Parameters
     ----------
-    cubin : bytes
     registers : int
         Registers of a thread.
     spilled : int

@@ -25,6 +25,9 @@ from .parameters import Parameter, parameters, plan_arrays, shared_bytes, sizes
 from .shape import MOST_THREADS, LoopShape
 from .strategies import COMMITS, STRATEGIES, WARP, refusal
 
+# Threads of a thread block, for strategies without blocks of the plan.
+USUAL_THREADS = 256
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -117,7 +120,7 @@ def header() -> str:
 class ProgramArguments(TypedDict, total=False):
     """The :class:`ProgramOptions` that :func:`program` takes by name."""
 
-    threads: int
+    threads: int | None
     vectors: bool
     fastmath: bool
 
@@ -126,7 +129,7 @@ class ProgramArguments(TypedDict, total=False):
 class ProgramOptions:
     """How the text is written and compiled; :func:`program` says what each means."""
 
-    threads: int = 256
+    threads: int | None = None
     vectors: bool = True
     fastmath: bool = False
 
@@ -164,8 +167,10 @@ def program(
     commit : str
         How blocks add to points that others share: ``"colours"``, a launch for each block colour,
         or ``"atomics"``, one launch, where points of a single block are still written plainly.
-    threads : int
-        Threads of a block, for strategies without blocks; else as many as the plan's blocks need.
+    threads : int or None
+        Threads of a thread block; None takes as many as the plan's blocks have elements, and 256
+        without blocks. Where there are fewer, a thread runs several elements of its block, one
+        after the other [G12 section 5]: larger blocks stage less an element, and fit all the same.
     vectors : bool
         Move up to 16 bytes of an AoS row at once, where its size is a multiple of them; arrays
         must then begin at multiples of :attr:`CudaProgram.alignment`.
@@ -183,13 +188,11 @@ def program(
     The text depends on the loop and the options, not on the mesh. O(map entries x log).
     """
     options = ProgramOptions(**code)
-    threads = options.threads
     check_loop(plan)
-    _check(plan, strategy, commit, threads)
+    _check(plan, strategy, commit, options.threads)
     chosen = STRATEGIES[strategy]
     blocks = _blocks(plan, variant) if chosen.blocks else None
-    if blocks is not None:
-        threads = -(-max(blocks.block_size, 1) // WARP) * WARP
+    threads = _threads(options.threads, blocks)
     wanted = slots(plan, layout)
     rows = rows_of(plan.loop, wanted)
     element = _element(function, plan, wanted, rows, options.fastmath)
@@ -203,6 +206,7 @@ def program(
         threads=threads,
         vectors=options.vectors,
         listed=blocks is not None and blocks.elements is not None,
+        several=blocks is not None and threads < blocks.block_size,
         wide=_wide(plan, wanted),
     )
     order, launches = _launches(shape, blocks)
@@ -228,6 +232,14 @@ def program(
     )
     sums = shape.added if shape.strategy.adds == "apart" else ()
     return replace(first, then=tuple(_sums(first, shape, i) for i in sums))
+
+
+def _threads(asked: int | None, blocks: Variant | None) -> int:
+    """Threads of a thread block; more than a block has elements, in whole warps, do nothing."""
+    if blocks is None:
+        return USUAL_THREADS if asked is None else asked
+    whole = -(-max(blocks.block_size, 1) // WARP) * WARP
+    return whole if asked is None else min(asked, whole)
 
 
 def _wide(plan: LoopPlan, wanted: Sequence[Slot]) -> bool:
@@ -306,7 +318,7 @@ def _nonempty(ends: NDArray[Any], each: int) -> tuple[Launch, ...]:
     return tuple(launches)
 
 
-def _check(plan: LoopPlan, strategy: str, commit: str, threads: int) -> None:
+def _check(plan: LoopPlan, strategy: str, commit: str, threads: int | None) -> None:
     where = f"loop '{plan.loop.name}'"
     if strategy not in STRATEGIES:
         raise MeshprepError(
@@ -314,7 +326,7 @@ def _check(plan: LoopPlan, strategy: str, commit: str, threads: int) -> None:
         )
     if commit not in COMMITS:
         raise MeshprepError(f"{where}: commit '{commit}' is unknown: use {', '.join(COMMITS)}")
-    if not 1 <= threads <= MOST_THREADS:
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise MeshprepError(f"{where}: threads is {threads}, must be 1 to {MOST_THREADS}")
     if reason := refusal(plan.loop, strategy, commit):
         raise MeshprepError(f"{where}: strategy '{strategy}' cannot run it: {reason}")

@@ -13,12 +13,13 @@ from .shared import values_at_once
 Lines = list[str]
 
 
-def declare(shape: LoopShape) -> Lines:
+def declare(shape: LoopShape, wanted: Callable[[Row], bool] = lambda row: True) -> Lines:
     """An array of registers for each row; reductions and what is left start from zero."""
     return [
         f"{shape.c_type(int(r.array[1:]))} r{n}[{r.dim}]"
         f"{' = {}' if r.cleared and not r.adds else ''};"
         for n, r in numbered(shape)
+        if wanted(r)
     ]
 
 

@@ -40,7 +40,8 @@ class LoopShape:
     staging list of the first to-set, ``r0`` the first row of the kernel, ``t0`` the temporary array
     for what is added to slot 0; ``map0`` and ``local0`` are pieces of an element's points, among
     all and among those of its block. ``listed`` is true for blocks that list their elements,
-    ``wide`` where 32 bits do not count what arrays hold.
+    ``several`` where they have more elements than threads, ``wide`` where 32 bits do not count what
+    arrays hold.
     """
 
     plan: LoopPlan
@@ -52,6 +53,7 @@ class LoopShape:
     threads: int
     vectors: bool = True
     listed: bool = False
+    several: bool = False
     wide: bool = False
 
     @property
@@ -168,6 +170,11 @@ class LoopShape:
     def place(self) -> str:
         """Where maps and colours of an element lie."""
         return "place" if self.permutes else "e"
+
+    @property
+    def own(self) -> str:
+        """The number of a thread's element in its block."""
+        return "own" if self.several else "MP_THREAD"
 
     def width(self, slot: int) -> int:
         """How many values of a dat are moved at once: up to 16 bytes that lie together."""

@@ -130,7 +130,6 @@ def check_access(
     Parameters
     ----------
     kernel : function
-    plan : LoopPlan
     arrays : mapping of name to array
         ``(n, dim)`` for dats, ``(dim,)`` for globals.
     most : int

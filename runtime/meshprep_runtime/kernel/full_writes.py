@@ -39,7 +39,6 @@ def full_writes(kernel: object, loop: Loop) -> frozenset[str]:
     ----------
     kernel : function, or one compiled by numba
         Nothing is proved of anything else.
-    loop : Loop
 
     Returns
     -------

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .assemble import Assembly, zero_rows_and_columns
     from .batch import BatchSums
-    from .parts import PartAssembly, PartProduct, dot_on
+    from .part_products import PartProduct
+    from .parts import PartAssembly, dot_on
     from .products import Product
     from .ranks import BatchRows
     from .rings import PartPowers
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(("Assembly", "zero_rows_and_columns"), "assemble"),
     **{"BatchRows": "ranks", "BatchSums": "batch", "PartPowers": "rings"},
-    **dict.fromkeys(("PartAssembly", "PartProduct", "dot_on"), "parts"),
-    **{"Product": "products", "ProductTuner": "search"},
+    **dict.fromkeys(("PartAssembly", "dot_on"), "parts"),
+    **{"PartProduct": "part_products", "Product": "products", "ProductTuner": "search"},
     **dict.fromkeys(("ColouredSsor", "Jacobi", "cg"), "solve"),
     **dict.fromkeys(("CsrMatrix", "Ellpack", "LocalMatrices"), "stores"),
 }

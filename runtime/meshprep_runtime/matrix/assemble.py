@@ -182,11 +182,12 @@ def zero_rows_and_columns(
     Parameters
     ----------
     matrix : CsrMatrix
-        Square, of any values.
+        Row ``i`` is that of the unknown of column ``i``. On ranks that of a ``PartAssembly``, which
+        has columns of other ranks' unknowns, too.
     load : (n,) array
-        The right-hand side.
+        The right-hand side of its rows.
     rows : (k,) integers
-        The unknowns.
+        The unknowns; on ranks also those of other ranks.
     values : (k,) array or a number
         What they are to be.
 
@@ -206,15 +207,15 @@ def zero_rows_and_columns(
     -----
     O(nonzeros).
     """
-    n = matrix.shape[0]
-    fixed, known = np.zeros(n, np.bool_), np.zeros(n, load.dtype)
+    n, columns = matrix.shape
+    fixed, known = np.zeros(columns, np.bool_), np.zeros(columns, load.dtype)
     fixed[np.asarray(rows)], known[np.asarray(rows)] = True, values
     row = np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.row_ptr))
     moved = np.bincount(row, matrix.values * known[matrix.columns], minlength=n)
     diagonal = row == matrix.columns
-    if np.count_nonzero(diagonal & fixed[row]) != np.count_nonzero(fixed):
+    if np.count_nonzero(diagonal & fixed[row]) != np.count_nonzero(fixed[:n]):
         raise MeshprepError("a prescribed row has no diagonal entry in the pattern of the matrix")
     kept = ~(fixed[row] | fixed[matrix.columns])
     new = np.where(kept, matrix.values, diagonal & fixed[row]).astype(matrix.values.dtype)
-    changed = np.where(fixed, known, load - moved).astype(load.dtype)
+    changed = np.where(fixed[:n], known[:n], load - moved).astype(load.dtype)
     return replace(matrix, values=new), changed

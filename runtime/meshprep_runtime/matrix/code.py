@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.executor import launching
-from ..cpu.schedule import Schedule
+from ..cpu.schedule import Ranges, Schedule
 from ..cpu.source import parallel
 from ..kernel.compiler import import_numba
 
 Vector = NDArray[Any]
+# Threads, ranges, x and y.
+Call = Callable[[int, Ranges, Vector, Vector], None]
 # Matrices with fewer values are worked on by one thread.
 WORTHWHILE = 1 << 16
 # The ranges in the order of several threads' phases, so that sums are the same.
@@ -48,30 +50,36 @@ class MatrixCode:
     schedule: Schedule
     room: int = 0
     dofs: int = 0
-    _calls: dict[bool, Callable[[int, Vector, Vector], None]] = field(default_factory=dict)
+    _calls: dict[bool, Call] = field(default_factory=dict)
 
-    def run(self, x: Vector, y: Vector, threads: int | None = None) -> None:
-        """Run on arrays that were checked; ``threads`` of None stands for numba's number."""
+    def run(
+        self, x: Vector, y: Vector, threads: int | None = None, ranges: Ranges | None = None
+    ) -> None:
+        """Run on arrays that were checked.
+
+        ``threads`` of None stands for numba's number, ``ranges`` of None for the whole schedule.
+        """
+        some = self.schedule.ranges if ranges is None else ranges
         if self._large and (threads or import_numba().get_num_threads()) > 1:
             call = self._call(True, x, y)
             with launching("a product") as most:
-                call(min(most, threads or most), read_only(x), y)
+                call(min(most, threads or most), some, read_only(x), y)
         else:
-            self._call(False, x, y)(1, read_only(x), y)
+            self._call(False, x, y)(1, some, read_only(x), y)
 
     @cached_property
     def _large(self) -> bool:
         return self.schedule.parallel and self.arrays["values"].size >= WORTHWHILE
 
-    def _call(
-        self, on_threads: bool, x: Vector, y: Vector
-    ) -> Callable[[int, Vector, Vector], None]:
-        """All but the number of threads, x and y is the same in every call."""
+    def _call(self, on_threads: bool, x: Vector, y: Vector) -> Call:
+        """All but the number of threads, the ranges, x and y is the same in every call."""
         if on_threads not in self._calls:
-            fixed: list[Vector] = [*self.schedule.ranges, np.zeros(0, np.int32)]
-            fixed += self.arrays.values()
-            run = self._compiled(on_threads, [*fixed, read_only(x), y])
-            self._calls[on_threads] = lambda threads, x, y: run(threads, *fixed, x, y)
+            fixed: list[Vector] = [np.zeros(0, np.int32), *self.arrays.values()]
+            given: list[Vector] = [*self.schedule.ranges, *fixed, read_only(x), y]
+            run = self._compiled(on_threads, given)
+            self._calls[on_threads] = lambda threads, ranges, x, y: run(
+                threads, *ranges, *fixed, x, y
+            )
         return self._calls[on_threads]
 
     def _compiled(self, on_threads: bool, given: Sequence[Vector]) -> Callable[..., None]:

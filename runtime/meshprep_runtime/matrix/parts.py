@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_choice
 from ..loop import ParLoop
 from ..loops import Access, Arg
-from ..plan.parts import LoopPart, SetPart
+from ..plan.parts import LoopPart
 from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
 from ..program.layouts import LoopLayouts
 from ..program.mpi import operation
 from ..program.part_loop import PartLoop
 from .batch import BatchSums
-from .products import Product, check_vector
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class RankPattern:
+    """The nonzeros of a rank's rows, and what is added to them.
+
+    Parameters
+    ----------
+    dofs : (columns,) int64
+        The local number of the dof of each column, ascending: rows come first.
+    row_ptr : (rows + 1,) int32
+    columns : (nonzeros,) int32
+    place : (elements, n, n) int64
+        The nonzero to which each entry of an element's matrix is added; -1: none.
+    identity : integers
+        The nonzeros that are 1.
+    """
+
+    dofs: NDArray[np.int64]
+    row_ptr: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    place: NDArray[np.int64]
+    identity: NDArray[np.int64]
 
 
 class PartAssembly:
@@ -38,16 +61,24 @@ class PartAssembly:
     loop : str
         A loop of the plan that adds to one square matrix.
     fixed : ProgramDat, optional
-        On the set of the rows, not 0 for dofs with a prescribed value: their rows and columns are
-        those of the identity.
+        On the set of the rows, not 0 for dofs with a prescribed value.
+    fixed_rows : {"zeroed", "missing"}
+        ``"zeroed"``: the rows and columns of fixed dofs are those of the identity; the zeros are
+        stored. ``"missing"``: fixed dofs have no row and no column.
     strategy : str
         As of a loop on ranks.
+
+    Attributes
+    ----------
+    free : (columns,) int64
+        The dof of each column, as its number on this rank: a row of a dat. Rows come first. All of
+        them, but for ``"missing"``.
 
     Raises
     ------
     MeshprepError
         For a loop without a matrix or with several, one with other rows than columns, and ``fixed``
-        on another set.
+        on another set; for another ``fixed_rows``.
 
     Notes
     -----
@@ -61,8 +92,10 @@ class PartAssembly:
         loop: str,
         *,
         fixed: ProgramDat | None = None,
+        fixed_rows: str = "zeroed",
         strategy: str = "sequential",
     ) -> None:
+        check_choice("fixed_rows", fixed_rows, ("zeroed", "missing"))
         part = plan.part.loops[plan[loop].loop.name]
         self._arg = _square_matrix(part)
         self.set = part.plan.maps[str(self._arg.map)].to_set
@@ -73,19 +106,12 @@ class PartAssembly:
             None,
         )
         self._loop = PartLoop(layouts, part, plan.part, plan.messages)
-        free = np.ones(own.size, np.bool_)
-        if fixed is not None:
-            if fixed.set != self.set:
-                raise MeshprepError(f"fixed is {fixed!r}, must be a dat on '{self.set}'")
-            plan.update(fixed)
-            free = (fixed.array == 0).reshape(own.size, -1).all(axis=1)
         table = part.plan.maps[str(self._arg.map)].table
+        free = _free(fixed, plan, self.set)
+        self._pattern = _pattern(table, own.owned, free, fixed_rows == "missing")
+        self.free = self._pattern.dofs
         self._values = np.zeros((len(table), table.shape[1] ** 2), self._arg.dtype)
-        self._row_ptr, self._columns, place = _pattern(table, own, free)
-        self._sums = BatchSums(place, self._columns.size)
-        rows = np.repeat(np.arange(own.owned), np.diff(self._row_ptr))
-        self._identity = np.flatnonzero((rows == self._columns) & ~free[rows])
-        self._n_columns = own.size
+        self._sums = BatchSums(self._pattern.place, self._pattern.columns.size)
 
     def __call__(self, **given: Any) -> CsrMatrix:
         """The rows of this rank, in new memory.
@@ -98,68 +124,14 @@ class PartAssembly:
         Returns
         -------
         CsrMatrix
-            A row for each owned dof, and a column for each dof that this rank has: those that it
-            owns, then the copies.
+            A row for each dof in ``free`` that this rank owns, and a column for each one: those
+            that it owns, then the copies.
         """
         self._values[:] = 0
         self._loop({**given, self._arg.name: self._values})
-        values = self._sums(self._values)
-        values[self._identity] = 1
-        return CsrMatrix(self._row_ptr, self._columns, values, self._n_columns)
-
-
-class PartProduct:
-    """``y = A x`` on ranks: copies of x are brought up to date, then each rank multiplies its rows.
-
-    Parameters
-    ----------
-    matrix : CsrMatrix
-        Of a :class:`PartAssembly`.
-    plan : DistributedPlan
-    set_name : str
-        The set of the rows and columns.
-    threads : int, optional
-        As of a :class:`Product`.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix of another shape than (owned elements, elements with copies) of the set.
-    """
-
-    def __init__(
-        self, matrix: CsrMatrix, plan: DistributedPlan, set_name: str, threads: int | None = None
-    ) -> None:
-        own = plan.set_part(set_name)
-        if matrix.shape != (own.owned, own.size):
-            raise MeshprepError(
-                f"a matrix on '{set_name}' has shape {matrix.shape}, must be "
-                f"{(own.owned, own.size)} on this rank: take that of a PartAssembly"
-            )
-        self._plan = plan
-        self._product = Product(matrix, threads=threads)
-        self._x = plan.dat(set_name, 1, matrix.values.dtype.str[1:])
-
-    def __matmul__(self, x: Vector) -> Vector:
-        return self(x)
-
-    def __call__(self, x: Vector, out: Vector | None = None) -> Vector:
-        """Multiply; all ranks together.
-
-        Parameters
-        ----------
-        x : (owned,) array
-        out : (owned,) array, optional
-            Where the result goes.
-
-        Returns
-        -------
-        (owned,) array
-        """
-        check_vector("x", x, self._x.owned, self._x.dtype)
-        self._x.values(write=True)[:, 0] = x
-        self._plan.update(self._x)
-        return self._product(self._x.array.reshape(-1), out)
+        values, pattern = self._sums(self._values), self._pattern
+        values[pattern.identity] = 1
+        return CsrMatrix(pattern.row_ptr, pattern.columns, values, pattern.dofs.size)
 
 
 def dot_on(plan: DistributedPlan) -> Callable[[Vector, Vector], float]:
@@ -201,18 +173,39 @@ def _square_matrix(part: LoopPart) -> Arg:
     return arg
 
 
+def _free(fixed: ProgramDat | None, plan: DistributedPlan, set_name: str) -> NDArray[np.bool_]:
+    """Whether each dof of this rank is free; collective."""
+    size = plan.set_part(set_name).size
+    if fixed is None:
+        return np.ones(size, np.bool_)
+    if fixed.set != set_name:
+        raise MeshprepError(f"fixed is {fixed!r}, must be a dat on '{set_name}'")
+    plan.update(fixed)
+    rows = fixed.array.T if fixed.axis else fixed.array
+    found: NDArray[np.bool_] = (rows == 0).reshape(size, -1).all(axis=1)
+    return found
+
+
 def _pattern(
-    table: NDArray[np.int32], own: SetPart, free: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Row offsets and columns of the owned rows, and where each entry is added, -1: nowhere."""
-    arity = table.shape[1]
-    row = np.repeat(table, arity, axis=1).reshape(-1).astype(np.int64)
-    column = np.tile(table, (1, arity)).reshape(-1)
-    kept = (row < own.owned) & free[row] & free[column]
-    diagonal = np.flatnonzero(~free[: own.owned]) * (own.size + 1)
-    of_entry = row * own.size + column
-    key = np.unique(np.concatenate([of_entry[kept], diagonal]))
-    place = np.where(kept, np.searchsorted(key, of_entry), -1)
-    length = np.bincount(key // max(own.size, 1), minlength=own.owned)
+    table: NDArray[np.int32], owned: int, free: NDArray[np.bool_], missing: bool
+) -> RankPattern:
+    """The pattern of the dofs that elements reach; ``missing``: without those that are not free.
+
+    Fixed rows have a diagonal even where no element adds to it.
+    """
+    has_row = free if missing else np.ones_like(free)
+    dofs = np.flatnonzero(has_row)
+    rows, columns = int(np.count_nonzero(has_row[:owned])), dofs.size
+    number = np.where(has_row, np.cumsum(has_row) - 1, -1)[table]
+    row, column = number[:, :, None], number[:, None, :]
+    here = (row >= 0) & (row < rows) & (column >= 0)
+    fixed_rows = np.flatnonzero(~free[dofs[:rows]])
+    diagonal = fixed_rows * (columns + 1)
+    of_entry = row * columns + column
+    key = np.unique(np.concatenate([of_entry[here], diagonal]))
+    summed = here & free[table][:, :, None] & free[table][:, None, :]
+    place = np.where(summed, np.searchsorted(key, of_entry), -1)
+    length = np.bincount(key // max(columns, 1), minlength=rows)
     row_ptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
-    return row_ptr, (key % max(own.size, 1)).astype(np.int32), place
+    each = (key % max(columns, 1)).astype(np.int32)
+    return RankPattern(dofs, row_ptr, each, place, np.searchsorted(key, diagonal))

@@ -65,13 +65,12 @@ class Product:
         piece: int = PIECE,
     ) -> None:
         check_matrix(matrix)
-        if (threads is not None and threads < 1) or piece < 1:
-            raise MeshprepError(f"threads is {threads} and piece {piece}: give at least 1 of each")
+        check_threads(threads, piece)
         self.matrix = matrix
         self.threads = threads
         self._adds = isinstance(matrix, LocalMatrices)
         if isinstance(matrix, CsrMatrix):
-            self._code = _csr(matrix, piece)
+            self._code = csr_code(matrix, piece)
         elif isinstance(matrix, Ellpack):
             self._code = _ellpack(matrix)
         else:
@@ -126,6 +125,12 @@ def check_matrix(matrix: Store) -> None:
     matrix.check()
 
 
+def check_threads(threads: int | None, piece: int = PIECE) -> None:
+    """Raise MeshprepError for less than one."""
+    if (threads is not None and threads < 1) or piece < 1:
+        raise MeshprepError(f"threads is {threads} and piece {piece}: give at least 1 of each")
+
+
 def check_vector(name: str, array: NDArray[Any], size: int, dtype: np.dtype) -> None:
     """Raise MeshprepError unless it is a contiguous vector of this size and type."""
     if array.shape != (size,) or array.dtype != dtype or not array.flags.c_contiguous:
@@ -142,11 +147,14 @@ def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
     return {name: read_only(array) for name, array in found.items()}
 
 
-def _csr(matrix: CsrMatrix, piece: int) -> MatrixCode:
-    pieces = row_pieces(matrix.row_ptr, piece)
+def csr_code(
+    matrix: CsrMatrix, piece: int = PIECE, only: NDArray[np.bool_] | None = None
+) -> MatrixCode:
+    """The product with a matrix in compressed rows, or with some of its rows alone."""
+    pieces = row_pieces(matrix.row_ptr, piece, only)
     parts = np.zeros(int((pieces[:, 0] == kernels.PART).sum()), matrix.values.dtype)
     arrays = {"pieces": read_only(pieces), "parts": parts, **csr_arrays(matrix)}
-    return MatrixCode(kernels.csr_pieces, arrays, schedule(pieces))
+    return MatrixCode(kernels.csr_pieces, arrays, schedule(pieces, matrix.row_ptr, piece))
 
 
 def _ellpack(matrix: Ellpack) -> MatrixCode:

@@ -9,16 +9,15 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 from ..maps import INDEX_LIMIT
-from ..program.dat import ProgramDat
 from ..program.distributed import DistributedPlan
-from ..program.row_lists import exchange_by, owner_of, row_lists, to_each
-from .products import Product, check_vector
+from ..program.row_lists import owner_of, to_each
+from .part_columns import ColumnValues, PartColumns, columns_of
+from .products import Product
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
 # Global columns, values, and how many there are in each row; those that are owned come first.
 Rows = tuple[NDArray[np.int64], Vector, NDArray[np.int64]]
-COPIES = "rings"
 
 
 class PartPowers:
@@ -35,12 +34,13 @@ class PartPowers:
         How many products.
     threads : int, optional
         As of a :class:`Product`.
+    free : (columns,) integers, optional
+        ``PartAssembly.free``, where fixed dofs have no row.
 
     Raises
     ------
     MeshprepError
-        For a matrix of another shape than (owned elements, elements with copies) of the set, and
-        for a ``count`` below 1.
+        For a matrix of another shape, and for a ``count`` below 1.
 
     Notes
     -----
@@ -56,26 +56,21 @@ class PartPowers:
         set_name: str,
         count: int,
         threads: int | None = None,
+        *,
+        free: NDArray[np.integer] | None = None,
     ) -> None:
-        own = plan.set_part(set_name)
-        if matrix.shape != (own.owned, own.size) or count < 1:
-            raise MeshprepError(
-                f"{count} products with a matrix of shape {matrix.shape} on '{set_name}': give at "
-                f"least 1, and a matrix of shape {(own.owned, own.size)}, as of a PartAssembly"
-            )
-        comm = plan.comm
-        firsts = [*comm.allgather(own.owned_start), plan.sizes[set_name]]
-        starts = np.array(firsts, np.int64)
-        local = np.concatenate([own.owned_start + np.arange(own.owned), own.copies])
-        rows = local[matrix.columns], matrix.values, np.diff(matrix.row_ptr).astype(np.int64)
-        numbers, ends, rows = _grown(comm, starts, local[: own.owned], rows, count)
-        self._products = _products(numbers, ends, rows, threads)
-        shape = numbers.size, 1
-        self._x = ProgramDat(set_name, np.zeros(shape, matrix.values.dtype), 1, "aos", own.owned)
-        copies = np.arange(own.owned, numbers.size)
-        lists = {COPIES: row_lists(comm, starts, numbers, copies)}
-        self._exchange = exchange_by(plan, lists)
-        self.ends = ends
+        if count < 1:
+            raise MeshprepError(f"{count} products: give at least 1")
+        columns = columns_of(matrix, plan, set_name, free)
+        comm, starts = plan.comm, columns.starts
+        own = columns.numbers[: columns.owned]
+        lengths = np.diff(matrix.row_ptr).astype(np.int64)
+        rows = columns.numbers[matrix.columns], matrix.values, lengths
+        numbers, self.ends, rows = _grown(comm, starts, own, rows, count)
+        self._products = _products(numbers, self.ends, rows, threads)
+        grown = PartColumns(numbers, columns.owned, starts)
+        copies = np.arange(columns.owned, numbers.size)
+        self._x = ColumnValues(plan, grown, copies, matrix.values.dtype)
 
     def __call__(self, x: Vector) -> list[Vector]:
         """Multiply again and again; all ranks together.
@@ -89,10 +84,8 @@ class PartPowers:
         list of (owned,) array
             The first product, the second, and so on.
         """
-        check_vector("x", x, self._x.owned, self._x.dtype)
-        self._x.values(write=True)[:, 0] = x
-        self._exchange.start([(self._x, (COPIES,))]).finish()
-        values, found = self._x.array.reshape(-1), []
+        self._x.start(x).finish()
+        values, found = self._x.array, []
         for product in self._products:
             values = product(values)
             found.append(values[: self.ends[0]])
@@ -110,7 +103,7 @@ def _grown(
         ends.append(numbers.size)
         if ring == count:
             break
-        more = _asked(comm, starts, rows, new)
+        more = _asked(comm, starts, (own, rows), new)
         rows = _joined(rows, more)
         new = np.setdiff1d(more[0], numbers)
     return numbers, ends, rows
@@ -119,17 +112,20 @@ def _grown(
 def _asked(
     comm: Any,
     starts: NDArray[np.int64],
-    rows: Rows,
+    here: tuple[NDArray[np.int64], Rows],
     wanted: NDArray[np.int64],
 ) -> Rows:
-    """The rows of these numbers, ascending, from their owners, who have them first; collective."""
+    """The rows of these numbers, ascending, from their owners; collective.
+
+    ``here``: the numbers that this rank owns, and rows, of which theirs come first.
+    """
+    own, (columns, values, length) = here
     owner = owner_of(starts, wanted)
     asked = to_each(comm, {int(p): wanted[owner == p] for p in np.unique(owner)})
-    columns, values, length = rows
     offset = np.concatenate([[0], np.cumsum(length)])
     told = {}
     for p, which in asked.items():
-        at = which - starts[comm.rank]
+        at = np.searchsorted(own, which)
         entries = np.concatenate(
             [np.zeros(0, np.int64), *map(np.arange, offset[at], offset[at + 1])]
         )

@@ -79,9 +79,18 @@ class CsrMatrix:
         ------
         MissingPackageError
             Where petsc4py is not installed.
+        MeshprepError
+            For more nonzeros than this PETSc counts.
         """
         petsc = _package("petsc4py.PETSc", "matrices of PETSc", "petsc4py")
-        arrays = (self.row_ptr, self.columns, self.values)
+        index = np.dtype(petsc.IntType)
+        if max(self.columns.size, *self.shape) > np.iinfo(index).max:
+            raise MeshprepError(
+                f"a matrix of {self.columns.size} nonzeros is too large for this PETSc, whose "
+                f"indices are {index}: use one that was built with 64-bit indices"
+            )
+        offsets, columns = (a.astype(index, copy=False) for a in (self.row_ptr, self.columns))
+        arrays = (offsets, columns, self.values)
         made = petsc.Mat().createAIJ(size=self.shape, csr=arrays, comm=petsc.COMM_SELF)
         made.assemble()
         return made

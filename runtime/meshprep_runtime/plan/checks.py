@@ -15,7 +15,7 @@ def check_offset(where: str, offset: NDArray[Any], end: int) -> None:
     check_array(where, offset, "i8", (offset.size,))
     if not offset.size or offset[0] != 0 or offset[-1] != end:
         raise PlanError(f"{where} does not go from 0 to {end}")
-    falls = np.diff(offset) < 0
+    falls = offset[1:] < offset[:-1]
     if falls.any():
         raise PlanError(f"{where} falls after entry {int(np.argmax(falls))}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
+from io import FileIO
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -26,15 +26,52 @@ MAX_ATTRIBUTE = 1 << 20
 
 
 def write_tree(tree: Tree, path: Path, version: int) -> None:
-    """Write a new sealed file; raises OSError when the disk refuses. O(bytes), of memory, too.
+    """Write a new sealed file; raises OSError when the disk refuses. O(bytes)."""
+    with open(path, "w+b", buffering=0) as file:
+        target = _Target(file)
+        with h5py.File(create(target)) as made:
+            fill(made, tree)
+        if target.error is not None:
+            raise target.error
+        seal.write_seal(file, version)
 
-    It is made in memory: HDF5 crashes the process when it cannot write on closing a file, as on a
-    full disk.
+
+class _Target:
+    """A new file as HDF5 writes it; where the disk refuses, the error waits here.
+
+    HDF5 crashes the process when it cannot write on closing a file, as on a full disk.
     """
-    buffer = BytesIO()
-    with h5py.File(create(buffer)) as file:
-        fill(file, tree)
-    seal.write_sealed(path, version, buffer.getbuffer())
+
+    closed = False
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.flush = file.seek, file.tell, file.flush
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all of these bytes, unless the disk refused some before."""
+        left = memoryview(data)
+        try:
+            while left.nbytes and self.error is None:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self.error = error
+        return len(data)
+
+    def readinto(self, buffer: Any) -> int:
+        """What was written here before; zeros where the disk refused it."""
+        found = self._file.read(len(buffer))
+        buffer[:] = found.ljust(len(buffer), b"\0")
+        return len(buffer)
+
+    def truncate(self, size: int) -> int:
+        """Set the size."""
+        try:
+            return self._file.truncate(size)
+        except OSError as error:
+            self.error = error
+            return size
 
 
 def fill(file: Any, tree: Tree) -> dict[str, Any]:

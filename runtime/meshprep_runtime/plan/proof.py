@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 
 from .model import LoopPlan, Variant, places_of_rows
 
+# A colour with an entry for so many places has its places counted.
+LARGE = 16
+# Up to so many colours their entries are looked for one colour after the other.
+FEW = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -114,6 +119,8 @@ def _columns(case: Case, to_set: str) -> list[StagedColumn]:
 
 
 def _elements(case: Case) -> Iterator[str]:
+    if case.variant.elements is None:
+        return
     count = np.bincount(case.element, minlength=case.element.size)
     if (count != 1).any():
         e = int(np.argmax(count != 1))
@@ -274,13 +281,16 @@ def _thread_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Itera
 def _block_races(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[str]:
     """No two blocks of one colour write one point."""
     staging = case.variant.staging[to_set]
-    written = np.zeros(staging.points.size, dtype=np.bool_)
-    for column in columns:
-        if column.written:
-            written[column.slot] = True
-    block = case.staged_block(to_set)[written]
+    block, points = case.staged_block(to_set), staging.points
+    # some column leads to every staged point, as was proved
+    if not all(column.written for column in columns):
+        written = np.zeros(points.size, dtype=np.bool_)
+        for column in columns:
+            if column.written:
+                written[column.slot] = True
+        block, points = block[written], points[written]
     colour = case.block_colour[block]
-    races = _races([staging.points[written]], block, colour, case.loop_plan.rows_of(to_set))
+    races = _races([points], block, colour, case.loop_plan.rows_of(to_set))
     if races.size:
         point, b1, b2 = min(races.tolist(), key=lambda race: race[1:])
         more = f" ({len(races) - 1} more)" if len(races) > 1 else ""
@@ -295,17 +305,17 @@ def _races(
 ) -> NDArray[np.int64]:
     """Rows ``place, writer, other writer`` (ascending) of those of one colour that share a place.
 
-    The writers of a colour sign the places that they write. Where all signatures stand no place
-    has two writers; a writer that names a place twice signs it twice.
+    Where a colour has as many places as entries no place has two writers. Elsewhere, and in small
+    colours, the writers sign the places that they write, and none may lose a signature. A writer
+    that names a place twice signs it twice.
     """
     signature = np.empty(n_places, dtype=np.int32)
-    # NumPy sorts integers of 8 and 16 bits in linear time
-    order = np.argsort(colour, kind="stable")
-    bound = np.concatenate([[0], np.cumsum(np.bincount(colour))])
     found = [np.empty((0, 3), dtype=np.int64)]
-    for c in range(bound.size - 1):
-        entries = order[bound[c] : bound[c + 1]]
-        writers, places = writer[entries], [column[entries] for column in columns]
+    for entries in _by_colour(colour):
+        places = [column[entries] for column in columns]
+        if LARGE * entries.size > n_places and _are_distinct(places, n_places):
+            continue
+        writers = writer[entries]
         for written in places:
             signature[written] = writers
         for written in places:
@@ -314,6 +324,25 @@ def _races(
                 pair = np.stack([writers[lost], signature[written[lost]]], axis=1)
                 found.append(np.column_stack([written[lost], np.sort(pair, axis=1)]))
     return np.concatenate(found)
+
+
+def _by_colour(colour: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The entries of each colour."""
+    count = int(colour.max(initial=0)) + 1
+    if count <= FEW:
+        yield from (np.flatnonzero(colour == c) for c in range(count))
+        return
+    # NumPy sorts integers of 8 and 16 bits in linear time
+    order = np.argsort(colour, kind="stable")
+    yield from np.split(order, np.cumsum(np.bincount(colour))[:-1])
+
+
+def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
+    """Whether all these differ. O(n_places): a byte each, where a signature takes four."""
+    taken = np.zeros(n_places, dtype=np.bool_)
+    for written in places:
+        taken[written] = True
+    return np.count_nonzero(taken) == sum(written.size for written in places)
 
 
 def _more(wrong: NDArray[np.bool_]) -> str:

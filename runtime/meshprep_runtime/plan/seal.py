@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,21 +21,17 @@ _CHUNK = 1 << 22
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-def write_sealed(path: Path, version: int, content: memoryview) -> None:
-    """Write a file that is whole but for its seal, which is found meanwhile. O(bytes)."""
-    with open(path, "wb") as file, ThreadPoolExecutor(1) as pool:
-        digest = pool.submit(hashlib.sha256, content[SIZE:])
-        file.write(content)
-        file.seek(0)
-        file.write(_text(version, digest.result().hexdigest()))
+def write_seal(file: BinaryIO, version: int) -> None:
+    """Write the seal into the first bytes of an open file that is otherwise complete. O(bytes)."""
+    text = _text(version, _digest(file))
+    file.seek(0)
+    file.write(text)
 
 
 def seal(path: Path, version: int) -> None:
     """Write the seal into the first bytes of a file that is otherwise complete. O(bytes)."""
     with open(path, "r+b") as file:
-        text = _text(version, _digest(file))
-        file.seek(0)
-        file.write(text)
+        write_seal(file, version)
 
 
 def check_seal(path: Path, versions: Sequence[int]) -> int:

@@ -23,6 +23,15 @@ from .model import LoopPlan, PlanContent, Staging, Variant
 
 def check_plan(plan: PlanContent) -> None:
     """Raise PlanError at the first thing that does not fit. O(bytes)."""
+    check_shared(plan)
+    for loop_plan in plan.loops.values():
+        check_loop(loop_plan)
+        for variant in loop_plan.variants.values():
+            check_variant(loop_plan, variant)
+
+
+def check_shared(plan: PlanContent) -> None:
+    """:func:`check_plan` without what :func:`check_loop` and :func:`check_variant` look at."""
     for name, ordering in plan.ordering.items():
         n = _size(plan.sizes, name, "the ordering")
         for label in ("new_to_old", "old_to_new"):
@@ -42,9 +51,6 @@ def check_plan(plan: PlanContent) -> None:
         _check_matrix(plan, name, matrix)
     for name, loop_plan in plan.loops.items():
         _check_same_maps(plan, name, loop_plan)
-        check_loop(loop_plan)
-        for variant in loop_plan.variants.values():
-            check_variant(loop_plan, variant)
     for chain in plan.chains.values():
         check_chain(chain, plan.sizes, plan.maps)
 
@@ -182,15 +188,18 @@ def _check_staging(where: str, variant: Variant, staging: Staging, n_to: int) ->
 
 
 def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[Any]) -> None:
-    staged = np.repeat(np.diff(staging.point_offset), np.diff(variant.block_offset))
+    offset, staged = variant.block_offset, np.diff(staging.point_offset)
+    filled = np.flatnonzero(np.diff(offset))
     for column, places in enumerate(local):
-        inside = places < staged
-        if not inside.all():
-            at = int(np.argmin(inside))
+        highest = np.maximum.reduceat(places, offset[filled]) if filled.size else places
+        over = filled[highest >= staged[filled]]
+        if over.size:
+            b = int(over[0])
+            at = int(offset[b] + np.argmax(places[offset[b] : offset[b + 1]] >= staged[b]))
             element = at if variant.elements is None else variant.elements[at]
             raise PlanError(
                 f"{where}: element {element}, column {column} is {places[at]}, but its "
-                f"block stages {staged[at]} points"
+                f"block stages {staged[b]} points"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .records import Record
+from .records import LEFT_OUT, Record
 
 CPU, GPU = "cpu", "gpu"
 
@@ -37,6 +37,8 @@ class Trial(Record):
     runs: int  # 0 where nothing was measured; fewer than the others had where it was given up early
     # On a GPU, how blocks add to points that others share: ``"colours"`` or ``"atomics"``.
     commit: str = "colours"
+    # Of a thread block on a GPU; None for as many as the blocks have elements.
+    threads: int | None = field(default=None, metadata=LEFT_OUT)
 
     @property
     def layout(self) -> dict[str, str]:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import PlanError, ProofError
-from ..maps import SetMap
+from ..maps import SetMap, chunks
 from ..ordering import Ordering
 from .chains.proof import prove_chain
 from .matrix_proof import prove_matrix
 from .model import LoopPlan, PlanContent
 from .proof import prove
-from .structure import check_loop, check_plan, check_variant
+from .structure import check_loop, check_shared, check_variant
 
 
 def verify(plan: PlanContent) -> list[str]:
@@ -42,7 +42,7 @@ def verify(plan: PlanContent) -> list[str]:
         findings += _loop(loop_plan)
     if not findings:
         # What is left: sizes, tags, and maps that differ between the plan and its loops.
-        findings += _raised(lambda: check_plan(plan))
+        findings += _raised(lambda: check_shared(plan))
     if not findings:
         for matrix in plan.matrices.values():
             findings += prove_matrix(matrix, plan.loops)
@@ -111,7 +111,9 @@ def _are_inverse(forward: NDArray[np.int32], back: NDArray[np.int32]) -> bool:
     """True for two permutations that undo each other: then neither has a number twice."""
     n = forward.size
     inside = n == 0 or (min(forward.min(), back.min(initial=0)) >= 0 and forward.max() < n)
-    return bool(inside and back.size == n and (back[forward] == np.arange(n)).all())
+    return bool(inside and back.size == n) and all(
+        (back[forward[some]] == np.arange(some.start, some.stop)).all() for some in chunks(n)
+    )
 
 
 def _loop(loop_plan: LoopPlan) -> list[str]:
@@ -147,7 +149,10 @@ def _unlike(name: str, own: SetMap, other: SetMap | None) -> str | None:
 
 def _first_difference(plan: PlanContent, own: SetMap, other: SetMap) -> str | None:
     rows, points = plan.ordering[own.from_set], plan.ordering[own.to_set]
-    if np.array_equal(points.new_to_old[own.table], other.table[rows.new_to_old]):
+    if all(
+        np.array_equal(points.new_to_old[own.table[some]], other.table[rows.new_to_old[some]])
+        for some in chunks(own.size)
+    ):
         return None
     table = points.old_to_new[other.table[rows.new_to_old]]
     wrong = own.table != table

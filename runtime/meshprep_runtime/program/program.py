@@ -50,10 +50,10 @@ class Program:
     plan : Plan or DistributedPlan
         On ranks, dats are made and loops called on all of them, in the same order.
     checkpoint : str or Path, optional
-        Save the state in this file now and then; go on from it where it exists. On the host,
-        without tiles; each of several ranks has a file of its own, ``PATH.rank0`` and so on. Until
-        the program is where it was, loops do nothing but hand out the globals that they gave, so
-        what the program does may depend on globals, not on dats.
+        Save the state in this file now and then; go on from it where it exists. On the host; each
+        of several ranks has a file of its own, ``PATH.rank0`` and so on. Until the program is where
+        it was, loops do nothing but hand out the globals that they gave, so what the program does
+        may depend on globals, not on dats.
     every : float
         Seconds from one checkpoint to the next, by the clock of rank 0.
 
@@ -118,7 +118,7 @@ class Program:
             n = self._size(set_name)
             made = make_dat(set_name, (n, n), dim, dtype, values, layout)
         if self.checkpoints is not None:
-            self.checkpoints.dats.append(made)
+            self.checkpoints.steps.dats.append(made)
         return made
 
     def matrix(self, name: str, *, values: Any = None) -> ProgramDat:
@@ -149,7 +149,7 @@ class Program:
         values = np.zeros(n, dtype) if values is None else values
         made = make_dat(nonzeros_of(name), (n, n), 1, dtype, values)
         if self.checkpoints is not None:
-            self.checkpoints.dats.append(made)
+            self.checkpoints.steps.dats.append(made)
         return made
 
     def checkpoint_here(self) -> None:
@@ -273,8 +273,6 @@ class Program:
         """
         if tile_size is None and schedule is None:
             return Chain(self, length)
-        if self.checkpoints is not None:
-            raise MeshprepError("tiles save no checkpoints: leave tile_size or checkpoint out")
         on_ranks = isinstance(self.plan, DistributedPlan)
         if on_ranks and (schedule is not None or tile_size == "auto" or skewed):
             raise MeshprepError(
@@ -385,8 +383,13 @@ class ProgramLoop:
     def run(self, given: Mapping[str, Any]) -> None:
         """Run the loop now, with arguments that were checked."""
         checkpoints = self._program.checkpoints
-        if checkpoints is not None and checkpoints.before(self.loop, self.par_loop.kernel, given):
-            return
+        if checkpoints is None:
+            self._run(given)
+        else:
+            step = checkpoints.steps.of_loop(self.loop, self.par_loop.kernel, given)
+            checkpoints.run(step, lambda: self._run(given))
+
+    def _run(self, given: Mapping[str, Any]) -> None:
         arrays = {n: v.array if isinstance(v, ReducedGlobal) else v for n, v in given.items()}
         for arg in self.loop.args:
             if arg.full and isinstance(given[arg.name], ProgramDat):
@@ -395,5 +398,3 @@ class ProgramLoop:
         for name in self.loop.written:
             if isinstance(given[name], ProgramDat):
                 given[name].touch()
-        if checkpoints is not None:
-            checkpoints.after(self.loop, given)

@@ -48,19 +48,16 @@ def row_lists(
     starts : (ranks + 1,) int64
         See :func:`owner_of`.
     numbers : (size,) int64
-        Global numbers of the rows of an array.
+        Global numbers of the rows of an array; those that this rank owns come first, ascending.
     rows : integers
         Those that other ranks own and send.
-
-    Returns
-    -------
-    MapPart
     """
     owner = owner_of(starts, numbers[rows])
     wanted = {int(p): rows[owner == p] for p in np.unique(owner)}
     asked = to_each(comm, {p: numbers[at] for p, at in wanted.items()})
-    first = starts[comm.rank]
-    return MapPart(_listed({p: which - first for p, which in asked.items()}), _listed(wanted))
+    own = numbers[owner_of(starts, numbers) == comm.rank]
+    sent = {p: np.searchsorted(own, which) for p, which in asked.items()}
+    return MapPart(_listed(sent), _listed(wanted))
 
 
 def exchange_by(plan: DistributedPlan, lists: Mapping[str, MapPart]) -> Exchange:

@@ -7,7 +7,7 @@ until all have been timed, and the fastest stays.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from ..cuda.function import name_of
 from ..errors import MeshprepError
 from ..plan import LoopPlan, Plan
 from ..plan.tuned import Tuned
-from .candidates import TuningCandidate, grid, trial
+from .candidates import TuningCandidate, grid, trial, with_fewer_threads
 from .lookup import choose, with_entry
 from .machines import Backend, on_gpu, this_cpu
 
@@ -55,7 +55,7 @@ class CallTrials:
         soa: tuple[str, ...],
         make: Callable[[TuningCandidate], Call],
     ) -> None:
-        self._backend, self._kernel, self._make = backend, kernel, make
+        self._plan, self._backend, self._kernel, self._make = plan, backend, kernel, make
         self._times: dict[TuningCandidate, list[float]] = {
             c: [] for c in grid(plan, backend, None, [soa])
         }
@@ -67,7 +67,8 @@ class CallTrials:
         self.tuned: Tuned | None = None
         found = choose(plan.tuned, backend.machine, kernel, soa)
         if found is not None and found.runs:
-            self._best = make(TuningCandidate(found.strategy, found.variant, soa, found.commit))
+            how = (found.strategy, found.variant, soa, found.commit, found.threads)
+            self._best = make(TuningCandidate(*how))
 
     def __call__(self, arrays: Mapping[str, Any]) -> None:
         """Run the loop once."""
@@ -102,14 +103,23 @@ class CallTrials:
 
     def _turns(self) -> Iterator[tuple[TuningCandidate, bool]]:
         """Which candidate is next, and whether its time counts."""
-        for candidate in list(self._times):
-            for run in range(RUNS + 1):
-                if candidate in self._times:
-                    yield candidate, run > 0
+        yield from self._runs_of(list(self._times))
+        seconds = {candidate: min(times) for candidate, times in self._times.items()}
+        further = with_fewer_threads(self._plan, self._backend, seconds)
+        self._times |= {candidate: [] for candidate in further}
+        yield from self._runs_of(further)
         fastest = sorted(self._times, key=lambda c: min(self._times[c]))[:FINALISTS]
         for _ in range(RUNS):
             for candidate in fastest:
                 yield candidate, True
+
+    def _runs_of(
+        self, candidates: Sequence[TuningCandidate]
+    ) -> Iterator[tuple[TuningCandidate, bool]]:
+        for candidate in candidates:
+            for run in range(RUNS + 1):
+                if candidate in self._times:
+                    yield candidate, run > 0
 
     def _advance(self) -> None:
         self._next = next(self._schedule, None)
@@ -145,12 +155,16 @@ def begin(
 ) -> CallTrials:
     """The trials of a loop, where the arrays of its first call lie.
 
-    ``again`` makes the loop with another strategy, variant and commit.
+    ``again`` makes the loop with another strategy, variant, commit and number of threads.
     """
 
     def make(candidate: TuningCandidate) -> Call:
-        variant = candidate.variant or None
-        return again(strategy=candidate.strategy, variant=variant, commit=candidate.commit)
+        return again(
+            strategy=candidate.strategy,
+            variant=candidate.variant or None,
+            commit=candidate.commit,
+            threads=candidate.threads,
+        )
 
     gpu = any(type(v) is not np.ndarray and on_device(v) for v in arrays.values())
     soa = tuple(s.name for s in loop.slots if s.soa)

@@ -27,6 +27,7 @@ LEAST_REUSE = 2.0
 class Choice:
     """How a loop is to run: names of a strategy, of a variant (None: no blocks) and a commit.
 
+    ``threads`` are those of a thread block, None as many as :func:`cuda.program` takes by itself;
     ``because`` says what the choice rests on.
     """
 
@@ -34,6 +35,7 @@ class Choice:
     variant: str | None
     commit: str
     because: str = field(default="", compare=False)
+    threads: int | None = None
 
 
 def choose(
@@ -104,7 +106,8 @@ def _tuned(
     if trial is None or (variant is not None and trial.variant not in ("", variant)):
         return None
     how = f"timed {trial.runs} times there" if trial.runs else "by predicted traffic, not measured"
-    return Choice(trial.strategy, trial.variant or None, trial.commit, f"tuned for it: {how}")
+    because = f"tuned for it: {how}"
+    return Choice(trial.strategy, trial.variant or None, trial.commit, because, trial.threads)
 
 
 def _staging(

@@ -49,7 +49,6 @@ def fastest_soa(plans: Iterable[tuple[LoopPlan, str]], machine: Machine) -> froz
     ----------
     plans : iterable of (LoopPlan, name of its kernel)
         A dat has one name in all of them; each loop counts as often as the others.
-    machine : Machine
 
     Returns
     -------

@@ -1,8 +1,9 @@
 """Finds by trying how a loop runs fastest: strategy, blocks, layout [G12 section 6].
 
-First every strategy with every variant in whole layouts; then, with the best of these, the layout
-of each dat on its own, for one dat's hardly matters to another's. What is clearly slower after one
-run is given up.
+First every strategy with every variant in whole layouts; then, on a GPU, the best of each variant
+with fewer threads than its blocks have elements; then, with the best of these, the layout of each
+dat on its own, for one dat's hardly matters to another's. What is clearly slower after one run is
+given up.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..errors import MeshprepError, Progress, check_choice
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned
-from .candidates import TuningCandidate, grid, trial
+from .candidates import TuningCandidate, grid, trial, with_fewer_threads
 from .machines import Backend, this_cpu
 
 SAMPLE_SECONDS = 0.002
@@ -106,8 +107,11 @@ def tune(
     candidates = grid(plan, where, asked.strategies, _whole(asked.layouts, dats))
     mixed = len(dats) > 1 and len(set(asked.layouts)) > 1
     race = _Race(kernel, plan, values, where, asked, progress)
-    race.expected = len(candidates) + (len(dats) if mixed else 0)
+    further = with_fewer_threads(plan, where, dict.fromkeys(candidates, 0.0))
+    race.expected = len(candidates) + len(further) + (len(dats) if mixed else 0)
     for candidate in candidates:
+        race.enter(candidate)
+    for candidate in with_fewer_threads(plan, where, race.seconds()):
         race.enter(candidate)
     if mixed:
         _mix_layouts(race, dats)
@@ -195,8 +199,11 @@ class _Race:
 
     def best(self) -> tuple[TuningCandidate, float]:
         """The fastest so far and its seconds."""
-        found = min(self.times, key=lambda c: min(self.times[c]))
-        return found, min(self.times[found])
+        return min(self.seconds().items(), key=lambda item: item[1])
+
+    def seconds(self) -> dict[TuningCandidate, float]:
+        """The fastest run of each so far."""
+        return {candidate: min(times) for candidate, times in self.times.items()}
 
     def trials(self) -> list[Trial]:
         """What came out for each candidate."""
@@ -212,6 +219,7 @@ class _Race:
             layout=layout,
             variant=candidate.variant or None,
             commit=candidate.commit,
+            threads=candidate.threads,
         )
         given = {s.name: self._array(s.name, s.soa) for s in slots(self.plan, layout)}
         written = [s for s in slots(self.plan, layout) if s.written]

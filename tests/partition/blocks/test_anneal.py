@@ -10,6 +10,7 @@ from numba import get_num_threads, set_num_threads
 
 from meshprep.kernels import kernel
 from meshprep.kernels.compiled import from_python
+from meshprep.kernels.parallel import each
 from meshprep.partition.blocks.anneal import acceptance_thresholds
 from meshprep.partition.blocks.centroids import (
     Centroids,
@@ -91,6 +92,13 @@ def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
     )  # fmt: skip
 
 
+def anneal(level, points, metric, block, groups, plan, seed):
+    """Anneal all groups; by how much the loads fell."""
+    grouping = Grouping.of(block, groups)
+    own = level, points, metric, block, grouping
+    return sum(each(anneal_groups, [(*own, share, plan, seed) for share in grouping.shares()]))
+
+
 @ROUND
 @given(
     data=st.data(),
@@ -110,7 +118,7 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
     first = case.sizes
     metric = np.random.default_rng(3).random((case.n_blocks, 6)) * [1, 1, 1, 0, 0, 0]
     plan = schedule(cap, temperature, pull, colour)
-    gained = anneal_groups(case.level, points, metric, case.block, case.groups, plan, 1)
+    gained = anneal(case.level, points, metric, case.block, case.groups, plan, 1)
     before = objective(case.table, case.weight, start[case.cluster])
     assert gained == before - objective(case.table, case.weight, case.block[case.cluster])
     assert (case.groups[case.block] == case.groups[start]).all()
@@ -254,7 +262,7 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
         block = start.copy()
         metric = np.zeros((groups.size, 6))
         plan = schedule(np.full(groups.size, 62), 0.4, 0.0, end=20, total=15)
-        anneal_groups(level, points, metric, block, groups, plan, 5)
+        anneal(level, points, metric, block, groups, plan, 5)
         found.append(block)
     set_num_threads(threads)
     assert (found[0] == found[1]).all()
@@ -269,7 +277,7 @@ def test_elements_of_full_blocks_change_places(quad_edges):
     points, block = Points(np.ones(n_points, dtype=np.int32), None), start.copy()
     plan = schedule(sizes, 0.4, 0.2, end=20, total=15)._replace(excess=(0.0, 0.0))
     metric, one_group = np.zeros((sizes.size, 6)), np.zeros(sizes.size, np.int32)
-    gained = anneal_groups(level, points, metric, block, one_group, plan, 5)
+    gained = anneal(level, points, metric, block, one_group, plan, 5)
     # no block has room for one more: single moves leave everything where it is
     assert (np.bincount(block) == sizes).all()
     assert gained > 0.05 * weighted_loads_of(table, points.weight, start, sizes.size)

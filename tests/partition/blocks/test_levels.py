@@ -12,12 +12,23 @@ from meshprep.partition.blocks import levels
 from meshprep.partition.blocks.levels import cluster_sizes, coarsen, element_level
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
+from meshprep_runtime.maps import read_only
 
 ROUND = settings(deadline=None, max_examples=60)
 
 
 def rows_of(offset, index):
     return [index[a:b].tolist() for a, b in pairwise(offset)]
+
+
+def test_places_in_space_are_not_copied():
+    rows, graph = np.zeros((5, 1), np.int32), facet_graph(np.zeros((5, 1), np.int32), 1)
+    where = np.random.default_rng(0).normal(size=(5, 3))
+    for came in (where, read_only(where)):
+        place = element_level(rows, graph, came).place
+        assert np.array_equal(place, where)
+        assert np.shares_memory(place, came)
+    assert np.array_equal(element_level(rows, graph, where[:, :2]).place[:, :2], where[:, :2])
 
 
 def levels_of(data, tables):

@@ -52,6 +52,24 @@ def test_without_blocks(airfoil):
     assert found.total * 1.4 < found.warps < found.total * 64 / 38
 
 
+@pytest.mark.parametrize("strategy", ["hierarchical", "block-permute"])
+def test_several_elements_a_thread(strategy, airfoil):
+    """Threads meet after staging, and in each round after each colour that they go through."""
+    found, made = count(airfoil, strategy, variant="s8", threads=3)
+    v = airfoil["res_calc"].variants["s8"]
+    barriers = 0
+    for b, colours in enumerate(v.thread_colours):
+        own = v.thread_colour[v.block_offset[b] : v.block_offset[b + 1]].astype(int)
+        if strategy == "block-permute":
+            # Sorted: from the first colour of the round to the last.
+            rounds = [np.sort(own)[i : i + 3] for i in range(0, own.size, 3)]
+            barriers += 1 + sum(int(r[-1] - r[0]) + 1 for r in rounds)
+        else:
+            barriers += 1 + -(-own.size // 3) * int(colours)
+    assert made.threads == 3
+    assert found.threads["barrier"] == pytest.approx(3 * barriers / 38)
+
+
 def test_blocks_by_colour(airfoil):
     """Loops are weighed by their rounds, which the plan tells."""
     found, made = count(airfoil, "hierarchical", variant="s8")

@@ -18,6 +18,7 @@ from meshprep_runtime.matrix import (
     assemble,
     zero_rows_and_columns,
 )
+from meshprep_runtime.plan.chains.skewed_proof import prove_skewed
 
 ARGS = [
     {"dat": "x", "map": "cells->nodes"},
@@ -196,10 +197,55 @@ def test_a_program_adds_to_a_matrix_at_once_and_in_chains(full_plan, plan, whole
     with pytest.raises(MeshprepError, match=r"'nonzeros of K' has values of shape \(3,\)"):
         program.matrix("K", values=np.zeros(3))
     with (
-        pytest.raises(MeshprepError, match="tiles cannot add to matrix 'K': leave the loop out"),
+        pytest.raises(MeshprepError, match=r"tiles cannot add to matrix 'K': leave .*: skewed=T"),
         program.chain(length=1, tile_size=64),
     ):
         loop(x=x, w=w, K=K)
+
+
+def load(x1, x2, x3, w, rhs1, rhs2, rhs3):
+    for row in (rhs1, rhs2, rhs3):
+        row[0] += w[0] + x1[0] + x2[0] + x3[0]
+
+
+def grow(x):
+    x[0] += 1
+
+
+@pytest.mark.slow
+def test_skewed_tiles_add_to_a_matrix():
+    """Entries in an order that does not depend on threads; whole numbers, so that none matters."""
+    rhs = {"dat": "rhs", "map": "cells->nodes", "access": "inc"}
+    described = {
+        "assemble": {"over": "cells", "args": [*ARGS[:2], ARGS[2] | {"fixed": "boundary"}]},
+        "load": {"over": "cells", "args": [*ARGS[:2], rhs]},
+        "grow": {"over": "nodes", "args": [{"dat": "x", "access": "rw"}]},
+    }
+    requests = [LoopRequest(name, one, "test") for name, one in described.items()]
+    mesh = generate("delaunay2d", cells=400, seed=3)
+    plan = prepare(mesh, requests, Options(block_size=32)).plan
+    rng, found = np.random.default_rng(0), []
+    start = {s: rng.integers(0, 9, plan.sizes[s]).astype(float) for s in ("nodes", "cells")}
+    chains = []
+    for tiles in ({}, {"tile_size": 40, "skewed": True}, {"tile_size": "auto"}):
+        program = Program(plan)
+        x, w = (program.dat(s, values=start[s].copy()) for s in start)
+        K, rhs = program.matrix("K"), program.dat("nodes")
+        kernels = {"assemble": local_matrix, "load": load, "grow": grow}
+        loops = {n: program.loop(k, n, strategy="sequential") for n, k in kernels.items()}
+        with program.chain(length=4, **tiles) as chain:
+            loops["assemble"](x=x, w=w, K=K)
+            loops["load"](x=x, w=w, rhs=rhs)
+            loops["grow"](x=x)
+            loops["assemble"](x=x, w=w, K=K)
+        found.append([d.values().tolist() for d in (K, rhs, x)])
+        chains += chain.tiled.values()
+    run, measured = chains
+    assert {way.partition(" ")[0] for way in measured._ways} == {"loops", "skewed"}
+    assert run.tiles.n_tiles > 4
+    assert list(prove_skewed(run.tiles, plan.sizes, plan.maps)) == []
+    assert found[0] == found[1] == found[2]
+    assert np.any(found[0][0])
 
 
 def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path):

@@ -13,6 +13,7 @@ from meshprep_runtime.cuda.launcher import Launcher
 from meshprep_runtime.matrix import CsrMatrix
 from meshprep_runtime.matrix.cuda_products import (
     LONG_ROW,
+    MOST_A_THREAD,
     csr_program,
     ellpack_program,
     local_program,
@@ -43,6 +44,15 @@ def test_rows_of_all_lengths(coop):
     run(csr_program(MIXED, CsrThreads(64, coop, 64)), MIXED)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("coop", [1, 2, 4, 8, 16, 32])
+def test_every_size_of_blocks_and_groups(coop):
+    matrix = random_csr(LENGTHS[:70], 300)
+    for size in SIZES:
+        for repeat in range(1, 65):
+            run(csr_program(matrix, CsrThreads(size, coop, repeat)), matrix)
+
+
 @pytest.mark.parametrize("lengths", [[3], [0, 0], []], ids=["one row", "empty rows", "no rows"])
 def test_few_rows(lengths):
     matrix = random_csr(lengths, 4)
@@ -71,6 +81,25 @@ def test_a_long_row_is_one_with_much_for_each_of_its_threads():
         program = csr_program(matrix, CsrThreads(64, coop, 1))
         assert [one.launches[0].blocks for one in program.then[:1]] == blocks
         run(program, matrix)
+
+
+@pytest.mark.parametrize("coop", [1, 4, 32])
+def test_rows_of_very_unlike_length(coop):
+    """As a power law has them, at and about the lengths where rows are cut; the ends are long."""
+    longest = MOST_A_THREAD * coop
+    rng = np.random.default_rng(coop)
+    few = np.minimum((rng.pareto(0.6, 300) * 2).astype(int), LONG_ROW + 900)
+    cut = [longest - 1, longest, longest + 1, LONG_ROW, LONG_ROW + 1, 2 * LONG_ROW]
+    # more long rows than a block of the last kernel has threads
+    many = np.full(40, longest + 3) if coop < 32 else []
+    middle = rng.permutation(np.concatenate([few, cut, many, np.zeros(9)])).astype(int)
+    lengths = [LONG_ROW + 5, *middle, longest + 7]
+    matrix = random_csr(lengths, 2 * LONG_ROW)
+    program = csr_program(matrix, CsrThreads(64, coop, 3))
+    n_long = np.count_nonzero(np.array(lengths) > longest)
+    assert program.then[1].launches[0].blocks == -(-n_long // 32)
+    assert coop == 32 or n_long > 32
+    run(program, matrix)
 
 
 def test_a_row_of_a_hundred_thousand():

@@ -8,7 +8,7 @@ from matrices import ellpack, exact, local, random_csr, vector
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.matrix import CsrMatrix, Ellpack, code, pieces
 from meshprep_runtime.matrix.kernels import PART, ROWS, TOTAL
-from meshprep_runtime.matrix.products import Product
+from meshprep_runtime.matrix.products import Product, csr_code
 
 
 @pytest.fixture
@@ -95,6 +95,25 @@ def test_pieces_hold_every_row_once_and_cut_long_ones(large):
     work = row_ptr[short[:, 2]] - row_ptr[short[:, 1]] + short[:, 2] - short[:, 1]
     # a piece ends with the row that fills it
     assert work.max() <= 1000 + 301
+
+
+@pytest.mark.parametrize("piece", [pieces.PIECE, 100])
+def test_some_rows_and_then_the_others_have_the_bits_of_all(large, two_threads, piece):
+    """Also step by step: parts of long rows in one of the steps, their sums in another."""
+    matrix, x = large
+    some = np.random.default_rng(4).random(8000) < 0.3
+    some[[17, 6000]] = True, False
+    y = np.full(8000, np.nan)
+    for threads, rows in ((2, some), (1, ~some)):
+        code = csr_code(matrix, piece, rows)
+        ranges = code.schedule.range_order.size
+        for step in range(0, ranges, 3):
+            code.run(x, y, threads, code.schedule.between(step, min(step + 3, ranges)))
+        assert np.isnan(y).any() == (rows is some)
+        assert not np.isnan(y[rows]).any()
+        # pieces end where other rows begin, and still a thread takes enough of them
+        assert ranges < 4 * matrix.values.size / piece
+    np.testing.assert_array_equal(y, Product(matrix) @ x)
 
 
 DOFS = np.random.default_rng(5).integers(-1, 60, (200, 4))

@@ -28,15 +28,19 @@ def test_csr_is_the_matrix_and_shares_its_arrays_with_scipy():
     assert np.shares_memory(made.indices, COLUMNS)
 
 
-def test_csr_goes_to_petsc():
+@pytest.mark.parametrize("index", ["i4", "i8"])
+def test_csr_goes_to_petsc(index):
     petsc = pytest.importorskip("petsc4py.PETSc", reason="petsc4py is not installed")
-    made = CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
+    values = VALUES.copy()
+    made = CsrMatrix(ROW_PTR.astype(index), COLUMNS, values, 3).to_petsc()
+    values[:] = 0
     assert isinstance(made, petsc.Mat)
     assert np.array_equal(made[:, :], DENSE)
 
 
-def test_what_petsc_is_given(monkeypatch):
-    """Arguments alone, for machines without petsc4py."""
+@pytest.fixture
+def petsc(monkeypatch):
+    """What PETSc is given, for machines without petsc4py; its indices are ``IntType``."""
     given = {}
 
     class Mat:
@@ -45,16 +49,32 @@ def test_what_petsc_is_given(monkeypatch):
             return SimpleNamespace(assemble=lambda: given.update(assembled=True))
 
     fake = ModuleType("petsc4py.PETSc")
-    fake.Mat, fake.COMM_SELF = Mat, "self"
+    fake.Mat, fake.COMM_SELF, fake.IntType, fake.given = Mat, "self", np.int32, given
     monkeypatch.setitem(sys.modules, "petsc4py", ModuleType("petsc4py"))
     monkeypatch.setitem(sys.modules, "petsc4py.PETSc", fake)
+    return fake
+
+
+def test_what_petsc_is_given(petsc):
     CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
+    given = petsc.given
     assert (given["size"], given["comm"], given["assembled"]) == ((4, 3), "self", True)
     assert all(a is b for a, b in zip(given["csr"], (ROW_PTR, COLUMNS, VALUES), strict=True))
 
 
+def test_petsc_gets_its_own_type_of_indices(petsc):
+    CsrMatrix(ROW_PTR.astype("i8"), COLUMNS, VALUES, 3).to_petsc()
+    offsets, columns, _ = petsc.given["csr"]
+    assert offsets.dtype == columns.dtype == np.int32
+    assert np.array_equal(offsets, ROW_PTR)
+    petsc.IntType = np.int8
+    many = CsrMatrix(np.array([0, 128], np.int32), np.zeros(128, np.int32), np.ones(128), 1)
+    with pytest.raises(MeshprepError, match="128 nonzeros is too large for this PETSc, whose ind"):
+        many.to_petsc()
+
+
 def test_without_petsc_the_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "petsc4py", None)
+    monkeypatch.setitem(sys.modules, "petsc4py.PETSc", None)
     with pytest.raises(MissingPackageError, match="pip install petsc4py"):
         CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3).to_petsc()
 

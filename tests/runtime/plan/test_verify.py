@@ -8,6 +8,7 @@ from plan_files import at, with_variant
 
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap
 from meshprep_runtime.errors import ProofError
+from meshprep_runtime.plan.proof import _races
 from meshprep_runtime.plan.verify import compare_maps, refuse_wrong, verify
 
 # A line of 7 cells between 8 nodes, each cell adding to both of its nodes, in blocks of 3.
@@ -300,3 +301,26 @@ def test_a_wrong_plan_is_a_fault_of_meshprep(line):
         refuse_wrong(with_variant(line, block_size=1))
     with pytest.raises(ProofError, match="'cells->nodes' of the plan is not in the mesh"):
         refuse_wrong(line, {})
+
+
+@pytest.mark.parametrize("colours", [2, 40])
+@pytest.mark.parametrize("places", [30, 1000, 100_000])
+def test_races_are_those_of_all_pairs(colours, places):
+    """Of few colours and many, dense and sparse ones; an element may name a place twice."""
+    rng = np.random.default_rng(places + colours)
+    columns = [rng.integers(0, places, 400) for _ in range(2)]
+    columns[1][:20] = columns[0][:20]
+    columns[1][-1] = columns[0][-2]
+    writer, colour = np.arange(400, dtype=np.int32), rng.integers(0, colours, 400, np.uint8)
+    colour[-2:] = 1
+    users = {}
+    for column in columns:
+        for place, c, element in zip(column.tolist(), colour.tolist(), range(400), strict=True):
+            users.setdefault((place, c), set()).add(element)
+    expected = {place for (place, _), elements in users.items() if len(elements) > 1}
+    found = _races(columns, writer, colour, places)
+    assert set(found[:, 0].tolist()) == expected
+    assert columns[0][-2] in expected
+    for place, one, other in found.tolist():
+        assert one < other
+        assert {one, other} <= users[place, int(colour[one])]

@@ -1,4 +1,4 @@
-"""Run by mpiexec: mpi_checkpoints.py PARTS FOLDER WHAT, which is kill or finish.
+"""Run by mpiexec: mpi_checkpoints.py PARTS FOLDER WHAT [KIND], which is kill or finish.
 
 A program runs to its end; then again with checkpoints, and rank 1 is killed while it gives one of
 them its name. Later it goes on from there, and compares its state with that of the first run.
@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from stopped_program import run
+from stopped_program import program_of
 
 from meshprep_runtime import DistributedPlan
 
@@ -30,8 +30,8 @@ def killed_later():
     os.replace = killed
 
 
-def main(parts, folder, what):
-    plan = DistributedPlan.load(parts)
+def main(parts, folder, what, kind=None):
+    run, plan = program_of(kind), DistributedPlan.load(parts)
     state = folder / f"state{plan.comm.rank}.json"
     if what == "kill":
         state.write_text(json.dumps(run(plan, None, STEPS)))
@@ -45,4 +45,4 @@ def main(parts, folder, what):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -2,14 +2,15 @@
 
 import importlib.util
 import json
+import pickle
 import sys
 from pathlib import Path
 
 import numpy as np
+import poisson_on_ranks
 from integer_loops import LOOPS
 from matrix_of_ranks import same_on
 from mpi4py import MPI
-from poisson_on_ranks import on_part
 from rank_programs import PROGRAM, on_one_rank, random_mesh, run_part, start_values
 from slow_parts import World
 
@@ -82,9 +83,12 @@ def refusal(comm, path):
     return "fine"
 
 
-def iterations(comm, path, x):
-    """Of conjugate gradients, on each rank."""
-    return comm.allgather(on_part(DistributedPlan.load(path, comm), x)[3].iterations)
+def poisson(comm, path, x, alone):
+    """By what becomes of fixed nodes: whether every rank has the rows and solution of one rank."""
+    plan = DistributedPlan.load(path, comm)
+    found = {form: poisson_on_ranks.on_part(plan, x, form) for form in alone}
+    same = {f: poisson_on_ranks.is_as_alone(one, alone[f]) for f, one in found.items()}
+    return {form: all(comm.allgather(same[form])) for form in alone}
 
 
 def main(parts, mesh, square, square_parts):
@@ -93,7 +97,9 @@ def main(parts, mesh, square, square_parts):
     # A rank that fails before it loads a plan ends the others, too.
     end_all_on_errors(world)
     variant = slow_variant()
-    mesh, x = read(mesh), np.ascontiguousarray(read(square).coordinates[:, :2])
+    mesh, square = read(mesh), read(square)
+    x = poisson_on_ranks.places(square)
+    alone = pickle.loads(square_parts.with_name("alone").read_bytes())
     found = {"library": MPI.Get_library_version()}
     for ranks in (2, 3, 4):
         comm = world.Split(0 if world.rank < ranks else MPI.UNDEFINED, world.rank)
@@ -103,7 +109,7 @@ def main(parts, mesh, square, square_parts):
         found[f"matrix {ranks}"] = all(comm.allgather(same_on(comm)))
         if ranks != 3:
             found[f"flow {ranks}"] = comm.allgather(flow(comm, parts, mesh))
-            found[f"iterations {ranks}"] = iterations(comm, square_parts, x)
+            found[f"poisson {ranks}"] = poisson(comm, square_parts, x, alone)
         else:
             found["refused"] = comm.allgather(refusal(comm, parts))
         comm.Free()

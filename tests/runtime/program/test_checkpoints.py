@@ -5,18 +5,26 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
 import stopped_program
-from stopped_program import LOOPS, run
+from stopped_program import LOOPS, begin, chain_of, run, run_chain
 
-from meshprep_runtime import MeshprepError, Program
+from meshprep.loops.chains import ChainCall, ChainRequest
+from meshprep.pipeline.chains import plan_chains
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
+from meshprep_runtime.program.chains.records import Assign
+from meshprep_runtime.program.chains.reduced import ReducedGlobal
 from meshprep_runtime.program.checkpoints import checkpoints, file
 from meshprep_runtime.program.checkpoints.decisions import Decisions
 from meshprep_runtime.program.checkpoints.generations import older
 from meshprep_runtime.program.checkpoints.period import calls_to_wait, period, saved_values
+from meshprep_runtime.program.checkpoints.steps import Step, Steps
+from meshprep_runtime.program.dat import make_dat
 
 DIMS = {"bounds": 1, "x": 2, "q": 4, "q_old": 4, "adt": 1, "res": 4}
 # The access lists of Fig. 6.1 [R14]; W: all of it is written.
@@ -189,13 +197,110 @@ def test_what_cannot_be_saved(plan, path):
     loop = program.loop(stopped_program.gather, "gather", strategy="sequential")
     with pytest.raises(MeshprepError, match="argument 'res' cannot be saved in a checkpoint"):
         loop(q=q, res=res)
-    with pytest.raises(MeshprepError, match="tiles save no checkpoints"):
-        program.chain(2, tile_size=4)
 
 
-def killed(plan, folder, steps, times):
+@pytest.mark.parametrize(
+    "kind", ["tiles", *(pytest.param(k, marks=pytest.mark.slow) for k in ("skewed", "auto"))]
+)
+def test_a_stopped_chain_in_tiles_ends_as_if_it_had_not_stopped(plan, path, kind):
+    expected = run_chain("loops", plan, None, 12)
+    assert run_chain(kind, plan, None, 12) == expected
+    for stop in (1, 2, 5, 9):
+        assert run_chain(kind, plan, path, 12, stop, every=0.0) is None
+    assert run_chain(kind, plan, path, 12, every=0.0) == expected
+
+
+def test_what_tiles_drop_is_not_saved_and_what_is_zero_takes_no_room(plan, path):
+    run_chain("tiles", plan, path, 6, every=0.0)
+    with h5py.File(path) as saved:
+        # 0: q, 1: res, 3: some; 2: old is dropped
+        assert sorted(saved["dats"]) == ["0", "1", "3"]
+        assert [saved[f"dats/{i}"].id.get_storage_size() for i in (0, 1)] == [96, 0]
+        assert not saved["dats/1"][:].any()
+        names = [name.rpartition(" ")[0] for name in json.loads(saved.attrs["loops"])]
+        assert names == ["gather...take, 2 loops in tiles", "take"]
+    with pytest.raises(MeshprepError, match=r"'gather', in the checkpoint it is 'gather\.\.\.take"):
+        run_chain("loops", plan, path, 6)
+
+
+def test_what_was_dropped_has_no_values_after_a_restart_either(plan, path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "WINDOW", 2)
+    for again in (False, True):
+        program, (q, res, old, some), total, loops = begin(plan, path, every=1000.0)
+        given = {"res": res, "q": q, "old": old, "some": some, "total": total}
+        with chain_of(program, "tiles", old, res):
+            loops[0](q=q, res=res)
+            loops[1](**given)
+        if not again:
+            program.checkpoint_here()
+        for _ in range(3):
+            loops[0](q=q, res=res)
+        with pytest.raises(MeshprepError, match="its values were dropped at the end of a chain"):
+            old.values()
+        # nobody met it before the window was over
+        with h5py.File(path) as saved:
+            assert sorted(saved["dats"]) == ["0", "1", "3"]
+            assert saved.attrs["entry"] == 1
+
+
+def test_a_schedule_says_what_is_dropped_and_zero(plan, path):
+    calls = (ChainCall("gather", {}), ChainCall("take", {}))
+    request = ChainRequest("both", calls, ("old",), ("res",), 4, "loops.toml")
+    scheduled = replace(plan, chains=plan_chains(plan, [request]))
+    program, (q, res, old, some), total, loops = begin(scheduled, path)
+    with program.chain(schedule="both"):
+        for _ in range(2):
+            loops[0](q=q, res=res)
+            loops[1](res=res, q=q, old=old, some=some, total=total)
+            program.checkpoint_here()
+    with h5py.File(path) as saved:
+        assert sorted(saved["dats"]) == ["0", "1", "3"]
+        assert saved["dats/1"].id.get_storage_size() == 0
+
+
+def test_a_chain_needs_what_a_loop_reads_before_another_writes_all_of_it():
+    steps, total = Steps(), ReducedGlobal(np.zeros(1))
+    steps.dats.append(make_dat("cells", (3, 3), 1, "i8"))
+    loops = [
+        Loop("read", "cells", (Arg("old", Access.READ, 1, "i8"),)),
+        Loop("write", "cells", (Arg("old", Access.WRITE, 1, "i8", full=True),)),
+    ]
+    calls = [
+        SimpleNamespace(
+            loop=SimpleNamespace(loop=loop, par_loop=SimpleNamespace(kernel=other)),
+            given={"old": steps.dats[0]},
+        )
+        for loop in loops
+    ]
+    first, second = (steps.of_chain(some, [], []) for some in (calls, calls[::-1]))
+    assert (first.full, second.full) == ({0: False}, {0: True})
+    assert (first.title, first.changed) == ("read...write, 2 loops in tiles", {0})
+    assert steps.of_chain(calls, steps.dats, []).name != first.name
+    assigned = steps.of_chain([Assign(total, np.ones(1)), *calls], [], [])
+    assert [id(values) for values in assigned.globals] == [id(total.stored)]
+
+
+def test_what_loops_alone_did_not_drop_is_saved_and_restored(path):
+    """As with tile_size="auto", which may run the loops of a chain alone."""
+    plan = SimpleNamespace(mesh_hash="mesh", sizes={"cells": 3})
+    zero, own = frozenset(), frozenset({0})
+    makes = Step("makes 1", {0: True}, zero, own, own, True, [])
+    reads = Step("reads 2", {0: False}, zero, zero, zero, False, [])
+    seen = []
+    for _ in range(2):
+        made = checkpoints.Checkpoints(path, 1000.0, plan)
+        dat = make_dat("cells", (3, 3), 1, "i8")
+        made.steps.dats.append(dat)
+        made.run(makes, lambda dat=dat: dat.values(write=True).fill(5 + len(seen)))
+        made.here()
+        made.run(reads, lambda dat=dat: seen.append(dat.values().ravel().tolist()))
+    assert seen == [[5, 5, 5]] * 2
+
+
+def killed(plan, folder, steps, times, *kind):
     plan.save(folder / "plan.h5")
-    words = [sys.executable, stopped_program.__file__, folder, steps, times, 0.05]
+    longest = 0.3 if kind else 0.05
+    words = [sys.executable, stopped_program.__file__, folder, steps, times, longest, *kind]
     done = subprocess.run([*map(str, words)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
@@ -204,6 +309,12 @@ def test_killed_at_any_moment(plan, tmp_path):
     times, states = killed(plan, tmp_path, 40, 6)
     assert times >= 3
     assert states == [run(plan, None, 40)] * len(states)
+
+
+def test_killed_at_any_moment_in_tiles(plan, tmp_path):
+    times, states = killed(plan, tmp_path, 40, 6, "tiles")
+    assert times >= 3
+    assert states == [run_chain("loops", plan, None, 40)] * len(states)
 
 
 @pytest.mark.long
@@ -223,7 +334,7 @@ def test_what_checkpoints_cost_when_none_is_due(plan, path):
     own = program.checkpoints
     begin = time.process_time()
     for _ in range(2000):
-        own.before(loop.loop, stopped_program.gather, {"q": q, "res": res})
-        own.after(loop.loop, {"q": q, "res": res})
+        step = own.steps.of_loop(loop.loop, stopped_program.gather, {"q": q, "res": res})
+        own.run(step, lambda: None)
     assert len(others) == 4
     assert time.process_time() - begin < 2000 * 33e-6

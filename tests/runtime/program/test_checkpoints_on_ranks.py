@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import stopped_program
 from slow_parts import World
-from stopped_program import LOOPS, run
+from stopped_program import LOOPS, program_of, run
 
 from meshprep_runtime import DistributedError, DistributedPlan, MeshprepError, run_ranks
 from meshprep_runtime.program.checkpoints import generations
@@ -40,16 +40,17 @@ def path(tmp_path):
     return tmp_path / "run.h5"
 
 
-def on_ranks(parts, path, steps=STEPS, stop=None, seed=0):
+def on_ranks(parts, path, steps=STEPS, stop=None, seed=0, kind=None):
     """The state of every rank."""
 
     def main(comm):
-        return run(DistributedPlan(parts[comm.rank], comm), path, steps, stop, every=0.0)
+        plan = DistributedPlan(parts[comm.rank], comm)
+        return program_of(kind)(plan, path, steps, stop, every=0.0)
 
     return run_ranks(len(parts), main, seed=seed)
 
 
-def killed_at(monkeypatch, moment, parts, path):
+def killed_at(monkeypatch, moment, parts, path, kind=None):
     """Run until some rank is about to give a file its name, for the ``moment``-th time."""
     replace, left = os.replace, [moment]
 
@@ -62,7 +63,7 @@ def killed_at(monkeypatch, moment, parts, path):
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", killed)
         try:
-            on_ranks(parts, path, FEW, seed=moment)
+            on_ranks(parts, path, FEW, seed=moment, kind=kind)
         except KeyboardInterrupt:
             return True
     return False
@@ -89,6 +90,17 @@ def test_killed_wherever_a_file_gets_its_name(parts, path, monkeypatch):
         moment += 1
     # Two names a rank and checkpoint, but one for the first one.
     assert moment > 3 * (1 + 2 + 2)
+
+
+@pytest.mark.slow
+def test_ranks_in_tiles_go_on_wherever_one_was_killed(parts, path, monkeypatch):
+    expected = on_ranks(parts(3), None, FEW, kind="loops")
+    assert on_ranks(parts(3), None, FEW, kind="tiles") == expected
+    for moment in (1, 4, 8, 12):
+        assert killed_at(monkeypatch, moment, parts(3), path, "tiles")
+        assert on_ranks(parts(3), path, FEW, kind="tiles") == expected
+        for one in path.parent.glob("run.h5*"):
+            one.unlink()
 
 
 def test_ranks_go_on_together_from_what_all_have(parts, path):

@@ -1,5 +1,7 @@
 """Skewed tiles: what loops give, whatever the order of tiles of one colour."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +22,8 @@ from test_tiles import FAST
 
 from meshprep_runtime import MeshprepError
 from meshprep_runtime.program.chains import skewed as module
+from meshprep_runtime.program.chains import threads
+from meshprep_runtime.program.chains.inspect import overlapped
 from meshprep_runtime.program.chains.numbers import number
 from meshprep_runtime.program.chains.skewed import skewed
 
@@ -103,6 +107,25 @@ def test_tiles_of_one_colour_touch_nothing_common(rounds, monkeypatch):
     for first, last in zip(tiles.colour_offset, tiles.colour_offset[1:], strict=False):
         seen = [touched(tiles, t, maps, chain.written) for t in range(first, last)]
         assert sum(map(len, seen)) == len(set().union(*seen))
+
+
+def test_tiles_do_not_depend_on_threads(monkeypatch):
+    """On threads that take pieces of a few elements."""
+    monkeypatch.setattr(threads, "LEAST", 8)
+    sizes, maps = grid_mesh(12)
+    rng = np.random.default_rng(4)
+    chain = number(random_loops(rng, ["areas", "flux", "spread", "update"] * 2), sizes, maps)
+    part, found = owners(chain, rng, 9), []
+    for many in (1, 5):
+        numba = SimpleNamespace(get_num_threads=lambda many=many: many)
+        monkeypatch.setattr(threads, "import_numba", lambda numba=numba: numba)
+        assert len(threads.pieces(144)) == many
+        ahead, beside = skewed(chain, part), overlapped(chain, part)
+        lists = [run.elements for run in ahead.runs] + [s.elements for s in beside.sets.values()]
+        chosen = [s.count for s in (*beside.runs, *beside.copies.values())]
+        tables = [m.table for m in beside.maps.values()]
+        found.append([a.tolist() for a in (ahead.colour_offset, *lists, *chosen, *tables)])
+    assert found[0] == found[1]
 
 
 @pytest.fixture(scope="module")

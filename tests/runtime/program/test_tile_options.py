@@ -93,6 +93,12 @@ def test_dropped_and_zero_dats_change_nothing_else(flow, eager):
     assert flow.result(flow.old) == eager.result(eager.old)
 
 
+def test_tiles_that_store_a_dat_again_bring_it_back(flow, eager):
+    flow.old.dropped = True
+    flow.run(flow.tiled())
+    assert flow.result(flow.old) == eager.result(eager.old)
+
+
 def test_what_is_not_zero_is_told(flow):
     flow.res.values(write=True)[3] = 1
     with pytest.raises(MeshprepError, match="dat 'res' is declared zero, but is not zero before"):

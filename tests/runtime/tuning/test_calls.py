@@ -7,7 +7,7 @@ import pytest
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan
 from meshprep_runtime.cuda import DeviceFunction
-from meshprep_runtime.plan.tuned import CPU, Machine, Trial, Tuned
+from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
 from meshprep_runtime.tuning import calls
 from meshprep_runtime.tuning.candidates import TuningCandidate
 from meshprep_runtime.tuning.machines import Backend
@@ -83,6 +83,37 @@ def test_what_cannot_run_is_passed_over(plans, monkeypatch):
     for _ in range(2):
         with pytest.raises(MeshprepError, match="other does not fit"):
             nothing({})
+
+
+def test_fewer_threads_come_after_all_others(slow, monkeypatch):
+    """Of the fastest way with each of the blocks, on a GPU; what was tuned has them again."""
+    grid = slow.quads(9, 9)
+    plan = slow.plan(grid.sizes, grid.tables, [ADD], (128,))["add"]
+    script, made = Scripted(monkeypatch), []
+    backend = Backend(
+        Machine(GPU, "scripted"), ("slow", "fast"), lambda plan, strategy: [("s128", "colours")]
+    )
+
+    def make(candidate):
+        made.append(candidate)
+        run = script.make(candidate)
+        # Half the time by fewer threads.
+        seconds = SECONDS[candidate.strategy] / (2 if candidate.threads else 1)
+
+        def call(**arrays):
+            run(**arrays)
+            script.now += seconds - SECONDS[candidate.strategy]
+
+        return call
+
+    trials = calls.CallTrials(plan, backend, "add", (), make)
+    for _ in range(3 * 4 + 3 * 3):
+        trials({})
+    assert [(c.strategy, c.threads) for c in made] == [("slow", None), ("fast", None), ("fast", 64)]
+    best = trials.tuned.best
+    assert (best.strategy, best.threads, best.seconds) == ("fast", 64, 0.5)
+    calls.CallTrials(replace(plan, tuned=(trials.tuned,)), backend, "add", (), make)({})
+    assert (made[-1].strategy, made[-1].threads) == ("fast", 64)
 
 
 def test_what_is_known_is_not_tried(plans, monkeypatch):

@@ -1,40 +1,24 @@
-"""Tuning: what it tries and keeps, with scripted times; what the plan remembers; what auto runs."""
+"""Tuning: what it tries and keeps, with scripted times."""
 
-import json
 from dataclasses import replace
 from itertools import cycle
 
 import numba
 import numpy as np
 import pytest
+from flux_loop import FLUX, flux, with_tuned
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop, Plan, PlanError
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cuda import DeviceFunction
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.strategies import hopeless
-from meshprep_runtime.plan.records import to_json
-from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial, Tuned
+from meshprep_runtime.plan.tuned import CPU, GPU, Machine
 from meshprep_runtime.tuning import tune as tuning
 from meshprep_runtime.tuning.candidates import grid
-from meshprep_runtime.tuning.lookup import choose, fastest_soa, processor, with_entry
+from meshprep_runtime.tuning.lookup import processor
 from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
 from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
-
-READ, INC = Access.READ, Access.INC
-FLUX = (
-    Arg("x", READ, 2, "f8", "edges->nodes", (0, 1)),
-    Arg("q", READ, 3, "f8", "edges->cells", (0, 1)),
-    Arg("w", READ, 1, "f8"),
-    Arg("res", INC, 3, "f8", "edges->cells", (0, 1)),
-)
-
-
-def flux(x1, x2, q1, q2, w, res1, res2):
-    for k in range(3):
-        f = w[0] * (x1[0] - x2[1]) * (q1[k] + q2[k])
-        res1[k] += f
-        res2[k] -= f
 
 
 @pytest.fixture
@@ -172,164 +156,6 @@ def test_made_up_values_suit_the_loop(plan):
     ParLoop(flux, plan, strategy="sequential")(**values)
     assert np.isfinite(values["res"]).all()
     assert values["q"].min() >= 0.5
-
-
-def trial(strategy="sequential", variant="", soa=(), seconds=1.0):
-    return Trial(strategy, variant, soa, seconds, seconds, 0.0, 3)
-
-
-def entry(machine, *trials, kernel="flux", measured=True):
-    return Tuned(machine, kernel, measured, trials, "2026-01-01T00:00:00+00:00")
-
-
-A, B = Machine(CPU, "a", 2), Machine(GPU, "b")
-
-
-def test_choosing_among_entries():
-    slow_one, fast = trial(seconds=2.0), trial("two-step", seconds=1.0)
-    soa = trial("hierarchical", "s8", ("q", "x"), 3.0)
-    entries = (
-        entry(A, fast, kernel="other"),
-        entry(A, slow_one, soa),
-        entry(A, trial("full-permute"), kernel="", measured=False),
-    )
-    assert choose(entries, A, "flux", ()) == slow_one
-    assert choose(entries, A, "flux", ("x", "q")) == soa
-    assert choose(entries, A, "third", ()) == slow_one
-    assert choose(entries[2:], A, "flux", ()).strategy == "full-permute"
-    assert choose(entries, B, "flux", ()) is None
-    assert choose(entries, A, "flux", ("q",)) is None
-
-
-def test_what_was_ranked_for_a_device_holds_for_its_full_name():
-    ranked = entry(Machine(GPU, "H100"), trial("hierarchical", "s8"), kernel="", measured=False)
-    for name, holds in (
-        ("NVIDIA H100 80GB HBM3", True),
-        ("NVIDIA H100-SXM", True),
-        ("H1000", False),
-    ):
-        assert (choose((ranked,), Machine(GPU, name), "flux", ()) is not None) == holds
-    measured = replace(ranked, measured=True)
-    assert choose((measured,), Machine(GPU, "NVIDIA H100-SXM"), "flux", ()) is None
-
-
-def test_a_new_entry_takes_the_place_of_the_old():
-    first, second = entry(A, trial()), entry(A, trial("two-step"))
-    other = entry(B, trial())
-    assert with_entry((first, other), second) == (other, second)
-
-
-def test_the_layout_for_all_loops_of_a_program(plan):
-    def of(*trials):
-        return with_tuned(plan, entry(A, *trials))
-
-    none, all_of, q = trial(seconds=3.0), trial(soa=("x", "q"), seconds=2.0), trial(soa=("q",))
-    assert fastest_soa([(of(q, all_of, none), "flux")], A) == {"q"}
-    # what one loop gains the other may lose
-    loses = of(trial(seconds=1.0), trial(soa=("q",), seconds=9.0), trial(soa=("x", "q")))
-    assert fastest_soa([(of(q, all_of, none), "flux"), (loses, "flux")], A) == {"x", "q"}
-    # a layout that one of them has not tried counts for nothing
-    bare = of(trial(seconds=1.0))
-    assert fastest_soa([(of(q, all_of, none), "flux"), (bare, "flux")], A) == set()
-    # other machines and other loops have no say
-    assert fastest_soa([(of(q, none), "flux"), (plan, "flux")], A) == {"q"}
-    assert fastest_soa([(of(q, none), "flux")], B) == set()
-    mesh_only = replace(bare, loop=replace(plan.loop, args=plan.loop.args[:1]))
-    assert fastest_soa([(of(q, none), "flux"), (mesh_only, "flux")], A) == {"q"}
-
-
-def with_tuned(plan, *entries):
-    return replace(plan, tuned=entries)
-
-
-def test_auto_runs_what_was_tuned(plan):
-    here = Machine(CPU, processor(), numba.get_num_threads())
-    tuned = with_tuned(
-        plan, entry(here, trial("block-permute", "s8"), trial("two-step", "", ("q",)))
-    )
-    loop = ParLoop(flux, tuned)
-    assert loop.strategy == "block-permute"
-    values = synthetic(plan)
-    expected = {k: v.copy() for k, v in values.items()}
-    loop(**values)
-    ParLoop(flux, plan, strategy="sequential")(**expected)
-    np.testing.assert_allclose(values["res"], expected["res"], rtol=1e-13)
-    assert ParLoop(flux, tuned, layout={"q": "soa"}).strategy == "two-step"
-
-
-def test_auto_keeps_its_rule_elsewhere(plan):
-    here = Machine(CPU, processor(), numba.get_num_threads())
-    rule = ParLoop(flux, plan).strategy
-    other = replace(here, name="another processor")
-    assert ParLoop(flux, with_tuned(plan, entry(other, trial("two-step")))).strategy == rule
-    tuned = with_tuned(plan, entry(here, trial("block-permute", "s8")))
-    assert ParLoop(flux, tuned, layout="soa").strategy == rule
-    # Blocks that were asked for are kept, whatever was tuned.
-    assert ParLoop(flux, tuned, variant="s4").strategy == rule
-    assert ParLoop(flux, tuned, variant="s8").strategy == "block-permute"
-    assert ParLoop(flux, tuned, strategy="sequential").strategy == "sequential"
-
-
-def test_auto_refuses_what_it_does_not_know(plan):
-    here = Machine(CPU, processor(), numba.get_num_threads())
-    with pytest.raises(PlanError, match="tuned for strategy 'magic', which is unknown here"):
-        ParLoop(flux, with_tuned(plan, entry(here, trial("magic"))))(**synthetic(plan))
-    with pytest.raises(PlanError, match="no variant 's99'"):
-        ParLoop(flux, with_tuned(plan, entry(here, trial("hierarchical", "s99"))))(
-            **synthetic(plan)
-        )
-
-
-def test_a_plan_file_remembers(slow, tmp_path):
-    grid = slow.quads(3, 3)
-    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
-    assert b"tuned" not in saved(plan, tmp_path / "bare.plan.h5")
-    own = with_tuned(plan["flux"], entry(A, trial("two-step", "", ("q",))), entry(B, trial()))
-    plan = replace(plan, loops={"flux": own})
-    saved(plan, tmp_path / "a.plan.h5")
-    again = Plan.load(tmp_path / "a.plan.h5")
-    assert again["flux"].tuned == own.tuned
-    assert again["flux"].tuned[0].created == own.tuned[0].created
-    assert saved(again, tmp_path / "b.plan.h5") == (tmp_path / "a.plan.h5").read_bytes()
-
-
-def saved(plan, path):
-    plan.save(path)
-    return path.read_bytes()
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {},
-        [{}],
-        [{"machine": {}, "trials": []}],
-        [{**to_json(entry(A, trial())), "trials": []}],
-        [{**to_json(entry(A, trial())), "trials": [{"strategy": "x"}]}],
-        ["text"],
-    ],
-)
-def test_other_words_in_its_place_are_refused(slow, broken):
-    from meshprep_runtime.plan.schema import from_tree, to_tree
-
-    grid = slow.quads(3, 3)
-    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
-    tree = to_tree(plan)
-    tree.datasets["/loops/flux/tuned"] = json.dumps(broken)
-    with pytest.raises(PlanError, match="/loops/flux/tuned"):
-        from_tree(tree)
-
-
-def test_no_variant_may_have_its_name(slow):
-    from meshprep_runtime.plan.schema import to_tree
-
-    grid = slow.quads(3, 3)
-    plan = slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4,))
-    own = plan["flux"]
-    odd = replace(own.variant(), name="tuned")
-    plan = replace(plan, loops={"flux": replace(own, variants={"tuned": odd}, default="tuned")})
-    with pytest.raises(PlanError, match="'tuned' is no name for a variant"):
-        to_tree(plan)
 
 
 def test_what_a_gpu_may_try(plan, slow):

@@ -50,7 +50,6 @@ def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
 
     Parameters
     ----------
-    program : CudaProgram
     **arrays
         As in a call of a ParLoop.
 

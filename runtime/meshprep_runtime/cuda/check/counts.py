@@ -73,15 +73,10 @@ def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Exe
 
     Parameters
     ----------
-    program : CudaProgram
     arch : str
         Whose PTX is counted.
     **arrays
         As in a call of a ParLoop; they are changed.
-
-    Returns
-    -------
-    Executed
 
     Raises
     ------

@@ -146,7 +146,6 @@ class TilePlan:
         Elements that each loop runs.
     copies : mapping of dat name to LocalSelection
         Elements whose values before the chain a tile reads.
-    kept : Kept
     maps : mapping of map name to LocalMap
         Empty in a plan file: they follow from the rest.
     """
@@ -170,10 +169,6 @@ class TilePlan:
 
     def rows_of(self, map_name: str) -> NDArray[np.int64]:
         """Rows of a map that each tile needs: those of its first elements.
-
-        Parameters
-        ----------
-        map_name : str
 
         Returns
         -------
@@ -205,10 +200,6 @@ class TilePlan:
         Parameters
         ----------
         sizes : mapping of set name to number of elements
-
-        Returns
-        -------
-        float
         """
         run = sum(int(s.count.sum()) for s in self.runs)
         alone = sum(sizes[loop.over] for loop in self.loops)
@@ -221,7 +212,6 @@ class ChainPlan:
 
     Parameters
     ----------
-    name : str
     tile_size : int
         Elements of the last loop's set in a tile, about.
     tiles : TilePlan or SkewedPlan

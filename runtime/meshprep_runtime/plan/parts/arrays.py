@@ -108,7 +108,8 @@ def _get(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> NDArray[Any]:
     found = arrays.get(name)
     if found is None or found.dtype.str != dtype or found.ndim != ndim:
         raise PlanError(f"{name} is missing, or no {dtype} of {ndim} dimensions")
-    return read_only(found)
+    # what was read from a file is so already
+    return read_only(found) if found.flags.writeable else found
 
 
 def _set(arrays: Arrays, at: str) -> SetPart:

@@ -43,7 +43,7 @@ def lay_out(tree: Tree, tables: Sequence[PartsTable]) -> LaidOut:
             for table in tables
         ]
         file.flush()
-        addresses, begin, end = _placed(waiting, buffer)
+        addresses, begin, end = _placed(waiting)
         del made, waiting
     pieces = {at: piece for at, piece in buffer.pieces.items() if not begin <= at < end}
     return LaidOut(pieces, addresses, begin, end, buffer.size)
@@ -62,7 +62,7 @@ def _declared(made: dict[str, Any], path: str, table: PartsTable, index: int) ->
     return h5py.h5d.create(made[folder].id, leaf.encode(), kind, space, dcpl=creation)
 
 
-def _placed(waiting: list[list[Any]], buffer: _Pieces) -> tuple[list[list[int]], int, int]:
+def _placed(waiting: list[list[Any]]) -> tuple[list[list[int]], int, int]:
     """Make HDF5 place every dataset; their addresses, and where the slices begin and end."""
     addresses: list[list[int]] = []
     begin = end = -1

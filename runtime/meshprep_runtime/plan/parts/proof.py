@@ -7,6 +7,7 @@ the parts own that are proved, in global numbers, and compared at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ class PartsProof:
         self.findings: list[str] = []
         self._sizes, self._parts = dict(sizes), parts
         self._proved = range(parts) if proved is None else proved
+        self._all = len(self._proved) == parts
         self._start = {name: np.zeros(parts + 1, np.int64) for name in sizes}
         self._share = {name: self._share_of(n) for name, n in sizes.items()}
         self.original = {name: np.full(len(r), -1, np.int64) for name, r in self._share.items()}
@@ -69,6 +71,7 @@ class PartsProof:
         if not self.findings:
             for name, rows in self._rows.items():
                 self.maps[name] = np.concatenate(rows)
+                rows.clear()
                 self._rows_agree(name)
                 self._all_executed(name)
             for what in self._sent:
@@ -101,7 +104,8 @@ class PartsProof:
         if ((copies >= one.owned_start) & (copies < end)).any():
             self._wrong(f"{where}: copies an element that it owns")
         runs = copies[: one.exec], copies[one.exec :]
-        if any((np.diff(run) <= 0).any() for run in runs) or np.intersect1d(*runs).size:
+        both = all(run.size for run in runs) and np.intersect1d(*runs).size
+        if both or any((run[1:] <= run[:-1]).any() for run in runs):
             self._wrong(f"{where}: copies do not ascend, or stand twice")
 
     def _originals(self, name: str, one: SetPart, where: str) -> None:
@@ -118,13 +122,19 @@ class PartsProof:
 
     def _of_proved(self, one: SetPart) -> NDArray[np.bool_]:
         """Which exec elements come from a part that is proved here, or from none."""
+        if self._all or not one.exec:
+            return np.ones(one.exec, np.bool_)
         source = np.full(one.exec, -1, np.int64)
         receive, at = one.receive_exec, one.receive_exec.rows - one.owned
         inside = (at >= 0) & (at < one.exec)
         source[at[inside]] = np.repeat(receive.parts, np.diff(receive.offset))[inside]
-        return (source < 0) | self._is_proved(source)
+        known: NDArray[np.bool_] = (source < 0) | self._is_proved(source)
+        return known
 
-    def _is_proved(self, part: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def _is_proved(self, part: NDArray[np.integer]) -> Any:
+        """An index of those of some parts that are proved here."""
+        if self._all:
+            return slice(None)
         return (part >= self._proved.start) & (part < self._proved.stop)
 
     def _map(self, name: str, number: Mapping[str, Numbers], part: PartPlan) -> None:
@@ -145,11 +155,13 @@ class PartsProof:
     ) -> None:
         """Keep what parts that are proved here send, and what is received from them."""
         for kept, messages in ((self._sent, send), (self._received, receive)):
+            streams = kept.setdefault(what, [(_NONE, _NONE, _NONE)])
+            if not messages.rows.size:
+                continue
             other = np.repeat(messages.parts, np.diff(messages.offset)).astype(np.int64)
             here = np.full(other.size, part.part, np.int64)
             chosen = self._is_proved(here if kept is self._sent else other)
-            sent = number[messages.rows[chosen]]
-            kept.setdefault(what, []).append((here[chosen], other[chosen], sent))
+            streams.append((here[chosen], other[chosen], number[messages.rows[chosen]]))
 
     def _reached(self, name: str, receive: Messages, part: PartPlan) -> None:
         m = part.maps[name]
@@ -200,7 +212,9 @@ class PartsProof:
         from_set, to_set = self._ends[name]
         n, table = max(1, self._sizes[from_set]), self.maps[name]
         first = self._first(name)
-        own = self._owner(from_set, first + np.arange(table.shape[0]))
+        mine = np.arange(self._proved.start, self._proved.stop)
+        size = np.diff(self._start[from_set])[mine]
+        low, high = (np.repeat(self._start[to_set][ends], size) for ends in (mine, mine + 1))
         pairs = [
             np.repeat(np.arange(self._parts), [one.size for one in self._executed[from_set]])
             * np.int64(n)
@@ -208,9 +222,10 @@ class PartsProof:
         ]
         known = np.unique(pairs[0])
         for column in sorted(self._written.get(name, ())):
-            part = self._owner(to_set, table[:, column])
-            writer = np.flatnonzero(part != own)
-            missing = np.setdiff1d(part[writer] * np.int64(n) + writer + first, known)
+            points = table[:, column]
+            writer = np.flatnonzero((points < low) | (points >= high))
+            part = self._owner(to_set, points[writer])
+            missing = np.setdiff1d(part * np.int64(n) + writer + first, known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
                 self._wrong(
@@ -223,13 +238,14 @@ class PartsProof:
         """What one part sends another is what that receives, element by element."""
         sender, to, sent = _joined(self._sent[what])
         receiver, source, received = _joined(self._received[what])
-        order = np.lexsort((np.arange(source.size), receiver, source))
+        order = np.argsort(source * self._parts + receiver, kind="stable")
         ends = np.array_equal(sender, source[order]) and np.array_equal(to, receiver[order])
         if not ends or not np.array_equal(sent, received[order]):
             self._wrong(f"{what}: what parts send is not what others receive")
 
 
 _Stream = tuple[Numbers, Numbers, Numbers]
+_NONE = np.empty(0, np.int64)
 
 
 def _joined(streams: list[_Stream]) -> _Stream:

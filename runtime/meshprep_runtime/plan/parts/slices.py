@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -42,24 +43,31 @@ class PartsTable:
     # (parts, 32): SHA-256 of the slices of each part, in the order of the datasets.
     digest: NDArray[np.uint8]
 
+    @cached_property
+    def ends(self) -> NDArray[np.int64]:
+        """Where the slices of each part begin in the file, (n_datasets, parts + 1), and end."""
+        row_bytes, address = (
+            np.array([getattr(one, name) for one in self.datasets], np.int64)[:, None]
+            for name in ("row_bytes", "address")
+        )
+        return address + row_bytes * self.offset
+
     def extent(self, index: int, part: int) -> tuple[int, int]:
         """Address and bytes of the slice of a part in a dataset."""
-        one = self.datasets[index]
-        low, high = (int(n) for n in self.offset[index, part : part + 2])
-        return one.address + low * one.row_bytes, (high - low) * one.row_bytes
+        begin, end = self.ends[index, part : part + 2].tolist()
+        return begin, end - begin
 
     def part_bytes(self, part: int) -> int:
         """Bytes of a part."""
-        return sum(self.extent(i, part)[1] for i in range(len(self.datasets)))
+        return int((self.ends[:, part + 1] - self.ends[:, part]).sum())
 
-    def raw(self, file: int, part: int) -> list[NDArray[np.uint8]]:
+    def raw(self, file: int, part: int) -> list[bytes]:
         """The bytes of every slice of a part, from an open file; PlanError where it is damaged."""
         found, digest = [], hashlib.sha256()
-        for i in range(len(self.datasets)):
-            address, size = self.extent(i, part)
-            data = _read_all(file, address, size)
+        for begin, end in self.ends[:, part : part + 2].tolist():
+            data = read_all(file, begin, end - begin) if end > begin else b""
             digest.update(data)
-            found.append(np.frombuffer(data, np.uint8))
+            found.append(data)
         if digest.digest() != self.digest[part].tobytes():
             raise PlanError(
                 f"damaged: part {part} of {self.parts} does not match its checksum: "
@@ -74,13 +82,15 @@ class PartsTable:
             raw = self.raw(file, part)
         finally:
             os.close(file)
-        return {
-            one.name: data.view(one.dtype).reshape(-1, *one.row)
-            for one, data in zip(self.datasets, raw, strict=True)
-        }
+        found = {}
+        for one, data in zip(self.datasets, raw, strict=True):
+            array = np.frombuffer(data, one.dtype)
+            found[one.name] = array.reshape(-1, *one.row) if one.row else array
+        return found
 
 
-def _read_all(file: int, address: int, size: int) -> bytes:
+def read_all(file: int, address: int, size: int) -> bytes:
+    """Bytes of an open file; PlanError where it ends before them."""
     pieces = []
     while size > 0:
         piece = os.pread(file, min(size, 1 << 30), address)

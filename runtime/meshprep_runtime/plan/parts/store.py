@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 from ...errors import MeshprepError, PlanError
 from .. import store
 from ..seal import check_parts_seal
-from .arrays import part_of
+from .arrays import Arrays, part_of
 from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
 from .structure import check_part
@@ -60,16 +62,32 @@ def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
     """
     if not 0 <= part < table.parts:
         raise PlanError(f"{path}: there is no part {part}: choose 0..{table.parts - 1}")
-    try:
+    with _named(path, part):
         found = part_of(table.description, table.arrays(Path(path), part), part, table.parts)
         check_part(found)
+    return found
+
+
+def read_arrays(path: str | Path, table: PartsTable, part: int) -> Arrays:
+    """The arrays of one part by name, as they were written: checked against its digest alone.
+
+    Raises PlanError where the part is damaged.
+    """
+    with _named(path, part):
+        return table.arrays(Path(path), part)
+
+
+@contextmanager
+def _named(path: str | Path, part: int) -> Iterator[None]:
+    """Errors of a part that is read, as PlanError that names the file."""
+    try:
+        yield
     except MeshprepError as error:
         raise PlanError(f"{path}: {error}") from error
     except OSError as error:
         raise PlanError(f"cannot read parts {path}: {error.strerror}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise PlanError(f"{path}: damaged: part {part} ({error}): split the mesh anew") from error
-    return found
 
 
 def load_part(path: str | Path, parts: int, part: int) -> PartPlan:

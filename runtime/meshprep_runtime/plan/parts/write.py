@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from ..tree import Tree
 from .arrays import arrays_of, describe_parts
 from .model import PartPlan
-from .slices import PartsTable, SlicedDataset
+from .slices import PartsTable, SlicedDataset, read_all
 from .store import parts_table
 from .structure import check_part
 
@@ -25,43 +26,52 @@ if TYPE_CHECKING:
     from .layout import LaidOut
 
 
+# Bytes that are copied at once.
+PIECE = 1 << 24
+
+
 class PartsSource(Protocol):
     """A split whose parts can be copied into a file; ``table`` has addresses of its own."""
 
     table: PartsTable
 
-    @property
-    def held(self) -> Sequence[int]:
-        """The parts that this process can give."""
-
-    def slices(self, part: int) -> Sequence[NDArray[Any]]:
-        """The arrays of a part in the order of the datasets, of any shape."""
+    def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
+        """Write the parts that this process can give to where :attr:`PartsTable.ends` says."""
 
 
 class KeptParts:
-    """A split that a file has already."""
+    """A split that a file has already; its parts ``held`` are copied as they are.
 
-    def __init__(self, path: Path, parts: int, held: Sequence[int] | None = None) -> None:
+    Their digests are copied, too, so that damage is found where a part is read.
+    """
+
+    def __init__(self, path: Path, parts: int, held: range | None = None) -> None:
         self.table = parts_table(path, parts)
-        self.held = range(parts) if held is None else held
+        self._held = range(parts) if held is None else held
         self._path = path
 
-    def slices(self, part: int) -> Sequence[NDArray[Any]]:
-        """See :class:`PartsSource`; PlanError where the part is damaged."""
-        file = os.open(self._path, os.O_RDONLY)
+    def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
+        """See :class:`PartsSource`; PlanError where the file is cut short."""
+        first, last = self._held.start, self._held.stop
+        old = os.open(self._path, os.O_RDONLY)
         try:
-            return self.table.raw(file, part)
+            for (begin, end), to in zip(
+                self.table.ends[:, [first, last]].tolist(), ends[:, first].tolist(), strict=True
+            ):
+                file.seek(to)
+                for at in range(begin, end, PIECE):
+                    file.write(read_all(old, at, min(PIECE, end - at)))
         finally:
-            os.close(file)
+            os.close(old)
 
 
 @dataclass
 class _Spilled:
-    """One array of a part in the file that waits."""
+    """One array of a part that waits in a file."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
-    address: int
+    begin: int  # its first byte among those of the part
 
 
 _Found = dict[int, dict[str, _Spilled]]
@@ -71,28 +81,36 @@ Gather = Callable[[Any], Sequence[Any]]
 class SpilledParts:
     """Parts that are built one after another and wait in a file for their final places.
 
-    Where several processes build parts, each has some of them: those that it added.
+    Where several processes build parts, each has some of them: those that it added. With ``check``,
+    a part is looked at when it is added, and not only when it is read again.
     """
 
-    def __init__(self, file: BinaryIO, parts: int) -> None:
-        self._file, self._parts = file, parts
+    def __init__(self, file: BinaryIO, parts: int, *, check: bool = True) -> None:
+        self._file, self._parts, self._check = file, parts, check
         self._arrays: _Found = {}
+        # where each part begins in the file, its bytes, and their digest
+        self._places: dict[int, tuple[int, int, bytes]] = {}
         self._description: dict[str, Any] = {}
 
     @property
     def held(self) -> Sequence[int]:
-        """See :class:`PartsSource`."""
+        """The parts that were added here."""
         return sorted(self._arrays)
 
     def add(self, part: PartPlan) -> None:
         """Add a part; PlanError where its arrays do not fit each other."""
-        check_part(part)
+        if self._check:
+            check_part(part)
         self._description = self._description or describe_parts(part)
-        found = {}
+        found, pieces, size = {}, [], 0
         for name, array in sorted(arrays_of(part).items()):
-            found[name] = _Spilled(array.dtype, array.shape, self._file.tell())
-            self._file.write(np.ascontiguousarray(array).data)
-        self._arrays[part.part] = found
+            found[name] = _Spilled(array.dtype, array.shape, size)
+            pieces.append(np.ascontiguousarray(array).data)
+            size += array.nbytes
+        data = b"".join(pieces)
+        place = self._file.seek(0, os.SEEK_END), size, hashlib.sha256(data).digest()
+        self._file.write(data)
+        self._arrays[part.part], self._places[part.part] = found, place
 
     def finish(self, figures: Mapping[str, Any], gather: Gather = lambda value: [value]) -> None:
         """Say what the parts have in common, when all of them are there.
@@ -123,20 +141,32 @@ class SpilledParts:
                 digest[part] = np.frombuffer(one, np.uint8)
 
     def _digest(self, part: int) -> bytes:
+        spilled = self._arrays[part]
+        if all(spilled[one.name].dtype == one.dtype for one in self.table.datasets):
+            return self._places[part][2]
         whole = hashlib.sha256()
-        for data in self.slices(part):
+        for data in self._slices(part):
             whole.update(np.ascontiguousarray(data).data)
         return whole.digest()
 
-    def slices(self, part: int) -> Sequence[NDArray[Any]]:
+    def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
         """See :class:`PartsSource`."""
-        return [self._read(self._arrays[part][one.name], one) for one in self.table.datasets]
+        for part in self.held:
+            for begin, data in zip(ends[:, part].tolist(), self._slices(part), strict=True):
+                file.seek(begin)
+                file.write(np.ascontiguousarray(data).data)
 
-    def _read(self, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[Any]:
-        found = np.empty(spilled.shape, spilled.dtype)
-        self._file.seek(spilled.address)
-        self._file.readinto(found.reshape(-1).view(np.uint8))  # type: ignore[attr-defined]
-        return found.astype(dataset.dtype, copy=False)
+    def _slices(self, part: int) -> Sequence[NDArray[Any]]:
+        """The arrays of a part in the order of the datasets."""
+        address, size, _ = self._places[part]
+        self._file.seek(address)
+        data = self._file.read(size)
+        return [_array(data, self._arrays[part][one.name], one) for one in self.table.datasets]
+
+
+def _array(data: bytes, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[Any]:
+    found = np.frombuffer(data, spilled.dtype, prod(spilled.shape), spilled.begin)
+    return found.reshape(spilled.shape).astype(dataset.dtype, copy=False)
 
 
 def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> LaidOut:
@@ -185,10 +215,7 @@ def _copy(source: PartsSource, addresses: Sequence[int], file: BinaryIO) -> None
             replace(one, address=at) for one, at in zip(table.datasets, addresses, strict=True)
         ),
     )
-    for part in source.held:
-        for i, data in enumerate(source.slices(part)):
-            file.seek(placed.extent(i, part)[0])
-            file.write(np.ascontiguousarray(data).data)
+    source.copy(placed.ends, file)
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
+from ..checkpoints.checkpoints import Checkpoints
+from ..checkpoints.steps import Step
 from ..dat import ProgramDat
 from ..distributed import DistributedPlan
 from .execute import TiledRun
@@ -38,6 +40,7 @@ class Recorder(Protocol):
 
     active: Chain | None
     plan: Any
+    checkpoints: Checkpoints | None
 
 
 class Chain:
@@ -67,6 +70,7 @@ class Chain:
         self._queue: list[Record] = []
         self._waiting = 0
         self._checked: dict[Hashable, tuple[Call, bool]] = {}
+        self._steps: dict[Hashable, Step] = {}
 
     def __enter__(self) -> Chain:
         if self._program.active is not None:
@@ -134,13 +138,21 @@ class Chain:
         for value in watched(records):
             value.chain = None
         calls = [r for r in records if isinstance(r, Call)]
-        if self._tiles is not None and len(calls) == self.length:
-            self._run_tiles(records, calls, self._tiles)
-        else:
+        if self._tiles is None or len(calls) != self.length:
             self.run(records)
-
-    def _run_tiles(self, records: list[Record], calls: list[Call], tiles: TileOptions) -> None:
+            return
+        tiles, checkpoints = self._tiles, self._program.checkpoints
         key = tuple(record.key for record in records)
+        if checkpoints is None:
+            self._run_tiles(key, records, calls, tiles)
+            return
+        if key not in self._steps:
+            self._steps[key] = checkpoints.steps.of_chain(records, *tiles.kept_dats(calls))
+        checkpoints.run(self._steps[key], lambda: self._run_tiles(key, records, calls, tiles))
+
+    def _run_tiles(
+        self, key: Hashable, records: list[Record], calls: list[Call], tiles: TileOptions
+    ) -> None:
         if key not in self.tiled:
             plan, sizes = self._program.plan, self._program.plan.sizes
             if isinstance(plan, DistributedPlan):

@@ -13,7 +13,7 @@ from .numbers import ChainArrays, MapArrays
 ONE, NONE = np.uint64(1), np.uint64(0)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def transpose(table: NDArray[Any], n_points: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """For each point the flat places of a table that name it, ascending. O(places + points)."""
     offset = np.zeros(n_points + 1, np.int64)
@@ -29,24 +29,22 @@ def transpose(table: NDArray[Any], n_points: int) -> tuple[NDArray[Any], NDArray
     return offset, places
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def neighbours(
     offset: NDArray[Any], places: NDArray[Any], arity: int, block: NDArray[Any], many: int
 ) -> NDArray[Any]:
     """Pairs of blocks beside each other in the lists of :func:`transpose`. O(places)."""
+    found = np.empty(max(places.size, 1), np.int64)
     count = 0
     for p in range(offset.size - 1):
-        for i in range(offset[p] + 1, offset[p + 1]):
-            count += block[places[i - 1] // arity] != block[places[i] // arity]
-    found = np.empty(count, np.int64)
-    count = 0
-    for p in range(offset.size - 1):
-        for i in range(offset[p] + 1, offset[p + 1]):
-            a, b = block[places[i - 1] // arity], block[places[i] // arity]
-            if a != b:
+        a = np.int32(-1)
+        for i in range(offset[p], offset[p + 1]):
+            b = block[places[i] // arity]
+            if a >= 0 and a != b:
                 found[count] = np.int64(min(a, b)) * many + max(a, b)
                 count += 1
-    return found
+            a = b
+    return found[:count]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -221,7 +219,7 @@ def _longer(values: NDArray[Any], wanted: int) -> NDArray[Any]:
     return made
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def of_set(
     arrays: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     count: NDArray[Any],
@@ -242,7 +240,7 @@ def of_set(
     return own, ran, copied
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def select(
     offset: NDArray[Any], bits: NDArray[Any], bit: int
 ) -> tuple[NDArray[Any], NDArray[Any], bool]:
@@ -265,7 +263,7 @@ def select(
     return count, items, prefix
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def local_table(
     offset: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     elements: tuple[NDArray[Any], NDArray[Any]],

@@ -62,15 +62,10 @@ def deep_part(comm: Any, part: PartPlan, loops: Sequence[Loop], wanted: Iterable
     Parameters
     ----------
     comm : communicator
-    part : PartPlan
     loops : sequence of Loop
         Which passed :func:`check_executed`.
     wanted : iterable of str
         The sets whose owned elements are wanted after the chain.
-
-    Returns
-    -------
-    DeepPart
 
     Notes
     -----

@@ -156,6 +156,7 @@ class TiledRun:
             if name in self.tiles.kept.dropped:
                 dat.dropped = True
             if code.stored:
+                dat.dropped = False
                 dat.touch()
 
     def _check_zero(self) -> None:

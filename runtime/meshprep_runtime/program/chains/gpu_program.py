@@ -118,8 +118,6 @@ def buffers(
 
     Parameters
     ----------
-    program : CudaProgram
-    tiles : TilePlan
     dats : mapping of dat name to (n, dim) array
         Of globals that are only read, too, by their names in the chain's loops.
 

@@ -27,11 +27,8 @@ class GpuDat:
 
     Parameters
     ----------
-    number : int
     set : int
         Number of its set.
-    dim : int
-    dtype : str
     place : str
         Where a tile's rows lie.
     begin : int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,6 +14,7 @@ from ...errors import MeshprepError
 from ...maps import SetMap
 from ...plan.chains.tiles import Kept, LocalMap, LocalSelection, LocalSet, TilePlan
 from .numbers import ChainArrays, ChainNumbers, MapArrays, chain_arrays
+from .threads import on_threads
 
 
 def overlapped(
@@ -35,7 +35,6 @@ def schedule(
 
     Parameters
     ----------
-    chain : ChainNumbers
     part : mapping of set name to (n,) int32
         The tile of every element, for ``chain.owned_sets()``; -1 for those of another rank.
     kept : Kept, optional
@@ -68,24 +67,26 @@ def schedule(
     maps = map_arrays(chain, arrays)
     *found, count = _inspected(arrays, maps, own, own_offset, np.array(end, np.uint64))
     whole = (found[0], found[1], found[2])
-    sets, run_bits, copy_bits = {}, {}, {}
-    for i, name in enumerate(chain.sizes):
-        elements, run_bits[name], copy_bits[name] = of_set(whole, count, i, arrays.set_start[i])
+
+    def of_one(i: int, name: str) -> tuple[LocalSet, NDArray[np.uint64], NDArray[np.uint64]]:
+        elements, run_bits, copy_bits = of_set(whole, count, i, arrays.set_start[i])
         offset = np.concatenate([[0], np.cumsum(count[:, i])])
         tile = part.get(name, np.zeros(0, np.int32))
         owned = np.bincount(tile[tile >= 0], minlength=own_offset.size - 1).astype(np.int64)
-        sets[name] = LocalSet.of_elements(offset, elements, owned)
-    selected = tuple(
-        _select(sets[loop.over], run_bits[loop.over], k) for k, loop in enumerate(chain.loops)
+        return LocalSet.of_elements(offset, elements, owned), run_bits, copy_bits
+
+    held = dict(
+        zip(chain.sizes, on_threads(of_one, range(len(chain.sizes)), chain.sizes), strict=True)
     )
-    copied = {
-        d: _select(sets[s], copy_bits[s], i)
-        for i, (d, s) in enumerate(chain.dats.items())
-        if d not in kept.zero
-    }
+    overs = [held[loop.over] for loop in chain.loops]
+    selected = on_threads(lambda of, k: _select(of[0], of[1], k), overs, range(len(overs)))
+    bits = {d: i for i, d in enumerate(chain.dats) if d not in kept.zero}
+    homes = [held[chain.dats[d]] for d in bits]
+    copies = on_threads(lambda of, i: _select(of[0], of[2], i), homes, bits.values())
+    copied = {d: s for d, s in zip(bits, copies, strict=True) if s.count.any()}
     _check_dropped(kept, copied)
-    copied = {d: s for d, s in copied.items() if s.count.any()}
-    return TilePlan(chain.loops, sets, selected, copied, kept)
+    sets = {name: one[0] for name, one in held.items()}
+    return TilePlan(chain.loops, sets, tuple(selected), copied, kept)
 
 
 def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
@@ -93,31 +94,27 @@ def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, i
 
     Parameters
     ----------
-    tiles : TilePlan
     maps : mapping of map name to SetMap
         Those that the loops use.
     sizes : mapping of set name to int
-
-    Returns
-    -------
-    TilePlan
     """
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
-    local = {m: _local_map(tiles, maps[m], sizes[maps[m].to_set]) for m in used}
-    return replace(tiles, maps=local)
+    local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)
+    return replace(tiles, maps=dict(zip(used, local, strict=True)))
 
 
 def _own(
     chain: ChainNumbers, set_start: NDArray[np.int64], part: Mapping[str, NDArray[np.int32]]
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Elements by tile, in a tile by set, ascending; and where those of each tile begin."""
+    from .compiled import transpose
+
     numbers = {s: int(set_start[i]) for i, s in enumerate(chain.sizes)}
     tile = np.concatenate([part[s] for s in numbers if s in part])
     element = np.concatenate([numbers[s] + np.arange(part[s].size) for s in numbers if s in part])
     element, tile = element[tile >= 0], tile[tile >= 0]
-    order = np.argsort(tile, kind="stable")
-    count = np.bincount(tile)
-    return element[order].astype(np.int32), np.concatenate([[0], np.cumsum(count)])
+    offset, order = transpose(tile, int(tile.max(initial=-1)) + 1)
+    return element[order].astype(np.int32), offset
 
 
 def _inspected(
@@ -142,10 +139,9 @@ def _inspected(
         found: tuple[NDArray[Any], ...] = inspect(arrays, maps, offset, mine, end)
         return found
 
+    parts = on_threads(some, pairwise(ends))
     if many == 1:
-        return some((0, n_tiles))
-    with ThreadPoolExecutor(many) as pool:
-        parts = list(pool.map(some, pairwise(ends)))
+        return parts[0]
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
@@ -158,7 +154,7 @@ def _select(of_set: LocalSet, bits: NDArray[np.uint64], bit: int) -> LocalSelect
 
 def _check_dropped(kept: Kept, copied: Mapping[str, LocalSelection]) -> None:
     for name in sorted(kept.dropped):
-        if name in copied and copied[name].count.any():
+        if name in copied:
             raise MeshprepError(
                 f"dat '{name}' cannot be dropped at the end of the chain: its loops read it before "
                 "one writes all of it (full = true); leave it out of 'dropped'"

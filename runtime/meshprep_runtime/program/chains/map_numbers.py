@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...maps import SetMap
 from .compiled import transpose
 from .numbers import ChainArrays, ChainNumbers, MapArrays
+from .threads import on_threads
 
 
 def map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
@@ -18,10 +21,8 @@ def map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
     flat = [m.table.reshape(-1) for m in maps]
     where = list(zip(arrays.map.tolist(), arrays.column.tolist(), strict=True))
     writes = [k for k, w in zip(where, arrays.write.tolist(), strict=True) if w and k[0] >= 0]
-    up = {}
-    for m, column in dict.fromkeys(writes):
-        table = np.ascontiguousarray(maps[m].table[:, column])
-        up[m, column] = transpose(table, chain.sizes[maps[m].to_set])
+    through = list(dict.fromkeys(writes))
+    up = dict(zip(through, on_threads(lambda key: _up(chain, maps, *key), through), strict=True))
     starts = dict(zip(up, [0, *np.cumsum([o.size for o, _ in up.values()])], strict=False))
     named = np.cumsum([0, *(elements.size for _, elements in up.values())])
     none: list[NDArray[Any]] = [np.zeros(0, np.int32)]
@@ -36,3 +37,11 @@ def map_arrays(chain: ChainNumbers, arrays: ChainArrays) -> MapArrays:
         np.concatenate([np.zeros(0, np.int64), *offsets]),
         np.concatenate([*none, *(elements for _, elements in up.values())]),
     )
+
+
+def _up(
+    chain: ChainNumbers, maps: Sequence[SetMap], m: int, column: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    table = np.ascontiguousarray(maps[m].table[:, column])
+    offset, elements = transpose(table, chain.sizes[maps[m].to_set])
+    return offset, elements

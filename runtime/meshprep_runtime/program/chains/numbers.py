@@ -130,9 +130,12 @@ def number(
     Raises
     ------
     MeshprepError
-        For a chain of more than 64 loops or dats, and for loops that add to matrices.
+        For a chain of more than 64 loops or dats.
+
+    Notes
+    -----
+    A matrix counts as a dat on the set of its rows: who adds to one nonzero reaches one row.
     """
-    refuse_matrices(loops)
     used = {m: maps[m] for loop in loops for m in loop.maps}
     dats: dict[str, str] = {}
     for loop in loops:
@@ -148,12 +151,12 @@ def number(
     return ChainNumbers(tuple(loops), {s: sizes[s] for s in names}, used, dats)
 
 
-def refuse_matrices(loops: Iterable[Loop]) -> None:
-    """Raise MeshprepError where a loop adds to a matrix."""
+def refuse_matrices(loops: Iterable[Loop], instead: str) -> None:
+    """Raise MeshprepError where a loop adds to a matrix; ``instead`` says what to do."""
     for loop in (loop for loop in loops if loop.matrices):
         raise MeshprepError(
-            f"loop '{loop.name}': tiles cannot add to matrix '{loop.matrices[0].name}': leave the "
-            "loop out of chains with tiles"
+            f"loop '{loop.name}': these tiles cannot add to matrix '{loop.matrices[0].name}': "
+            f"leave the loop out of the chain, or {instead}"
         )
 
 

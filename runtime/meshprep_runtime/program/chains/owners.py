@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...maps import SetMap
 from ...plan.model import LoopPlan
 from .numbers import ChainNumbers
+from .threads import on_threads
 
 # What a core of today's processors keeps in its second-level cache.
 CACHE_BYTES = 1 << 20
@@ -28,7 +29,6 @@ def tile_owners(
 
     Parameters
     ----------
-    chain : ChainNumbers
     plans : sequence of LoopPlan
         Those of the chain's loops.
     tile_size : int
@@ -63,6 +63,8 @@ def _elements(plan: LoopPlan) -> int:
 
 def blocks_of(plan: LoopPlan, tile_size: int) -> NDArray[np.int32]:
     """The block of each element, cut to ``tile_size``; runs of the numbering without blocks."""
+    from .compiled import transpose
+
     n = _elements(plan)
     if not plan.variants:
         return (np.arange(n) // tile_size).astype(np.int32)
@@ -70,11 +72,10 @@ def blocks_of(plan: LoopPlan, tile_size: int) -> NDArray[np.int32]:
     block = variant.block_of_element()
     if variant.block_size <= tile_size:
         return block
-    order = np.argsort(block, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(block))])
+    start, order = transpose(block, variant.n_blocks)
     inside = np.arange(n) - start[block[order]]
-    key = np.stack([block[order], inside // tile_size], axis=1)
-    new = np.concatenate([[False], (key[1:] != key[:-1]).any(axis=1)])
+    block, place = block[order], inside // tile_size
+    new = (np.diff(block, prepend=block[:1]) != 0) | (np.diff(place, prepend=0) != 0)
     found = np.empty(n, np.int32)
     found[order] = np.cumsum(new)
     return found
@@ -114,10 +115,11 @@ def _meetings(
     """How often two blocks meet: in an element with both, or at a point that both reach."""
     maps = chain.maps.values()
     many = int(block.max(initial=0)) + 1
-    both = np.concatenate([np.zeros(0, np.int64), *(_keys(m, over, block, many) for m in maps)])
+    keys = on_threads(lambda m: _keys(m, over, block, many), maps)
+    both = np.concatenate([np.zeros(0, np.int64), *keys])
     found: dict[int, dict[int, int]] = defaultdict(dict)
-    keys, times = np.unique(both, return_counts=True)
-    for key, n in zip(keys.tolist(), times.tolist(), strict=True):
+    pairs, times = np.unique(both, return_counts=True)
+    for key, n in zip(pairs.tolist(), times.tolist(), strict=True):
         a, b = divmod(key, many)
         found[a][b] = found[b][a] = n
     return found

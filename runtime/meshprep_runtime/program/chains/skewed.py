@@ -8,31 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from itertools import pairwise
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...plan.chains.skewed import LoopTiles, SkewedPlan
-from .numbers import ChainArrays, ChainNumbers, chain_arrays
+from .dependence import Numbers, conflicts, last_tiles, pairs_apart, raise_values, reaches_of
+from .numbers import ChainNumbers
+from .threads import on_threads
 
-# Rounds of colouring after which tiles run one after the other.
+# Rounds of colouring after which tiles run one after the other. With neighbours of neighbours as
+# neighbours it took fewer rounds, but up to four times as many colours.
 MOST_ROUNDS = 12
-_NONE = np.zeros((0, 2), np.int64)
-
-
-class TouchArrays(NamedTuple):
-    """Which values an access touches that the chain changes.
-
-    Access ``a`` touches dats ``dat[first[a]:first[a + 1]]``, and changes those where ``write``.
-    Values of dat ``d`` are numbered from ``start[d]``; there are ``start[-1]``.
-    """
-
-    first: NDArray[np.int64]
-    dat: NDArray[np.int64]
-    write: NDArray[np.bool_]
-    start: NDArray[np.int64]
 
 
 def skewed(chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]) -> SkewedPlan:
@@ -43,86 +31,64 @@ def skewed(chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]) -> Skewed
 
     Parameters
     ----------
-    chain : ChainNumbers
     part : mapping of set name to (n,) int32
         The tile of every element of every set.
 
-    Returns
-    -------
-    SkewedPlan
-
     Notes
     -----
-    O(accesses of the chain) for each round of colouring; most chains need two to four.
+    O(accesses of the chain) for each round of colouring; most chains need one or two.
     """
-    from .compiled_skew import conflicts, skew
-    from .map_numbers import map_arrays
-
-    arrays = chain_arrays(chain)
-    maps = map_arrays(chain, arrays)
-    touched = touches(chain, arrays)
-    owner = np.concatenate([part[s] for s in chain.sizes])
-    n_tiles = int(owner.max(initial=0)) + 1
-    near = _neighbours(chain, part)
+    columns = {
+        (name, c): m.table[:, c].astype(np.int32)
+        for name, m in chain.maps.items()
+        for c in range(m.arity)
+    }
+    reaches = [reaches_of(chain, loop, columns) for loop in chain.loops]
+    n_tiles = 1 + max(int(part[s].max(initial=0)) for s in chain.sizes)
+    near = _neighbours(chain, part, columns)
     for rounds in range(MOST_ROUNDS + 1):
         alone = rounds == MOST_ROUNDS
         colour = np.arange(n_tiles) if alone else _colour(near, n_tiles)
         order = np.argsort(colour, kind="stable")
         place = np.empty(n_tiles, np.int32)
         place[order] = np.arange(n_tiles, dtype=np.int32)
-        tile = skew(arrays, maps, touched, place[owner])
-        pairs = _NONE if alone else conflicts(arrays, maps, touched, tile, colour[order])
-        if not pairs.size:
+        skew = last_tiles(chain, reaches, {s: place[part[s]] for s in chain.sizes})
+        pairs = set() if alone else conflicts(chain, reaches, skew, colour[order])
+        if not pairs:
             break
-        for a, b in np.unique(order[pairs], axis=0).tolist():
-            near[a].add(b)
-            near[b].add(a)
-    counts = np.bincount(colour)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    return SkewedPlan(chain.loops, _lists(chain, tile, n_tiles), ends)
+        for a, b in pairs:
+            _join(near, int(order[a]), int(order[b]))
+    ends = np.concatenate([[0], np.cumsum(np.bincount(colour))])
+    lists = on_threads(partial(_list, n_tiles), skew.tiles)
+    return SkewedPlan(chain.loops, tuple(lists), ends)
 
 
-def touches(chain: ChainNumbers, arrays: ChainArrays) -> TouchArrays:
-    """The dats behind the bits of the accesses, those that the chain changes."""
-    names, written = list(chain.dats), chain.written
-    first, dat, write = [0], [], []
-    for read, changed in zip(arrays.read.tolist(), arrays.write.tolist(), strict=True):
-        for d, name in enumerate(names):
-            if (read | changed) >> d & 1 and name in written:
-                dat.append(d)
-                write.append(bool(changed >> d & 1))
-        first.append(len(dat))
-    start = np.cumsum([0, *(chain.sizes[s] * (d in written) for d, s in chain.dats.items())])
-    return TouchArrays(
-        np.array(first, np.int64),
-        np.array(dat, np.int64),
-        np.array(write, np.bool_),
-        start.astype(np.int64),
-    )
-
-
-def _lists(chain: ChainNumbers, tile: NDArray[np.int32], n_tiles: int) -> tuple[LoopTiles, ...]:
-    """The elements of every loop by tile, ascending in a tile. O(n) for each loop."""
+def _list(n_tiles: int, tile: Numbers) -> LoopTiles:
+    """The elements of a loop by tile, ascending in a tile. O(n)."""
     from .compiled import transpose
 
-    ends = np.cumsum([0, *(chain.sizes[loop.over] for loop in chain.loops)])
-    return tuple(LoopTiles.of_elements(*transpose(tile[a:b], n_tiles)) for a, b in pairwise(ends))
+    return LoopTiles.of_elements(*transpose(tile, n_tiles))
 
 
 def _neighbours(
-    chain: ChainNumbers, part: Mapping[str, NDArray[np.int32]]
+    chain: ChainNumbers,
+    part: Mapping[str, Numbers],
+    columns: Mapping[tuple[str, int], Numbers],
 ) -> defaultdict[int, set[int]]:
     """Tiles that an element of some map joins."""
     near: defaultdict[int, set[int]] = defaultdict(set)
-    for m in chain.maps.values():
-        of_rows, many = part[m.from_set].astype(np.int64), int(part[m.to_set].max(initial=0)) + 1
-        for column in m.table.T:
-            key = of_rows * many + part[m.to_set][column]
-            for pair in np.unique(key[of_rows != part[m.to_set][column]]).tolist():
-                a, b = divmod(pair, many)
-                near[a].add(b)
-                near[b].add(a)
+    for (name, _), points in columns.items():
+        m = chain.maps[name]
+        of_rows, of_points = part[m.from_set], np.full(points.size, -1, np.int32)
+        raise_values(of_points, part[m.to_set], [points])
+        for a, b in pairs_apart(of_rows, of_points):
+            _join(near, a, b)
     return near
+
+
+def _join(near: defaultdict[int, set[int]], a: int, b: int) -> None:
+    near[a].add(b)
+    near[b].add(a)
 
 
 def _colour(near: Mapping[int, set[int]], n_tiles: int) -> NDArray[np.int64]:

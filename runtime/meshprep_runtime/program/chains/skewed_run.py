@@ -52,8 +52,8 @@ class SkewedRun:
         self._dats = dict(dats)
         self._executors = [executor_of(call) for call in calls]
         threads = import_numba().config.NUMBA_NUM_THREADS
-        maps = {n: m for e in self._executors for n, m in e.plan.maps.items()}
-        self._maps = {n: f"m_{i}" for i, n in enumerate(maps)}
+        tables = {id(t): t for e in self._executors for t in e.plan.tables}
+        self._tables = {key: f"m_{i}" for i, key in enumerate(tables)}
         self._fixed: Arrays = {
             "state": np.zeros(LINE * threads, np.int64),
             # read-only as those of a plan are, so that both take one compiled function
@@ -65,8 +65,8 @@ class SkewedRun:
         self._changed = list(dict.fromkeys(n for loop in tiles.loops for n in loop.written))
         # values that were dropped are missing only where a loop reads them first
         self._full = {a.name: a.full for loop in reversed(tiles.loops) for a in loop.args}
-        for name, m in maps.items():
-            self._fixed[self._maps[name]] = np.ascontiguousarray(m.table).view(np.uint32)
+        for key, table in tables.items():
+            self._fixed[self._tables[key]] = np.ascontiguousarray(table).view(np.uint32)
         self._call: Any = None
 
     def __call__(self, records: list[Record]) -> None:
@@ -101,7 +101,7 @@ class SkewedRun:
         functions, of_call = numbered_functions(
             self._executors,
             [True] * len(calls),
-            lambda e, _, s: skewed_elements(e.loop, e.slots, s),
+            lambda e, _, s: skewed_elements(e.loop, e.slots, len(e.plan.tables), s),
         )
         codes = [self._code(n, call, of_call[n]) for n, call in enumerate(calls)]
         text = skewed_text(list(arrays), codes)
@@ -116,5 +116,5 @@ class SkewedRun:
                 return names[id(call.given[slot.name])]
             return f"p{n}_{i}[t]" if slot.written else f"c{n}_{i}"
 
-        maps = [self._maps[m] for m in executor.loop.maps]
-        return SkewedCode(function, [*maps, *(given(i, s) for i, s in enumerate(executor.slots))])
+        tables = [self._tables[id(table)] for table in executor.plan.tables]
+        return SkewedCode(function, [*tables, *(given(i, s) for i, s in enumerate(executor.slots))])

@@ -85,10 +85,10 @@ class SkewedCode:
     given: Sequence[str]
 
 
-def skewed_elements(loop: Loop, slots: Sequence[Slot], suffix: str) -> str:
+def skewed_elements(loop: Loop, slots: Sequence[Slot], n_tables: int, suffix: str) -> str:
     """``def elements_0(start, stop, order, ...)`` on the dats themselves."""
     rows = rows_of(loop, slots)
-    params = [f"m{i}" for i in range(len(loop.maps))] + [f"s{i}" for i in range(len(slots))]
+    params = [f"m{i}" for i in range(n_tables)] + [f"s{i}" for i in range(len(slots))]
     return ElementCode(
         rows, tuple(params), permuted=True, chunks=can_chunk(rows), suffix=suffix
     ).text()

@@ -90,6 +90,16 @@ class TileOptions:
         one = chains[name]
         return replace(self, saved=(one,), length=len(one.tiles.loops))
 
+    def kept_dats(self, calls: Sequence[Call]) -> tuple[list[ProgramDat], list[ProgramDat]]:
+        """The dats that are dropped, and those that are zero, also where a schedule says it."""
+        if self.length is None:
+            return [*self.dropped], [*self.zero]
+        kept, (_, dats) = self.saved[0].kept, common_names(calls)
+        return (
+            [dat for name, dat in dats.items() if name in kept.dropped],
+            [dat for name, dat in dats.items() if name in kept.zero],
+        )
+
 
 def tiled_run(
     calls: Sequence[Call], sizes: Mapping[str, int], options: TileOptions
@@ -127,9 +137,16 @@ def tiled_run(
 def cut(
     chain: ChainNumbers, plans: Sequence[LoopPlan], size: int, kept: Kept, ahead: bool
 ) -> TilePlan | SkewedPlan:
-    """Skewed tiles where ``ahead``, else overlapped ones, without maps; raises as these do."""
+    """Skewed tiles where ``ahead``, else overlapped ones, without maps.
+
+    Raises
+    ------
+    MeshprepError
+        As these do, and for matrices in overlapped tiles, which run elements more than once.
+    """
     if ahead:
         return skewed(chain, all_owners(chain, plans, size))
+    refuse_matrices(chain.loops, "take tiles that run nothing twice: skewed=True")
     return schedule(chain, tile_owners(chain, plans, size), kept)
 
 
@@ -152,6 +169,8 @@ def measured_run(
         return lambda: tiled_run(calls, sizes, chosen)
 
     kinds = (OVERLAPPED,) if kept.all else (SKEWED, OVERLAPPED)
+    if any(loop.matrices for loop in loops):
+        kinds = (SKEWED,)
     tried = [(kind, size) for size in sizes_to_try(chain) for kind in kinds]
     if known is not None:
         tried = [(known.way, known.tile_size)] if known.way != LOOPS else []
@@ -223,7 +242,6 @@ def _kept(options: TileOptions, dats: Mapping[str, ProgramDat], chain: ChainNumb
 def check_call(call: Call) -> None:
     """Raise MeshprepError for a call that tiles cannot run."""
     where = f"loop '{call.loop.loop.name}'"
-    refuse_matrices([call.loop.loop])
     for arg in call.loop.loop.args:
         value = call.given[arg.name]
         constant = arg.is_global and isinstance(value, np.ndarray)

@@ -23,10 +23,6 @@ def untiled_bytes(
     loops : sequence of Loop
     maps : mapping of map name to SetMap
     sizes : mapping of set name to int
-
-    Returns
-    -------
-    int
     """
     tables = sum(INDEX_BYTES * maps[m].table.size for loop in loops for m in loop.maps)
     return tables + sum(useful_bytes(loop, maps, sizes) for loop in loops)
@@ -37,12 +33,7 @@ def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
 
     Parameters
     ----------
-    tiles : TilePlan
     maps : mapping of map name to SetMap
-
-    Returns
-    -------
-    int
     """
     nbytes, home = {}, {}
     for loop in tiles.loops:
@@ -74,13 +65,8 @@ def skewed_bytes(tiles: SkewedPlan, maps: Mapping[str, SetMap], sizes: Mapping[s
 
     Parameters
     ----------
-    tiles : SkewedPlan
     maps : mapping of map name to SetMap
     sizes : mapping of set name to int
-
-    Returns
-    -------
-    int
     """
     moved: dict[str, int] = {}
     for loop in tiles.loops:

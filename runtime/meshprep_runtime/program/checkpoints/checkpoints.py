@@ -1,10 +1,9 @@
-"""Checkpoints of a program: each call of a loop passes here before and after it runs [R14 6.1]."""
+"""Checkpoints of a program: each loop, or chain in tiles, runs from here [R14 6.1]."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,16 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
-from ...kernel.analysis import reach, stable
-from ...loops import Access, Loop
-from ..chains.reduced import ReducedGlobal
-from ..dat import ProgramDat
 from ..vote import ALONE, together
 from .clock import Clock
 from .decisions import Decisions
 from .file import Checkpoint
 from .generations import Generations
 from .period import calls_to_wait, period
+from .steps import Step, Steps, title_of
 
 # Calls after which a dat that no loop has met is saved all the same.
 WINDOW = 64
@@ -55,6 +51,11 @@ class Checkpoints:
     comm : communicator
         Of the ranks that save and go on together.
 
+    Attributes
+    ----------
+    steps : Steps
+        Has the dats of the program.
+
     Raises
     ------
     MeshprepError
@@ -65,18 +66,17 @@ class Checkpoints:
     def __init__(self, path: Path, every: float, plan: CheckedPlan, comm: Any = ALONE) -> None:
         self._files = Generations(path, plan.mesh_hash, comm)
         self._clock, self._comm, self._sizes = Clock(every, comm), comm, plan.sizes
-        self.dats: list[ProgramDat] = []
-        self._known: dict[int, int] = {}
-        self._last_numbers: tuple[Any, dict[str, int]] = (None, {})
+        self.steps = Steps()
+        self._dats = self.steps.dats
         self._replay = self._files.read()
         self._calls: list[str] = []
         self._globals: list[bytes] = []
+        self._met: set[str] = set()
         self._modified: set[int] = set()
-        self._names: dict[str, str] = {}
         self._pending: Decisions[int] | None = None
         self._entry = 0
         self._saved: dict[int, NDArray[Any]] = {}
-        self._asked = False
+        self._asked = self._inside = False
         self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
         self._begin_at: int | None = None
 
@@ -84,37 +84,41 @@ class Checkpoints:
         """Let the next checkpoint begin before the next loop, whatever the clock says."""
         self._asked = self._replay is None
 
-    def before(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> bool:
-        """Note a call that is about to run; True when it must not run, being replayed."""
-        numbers = self._numbers(loop, given)
-        new = loop.name not in self._names
-        name = self._name(loop, kernel)
+    def run(self, step: Step, work: Callable[[], None]) -> None:
+        """Run a step by ``work``; while the program goes on from a file, hand out its globals.
+
+        A loop that runs as part of a step is none of its own.
+        """
+        if self._inside:
+            work()
+            return
         if self._replay is not None:
             if len(self._calls) < len(self._replay.calls):
-                self._check_call(self._replay.calls[len(self._calls)], name, loop, new)
-                self._hand_out(self._replay, name, loop, given)
-                return True
+                self._hand_out(self._replay, step)
+                return
             self._restore(self._replay)
-        full = {numbers[a.name]: a.full for a in loop.args if not a.is_global}
-        if self._pending is None and self._is_due(loop):
+        self._before(step)
+        self._inside = True
+        try:
+            work()
+        finally:
+            self._inside = False
+        self._note(step, b"".join(values.tobytes() for values in step.globals))
+
+    def _before(self, step: Step) -> None:
+        if self._pending is None and self._is_due(step):
             self._pending, self._entry = Decisions(self._modified), len(self._calls)
             self._saved, self._asked, self._begin_at = {}, False, None
         if self._pending is not None:
-            self._save(self._pending, full)
-        self._recent.append((name, full))
-        return False
+            self._save(self._pending, step)
+        self._recent.append((step.name, step.full))
 
-    def after(self, loop: Loop, given: Mapping[str, Any]) -> None:
-        """Note what a call has changed."""
-        self._calls.append(self._names[loop.name])
-        self._globals.append(b"".join(v.tobytes() for v in _changed_globals(loop, given)))
-        self._note_changes(loop, given)
+    def _note(self, step: Step, logged: bytes) -> None:
+        self._calls.append(step.name)
+        self._globals.append(logged)
+        self._modified |= step.changed
 
-    def _note_changes(self, loop: Loop, given: Mapping[str, Any]) -> None:
-        numbers = self._numbers(loop, given)
-        self._modified.update(numbers[name] for name in loop.written)
-
-    def _is_due(self, loop: Loop) -> bool:
+    def _is_due(self, step: Step) -> bool:
         """At the cheapest call of a period once the time has come, or where a loop writes."""
         n = len(self._calls)
         if not self._asked and self._begin_at is None:
@@ -123,94 +127,62 @@ class Checkpoints:
             recent = [*self._recent]
             found = period(recent)
             if found is None:
-                return any(a.access is Access.WRITE for a in loop.args)
+                return step.writes
             # Of all ranks, so that they wait for the same call.
             sizes = {
                 i: self._sizes[dat.set] * dat.dim * dat.dtype.itemsize
-                for i, dat in enumerate(self.dats)
+                for i, dat in enumerate(self._dats)
             }
             last = [full for _, full in recent[-found:]]
             self._begin_at = n + calls_to_wait(last, self._modified, sizes)
         return self._asked or (self._begin_at is not None and n >= self._begin_at)
 
-    def _save(self, pending: Decisions[int], full: Mapping[int, bool]) -> None:
-        now = [*pending.before(full)]
+    def _save(self, pending: Decisions[int], step: Step) -> None:
+        # What is zero takes no room, but a new run may have begun with other values.
+        now = [*(pending.flagged & step.zero), *pending.before(step.full)]
         if len(self._calls) - self._entry >= WINDOW:
-            now += [*pending.flagged]
+            now += [number for number in pending.flagged if not self._dats[number].dropped]
             pending.flagged.clear()
         for number in now:
-            self._saved[number] = np.array(self.dats[number].values())
+            self._saved[number] = np.array(self._dats[number].values())
         if not pending.flagged:
             calls, logged = self._calls[: self._entry], self._globals[: self._entry]
             self._files.write(Checkpoint(calls, logged, self._saved))
             self._pending = None
             self._clock.restart()
 
-    def _check_call(self, logged: str, name: str, loop: Loop, new: bool) -> None:
-        """Compare a call with the checkpoint; loops that are new on all ranks by a vote."""
+    def _check_step(self, logged: str, step: Step) -> None:
+        """Compare a step with the checkpoint; those that are new on all ranks by a vote."""
 
         def check() -> None:
-            if logged != name:
+            if logged != step.name:
                 raise MeshprepError(
                     f"{self._files.newest}: a checkpoint of another program: call "
-                    f"{len(self._calls) + 1} is of loop '{loop.name}', in the checkpoint it is "
-                    f"'{logged.split()[0]}', or its kernel has changed: remove the file to begin "
+                    f"{len(self._calls) + 1} is of loop '{step.title}', in the checkpoint it is "
+                    f"'{title_of(logged)}', or its kernel has changed: remove the file to begin "
                     "anew"
                 )
 
-        if new:
+        if step.name not in self._met:
+            self._met.add(step.name)
             together(self._comm, check)
         else:
             check()
 
-    def _hand_out(
-        self, replay: Checkpoint, name: str, loop: Loop, given: Mapping[str, Any]
-    ) -> None:
+    def _hand_out(self, replay: Checkpoint, step: Step) -> None:
+        self._check_step(replay.calls[len(self._calls)], step)
         logged, at = replay.globals[len(self._calls)], 0
-        for values in _changed_globals(loop, given):
+        for values in step.globals:
             values[:] = np.frombuffer(logged, values.dtype, values.size, at)
             at += values.nbytes
-        self._calls.append(name)
-        self._globals.append(logged)
-        self._note_changes(loop, given)
+        for number in step.changed:
+            self._dats[number].dropped = number in step.dropped
+        self._note(step, logged)
 
     def _restore(self, replay: Checkpoint) -> None:
         for number, values in replay.dats.items():
-            self.dats[number].values(write=True)[:] = values
+            # "auto" may have run the loops alone, which drop nothing.
+            self._dats[number].dropped = False
+            self._dats[number].values(write=True)[:] = values
         self._replay = None
         self._clock.restart()
-
-    def _numbers(self, loop: Loop, given: Mapping[str, Any]) -> dict[str, int]:
-        if self._last_numbers[0] is given:
-            return self._last_numbers[1]
-        if len(self._known) != len(self.dats):
-            self._known = {id(dat): i for i, dat in enumerate(self.dats)}
-        known, found = self._known, {}
-        for arg in loop.args:
-            if not arg.is_global:
-                number = known.get(id(given[arg.name]))
-                if number is None or not isinstance(self.dats[number].stored, np.ndarray):
-                    raise MeshprepError(
-                        f"loop '{loop.name}': argument '{arg.name}' cannot be saved in a "
-                        "checkpoint: make it by Program.dat, on the host"
-                    )
-                found[arg.name] = number
-        # asked for again after the call
-        self._last_numbers = (given, found)
-        return found
-
-    def _name(self, loop: Loop, kernel: Any) -> str:
-        if loop.name not in self._names:
-            words = repr((loop.to_dict(), stable(reach(kernel))))
-            digest = hashlib.sha256(words.encode()).hexdigest()
-            self._names[loop.name] = f"{loop.name} {digest}"
-        return self._names[loop.name]
-
-
-def _changed_globals(loop: Loop, given: Mapping[str, Any]) -> list[NDArray[Any]]:
-    found = []
-    for arg in loop.args:
-        if arg.is_global and arg.access is not Access.READ:
-            value = given[arg.name]
-            found.append(value.stored if isinstance(value, ReducedGlobal) else value)
-    return found

@@ -72,7 +72,9 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
         file["globals/values"] = np.frombuffer(b"".join(checkpoint.globals), np.uint8)
         file.create_group("dats")
         for key, values in checkpoint.dats.items():
-            file[f"dats/{key}"] = values
+            # Nothing is written for bits that are all zero: they are what the file gives then.
+            data = values if np.ascontiguousarray(values).view(np.uint8).any() else None
+            file.create_dataset(f"dats/{key}", values.shape, values.dtype, data)
     with open(path, "r+b") as sealed:
         text = _seal(sealed)
         sealed.seek(0)

@@ -41,10 +41,6 @@ def calls_to_wait(
         The last period: for each dat of a call, whether all of it is overwritten.
     modified : collection of dats
     sizes : mapping of dat to int
-
-    Returns
-    -------
-    int
     """
     twice = [*calls, *calls]
     found = [saved_values([*twice[i:], *calls], modified, sizes) for i in range(len(calls))]

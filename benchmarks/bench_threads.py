@@ -1,0 +1,98 @@
+"""The five kernels with one, two and four elements a thread: what a thread executes and takes.
+
+AoS, one launch with atomics between blocks, on sm_90. Instructions are PTX that an element
+executes, and what warps issue for it, counted as in bench_registers; barriers are those that its
+warp meets. Loads are staged points an element. Blocks and warps are what fits an H100's
+multiprocessor at once, of at most 64 warps.
+
+    python benchmarks/bench_threads.py [kernel]
+
+No GPU is needed: meshes have some 20,000 elements, so that blocks are full, and run under g++.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from bench_registers import FOLDER
+from common import report
+
+from kernels import airfoil, bookleaf, lulesh, miniaero, volna
+from meshprep.io.generate import generate
+from meshprep.loops import read_requests
+from meshprep.metrics.occupancy import occupancy
+from meshprep.pipeline.steps import Options, prepare
+from meshprep_runtime import LoopPlan
+from meshprep_runtime.cuda import program
+from meshprep_runtime.cuda.check.counts import executed
+from meshprep_runtime.cuda.nvrtc import compile_program
+
+QUADS = {"nx": 100, "ny": 100, "type": "quad"}
+HEXAHEDRA = {"nx": 24, "ny": 24, "nz": 24, "type": "hexahedron"}
+CASES: tuple[tuple[str, Callable[..., None], str, dict[str, Any]], ...] = (
+    ("airfoil", airfoil.res_calc, "box", QUADS),
+    ("volna", volna.space_discretization, "delaunay2d", {"cells": 13000}),
+    ("bookleaf", bookleaf.getacc_scatter, "box", {**QUADS, "nx": 200}),
+    ("lulesh", lulesh.integrate_stress, "box", HEXAHEDRA),
+    ("miniaero", miniaero.compute_face_flux, "box", {**HEXAHEDRA, "nx": 12}),
+)
+# Elements of a block, and of a thread.
+FEW = ((256, 1), (512, 2), (512, 4))
+SHAPES = {
+    "hierarchical": ((128, 1), (256, 2), (512, 1), *FEW),
+    "staged-gather": FEW,
+    "block-permute": FEW,
+}
+DEVICE, ARCH = "H100", "sm_90"
+
+
+def main(chosen: str = "") -> None:
+    """Print and save the table."""
+    rows: list[dict[str, Any]] = []
+    for name, kernel, kind, size in (case for case in CASES if chosen in case[0]):
+        requests = read_requests(FOLDER / f"{name}.toml")
+        mesh = generate(kind, **size)
+        plans = {
+            n: prepare(mesh, requests, Options(block_size=n)).plan[kernel.__name__]
+            for n in (128, 256, 512)
+        }
+        rows += [
+            {"kernel": name, "strategy": strategy, **_row(kernel, plans[n], strategy, n // many)}
+            for strategy, shapes in SHAPES.items()
+            for n, many in sorted(shapes)
+        ]
+        report("threads", rows)
+
+
+def _row(
+    kernel: Callable[..., None], plan: LoopPlan, strategy: str, threads: int
+) -> dict[str, Any]:
+    variant = plan.variant()
+    made = program(kernel, plan, strategy, commit="atomics", threads=threads)
+    rng = np.random.default_rng(0)
+    values = {s.name: (1 + rng.random(s.shape)).astype(s.dtype) for s in made.slots}
+    counted, code = executed(made, ARCH, **values), compile_program(made, ARCH)
+    n = plan.sizes[plan.loop.over]
+    held = occupancy(DEVICE, made.threads, code.registers, made.shared_bytes)
+    return {
+        "elements": n,
+        "block": variant.block_size,
+        "threads": made.threads,
+        "loads": sum(s.points.size for s in variant.staging.values()) / n,
+        "instructions": counted.total,
+        "issued": counted.warps,
+        "barriers": counted.threads.get("barrier", 0.0),
+        "registers": code.registers,
+        "spilled": code.spilled,
+        "shared bytes": made.shared_bytes,
+        "blocks held": held.blocks,
+        "warps held": held.warps,
+        "limited by": ", ".join(held.limited_by),
+    }
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])

@@ -1,0 +1,84 @@
+"""The check of a plan's file, alone or beside its mesh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshprep_runtime.errors import PlanError, Progress
+from meshprep_runtime.plan import Plan
+from meshprep_runtime.plan.verify import compare_maps
+
+from ..io.source import MeshSource
+from ..mesh import Mesh
+from ..mesh.model import GRAPH_MAP, rows_as_set
+from ..topology import derive
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The outcome of a check: findings, empty when the plan is right, and a verdict in words."""
+
+    findings: list[str]
+    verdict: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
+
+
+def check(
+    plan: Path,
+    mesh: MeshSource | None = None,
+    *,
+    progress: Progress = lambda done, total, name: None,
+) -> CheckResult:
+    """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
+
+    ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
+    which.
+
+    Raises
+    ------
+    PlanError
+        When the file is damaged, or belongs to another mesh.
+    """
+    total = 1 if mesh is None else 3
+    progress(0, total, "proving the plan")
+    made = Plan.load(plan)
+    findings = made.verify()
+    against = ""
+    if mesh is not None:
+        progress(1, total, "reading the mesh")
+        given = mesh.declared_by([made]).read()
+        progress(2, total, "comparing the maps")
+        findings = findings or _compare(made, given, plan, mesh.path)
+        against = f" and fits {mesh.path}"
+    if findings:
+        return CheckResult(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
+    elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
+    return CheckResult([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
+
+
+def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:
+    """Findings where the plan's maps are not those that the mesh gives."""
+    content = mesh.content_hash()
+    if content == plan.mesh_hash:
+        # edges and faces are numbered by the order of the cells: derive them in that of the input
+        held = plan.ordering.keys() & mesh.sets.keys()
+        mesh = mesh.renumber({name: plan.ordering[name].inverse for name in held})
+    elif content != plan.source_hash:
+        raise PlanError(
+            f"{plan_path}: made for another mesh than {mesh_path}: "
+            "give the mesh it was made from, the reordered one, or make a new plan"
+        )
+    if GRAPH_MAP in plan.maps:
+        # files of graphs keep neither the order of the edges nor that of their ends
+        own, edges = plan.maps[GRAPH_MAP], mesh.map(GRAPH_MAP)
+        back = plan.ordering[own.to_set].new_to_old[own.table]
+        same = np.array_equal(rows_as_set(back), rows_as_set(edges.table))
+        return [] if same else [f"map '{GRAPH_MAP}' has other edges in the plan than in the mesh"]
+    return compare_maps(plan, derive(mesh, plan.maps).maps)

@@ -1,0 +1,145 @@
+"""What runs between two calls at which a checkpoint can begin: a loop, or a chain in tiles."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import MeshprepError
+from ...kernel.analysis import reach, stable
+from ...loops import Access, Loop
+from ..chains.records import Assign, Record
+from ..chains.reduced import ReducedGlobal
+from ..dat import ProgramDat
+
+
+class Step(NamedTuple):
+    """What a checkpoint must know of a loop, or of a chain in tiles; dats go by their numbers.
+
+    Parameters
+    ----------
+    name : str
+        Its title, and a digest of loops and kernels.
+    full : mapping of int to bool
+        The dats that it meets: True where it needs no value from before.
+    zero : frozenset of int
+        Dats that are zero when it begins.
+    changed, dropped : frozenset of int
+        Dats that it changes; those of them that have no values afterwards.
+    writes : bool
+        True where it has an argument with access ``write``.
+    globals : list of arrays
+        Those that it changes.
+    """
+
+    name: str
+    full: Mapping[int, bool]
+    zero: frozenset[int]
+    changed: frozenset[int]
+    dropped: frozenset[int]
+    writes: bool
+    globals: Sequence[NDArray[Any]]
+
+    @property
+    def title(self) -> str:
+        """Its name without the digest."""
+        return title_of(self.name)
+
+
+NONE: frozenset[int] = frozenset()
+
+
+class Steps:
+    """Makes the steps of a program from its dats, which are numbered as they are made.
+
+    Attributes
+    ----------
+    dats : list of ProgramDat
+    """
+
+    def __init__(self) -> None:
+        self.dats: list[ProgramDat] = []
+        self._known: dict[int, int] = {}
+        self._names: dict[str, str] = {}
+
+    def of_loop(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> Step:
+        """One call of a loop.
+
+        Raises
+        ------
+        MeshprepError
+            For an argument that cannot be saved.
+        """
+        full: dict[int, bool] = {}
+        changed, writes, reduced = set(), False, []
+        for arg in loop.args:
+            value = given[arg.name]
+            if not arg.is_global:
+                number = self._number(loop, arg.name, value)
+                full[number] = arg.full and full.get(number, True)
+                writes |= arg.access is Access.WRITE
+                if arg.access is not Access.READ:
+                    changed.add(number)
+            elif arg.access is not Access.READ:
+                reduced.append(value.stored if isinstance(value, ReducedGlobal) else value)
+        name = self._names.get(loop.name) or self._name(loop, kernel)
+        return Step(name, full, NONE, frozenset(changed), NONE, writes, reduced)
+
+    def of_chain(
+        self, records: Sequence[Record], dropped: Iterable[ProgramDat], zero: Iterable[ProgramDat]
+    ) -> Step:
+        """A chain that runs as one; raises as :meth:`of_loop`."""
+        steps, reduced = [], {}
+        for record in records:
+            if isinstance(record, Assign):
+                reduced[id(record.target.stored)] = record.target.stored
+                continue
+            loop = record.loop
+            steps.append(self.of_loop(loop.loop, loop.par_loop.kernel, record.given))
+            reduced |= {id(values): values for values in steps[-1].globals}
+        full: dict[int, bool] = {}
+        for step in reversed(steps):
+            full |= step.full
+        gone, clear = (
+            frozenset(n for d in some if (n := self._known.get(id(d), -1)) in full)
+            for some in (dropped, zero)
+        )
+        words = repr(([step.name for step in steps], sorted(gone), sorted(clear)))
+        title = f"{steps[0].title}...{steps[-1].title}, {len(steps)} loops in tiles"
+        return Step(
+            f"{title} {_digest(words)}",
+            full | dict.fromkeys(clear, True),
+            clear,
+            frozenset().union(*(step.changed for step in steps)),
+            gone,
+            any(step.writes for step in steps),
+            list(reduced.values()),
+        )
+
+    def _number(self, loop: Loop, name: str, dat: Any) -> int:
+        if len(self._known) != len(self.dats):
+            self._known = {id(one): i for i, one in enumerate(self.dats)}
+        number = self._known.get(id(dat))
+        if number is None or not isinstance(self.dats[number].stored, np.ndarray):
+            raise MeshprepError(
+                f"loop '{loop.name}': argument '{name}' cannot be saved in a checkpoint: make it "
+                "by Program.dat, on the host"
+            )
+        return number
+
+    def _name(self, loop: Loop, kernel: Any) -> str:
+        words = repr((loop.to_dict(), stable(reach(kernel))))
+        return self._names.setdefault(loop.name, f"{loop.name} {_digest(words)}")
+
+
+def title_of(name: str) -> str:
+    """The name of a step without its digest."""
+    return name.rpartition(" ")[0]
+
+
+def _digest(words: str) -> str:
+    return hashlib.sha256(words.encode()).hexdigest()
