@@ -252,8 +252,9 @@ def test_more_parts_than_elements_leave_some_empty():
 
 def test_what_cannot_be_split_is_said():
     subject = mesh_subject("delaunay2d", ["edges->cells"], cells=100)
+    with pytest.raises(MeshprepError, match="cut 'metiss' is unknown"):
+        SplitOptions("metiss")
     for how, message in [
-        (SplitOptions("metiss"), "unknown"),
         (SplitOptions(weights=(1.0,)), "there are 1 weights for 2 parts"),
         (SplitOptions(weights=(1.0, -1.0)), "from 0"),
         (SplitOptions("file:/nowhere.npy"), "cannot read parts /nowhere.npy"),
