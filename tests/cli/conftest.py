@@ -1,20 +1,23 @@
 """Run the program in process, as a user would type it."""
 
 import pytest
+from numba import get_num_threads, set_num_threads
 
 from meshprep_cli.main import main
 
 
 @pytest.fixture
 def cli(capsys):
-    """Call ``cli(*words)``; returns exit code, stdout and stderr."""
+    """Call ``cli(*words)`` for exit code, stdout and stderr; ``--threads`` ends with the test."""
+    threads = get_num_threads()
 
     def run(*words):
         code = main([str(w) for w in words])
         out, err = capsys.readouterr()
         return code, out, err
 
-    return run
+    yield run
+    set_num_threads(threads)
 
 
 @pytest.fixture
