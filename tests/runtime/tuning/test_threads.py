@@ -7,7 +7,6 @@ import pytest
 from meshprep_runtime import Access, Arg, Loop
 from meshprep_runtime.plan.records import from_json, to_json
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine, Trial
-from meshprep_runtime.tuning import tune as tuning
 from meshprep_runtime.tuning.candidates import fewer_threads
 from meshprep_runtime.tuning.machines import Backend, variants_on_cpu, variants_on_gpu
 from meshprep_runtime.tuning.tune import tune
@@ -32,23 +31,6 @@ def add(x1, x2, res1, res2):
 def plan(slow):
     grid = slow.quads(12, 12)
     return slow.plan(grid.sizes, grid.tables, [ADD], (64, 130))["add"]
-
-
-@pytest.fixture
-def scripted(monkeypatch):
-    """Loops do not run; ``seconds(candidate)`` says how long each run takes."""
-
-    def script(seconds):
-        prepared = []
-
-        def fake(race, candidate):
-            prepared.append(candidate)
-            return lambda: seconds(candidate)
-
-        monkeypatch.setattr(tuning._Race, "_prepared", fake)
-        return prepared
-
-    return script
 
 
 def seconds(candidate):

@@ -14,7 +14,6 @@ from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.device import use
 from meshprep_runtime.cuda.strategies import hopeless
 from meshprep_runtime.plan.tuned import CPU, GPU, Machine
-from meshprep_runtime.tuning import tune as tuning
 from meshprep_runtime.tuning.candidates import grid
 from meshprep_runtime.tuning.lookup import processor
 from meshprep_runtime.tuning.machines import Backend, on_gpu, variants_on_cpu, variants_on_gpu
@@ -25,23 +24,6 @@ from meshprep_runtime.tuning.tune import TuningCandidate, synthetic, tune
 def plan(slow):
     grid = slow.quads(5, 4)
     return slow.plan(grid.sizes, grid.tables, [Loop("flux", "edges", FLUX)], (4, 8))["flux"]
-
-
-@pytest.fixture
-def scripted(monkeypatch):
-    """Loops do not run; ``seconds(candidate)`` says how long each run takes."""
-
-    def script(seconds):
-        prepared = []
-
-        def fake(race, candidate):
-            prepared.append(candidate)
-            return lambda: seconds(candidate)
-
-        monkeypatch.setattr(tuning._Race, "_prepared", fake)
-        return prepared
-
-    return script
 
 
 HERE = Backend(Machine(CPU, "here", 2), ("hierarchical", "sequential", "two-step"), variants_on_cpu)
