@@ -8,12 +8,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 from random_cases import one_line, slow_proof
+from sealing import seal
 
 from meshprep import io
 from meshprep.mesh import Mesh
 from meshprep.report import plan_table
 from meshprep_runtime import MeshprepError, Plan
-from meshprep_runtime.plan.seal import check_seal, seal
+from meshprep_runtime.plan.seal import check_seal
 from meshprep_runtime.plan.store import VERSIONS
 
 FORMATS = (".msh", ".vtu", ".vtk", ".su2", ".mesh", ".e", ".xdmf", ".med", ".inp", ".bdf", ".h5")

@@ -6,11 +6,12 @@ import h5py
 import numpy as np
 import pytest
 from matrix_loops import stiffness
+from sealing import seal
 
 from meshprep.io.generate import generate
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import Plan, PlanError
-from meshprep_runtime.plan.seal import check_seal, seal
+from meshprep_runtime.plan.seal import check_seal
 from meshprep_runtime.plan.store import VERSIONS
 from meshprep_runtime.plan.verify import verify
 

@@ -28,12 +28,6 @@ def write_seal(file: BinaryIO, version: int) -> None:
     file.write(text)
 
 
-def seal(path: Path, version: int) -> None:
-    """Write the seal into the first bytes of a file that is otherwise complete. O(bytes)."""
-    with open(path, "r+b") as file:
-        write_seal(file, version)
-
-
 def check_seal(path: Path, versions: Sequence[int]) -> int:
     """The version of a plan file; PlanError unless it is one of these, whole and unchanged.
 

@@ -6,9 +6,9 @@ import h5py
 import numpy as np
 import pytest
 from plan_files import one_line
+from sealing import seal
 
 from meshprep_runtime import Plan, PlanError
-from meshprep_runtime.plan.seal import seal
 
 DATASET = "loops/res_calc/s8/elements"
 

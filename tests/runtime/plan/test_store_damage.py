@@ -7,9 +7,9 @@ import h5py
 import numpy as np
 import pytest
 from plan_files import one_line
+from sealing import seal
 
 from meshprep_runtime import MeshprepError, Plan, PlanError
-from meshprep_runtime.plan.seal import seal
 from meshprep_runtime.plan.store import save
 
 
