@@ -25,8 +25,8 @@ from .products import Store, check_blocks, check_matrix
 from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
-# A row with more nonzeros a thread is summed by blocks of its own, of so many nonzeros each. A thread
-# takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
+# A row with more nonzeros a thread is summed by blocks of its own, of LONG_ROW nonzeros each. A
+# thread takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
 MOST_A_THREAD = 1 << 6
 LONG_ROW, PART_THREADS = 1 << 13, 256
 ROW_THREADS = 256
