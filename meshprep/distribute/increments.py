@@ -23,24 +23,13 @@ WAYS = ("exec", "reverse", "auto")
 
 @dataclass(frozen=True)
 class IncrementCost:
-    """What one call of a loop costs beside its owned elements, all parts together.
+    """What one call of a loop costs beside its owned elements, all parts together."""
 
-    Parameters
-    ----------
-    increments : str
-        What is done: ``"exec"`` or ``"reverse"``.
-    elements : int
-        Foreign elements that ``exec`` executes.
-    exec_bytes : int
-        Bytes that ``exec`` receives and that the foreign elements touch, all dats out of date.
-    reverse_bytes : int
-        Bytes that ``reverse`` receives, and sends back, and adds up.
-    """
-
-    increments: str
-    elements: int
+    increments: str  # what is done: ``"exec"`` or ``"reverse"``
+    elements: int  # foreign elements that ``exec`` executes
+    # Bytes that ``exec`` receives and that the foreign elements touch, all dats out of date.
     exec_bytes: int
-    reverse_bytes: int
+    reverse_bytes: int  # bytes that ``reverse`` receives, and sends back, and adds up
 
 
 def increment_cost(

@@ -26,23 +26,16 @@ from .subject import SplitSubject
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How a mesh is split.
+    """How a mesh is split."""
 
-    Parameters
-    ----------
-    cut : str or None
-        Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
-        ``file:PARTS.npy``. None takes ``refined`` for slices, ``metis`` for files of parts, which
-        is the fastest, and ``annealed`` otherwise.
-    weights : tuple of float
-        What each part shall own relative to the others; empty for equal parts.
-    increments : str
-        ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
-        increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
-    """
-
+    # Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
+    # ``file:PARTS.npy``. None takes ``refined`` for slices, ``metis`` for files of parts, which is
+    # the fastest, and ``annealed`` otherwise.
     cut: str | None = None
+    # What each part shall own relative to the others; empty for equal parts.
     weights: tuple[float, ...] = ()
+    # ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
+    # increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
     increments: str = "exec"
 
     def __post_init__(self) -> None:
@@ -70,16 +63,10 @@ class SplitOptions:
 
 @dataclass(frozen=True, eq=False)
 class SplitResult:
-    """A mesh that is split: builds its parts one after another.
-
-    Parameters
-    ----------
-    costs : mapping of loop name to IncrementCost
-        Of the loops that write through a map.
-    """
+    """A mesh that is split: builds its parts one after another."""
 
     builder: PartBuilder
-    costs: Mapping[str, IncrementCost]
+    costs: Mapping[str, IncrementCost]  # by loop name: of the loops that write through a map
 
 
 def split(

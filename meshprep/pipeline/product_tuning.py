@@ -30,51 +30,27 @@ PLAN_SUFFIXES = (".h5", ".hdf5")
 
 @dataclass(frozen=True)
 class ProductTrial:
-    """One way to multiply on a CPU, and what came out.
-
-    Parameters
-    ----------
-    piece : int
-        Nonzeros and rows that a thread takes at a time.
-    seconds : float
-        Of the fastest call.
-    """
+    """One way to multiply on a CPU, and what came out."""
 
     threads: int
-    piece: int
-    seconds: float
+    piece: int  # nonzeros and rows that a thread takes at a time
+    seconds: float  # of the fastest call
     median: float
 
 
 @dataclass(frozen=True)
 class ProductTuning:
-    """What came out for a matrix.
-
-    Parameters
-    ----------
-    rows, nonzeros : int
-    itemsize : int
-        Bytes of a value.
-    trials : tuple of ProductTrial
-        The fastest first.
-    bytes : CsrBytes
-        That a call moves, by formula.
-    gpu : CsrThreads
-        What the fixed rule gives on a GPU.
-    lines : int
-        Lines of 128 bytes of x that its thread blocks read there.
-    stores : tuple of StoreTrial
-        What else the plan could fill; empty for a matrix without a plan.
-    """
+    """What came out for a matrix."""
 
     machine: Machine
     rows: int
     nonzeros: int
-    itemsize: int
-    trials: tuple[ProductTrial, ...]
-    bytes: CsrBytes
-    gpu: CsrThreads
-    lines: int
+    itemsize: int  # bytes of a value
+    trials: tuple[ProductTrial, ...]  # the fastest first
+    bytes: CsrBytes  # that a call moves, by formula
+    gpu: CsrThreads  # what the fixed rule gives on a GPU
+    lines: int  # lines of 128 bytes of x that its thread blocks read there
+    # What else the plan could fill; empty for a matrix without a plan.
     stores: tuple[StoreTrial, ...] = ()
 
     @property

@@ -21,21 +21,11 @@ from .samples import sample
 
 @dataclass(frozen=True)
 class StoreTrial:
-    """The product in one store.
+    """The product in one store."""
 
-    Parameters
-    ----------
-    store : str
-        As :class:`~..metrics.product_traffic.StoreBytes` names it.
-    bytes : int
-        That a product moves if caches keep the vectors.
-    seconds : float
-        Of the fastest call.
-    """
-
-    store: str
-    bytes: int
-    seconds: float
+    store: str  # as :class:`~..metrics.product_traffic.StoreBytes` names it
+    bytes: int  # that a product moves if caches keep the vectors
+    seconds: float  # of the fastest call
 
 
 def time_stores(

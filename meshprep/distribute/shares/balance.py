@@ -25,21 +25,11 @@ FIRST_STEP, LAST_STEP = 1.3, 1.0005
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Weights that were found.
+    """Weights that were found."""
 
-    Parameters
-    ----------
-    weights : (ranks,) float64
-        Relative to the slowest kind.
-    seconds : float
-        Of the run that was measured with them.
-    runs : int
-        How many were measured.
-    """
-
-    weights: NDArray[np.float64]
-    seconds: float
-    runs: int
+    weights: NDArray[np.float64]  # (ranks,): relative to the slowest kind
+    seconds: float  # of the run that was measured with them
+    runs: int  # how many were measured
 
 
 def weights_alone(seconds: Sequence[float]) -> NDArray[np.float64]:

@@ -22,22 +22,13 @@ OWNED = ("core", "boundary")
 
 @dataclass(frozen=True, eq=False)
 class RankTimes:
-    """Seconds of loops on ranks, by one call of the loop that is called least.
+    """Seconds of loops on ranks, by one call of the loop that is called least."""
 
-    Parameters
-    ----------
-    interior, boundary : (loops, ranks) float64
-        As of :class:`model.LoopTime`.
-    exchanges : (loops,) bool
-        The loops that send messages.
-    share : (ranks,) float64
-        What each rank owned of all elements.
-    """
-
+    # (loops, ranks): as of :class:`model.LoopTime`.
     interior: NDArray[np.float64]
     boundary: NDArray[np.float64]
-    exchanges: NDArray[np.bool_]
-    share: NDArray[np.float64]
+    exchanges: NDArray[np.bool_]  # (loops,): the loops that send messages
+    share: NDArray[np.float64]  # (ranks,): what each rank owned of all elements
 
     @property
     def ranks(self) -> int:

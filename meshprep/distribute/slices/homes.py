@@ -18,15 +18,9 @@ ROWS = 1 << 17
 
 @dataclass(frozen=True)
 class Homes:
-    """A set in runs of consecutive elements, one for each rank.
+    """A set in runs of consecutive elements, one for each rank."""
 
-    Parameters
-    ----------
-    size : int
-        Elements of the set.
-    """
-
-    size: int
+    size: int  # elements of the set
     ranks: Ranks
 
     @property

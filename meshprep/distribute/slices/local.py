@@ -26,21 +26,13 @@ class LocalSubject:
 
     Elements keep the order of the input. The last element of every set is none of the mesh: rows
     that this rank does not know lead there.
-
-    Parameters
-    ----------
-    ids : mapping of set name to (n,) integers
-        What the elements are called outside; -1 for the one that is none.
-    owners : Owners
-        The parts of this rank from 0; one more stands for all others.
-    held : range
-        The parts of this rank.
     """
 
     subject: SplitSubject
+    # By set name: what the elements are called outside; -1 for the one that is none.
     ids: Mapping[str, NDArray[np.int32]]
-    owners: Owners
-    held: range
+    owners: Owners  # the parts of this rank from 0; one more stands for all others
+    held: range  # the parts of this rank
 
 
 def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks) -> LocalSubject:

@@ -103,22 +103,14 @@ class StoredTables:
 
 @dataclass(frozen=True, eq=False)
 class _Slices:
-    """Tables and places of the elements that are at home here.
-
-    Parameters
-    ----------
-    full : Mesh
-        Every map that is needed, without rows.
-    sizes : dict
-        Of the sets that are known.
-    """
+    """Tables and places of the elements that are at home here."""
 
     mesh: SlicedMesh
-    full: Mesh
+    full: Mesh  # every map that is needed, without rows
     ranks: Ranks
     stored: StoredTables
     derived: Derived
-    sizes: dict[str, int] = field(init=False)
+    sizes: dict[str, int] = field(init=False)  # of the sets that are known
     _tables: dict[str, NDArray[np.int32]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -29,22 +29,13 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRows:
-    """Rows in several runs of a file.
-
-    Parameters
-    ----------
-    runs : tuple of Run
-    width : int
-        Columns.
-    base : int
-        Is taken off every value.
-    """
+    """Rows in several runs of a file."""
 
     path: Path
     runs: tuple[Run, ...]
-    width: int
+    width: int  # columns
     dtype: str
-    base: int = 0
+    base: int = 0  # is taken off every value
 
     @property
     def size(self) -> int:

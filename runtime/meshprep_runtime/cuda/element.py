@@ -34,23 +34,13 @@ _keeping = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class PythonKernel:
-    """The body for one element, in Python, as a ParLoop takes it.
-
-    Parameters
-    ----------
-    function : function
-    plan : LoopPlan
-    slots : tuple of Slot
-    rows : tuple of Row
-        One for each parameter.
-    fastmath : bool
-        On a device: sums in another order, roots and quotients of ``f4`` that are nearly right.
-    """
+    """The body for one element, in Python, as a ParLoop takes it."""
 
     function: Callable[..., None]
     plan: LoopPlan
     slots: tuple[Slot, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # one for each parameter
+    # On a device: sums in another order, roots and quotients of ``f4`` that are nearly right.
     fastmath: bool = False
 
     @property

@@ -31,19 +31,11 @@ LEAST_LEFT = 0.8
 
 @dataclass(frozen=True)
 class Compiled:
-    """Machine code for one architecture, and what a thread takes there.
-
-    Parameters
-    ----------
-    registers : int
-        Registers of a thread.
-    spilled : int
-        Bytes that a thread writes to and reads from memory for want of registers.
-    """
+    """Machine code for one architecture, and what a thread takes there."""
 
     cubin: bytes
-    registers: int
-    spilled: int
+    registers: int  # registers of a thread
+    spilled: int  # bytes that a thread writes to and reads from memory for want of registers
 
 
 def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:

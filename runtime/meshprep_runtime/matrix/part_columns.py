@@ -22,19 +22,12 @@ COPIES = "copies"
 
 @dataclass(frozen=True, eq=False)
 class PartColumns:
-    """Which dof each column is.
+    """Which dof each column is."""
 
-    Parameters
-    ----------
-    numbers : (columns,) int64
-        Global numbers; those that this rank owns come first, ascending.
-    owned : int
-    starts : (ranks + 1,) int64
-        Rank ``p`` owns ``starts[p]`` to ``starts[p + 1] - 1``.
-    """
-
+    # (columns,): global numbers; those that this rank owns come first, ascending.
     numbers: NDArray[np.int64]
     owned: int
+    # (ranks + 1,): rank ``p`` owns ``starts[p]`` to ``starts[p + 1] - 1``.
     starts: NDArray[np.int64]
 
 

@@ -15,24 +15,15 @@ BLOCK_SIZE, BLOCKS_WANTED = 128, 1500
 class CsrThreads:
     """How the threads of a GPU share the rows of a matrix.
 
-    Parameters
-    ----------
-    block_size : int
-        Threads of a thread block, a multiple of 32.
-    coop : int
-        Threads that share a row: 1, 2, 4, ..., 32.
-    repeat : int
-        Rows that each group of ``coop`` threads takes, one after the other.
-
     Raises
     ------
     MeshprepError
         For numbers that no launch can have.
     """
 
-    block_size: int
-    coop: int
-    repeat: int
+    block_size: int  # threads of a thread block, a multiple of 32
+    coop: int  # threads that share a row: 1, 2, 4, ..., 32
+    repeat: int  # rows that each group of ``coop`` threads takes, one after the other
 
     def __post_init__(self) -> None:
         if self.block_size % WARP or not WARP <= self.block_size <= MOST_BLOCK:

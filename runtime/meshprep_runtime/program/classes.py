@@ -19,17 +19,10 @@ MOST_PIECES, LEAST_ELEMENTS, LEAST_BLOCKS = 16, 2048, 4
 
 @dataclass(frozen=True, eq=False)
 class ClassRanges:
-    """Parts of a schedule.
+    """Parts of a schedule."""
 
-    Parameters
-    ----------
-    core : tuple of Ranges
-        In pieces.
-    boundary, exec, owned : Ranges or None
-        None where there are no elements; owned is core and boundary in one.
-    """
-
-    core: tuple[Ranges, ...]
+    core: tuple[Ranges, ...]  # in pieces
+    # None where there are no elements; owned is core and boundary in one.
     boundary: Ranges | None
     exec: Ranges | None
     owned: Ranges | None

@@ -40,18 +40,12 @@ OTHER = "integer"
 
 @dataclass(frozen=True)
 class Executed:
-    """What a call executes for an element, its mean over all elements.
+    """What a call executes for an element, its mean over all elements."""
 
-    Parameters
-    ----------
-    threads : mapping of kind to float
-        Instructions of the element's thread; kinds are those of ``KINDS``, and ``"integer"`` for
-        the rest, which is addresses above all.
-    warps : float
-        Instructions that warps issue, times 32: a warp runs what any of its threads runs.
-    """
-
+    # By kind: instructions of the element's thread; kinds are those of ``KINDS``, and ``"integer"``
+    # for the rest, which is addresses above all.
     threads: Mapping[str, float]
+    # Instructions that warps issue, times 32: a warp runs what any of its threads runs.
     warps: float
 
     @property

@@ -14,17 +14,11 @@ from .runs import as_runs, from_runs
 
 @dataclass(frozen=True, eq=False)
 class LoopTiles:
-    """The elements of one loop that each tile runs.
+    """The elements of one loop that each tile runs."""
 
-    Parameters
-    ----------
-    offset : (n_tiles + 1,) int64
-        Tile ``t`` runs ``elements[offset[t]:offset[t + 1]]``, ascending.
-    first, length : (runs,) int32
-        The list as runs of numbers that follow each other.
-    """
-
+    # (n_tiles + 1,): tile ``t`` runs ``elements[offset[t]:offset[t + 1]]``, ascending.
     offset: NDArray[np.int64]
+    # (runs,): the list as runs of numbers that follow each other.
     first: NDArray[np.int32]
     length: NDArray[np.int32]
 
@@ -41,21 +35,12 @@ class LoopTiles:
 
 @dataclass(frozen=True, eq=False)
 class SkewedPlan:
-    """Tiles in the order of their colours.
+    """Tiles in the order of their colours."""
 
-    Parameters
-    ----------
-    loops : tuple of Loop
-        With one name for each dat.
-    runs : tuple of LoopTiles
-        Elements that each loop runs.
-    colour_offset : (n_colours + 1,) int64
-        Tiles of colour ``c`` are ``colour_offset[c]`` to ``colour_offset[c + 1] - 1``; they may run
-        at the same time.
-    """
-
-    loops: tuple[Loop, ...]
-    runs: tuple[LoopTiles, ...]
+    loops: tuple[Loop, ...]  # with one name for each dat
+    runs: tuple[LoopTiles, ...]  # elements that each loop runs
+    # (n_colours + 1,): tiles of colour ``c`` are ``colour_offset[c]`` to below
+    # ``colour_offset[c + 1]``; they may run at the same time.
     colour_offset: NDArray[np.int64]
 
     @property

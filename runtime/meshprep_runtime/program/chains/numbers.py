@@ -55,22 +55,13 @@ class MapArrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChainNumbers:
-    """The names behind the numbers.
-
-    Parameters
-    ----------
-    loops : tuple of Loop
-    sizes : mapping of set name to int
-        The sets that the chain touches, in the order of their numbers.
-    maps : mapping of map name to SetMap
-    dats : mapping of dat name to set name
-        Bit ``i`` stands for the ``i``-th.
-    """
+    """The names behind the numbers."""
 
     loops: tuple[Loop, ...]
+    # By set name: the sets that the chain touches, in the order of their numbers.
     sizes: Mapping[str, int]
-    maps: Mapping[str, SetMap]
-    dats: Mapping[str, str]
+    maps: Mapping[str, SetMap]  # by map name
+    dats: Mapping[str, str]  # by dat name: bit ``i`` stands for the ``i``-th
 
     @property
     def written(self) -> frozenset[str]:

@@ -34,34 +34,22 @@ from .skewed_run import SkewedRun
 class TileOptions:
     """How a chain is cut.
 
-    Parameters
-    ----------
-    size : int or None
-        Elements of the last loop's set in a tile, about; None where a schedule says it.
-    dropped, zero : tuple of ProgramDat
-        See :class:`Kept`.
-    skewed : bool
-        Tiles that wait for each other, and run nothing twice.
-    saved : tuple of ChainPlan
-        Schedules of the plan. One that fits is taken.
-    length : int or None
-        Loops of the schedule that was asked for, which must fit.
-    auto : bool
-        Try loops alone, and tiles of several sizes, and keep what is fastest.
-
     Raises
     ------
     MeshprepError
         For options that exclude each other.
     """
 
+    # Elements of the last loop's set in a tile, about; None where a schedule says it.
     size: int | None
+    # See :class:`Kept`.
     dropped: tuple[ProgramDat, ...] = ()
     zero: tuple[ProgramDat, ...] = ()
-    skewed: bool = False
+    skewed: bool = False  # tiles that wait for each other, and run nothing twice
+    # Schedules of the plan. One that fits is taken.
     saved: tuple[ChainPlan, ...] = ()
-    length: int | None = None
-    auto: bool = False
+    length: int | None = None  # loops of the schedule that was asked for, which must fit
+    auto: bool = False  # try loops alone, and tiles of several sizes, and keep what is fastest
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
