@@ -34,6 +34,9 @@ def check_parts(
 ) -> CheckResult:
     """Prove every split of a file, or one; with a mesh, also that the maps are those of the mesh.
 
+    Raises PlanError when the file or a part is damaged, or belongs to another mesh; on every rank
+    the same. Raises MeshprepError for a mesh on several ranks, none of which has all maps.
+
     Parameters
     ----------
     parts : int, optional
@@ -42,13 +45,6 @@ def check_parts(
         The mesh that was split.
     ranks : Ranks
         Each rank reads every part in turn and proves its share of them; all have the result.
-
-    Raises
-    ------
-    PlanError
-        When the file or a part is damaged, or belongs to another mesh; on every rank the same.
-    MeshprepError
-        For a mesh on several ranks, none of which has all maps.
     """
     wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
     given = None

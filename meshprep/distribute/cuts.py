@@ -54,6 +54,9 @@ class CutProblem:
 def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     """The part of every element of the leading set.
 
+    Raises MeshprepError for an unknown name, a file that does not fit, and coordinates that are
+    missing.
+
     Parameters
     ----------
     cut : str
@@ -64,11 +67,6 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     -------
     (n,) int32
         Parts may be empty, and there may be more of them than elements.
-
-    Raises
-    ------
-    MeshprepError
-        For an unknown name, a file that does not fit, and coordinates that are missing.
     """
     kind, colon, path = cut.partition(":")
     if kind == "file" and colon:

@@ -42,22 +42,17 @@ def increment_cost(
 ) -> IncrementCost:
     """Count both ways and choose one.
 
-    What another value than a sum is written to can only be executed.
+    What another value than a sum is written to can only be executed. Raises MeshprepError where
+    ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
 
     Parameters
     ----------
-    subject, owners, loop
     way : str
         One of :data:`WAYS`.
     parts : int
         Owners below it are counted.
     ranks : Ranks
         Those that count the other parts.
-
-    Raises
-    ------
-    MeshprepError
-        Where ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
     """
     check_way(loop, way)
     border = _Border.of(subject, owners, loop, parts)

@@ -79,6 +79,8 @@ def split(
 ) -> SplitResult:
     """Find owners, halos and orders for a number of parts.
 
+    Raises MeshprepError for weights, cuts and files of parts that do not fit.
+
     Parameters
     ----------
     parts : int
@@ -89,11 +91,6 @@ def split(
         Is told the share that is done.
     ranks : Ranks
         Share the work; every rank has the result, which does not depend on their number.
-
-    Raises
-    ------
-    MeshprepError
-        For weights, cuts and files of parts that do not fit.
     """
     weights = agreed(ranks, lambda: how.shares(parts))
     problem = CutProblem(subject, weights, options.seed)

@@ -86,7 +86,6 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         As it was read.
     full : Mesh
         The same with every map that the loops need.
-    specs : sequence of LoopSpec
     """
     refuse_fixed(specs)
     maps = maps_of(full, specs)

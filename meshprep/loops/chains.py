@@ -64,10 +64,8 @@ class ChainRequest:
 def read_chains(path: str | Path) -> list[ChainRequest]:
     """The chains of a loops.toml; none where it has no ``[chain.NAME]`` tables.
 
-    Raises
-    ------
-    MeshprepError
-        Where the file cannot be read, is no TOML, or a table says what none can say.
+    Raises MeshprepError where the file cannot be read, is no TOML, or a table says what none can
+    say.
     """
     tables = read_toml(path).get("chain", {})
     if not isinstance(tables, dict):

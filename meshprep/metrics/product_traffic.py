@@ -66,14 +66,11 @@ class Moved:
 def product_moved(degree: int, store: str) -> Moved:
     """What a product moves for each element [R14 equations 3.16 to 3.18].
 
+    Raises MeshprepError for another store.
+
     Parameters
     ----------
     store : {"lma", "ellpack", "csr"}
-
-    Raises
-    ------
-    MeshprepError
-        For another store.
     """
     check_choice("store", store, STORES)
     element = QuadElement(degree)
@@ -114,7 +111,8 @@ def lines_of_x(
 ) -> int:
     """Lines of 128 bytes of x that thread blocks read, a line that several read once for each.
 
-    A first-level cache that keeps what a block has read would move these [R14 4.5].
+    A first-level cache that keeps what a block has read would move these [R14 4.5]. O(nonzeros log
+    nonzeros).
 
     Parameters
     ----------
@@ -122,10 +120,6 @@ def lines_of_x(
     columns : (nonzeros,) integers
     itemsize : int
         Bytes of a value.
-
-    Notes
-    -----
-    O(nonzeros log nonzeros).
     """
     rows = row_ptr.size - 1
     each = threads.repeat * threads.block_size // threads.coop

@@ -39,12 +39,7 @@ def check(
     """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
 
     ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
-    which.
-
-    Raises
-    ------
-    PlanError
-        When the file is damaged, or belongs to another mesh.
+    which. Raises PlanError when the file is damaged, or belongs to another mesh.
     """
     total = 1 if mesh is None else 3
     progress(0, total, "proving the plan")

@@ -68,6 +68,9 @@ class ProductTuning:
 def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPlan | None]:
     """The matrix of a Matrix Market file, or the pattern of one in a plan.
 
+    Raises MeshprepError for a file with another content, and where there are several matrices or
+    none.
+
     Parameters
     ----------
     loop : str or None
@@ -78,11 +81,6 @@ def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPla
     CsrMatrix
     LoopPlan or None
         Of a plan, a loop that adds to the matrix, and to no other.
-
-    Raises
-    ------
-    MeshprepError
-        For a file with another content, and where there are several matrices or none.
     """
     if path.suffix.lower() not in PLAN_SUFFIXES:
         if loop is not None:
@@ -105,16 +103,13 @@ def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPla
 def read_csr(path: Path) -> CsrMatrix:
     """The matrix of a Matrix Market file.
 
+    Raises MeshprepError for what is no sparse matrix of real numbers.
+
     Parameters
     ----------
     path : Path
         Real or integer values, or none, which count as 1; symmetric or not. Entries in one place
         are added.
-
-    Raises
-    ------
-    MeshprepError
-        For what is no sparse matrix of real numbers.
     """
     from scipy.sparse import coo_array
 
@@ -147,6 +142,9 @@ def tune_product(
 ) -> ProductTuning:
     """Time the product with a matrix for numbers of threads and sizes of pieces.
 
+    A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
+    spell of the machine hits all.
+
     Parameters
     ----------
     plan : LoopPlan, optional
@@ -157,11 +155,6 @@ def tune_product(
         Nonzeros and rows a piece; that of an untuned product is tried in any case.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
-
-    Notes
-    -----
-    A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
-    spell of the machine hits all.
     """
     machine = this_cpu().machine
     # 1, 2, 4, ... and as many as there are

@@ -46,6 +46,8 @@ def cared_elements(
 ) -> CaredElements:
     """Bring elements from their homes to the ranks that decide of their parts.
 
+    O(n / ranks log n).
+
     Parameters
     ----------
     points : PointTable
@@ -54,10 +56,6 @@ def cared_elements(
         Where they are now.
     own : range
         Their numbers.
-
-    Notes
-    -----
-    O(n / ranks log n).
     """
     to = holder(ranks, part, parts)
     chosen = [np.flatnonzero(to == rank) for rank in range(ranks.size)]

@@ -31,10 +31,7 @@ class LoopTime:
 class ExecutionModel:
     """Loops on ranks: what each computes, who sends to whom, and where all wait for all.
 
-    Raises
-    ------
-    MeshprepError
-        When arrays do not have one value for each rank or message.
+    Raises MeshprepError when arrays do not have one value for each rank or message.
     """
 
     # The loops between full synchronisations (reductions, start and end), in their order.

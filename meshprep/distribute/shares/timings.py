@@ -60,10 +60,7 @@ class RankTimes:
 def read_timings(path: Path) -> RankTimes:
     """The timings that a program wrote: ``json.dump(program.timings().to_json(), file)``.
 
-    Raises
-    ------
-    MeshprepError
-        When the file cannot be read, or does not hold the times of loops on ranks.
+    Raises MeshprepError when the file cannot be read, or does not hold the times of loops on ranks.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -83,10 +80,7 @@ def read_timings(path: Path) -> RankTimes:
 def timings_of(content: Mapping[str, Any]) -> RankTimes:
     """Times from JSON values: ``{"loops": {loop: {rank: {"calls": ..., "core": ..., ...}}}}``.
 
-    Raises
-    ------
-    MeshprepError
-        When nothing ran, or a rank owned or took nothing: it has no speed.
+    Raises MeshprepError when nothing ran, or a rank owned or took nothing: it has no speed.
     """
     loops = [[ranks[str(r)] for r in range(len(ranks))] for ranks in content["loops"].values()]
     rows = [loop for loop in loops if any(r["calls"] for r in loop)]

@@ -38,16 +38,13 @@ class LocalSubject:
 def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks) -> LocalSubject:
     """Bring elements from their homes to the ranks that make parts of them.
 
-    A rank gets the rows of what its parts own, and of what writes to that in any loop.
+    A rank gets the rows of what its parts own, and of what writes to that in any loop. O(n / ranks
+    log n), and as much memory.
 
     Parameters
     ----------
     owners : Owners
         Both of the elements at home here.
-
-    Notes
-    -----
-    O(n / ranks log n), and as much memory.
     """
     rows, tables = _rows(subject, owners, parts, ranks)
     ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}

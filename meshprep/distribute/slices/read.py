@@ -29,6 +29,9 @@ def subject_of_slices(
 ) -> SplitSubject:
     """What these loops use of a mesh, as far as it is at home here.
 
+    Raises MeshprepError for loops that do not fit, and indices out of range; on every rank the
+    same.
+
     Parameters
     ----------
     mesh : SlicedMesh
@@ -40,11 +43,6 @@ def subject_of_slices(
     -------
     SplitSubject
         Sizes are those of the mesh; tables and centroids have the rows of this rank.
-
-    Raises
-    ------
-    MeshprepError
-        For loops that do not fit, and indices out of range; on every rank the same.
     """
     shape = mesh.shape()
     full, specs = agreed(

@@ -21,12 +21,8 @@ _known: dict[int, Device] = {}
 def current() -> Device:
     """The device that calls run on: CuPy's current one, unless :func:`use` says another.
 
-    Raises
-    ------
-    MissingPackageError
-        Where CuPy is not installed.
-    MeshprepError
-        Where CUDA finds no GPU.
+    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
+    GPU.
     """
     if _instead:
         return _instead[-1]

@@ -41,19 +41,12 @@ class Compiled:
 def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:
     """Compile a program for an architecture such as ``"sm_75"``, ``"sm_80"``, ``"sm_90"``.
 
-    Raises
-    ------
-    MissingPackageError
-        Where there is no NVRTC; for a kernel in Python, no numba-cuda or nvJitLink.
-    MeshprepError
-        When the text or the kernel does not compile, with the first error; for an unknown
-        architecture.
-
-    Notes
-    -----
-    A tenth of a second; with a kernel in Python about a second, of which numba's part is kept.
-    What spills registers is compiled once more with fewer blocks on a multiprocessor in mind. What
-    does not, with one more than its registers allow: it is taken where nothing spills by it.
+    Raises MissingPackageError where there is no NVRTC; for a kernel in Python, no numba-cuda or
+    nvJitLink. Raises MeshprepError when the text or the kernel does not compile, with the first
+    error; for an unknown architecture. A tenth of a second; with a kernel in Python about a second,
+    of which numba's part is kept. What spills registers is compiled once more with fewer blocks on
+    a multiprocessor in mind. What does not, with one more than its registers allow: it is taken
+    where nothing spills by it.
     """
     made = _compile(program, arch)
     if made.spilled:

@@ -119,12 +119,15 @@ def program(
 ) -> CudaProgram:
     """Write the CUDA C of a loop.
 
+    Raises MeshprepError for what is unknown, a loop that the strategy cannot run, and blocks too
+    large for a GPU. The text depends on the loop and the options, not on the mesh. O(map entries x
+    log).
+
     Parameters
     ----------
     function : DeviceFunction or Python function
         A Python function is what a ParLoop takes: with rows as arrays, compiled by numba when the
         program is run or compiled.
-    plan : LoopPlan
     strategy : str
         ``"hierarchical"``: thread colours in shared memory, with all indirect data staged, or
         increments only (``"hierarchical-inc"``) [S19]; ``"shared-atomics"``: atomics there;
@@ -150,15 +153,6 @@ def program(
     fastmath : bool
         Let the compilers reorder sums, assume that no value is inf or nan, take tiny ``f4`` for
         zero, and approximate quotients, roots and functions of ``f4``.
-
-    Raises
-    ------
-    MeshprepError
-        For what is unknown, a loop that the strategy cannot run, and blocks too large for a GPU.
-
-    Notes
-    -----
-    The text depends on the loop and the options, not on the mesh. O(map entries x log).
     """
     options = ProgramOptions(**code)
     check_loop(plan)

@@ -39,19 +39,14 @@ def columns_of(
 ) -> PartColumns:
     """The columns of a PartAssembly's matrix; collective.
 
+    Raises MeshprepError for a matrix of another shape.
+
     Parameters
     ----------
-    matrix : CsrMatrix
-    plan : DistributedPlan
     set_name : str
         The set of the rows and columns.
     free : (columns,) integers, optional
         The local number of the dof of each column; None: every dof has one.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix of another shape.
     """
     own = plan.set_part(set_name)
     free = np.arange(own.size) if free is None else free

@@ -33,10 +33,7 @@ def class_ranges(
 ) -> ClassRanges:
     """Where the classes lie in the schedule of a strategy.
 
-    Raises
-    ------
-    MeshprepError
-        For a strategy that does not run class after class.
+    Raises MeshprepError for a strategy that does not run class after class.
     """
     strategy, variant = way
     between: Callable[[int, int], Ranges]

@@ -65,6 +65,9 @@ class _Part:
 def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Executed:
     """Count what a call on these arrays executes.
 
+    Loops of the text must not be unrolled (``MP_LOOP``), and loops that stay in the user's function
+    count once. Statements with a condition on one line count whether it holds or not.
+
     Parameters
     ----------
     arch : str
@@ -76,11 +79,6 @@ def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Exe
     ------
     CheckError, MeshprepError
         As the checked run and the compilers do.
-
-    Notes
-    -----
-    Loops of the text must not be unrolled (``MP_LOOP``), and loops that stay in the user's function
-    count once. Statements with a condition on one line count whether it holds or not.
     """
     steps = (program, *program.then)
     counted = [replace(one, text=_with_tallies(one.text), then=()) for one in steps]

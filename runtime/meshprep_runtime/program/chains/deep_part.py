@@ -47,19 +47,16 @@ def check_executed(part: PartPlan, loops: Sequence[Loop]) -> None:
 def deep_part(comm: Any, part: PartPlan, loops: Sequence[Loop], wanted: Iterable[str]) -> DeepPart:
     """Ask other ranks for all that the loops need to compute the owned elements; collective.
 
+    From the last loop to the first: who writes a point that is needed is known to its owner; the
+    rows of an element are known to the owner of the element. Two messages a map and loop to each
+    rank that is asked.
+
     Parameters
     ----------
-    comm : communicator
     loops : sequence of Loop
         Which passed :func:`check_executed`.
     wanted : iterable of str
         The sets whose owned elements are wanted after the chain.
-
-    Notes
-    -----
-    From the last loop to the first: who writes a point that is needed is known to its owner; the
-    rows of an element are known to the owner of the element. Two messages a map and loop to each
-    rank that is asked.
     """
     return _Grown(comm, part, loops).grow(wanted).finished()
 

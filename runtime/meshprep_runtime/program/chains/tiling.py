@@ -34,10 +34,7 @@ from .skewed_run import SkewedRun
 class TileOptions:
     """How a chain is cut.
 
-    Raises
-    ------
-    MeshprepError
-        For options that exclude each other.
+    Raises MeshprepError for options that exclude each other.
     """
 
     # Elements of the last loop's set in a tile, about; None where a schedule says it.
@@ -60,10 +57,8 @@ class TileOptions:
     def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> TileOptions:
         """The options with the schedules of a plan, or with that of one name alone.
 
-        Raises
-        ------
-        MeshprepError
-            For a name that the plan does not have, and for options that contradict a schedule.
+        Raises MeshprepError for a name that the plan does not have, and for options that contradict
+        a schedule.
         """
         if name is None:
             return replace(self, saved=tuple(chains.values()))
@@ -94,14 +89,10 @@ def tiled_run(
 ) -> TiledRun | SkewedRun:
     """Cut a chain into tiles, once for a sequence of loops, dats and maps.
 
-    A schedule of the plan is taken where its loops touch the same data in the same way, and what
-    is dropped and zero is the same.
-
-    Raises
-    ------
-    MeshprepError
-        For arrays that cannot change places: two dats in one memory; for a dat to be dropped or
-        zero that the chain does not write, or reads first; for another chain than the schedule's.
+    A schedule of the plan is taken where its loops touch the same data in the same way, and what is
+    dropped and zero is the same. Raises MeshprepError for arrays that cannot change places: two
+    dats in one memory; for a dat to be dropped or zero that the chain does not write, or reads
+    first; for another chain than the schedule's.
     """
     begin = time.perf_counter()
     loops, dats = common_names(calls)
@@ -270,10 +261,8 @@ def tiled_on_ranks(
 ) -> RankTiledRun:
     """:func:`tiled_run` on ranks; collective.
 
-    Raises
-    ------
-    DistributedError
-        On all ranks, as :func:`tiled_run`, and for a loop that sends increments back.
+    Raises DistributedError on all ranks, as :func:`tiled_run`, and for a loop that sends increments
+    back.
     """
     loops, dats = common_names(calls)
     written = frozenset(name for loop in loops for name in loop.written)

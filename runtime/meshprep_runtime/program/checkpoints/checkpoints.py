@@ -40,6 +40,9 @@ class CheckedPlan(Protocol):
 class Checkpoints:
     """Saves the state of a program now and then, and brings a new run of it there.
 
+    Raises MeshprepError on all ranks, for files of another plan or number of ranks, or that are
+    damaged with those before them.
+
     Parameters
     ----------
     path : Path
@@ -55,12 +58,6 @@ class Checkpoints:
     ----------
     steps : Steps
         Has the dats of the program.
-
-    Raises
-    ------
-    MeshprepError
-        On all ranks, for files of another plan or number of ranks, or that are damaged with those
-        before them.
     """
 
     def __init__(self, path: Path, every: float, plan: CheckedPlan, comm: Any = ALONE) -> None:

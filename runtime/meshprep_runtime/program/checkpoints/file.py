@@ -66,10 +66,7 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
 def origin_of(path: Path) -> Origin:
     """What a checkpoint belongs to.
 
-    Raises
-    ------
-    MeshprepError
-        When it is damaged, or of another version.
+    Raises MeshprepError when it is damaged, or of another version.
     """
     import h5py
 

@@ -39,7 +39,6 @@ def calls_to_wait(
     ----------
     calls : sequence of mappings
         The last period: for each dat of a call, whether all of it is overwritten.
-    modified : collection of dats
     sizes : mapping of dat to int
     """
     twice = [*calls, *calls]

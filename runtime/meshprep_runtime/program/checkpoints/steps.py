@@ -55,10 +55,7 @@ class Steps:
     def of_loop(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> Step:
         """One call of a loop.
 
-        Raises
-        ------
-        MeshprepError
-            For an argument that cannot be saved.
+        Raises MeshprepError for an argument that cannot be saved.
         """
         full: dict[int, bool] = {}
         changed, writes, reduced = set(), False, []
