@@ -73,7 +73,7 @@ class ChainNumbers:
         return 1 << list(self.dats).index(dat)
 
     def owned_sets(self) -> list[str]:
-        """Sets whose elements need an owner: dats on them are written, or loops over them reduce."""
+        """Sets whose elements need an owner: dats on them change, or loops over them reduce."""
         wanted = {self.dats[d] for d in self.written}
         wanted |= {loop.over for loop in self.loops if reduces(loop)}
         return [s for s in self.sizes if s in wanted]
