@@ -21,8 +21,7 @@ from meshprep_runtime.tuning.machines import this_cpu
 from ..io import read
 from ..io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
 from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x
-from .samples import sample
-from .store_timing import StoreTrial, time_stores
+from .store_timing import StoreTrial, sample, time_stores
 
 PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
 PLAN_SUFFIXES = (".h5", ".hdf5")

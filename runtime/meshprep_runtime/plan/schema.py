@@ -152,8 +152,8 @@ def _put_variant(
 
 def staging_arrays(staging: Staging) -> dict[str, NDArray[Any]]:
     """The arrays of a staging list as a file has them."""
-    arrays = {"point_offset": staging.point_offset, "points": staging.points}
-    return {**arrays, "exclusive": staging.exclusive.view(np.uint8)}
+    exclusive = staging.exclusive.view(np.uint8)
+    return {k: getattr(staging, k) for k in ("point_offset", "points")} | {"exclusive": exclusive}
 
 
 def _get_ordering(tree: Tree, name: str) -> Ordering:

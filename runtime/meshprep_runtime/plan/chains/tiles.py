@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ...loops import Loop
 from ..tuned import ChainTuned
-from .runs import as_runs, from_runs
-from .skewed import SkewedPlan
+from .skewed import SkewedPlan, as_runs, from_runs
 
 SHORT = 2**16
 

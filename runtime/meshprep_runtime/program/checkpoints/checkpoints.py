@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError
 from ..vote import ALONE, together
 from .clock import Clock
-from .decisions import Decisions
+from .decisions import Decisions, calls_to_wait, period
 from .file import Checkpoint
 from .generations import Generations
-from .period import calls_to_wait, period
 from .steps import Step, Steps, title_of
 
 # Calls after which a dat that no loop has met is saved all the same.
