@@ -40,7 +40,6 @@ class PartBuilder:
 
     @property
     def parts(self) -> int:
-        """Number of parts, here and elsewhere."""
         return self.numbers.parts
 
     def build(self, part: int) -> PartPlan:

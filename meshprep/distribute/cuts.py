@@ -42,12 +42,10 @@ class CutProblem:
 
     @property
     def parts(self) -> int:
-        """Number of parts."""
         return int(self.weights.size)
 
     @property
     def size(self) -> int:
-        """Number of elements of the leading set."""
         return self.subject.sizes[self.subject.leading_set]
 
 

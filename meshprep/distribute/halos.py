@@ -27,7 +27,6 @@ class OwnedRuns:
     core: NDArray[np.int64]  # (parts,): core elements of each part, which come first
 
     def of(self, part: int) -> NDArray[np.int32]:
-        """The elements that a part owns."""
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
     @property
@@ -46,7 +45,6 @@ class PartRows:
     elements: NDArray[np.integer]
 
     def of(self, part: int) -> NDArray[np.integer]:
-        """The elements of a part."""
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
 

@@ -90,7 +90,6 @@ class SplitJobResult:
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
         return {
             "written": [str(path) for path in self.written],
             "notes": self.notes,

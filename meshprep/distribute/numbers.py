@@ -24,12 +24,10 @@ class SplitNumbers:
 
     @property
     def parts(self) -> int:
-        """Number of parts, here and elsewhere."""
         return next(iter(self.offset.values())).size - 1
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of elements of every set."""
         return {name: int(offset[-1]) for name, offset in self.offset.items()}
 
     def owned(self, name: str, part: int) -> tuple[int, int]:

@@ -126,7 +126,6 @@ def split_by_owners(
 
 
 def loops_that_write(subject: SplitSubject) -> list[Loop]:
-    """The loops that write through a map."""
     return [spec.loop for spec in subject.specs if spec.loop.conflict_columns]
 
 

@@ -18,8 +18,6 @@ from ..mesh import Dat, Mesh
 from ..mesh.geometry import centroids
 from .graphs.common import EDGES, MATRIX_MARKET, VERTICES, graph_mesh
 
-__all__ = ["from_networkx", "to_networkx"]
-
 KINDS = ("points", "elements", "blocks")
 # Where networkx's layouts put the places of nodes.
 POSITION = "pos"

@@ -15,8 +15,6 @@ from ..mesh import IndexList, Mesh
 from ..mesh.assemble import Block, assemble
 from ..mesh.cells import shape_of
 
-__all__ = ["from_skfem", "to_skfem"]
-
 CLASS = "skfem:class"
 BOUNDARY, INSIDE, SUBDOMAIN = "skfem:boundary", "skfem:inside", "skfem:subdomain"
 TYPES = {

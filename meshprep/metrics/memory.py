@@ -55,7 +55,6 @@ class MemoryTraffic:
 
     @property
     def nbytes(self) -> int:
-        """Bytes read and written."""
         return SECTOR_BYTES * (self.read + self.written)
 
 

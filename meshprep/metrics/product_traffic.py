@@ -35,7 +35,6 @@ class QuadElement:
 
     @property
     def dofs(self) -> int:
-        """Degrees of freedom of an element."""
         return (self.degree + 1) ** 2
 
     @property

@@ -61,12 +61,10 @@ class Traffic:
 
     @property
     def read(self) -> int:
-        """All sectors read."""
         return sum(self.reads.values())
 
     @property
     def written(self) -> int:
-        """All sectors written."""
         return sum(self.writes.values())
 
 

@@ -26,7 +26,6 @@ class CheckResult:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
         return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
 
 

@@ -54,7 +54,6 @@ class ProductTuning:
 
     @property
     def best(self) -> ProductTrial:
-        """The fastest."""
         return self.trials[0]
 
     @property

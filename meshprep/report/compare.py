@@ -57,7 +57,6 @@ class Comparison:
 
     @property
     def rows(self) -> tuple[ReportRow, ...]:
-        """The figures of every column."""
         return (*FIGURES, *device_figures(self.assumptions))
 
     def columns(self) -> list[Column]:
@@ -133,7 +132,6 @@ class Comparison:
         return side_by_side(columns, rows)
 
     def seconds_table(self) -> Table:
-        """What preparing cost, stage by stage."""
         return seconds_table(self.names, self.plans, len(self.plans) > MOST_COLUMNS)
 
     def lines(self, only: str | None = None) -> list[str]:

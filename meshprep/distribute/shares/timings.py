@@ -32,7 +32,6 @@ class RankTimes:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks."""
         return int(self.share.size)
 
     @property

@@ -48,7 +48,6 @@ class FacetSlice:
     nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
     def chosen(self, keep: NDArray[np.bool_]) -> FacetSlice:
-        """Some of them."""
         ends = np.append(0, np.cumsum(keep))[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)

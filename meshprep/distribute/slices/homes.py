@@ -29,7 +29,6 @@ class Homes:
         return max(1, -(-self.size // self.ranks.size))
 
     def run_of(self, rank: int) -> range:
-        """The elements that are at home on a rank."""
         return range(min(rank * self.step, self.size), min((rank + 1) * self.step, self.size))
 
     @property
@@ -115,5 +114,4 @@ def by_rows(
 
 
 def joined(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays one after the other."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

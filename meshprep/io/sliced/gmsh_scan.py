@@ -39,7 +39,6 @@ class RunRows:
 
     @property
     def size(self) -> int:
-        """How many."""
         return sum(run.rows for run in self.runs)
 
     def read(self, begin: int, end: int) -> NDArray[Any]:
@@ -61,7 +60,6 @@ class RunRows:
         return table - self.base if self.base else table
 
     def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
-        """See :class:`..model.StoredRows`."""
         return np.concatenate([self.read(int(one), int(one) + 1) for one in which])
 
 

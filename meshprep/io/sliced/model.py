@@ -50,12 +50,10 @@ class Hdf5Rows:
     base: int = 0  # is taken off every value
 
     def read(self, begin: int, end: int) -> NDArray[Any]:
-        """See :class:`StoredRows`."""
         with h5py.File(self.path, "r") as file:
             return self._plain(file[self.dataset][begin:end])
 
     def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
-        """See :class:`StoredRows`."""
         with h5py.File(self.path, "r") as file:
             item = file[self.dataset]
             return self._plain(np.array([item[int(one)] for one in which], item.dtype))

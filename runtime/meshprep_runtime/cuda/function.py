@@ -27,5 +27,4 @@ class DeviceFunction:
 
 
 def name_of(function: DeviceFunction | Callable[..., None]) -> str:
-    """The name of a kernel."""
     return function.name if isinstance(function, DeviceFunction) else function.__name__

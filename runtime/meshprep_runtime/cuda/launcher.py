@@ -177,7 +177,6 @@ class _Bound:
         self._replay = replay
 
     def run(self) -> None:
-        """Queue them."""
         if self._replay is not None:
             self._replay()
         else:

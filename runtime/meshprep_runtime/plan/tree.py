@@ -52,11 +52,9 @@ class Tree:
         return value
 
     def text(self, path: str, name: str) -> str:
-        """An attribute that is text."""
         return str(self.attribute(path, name, str))
 
     def number(self, path: str, name: str) -> int:
-        """An attribute that is a whole number."""
         return int(self.attribute(path, name, int))
 
     def array(self, path: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:

@@ -194,7 +194,6 @@ class _Race:
                 self.times[candidate].append(run())
 
     def best(self) -> tuple[TuningCandidate, float]:
-        """The fastest so far and its seconds."""
         return min(self.seconds().items(), key=lambda item: item[1])
 
     def seconds(self) -> dict[TuningCandidate, float]:

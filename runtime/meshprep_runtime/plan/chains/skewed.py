@@ -60,12 +60,10 @@ class SkewedPlan:
 
     @property
     def n_tiles(self) -> int:
-        """Number of tiles."""
         return int(self.colour_offset[-1])
 
     @property
     def n_colours(self) -> int:
-        """Number of colours."""
         return self.colour_offset.size - 1
 
     @property
@@ -75,5 +73,4 @@ class SkewedPlan:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the schedule."""
         return sum(4 * int(r.offset[-1]) + r.offset.nbytes for r in self.runs)

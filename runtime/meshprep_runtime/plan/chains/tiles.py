@@ -124,7 +124,6 @@ class TilePlan:
 
     @property
     def n_tiles(self) -> int:
-        """Number of tiles."""
         return next(iter(self.sets.values())).own.size
 
     @property
@@ -151,7 +150,6 @@ class TilePlan:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the schedule."""
         lists = sum(
             4 * int(s.offset[-1]) + s.offset.nbytes + s.own.nbytes for s in self.sets.values()
         )
