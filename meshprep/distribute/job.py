@@ -26,7 +26,7 @@ from meshprep_runtime.plan.parts.write import (
 from meshprep_runtime.plan.seal import FORMAT, is_parts, seal_parts
 
 from .. import io
-from ..io.paths import check_targets
+from ..io.outputs import check_targets
 from ..io.sliced import scan
 from ..io.source import MeshSource
 from ..loops import LoopRequest, default_request

@@ -17,7 +17,8 @@ from meshprep_runtime.plan.atomic import together
 from ..mesh import Mesh
 from . import graphs, meshio_adapter, op2, op2_grid, su2
 from .gmsh import FORMAT as GMSH
-from .paths import check_input, check_targets, reason
+from .outputs import check_targets
+from .paths import check_input, reason
 from .registry import Format, find
 
 _ALL = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan.atomic import together
 
-from ..io.paths import check_targets
+from ..io.outputs import check_targets
 from ..io.source import MeshSource
 from ..mesh import Dat, Mesh
 from ..topology import derivable, derive

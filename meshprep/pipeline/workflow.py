@@ -18,7 +18,7 @@ from meshprep_runtime.plan.records import to_json
 
 from .. import io
 from ..io.original_ids import with_original_ids
-from ..io.paths import check_targets
+from ..io.outputs import check_targets
 from ..io.registry import Format, find
 from ..io.source import MeshSource
 from ..io.vectors import check_vector, write_vector

@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
 
-from ..io.paths import check_targets
+from ..io.outputs import check_targets
 from .compare import Comparison
 from .draw import draw_views
 from .draw.paint import Painted, by_group

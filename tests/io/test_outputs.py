@@ -1,6 +1,6 @@
 import pytest
 
-from meshprep.io.paths import check_targets
+from meshprep.io.outputs import check_targets
 from meshprep_runtime import MeshprepError
 
 

@@ -11,7 +11,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
 
-from ..paths import check_targets
+from ..outputs import check_targets
 from . import move
 from .permute import PermutedField
 

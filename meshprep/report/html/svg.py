@@ -132,10 +132,12 @@ class Frame:
 
     @property
     def right(self) -> float:
+        """Where the drawing ends."""
         return self.width - RIGHT
 
     @property
     def bottom(self) -> float:
+        """Where the drawing ends."""
         return self.height - BOTTOM
 
     def at(self, x: float, y: float) -> tuple[float, float]:

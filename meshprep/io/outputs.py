@@ -1,0 +1,31 @@
+"""Whether outputs can be written, said before any work is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from meshprep_runtime.errors import MeshprepError
+
+
+def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
+    """Raise MeshprepError unless every path can be written: said before any work is done."""
+    seen: set[str] = set()
+    # Path.resolve would raise for a link that leads to itself.
+    taken = {os.path.realpath(i) for i in inputs}
+    for path in paths:
+        place = os.path.realpath(path)
+        if place in seen:
+            raise MeshprepError(f"{path}: two outputs have this name: choose another")
+        seen.add(place)
+        if path.is_dir():
+            raise MeshprepError(f"{path}: is a directory: name a file")
+        if place in taken:
+            raise MeshprepError(f"{path}: is the input itself: choose another name")
+        if (path.exists() or path.is_symlink()) and not overwrite:
+            raise MeshprepError(f"{path}: exists already: use --force to overwrite it")
+        if not path.parent.is_dir():
+            raise MeshprepError(f"{path}: folder {path.parent} does not exist: make it first")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise MeshprepError(f"{path}: no permission to write in folder {path.parent}")
