@@ -21,7 +21,7 @@ from .inherit import Owners, inherit
 from .numbers import numbers_here
 from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root
-from .subject import SplitSubject
+from .subject import SplitSubject, written_by
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,4 @@ def written_columns(
     subject: SplitSubject, increments: Mapping[str, str]
 ) -> dict[str, Sequence[int]]:
     """The columns of maps that loops write through whose increments are not sent back."""
-    written: dict[str, set[int]] = {}
-    for loop in loops_that_write(subject):
-        if increments[loop.name] == "exec":
-            for name, columns in loop.conflict_columns.items():
-                written.setdefault(name, set()).update(columns)
-    return {name: sorted(columns) for name, columns in written.items()}
+    return written_by(one for one in loops_that_write(subject) if increments[one.name] == "exec")

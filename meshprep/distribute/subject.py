@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan.model import PlanContent
 
@@ -160,3 +161,12 @@ def sets_of(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
     for m in maps:
         found |= dict.fromkeys((m.from_set, m.to_set))
     return list(found)
+
+
+def written_by(loops: Iterable[Loop]) -> dict[str, Sequence[int]]:
+    """The columns of maps that loops write through, ascending."""
+    written: dict[str, set[int]] = {}
+    for loop in loops:
+        for name, columns in loop.conflict_columns.items():
+            written.setdefault(name, set()).update(columns)
+    return {name: sorted(columns) for name, columns in written.items()}

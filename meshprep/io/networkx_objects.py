@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError, MissingPackageError
+from meshprep_runtime.errors import MeshprepError, import_package
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
@@ -221,10 +221,5 @@ def _attributes(
 
 
 def _import() -> Any:
-    try:
-        import networkx
-    except ImportError:
-        raise MissingPackageError(
-            "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
-        ) from None
-    return networkx
+    message = "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
+    return import_package("networkx", message)

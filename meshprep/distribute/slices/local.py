@@ -16,7 +16,7 @@ from ..halos import OwnedRuns
 from ..inherit import Owners
 from ..numbers import SplitNumbers
 from ..ranks import Ranks, exchanged, holder, own_parts
-from ..subject import SplitSubject
+from ..subject import SplitSubject, written_by
 from .homes import ROWS, Homes, blocks, compact, joined
 
 
@@ -82,7 +82,7 @@ def _rows(
     subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
 ) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
     """The elements of each set that this rank has rows of, and the rows of each map."""
-    written, rows, tables = _written(subject), {}, {}
+    written, rows, tables = written_by(spec.loop for spec in subject.specs), {}, {}
     for name in subject.sizes:
         chosen = _wanted(subject, owners, name, written, parts, ranks)
         first = Homes(subject.sizes[name], ranks).own.start
@@ -91,15 +91,6 @@ def _rows(
             if m.from_set == name:
                 tables[m.name] = joined(exchanged(ranks, [m.table[one] for one in chosen]))
     return rows, tables
-
-
-def _written(subject: SplitSubject) -> dict[str, list[int]]:
-    """The columns of maps that any loop writes through."""
-    found: dict[str, set[int]] = {}
-    for spec in subject.specs:
-        for name, columns in spec.loop.conflict_columns.items():
-            found.setdefault(name, set()).update(columns)
-    return {name: sorted(columns) for name, columns in found.items()}
 
 
 def _wanted(

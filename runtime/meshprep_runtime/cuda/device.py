@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import MeshprepError, MissingPackageError
+from ..errors import MeshprepError, import_package
 from .protocols import Device
 
 _instead: list[Device] = []
@@ -50,11 +50,8 @@ def use(device: Device) -> Iterator[Device]:
 
 def import_cupy() -> Any:
     """CuPy; raises MissingPackageError where it is not installed."""
-    try:
-        import cupy
-    except ImportError as error:
-        raise MissingPackageError(
-            "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA 13) or "
-            "'meshprep-runtime[gpu12]' (CUDA 12)"
-        ) from error
-    return cupy
+    return import_package(
+        "cupy",
+        "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA 13) or "
+        "'meshprep-runtime[gpu12]' (CUDA 12)",
+    )
