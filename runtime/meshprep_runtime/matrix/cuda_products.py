@@ -25,8 +25,9 @@ from .products import Store, check_blocks, check_matrix
 from .rule import MOST_BLOCK, WARP, CsrThreads, fixed_rule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
-# A row with more nonzeros a thread is summed by blocks of its own, of so many nonzeros each.
-MOST_A_THREAD = 1 << 8
+# A row with more nonzeros a thread is summed by blocks of its own, of so many nonzeros each. A thread
+# takes 0.1 us for each of its nonzeros on an H100, the two further launches some 3 us.
+MOST_A_THREAD = 1 << 6
 LONG_ROW, PART_THREADS = 1 << 13, 256
 ROW_THREADS = 256
 
@@ -53,7 +54,7 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
     """The CUDA C of ``y = A x`` for compressed rows [R14 4.5].
 
     Raises MeshprepError for a matrix whose arrays do not fit. The text depends on ``coop`` and the
-    types alone. Rows with more than 256 nonzeros for each of their threads are summed by blocks of
+    types alone. Rows with more than 64 nonzeros for each of their threads are summed by blocks of
     their own, and then once more.
 
     Parameters
