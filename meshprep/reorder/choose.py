@@ -12,32 +12,9 @@ from meshprep_runtime.ordering import Ordering
 
 from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once
-from .curve import along_curve
 from .figures import Figures, figures, following
-from .gps import gps
-from .problem import LocalityProblem, Method
-from .rcb import rcb
-from .rcm import rcm
-from .sloan import sloan
-
-_HILBERT = partial(along_curve, method="hilbert", turning=True)
-# Cheaper, but the curve jumps between its cells.
-_MORTON = partial(along_curve, method="morton", turning=False)
-METHODS: dict[str, Method] = {
-    "gps": Method(
-        lambda p: gps(p.graph),
-        "Gibbs-Poole-Stockmeyer: small bandwidth and profile, no coordinates",
-    ),
-    "rcm": Method(rcm, "reverse Cuthill-McKee: cheaper than gps, wider, no coordinates"),
-    "sloan": Method(sloan, "Sloan: the smallest profile, wide, no coordinates"),
-    "hilbert": Method(_HILBERT, "along a Hilbert curve through the coordinates", True),
-    "morton": Method(_MORTON, "by the interleaved bits of the coordinates", True),
-    "rcb": Method(rcb, "recursive coordinate bisection", True),
-    "none": Method(
-        lambda problem: np.arange(problem.n_points, dtype=np.int32), "keep the order of the input"
-    ),
-}
-
+from .methods import METHODS
+from .problem import LocalityProblem
 
 AUTO = "auto"
 METHOD_NAMES = (AUTO, *METHODS)
@@ -93,8 +70,7 @@ def locality_order(
 
     An order is better when the product of its bandwidth and its profile is smaller. For the GPU,
     the orders along curves, which narrow neither, and ``auto`` go by the lines that runs of
-    ``block_size`` elements touch, and among equals by that product. Raises MeshprepError on an
-    unknown method, and on one that needs coordinates where there are none.
+    ``block_size`` elements touch, and among equals by that product.
 
     Parameters
     ----------
@@ -103,6 +79,11 @@ def locality_order(
         lasts, and the best one kept.
     seconds : float
         For ``auto``: none is begun later than this. What was not tried is told.
+
+    Raises
+    ------
+    MeshprepError
+        On an unknown method, and on one that needs coordinates where there are none.
     """
     if method not in METHOD_NAMES:
         raise MeshprepError(f"method '{method}' is unknown: use {', '.join(METHOD_NAMES)}")
