@@ -41,16 +41,7 @@ def run(
         if kind_of(plan) == "parts":
             together = mpi.ranks()
             with mpi.nobody_waits(together):
-                result = check_parts(
-                    plan,
-                    parts,
-                    mesh,
-                    input_format=source.input_format,
-                    dimension=source.dimension,
-                    declared=source.declared(),
-                    progress=report,
-                    ranks=together,
-                )
+                result = check_parts(plan, parts, against, progress=report, ranks=together)
         elif parts is not None:
             raise MeshprepError(f"{plan} is no file of parts: leave --parts out")
         else:

@@ -153,18 +153,15 @@ def _watched(compiling: Compiling) -> Iterator[None]:
 
 
 def note(text: str, quiet: bool = False) -> None:
-    """One line on stderr."""
     if not quiet:
         typer.echo(f"meshprep: {one_line(text)}", err=True)
 
 
 def show(text: str) -> None:
-    """Text on stdout."""
     typer.echo(text)
 
 
 def show_json(values: Any) -> None:
-    """JSON on stdout."""
     typer.echo(json.dumps(values, indent=2, sort_keys=False, allow_nan=False))
 
 

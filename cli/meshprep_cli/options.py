@@ -92,7 +92,6 @@ class LoopChoice:
 
     @property
     def chains(self) -> tuple[ChainRequest, ...]:
-        """The chains of ``--loops``."""
         from meshprep.loops.chains import read_chains
 
         return () if self.loops is None else tuple(read_chains(self.loops))

@@ -70,7 +70,6 @@ class Splitting:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of parts."""
         return tuple(_read(int, "--parts", self.parts))
 
     @property

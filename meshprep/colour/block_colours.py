@@ -23,7 +23,6 @@ class BlockColours:
 
     @property
     def count(self) -> int:
-        """Number of block colours."""
         return int(self.offset.size) - 1
 
 

@@ -37,11 +37,14 @@ class ThreadColours:
 def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> ThreadColours:
     """Colour the elements of every block so that no two of one colour share a point.
 
-    Greedy with bit masks [G10 section 9.1] in two orders; a block that misses its bound is
-    coloured by saturation, then with Kempe chains, then from other starts, and keeps the best.
-    With two columns, no block exceeds its bound by more than the largest number of its elements on
-    the same two points: by one, on a mesh (:mod:`vizing`). A point named twice by one element is
-    no conflict.
+    Greedy with bit masks [G10 section 9.1] in two orders; a block that misses its bound is coloured
+    by saturation, then with Kempe chains, then from other starts, and keeps the best. With two
+    columns, no block exceeds its bound by more than the largest number of its elements on the same
+    two points: by one, on a mesh (:mod:`vizing`). A point named twice by one element is no
+    conflict. Raises MeshprepError when a block needs more than 65,536 colours. Blocks are
+    independent and run in parallel; the result does not depend on the number of threads. O(sum over
+    blocks and their points of elements squared) for points with up to 64 of a block's elements, and
+    linear in the incidences for each 64 colours beyond.
 
     Parameters
     ----------
@@ -51,15 +54,6 @@ def colour_threads(table: Int32s, n_points: int, block_offset: Int64s) -> Thread
         Points of the stacked to-sets.
     block_offset : (n_blocks + 1,) int64
         Block ``b`` owns the rows ``block_offset[b]`` to ``block_offset[b + 1] - 1``.
-
-    Raises
-    ------
-    MeshprepError
-        When a block needs more than 65,536 colours.
-
-    Blocks are independent and run in parallel; the result does not depend on the number of
-    threads. O(sum over blocks and their points of elements squared) for points with up to 64 of
-    a block's elements, and linear in the incidences for each 64 colours beyond.
     """
     n_blocks = block_offset.size - 1
     sizes = np.diff(block_offset)

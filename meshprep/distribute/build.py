@@ -29,23 +29,17 @@ from .subject import SplitSubject
 
 @dataclass(frozen=True, eq=False)
 class PartBuilder:
-    """Builds parts, each on its own; several threads may do so at once.
-
-    Parameters
-    ----------
-    increments : mapping of loop name to ``"exec"`` or ``"reverse"``
-    """
+    """Builds parts, each on its own; several threads may do so at once."""
 
     subject: SplitSubject
     ordered: OrderedParts
     copies: AllCopies
     numbers: SplitNumbers
     options: Options
-    increments: Mapping[str, str]
+    increments: Mapping[str, str]  # by loop name
 
     @property
     def parts(self) -> int:
-        """Number of parts, here and elsewhere."""
         return self.numbers.parts
 
     def build(self, part: int) -> PartPlan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,7 +13,7 @@ from meshprep_runtime.plan.parts import kept, parts_table, read_part
 from meshprep_runtime.plan.parts.proof import PartsProof, proved
 from meshprep_runtime.plan.parts.store import about
 
-from .. import io
+from ..io.source import MeshSource
 from ..mesh import Mesh
 from ..pipeline.check_file import CheckResult
 from ..topology import derive
@@ -24,40 +23,34 @@ from .ranks import ALONE, Ranks, agreed, of_root, own_parts
 def check_parts(
     path: Path,
     parts: int | None = None,
-    mesh: Path | None = None,
+    mesh: MeshSource | None = None,
     *,
-    input_format: str | None = None,
-    dimension: int | None = None,
-    declared: Mapping[str, str] | None = None,
     progress: Progress = lambda done, total, name: None,
     ranks: Ranks = ALONE,
 ) -> CheckResult:
     """Prove every split of a file, or one; with a mesh, also that the maps are those of the mesh.
 
+    Raises PlanError when the file or a part is damaged, or belongs to another mesh; on every rank
+    the same. Raises MeshprepError for a mesh on several ranks, none of which has all maps.
+
     Parameters
     ----------
     parts : int, optional
         Only this split.
-    mesh : Path, optional
+    mesh : MeshSource, optional
         The mesh that was split.
     ranks : Ranks
         Each rank reads every part in turn and proves its share of them; all have the result.
-
-    Raises
-    ------
-    PlanError
-        When the file or a part is damaged, or belongs to another mesh; on every rank the same.
-    MeshprepError
-        For a mesh on several ranks, none of which has all maps.
     """
     wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
     given = None
     if mesh is not None:
         progress(0, 1 + len(wanted), "reading the mesh")
-        sets = declared or None
-        given = io.read(mesh, format=input_format, dimension=dimension, sets=sets)
+        given = mesh.read()
         if given.content_hash() != about(path)["source_hash"]:
-            raise PlanError(f"{path}: made for another mesh than {mesh}: give the mesh it is of")
+            raise PlanError(
+                f"{path}: made for another mesh than {mesh.path}: give the mesh it is of"
+            )
     findings: list[str] = []
     for i, count in enumerate(wanted):
         progress(1 + i, 1 + len(wanted), f"proving {count} parts")
@@ -68,7 +61,7 @@ def check_parts(
     number = " and ".join(map(str, wanted))
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
-    against = "" if mesh is None else f" and fits {mesh}"
+    against = "" if mesh is None else f" and fits {mesh.path}"
     return CheckResult([], f"{path}: right{against} ({number} parts)")
 
 

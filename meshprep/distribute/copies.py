@@ -22,27 +22,13 @@ PARTIAL = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Numbers (of the split mesh) of what the parts made here copy and send.
+    """Numbers (of the split mesh) of what the parts made here copy and send."""
 
-    Parameters
-    ----------
-    rows : PartRows
-        The copies of each part, ascending, so that those of one owner stand together.
-    sent : PartRows
-        What each part sends: elements by receiver, ascending.
-    receiver : (n_sent,) int32
-        Of each entry of ``sent``.
-    offset : (parts + 1,) int64
-        The owned range of each part, here and elsewhere.
-    held : range
-        The parts made here.
-    """
-
-    rows: PartRows
-    sent: PartRows
-    receiver: NDArray[np.int32]
-    offset: NDArray[np.int64]
-    held: range
+    rows: PartRows  # the copies of each part, ascending, so that those of one owner stand together
+    sent: PartRows  # what each part sends: elements by receiver, ascending
+    receiver: NDArray[np.int32]  # (n_sent,): of each entry of ``sent``
+    offset: NDArray[np.int64]  # (parts + 1,): the owned range of each part, here and elsewhere
+    held: range  # the parts made here
 
     def send(self, place: int) -> Messages:
         """What a part sends, as local numbers; ``place`` is its place among those made here."""

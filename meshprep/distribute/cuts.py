@@ -42,17 +42,18 @@ class CutProblem:
 
     @property
     def parts(self) -> int:
-        """Number of parts."""
         return int(self.weights.size)
 
     @property
     def size(self) -> int:
-        """Number of elements of the leading set."""
         return self.subject.sizes[self.subject.leading_set]
 
 
 def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     """The part of every element of the leading set.
+
+    Raises MeshprepError for an unknown name, a file that does not fit, and coordinates that are
+    missing.
 
     Parameters
     ----------
@@ -64,11 +65,6 @@ def owners_of_leading_set(problem: CutProblem, cut: str) -> NDArray[np.int32]:
     -------
     (n,) int32
         Parts may be empty, and there may be more of them than elements.
-
-    Raises
-    ------
-    MeshprepError
-        For an unknown name, a file that does not fit, and coordinates that are missing.
     """
     kind, colon, path = cut.partition(":")
     if kind == "file" and colon:

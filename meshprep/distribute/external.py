@@ -17,6 +17,8 @@ from ..io.op2.write import describe
 def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -> None:
     """Write the part of each element of a set as OP2's dats ``part_K``.
 
+    O(n) for each number of parts, and the memory of one part.
+
     Parameters
     ----------
     path : Path
@@ -28,10 +30,6 @@ def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -
         The numbers of parts.
     name : str
         The leading set.
-
-    Notes
-    -----
-    O(n) for each number of parts, and the memory of one part.
     """
     tables = [parts_table(source, parts) for parts in counts]
     with h5py.File(path, "w") as file:

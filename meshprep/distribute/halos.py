@@ -20,24 +20,13 @@ from .subject import SplitSubject
 
 @dataclass(frozen=True, eq=False)
 class OwnedRuns:
-    """The elements of one set, part after part, and in each part core before boundary.
+    """The elements of one set, part after part, and in each part core before boundary."""
 
-    Parameters
-    ----------
-    elements : (n,) int32
-        Numbers of the input.
-    offset : (parts + 1,) int64
-        Part ``p`` owns ``elements[offset[p]:offset[p + 1]]``.
-    core : (parts,) int64
-        Core elements of each part, which come first.
-    """
-
-    elements: NDArray[np.int32]
-    offset: NDArray[np.int64]
-    core: NDArray[np.int64]
+    elements: NDArray[np.int32]  # (n,): numbers of the input
+    offset: NDArray[np.int64]  # (parts + 1,): part ``p`` owns ``elements[offset[p]:offset[p + 1]]``
+    core: NDArray[np.int64]  # (parts,): core elements of each part, which come first
 
     def of(self, part: int) -> NDArray[np.int32]:
-        """The elements that a part owns."""
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
     @property
@@ -56,7 +45,6 @@ class PartRows:
     elements: NDArray[np.integer]
 
     def of(self, part: int) -> NDArray[np.integer]:
-        """The elements of a part."""
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
 

@@ -23,24 +23,13 @@ WAYS = ("exec", "reverse", "auto")
 
 @dataclass(frozen=True)
 class IncrementCost:
-    """What one call of a loop costs beside its owned elements, all parts together.
+    """What one call of a loop costs beside its owned elements, all parts together."""
 
-    Parameters
-    ----------
-    increments : str
-        What is done: ``"exec"`` or ``"reverse"``.
-    elements : int
-        Foreign elements that ``exec`` executes.
-    exec_bytes : int
-        Bytes that ``exec`` receives and that the foreign elements touch, all dats out of date.
-    reverse_bytes : int
-        Bytes that ``reverse`` receives, and sends back, and adds up.
-    """
-
-    increments: str
-    elements: int
+    increments: str  # what is done: ``"exec"`` or ``"reverse"``
+    elements: int  # foreign elements that ``exec`` executes
+    # Bytes that ``exec`` receives and that the foreign elements touch, all dats out of date.
     exec_bytes: int
-    reverse_bytes: int
+    reverse_bytes: int  # bytes that ``reverse`` receives, and sends back, and adds up
 
 
 def increment_cost(
@@ -53,22 +42,17 @@ def increment_cost(
 ) -> IncrementCost:
     """Count both ways and choose one.
 
-    What another value than a sum is written to can only be executed.
+    What another value than a sum is written to can only be executed. Raises MeshprepError where
+    ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
 
     Parameters
     ----------
-    subject, owners, loop
     way : str
         One of :data:`WAYS`.
     parts : int
         Owners below it are counted.
     ranks : Ranks
         Those that count the other parts.
-
-    Raises
-    ------
-    MeshprepError
-        Where ``way`` is ``"reverse"`` and the loop writes otherwise than by increments.
     """
     check_way(loop, way)
     border = _Border.of(subject, owners, loop, parts)

@@ -90,7 +90,6 @@ class SplitJobResult:
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
         return {
             "written": [str(path) for path in self.written],
             "notes": self.notes,
@@ -105,6 +104,9 @@ def run(
 ) -> SplitJobResult:
     """Read, split, write: the file appears whole or not at all.
 
+    Raises MeshprepError on bad input, unknown names, outputs that exist, and numbers of parts that
+    are there; on every rank the same.
+
     Parameters
     ----------
     progress : callable
@@ -112,12 +114,6 @@ def run(
     ranks : Ranks
         A communicator of mpi4py: its ranks build the parts together. The file does not depend on
         their number. Without slices, rank 0 reads the mesh, and every rank holds its sets and maps.
-
-    Raises
-    ------
-    MeshprepError
-        On bad input, unknown names, outputs that exist, and numbers of parts that are there; on
-        every rank the same.
     """
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731

@@ -25,16 +25,8 @@ from .subject import KEPT, SplitSubject
 def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
     """The sets, maps and loops of a file of parts, in the order of its smallest number of parts.
 
-    It holds no coordinates. Each rank gets the rows that are at home there.
-
-    Raises
-    ------
-    PlanError
-        Where a part is damaged; on every rank.
-
-    Notes
-    -----
-    O(n / ranks) and as much memory, and a part.
+    It holds no coordinates. Each rank gets the rows that are at home there. Raises PlanError where
+    a part is damaged; on every rank. O(n / ranks) and as much memory, and a part.
     """
     table, source = of_root(
         ranks, lambda: (parts_table(path, kept(path)[0]), about(path)["source_hash"])

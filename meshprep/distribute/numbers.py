@@ -13,30 +13,21 @@ from .halos import OwnedRuns
 
 @dataclass(frozen=True, eq=False)
 class SplitNumbers:
-    """The numbers of all elements that there are here, and the parts that are made here.
+    """The numbers of all elements that there are here, and the parts that are made here."""
 
-    Parameters
-    ----------
-    number : mapping of set name to (n,) integers
-        Of every element here, in the split mesh.
-    offset : mapping of set name to (parts + 1,) int64
-        Part ``p`` owns the numbers from ``offset[p]`` to below ``offset[p + 1]``.
-    held : range
-        The parts that are made here. Owners, runs and rows here call them 0, 1, and so on.
-    """
-
+    # By set name: of every element here, in the split mesh.
     number: Mapping[str, NDArray[np.integer]]
+    # By set name: part ``p`` owns the numbers from ``offset[p]`` to below ``offset[p + 1]``.
     offset: Mapping[str, NDArray[np.int64]]
+    # The parts that are made here. Owners, runs and rows here call them 0, 1, and so on.
     held: range
 
     @property
     def parts(self) -> int:
-        """Number of parts, here and elsewhere."""
         return next(iter(self.offset.values())).size - 1
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of elements of every set."""
         return {name: int(offset[-1]) for name, offset in self.offset.items()}
 
     def owned(self, name: str, part: int) -> tuple[int, int]:

@@ -30,17 +30,10 @@ BlockEnds = dict[str, NDArray[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class OrderedParts:
-    """The owned elements of every part in their final order, and how loops are cut there.
+    """The owned elements of every part in their final order, and how loops are cut there."""
 
-    Parameters
-    ----------
-    runs : mapping of set name to OwnedRuns
-    blocks : list of (mapping of loop name to (n_blocks + 1,) int64), one a part made here
-        Blocks of owned elements; none crosses from core to boundary.
-    """
-
-    runs: Mapping[str, OwnedRuns]
-    blocks: list[BlockEnds]
+    runs: Mapping[str, OwnedRuns]  # by set name
+    blocks: list[BlockEnds]  # blocks of owned elements; none crosses from core to boundary
 
 
 def order_parts(

@@ -21,28 +21,21 @@ from .inherit import Owners, inherit
 from .numbers import numbers_here
 from .order import order_parts, refuse_lists
 from .ranks import ALONE, Ranks, agreed, of_root
-from .subject import SplitSubject
+from .subject import SplitSubject, written_by
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """How a mesh is split.
+    """How a mesh is split."""
 
-    Parameters
-    ----------
-    cut : str or None
-        Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
-        ``file:PARTS.npy``. None takes ``refined`` for slices, ``metis`` for files of parts, which
-        is the fastest, and ``annealed`` otherwise.
-    weights : tuple of float
-        What each part shall own relative to the others; empty for equal parts.
-    increments : str
-        ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
-        increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
-    """
-
+    # Who owns the leading set: ``annealed``, ``metis``, ``refined``, ``rcb``, ``curve``, or
+    # ``file:PARTS.npy``. None takes ``refined`` for slices, ``metis`` for files of parts, which is
+    # the fastest, and ``annealed`` otherwise.
     cut: str | None = None
+    # What each part shall own relative to the others; empty for equal parts.
     weights: tuple[float, ...] = ()
+    # ``"exec"``: elements that write what a part owns are executed there, too; ``"reverse"``:
+    # increments are sent back; ``"auto"``: what moves fewer bytes, loop by loop.
     increments: str = "exec"
 
     def __post_init__(self) -> None:
@@ -70,16 +63,10 @@ class SplitOptions:
 
 @dataclass(frozen=True, eq=False)
 class SplitResult:
-    """A mesh that is split: builds its parts one after another.
-
-    Parameters
-    ----------
-    costs : mapping of loop name to IncrementCost
-        Of the loops that write through a map.
-    """
+    """A mesh that is split: builds its parts one after another."""
 
     builder: PartBuilder
-    costs: Mapping[str, IncrementCost]
+    costs: Mapping[str, IncrementCost]  # by loop name: of the loops that write through a map
 
 
 def split(
@@ -92,6 +79,8 @@ def split(
 ) -> SplitResult:
     """Find owners, halos and orders for a number of parts.
 
+    Raises MeshprepError for weights, cuts and files of parts that do not fit.
+
     Parameters
     ----------
     parts : int
@@ -102,11 +91,6 @@ def split(
         Is told the share that is done.
     ranks : Ranks
         Share the work; every rank has the result, which does not depend on their number.
-
-    Raises
-    ------
-    MeshprepError
-        For weights, cuts and files of parts that do not fit.
     """
     weights = agreed(ranks, lambda: how.shares(parts))
     problem = CutProblem(subject, weights, options.seed)
@@ -142,7 +126,6 @@ def split_by_owners(
 
 
 def loops_that_write(subject: SplitSubject) -> list[Loop]:
-    """The loops that write through a map."""
     return [spec.loop for spec in subject.specs if spec.loop.conflict_columns]
 
 
@@ -156,9 +139,4 @@ def written_columns(
     subject: SplitSubject, increments: Mapping[str, str]
 ) -> dict[str, Sequence[int]]:
     """The columns of maps that loops write through whose increments are not sent back."""
-    written: dict[str, set[int]] = {}
-    for loop in loops_that_write(subject):
-        if increments[loop.name] == "exec":
-            for name, columns in loop.conflict_columns.items():
-                written.setdefault(name, set()).update(columns)
-    return {name: sorted(columns) for name, columns in written.items()}
+    return written_by(one for one in loops_that_write(subject) if increments[one.name] == "exec")

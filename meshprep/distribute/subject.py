@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap, read_only
 from meshprep_runtime.plan.model import PlanContent
 
@@ -23,44 +24,29 @@ KEPT = ("block_size", "target")
 
 @dataclass(frozen=True, eq=False)
 class SplitSubject:
-    """Sets, maps and loops to split.
+    """Sets, maps and loops to split."""
 
-    Parameters
-    ----------
-    sizes : mapping of set name to int
-        The sets that a loop runs over or reaches, and those of boundary facets.
-    maps : mapping of map name to SetMap
-        Between these sets.
-    specs : tuple of LoopSpec
-        The first one with maps leads.
-    segments : mapping of set name to tuple of int
-        Sizes of the sets that a union puts one after the other; blocks do not mix them.
-    unions : mapping of set name to tuple of str
-        The sets of each union among ``sizes``; other parts of it are named, too.
-    centroids : mapping of set name to (n, d) float64, or to Means
-        Of the sets that have any; those of the leading set are an array.
-    original : mapping of set name to (n,) integers
-        The number of each element in the mesh that was read, where that is another one.
-    through : mapping of set name to map name
-        Sets without centroids here, whose centroids are the means of what these maps reach.
-    blocks : mapping of loop name to (n,) integers
-        The block of each element in the file of parts that is split again, ascending; with them
-        the order of the sets is kept.
-    leading_runs : (m,) int64
-        Where runs of the leading set begin whose elements stand in an order of locality, and the
-        end; empty where it is not known.
-    """
-
+    # By set name: the sets that a loop runs over or reaches, and those of boundary facets.
     sizes: Mapping[str, int]
-    maps: Mapping[str, SetMap]
-    specs: tuple[LoopSpec, ...]
+    maps: Mapping[str, SetMap]  # by map name: between these sets
+    specs: tuple[LoopSpec, ...]  # the first one with maps leads
+    # By set name: sizes of the sets that a union puts one after the other; blocks do not mix them.
     segments: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # By set name: the sets of each union among ``sizes``; other parts of it are named, too.
     unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # By set name: of the sets that have any; those of the leading set are an array.
     centroids: Mapping[str, Any] = field(default_factory=dict)
+    # By set name: the number of each element in the mesh that was read, where that is another one.
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
+    # By set name: sets without centroids here, whose centroids are the means of what these maps
+    # reach.
     through: Mapping[str, str] = field(default_factory=dict)
+    # By loop name: the block of each element in the file of parts that is split again, ascending;
+    # with them the order of the sets is kept.
     blocks: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
+    # (m,): where runs of the leading set begin whose elements stand in an order of locality, and
+    # the end; empty where it is not known.
     leading_runs: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def shared(self) -> SplitSubject:
@@ -101,7 +87,6 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         As it was read.
     full : Mesh
         The same with every map that the loops need.
-    specs : sequence of LoopSpec
     """
     refuse_fixed(specs)
     maps = maps_of(full, specs)
@@ -176,3 +161,12 @@ def sets_of(maps: Iterable[SetMap], specs: Sequence[LoopSpec]) -> list[str]:
     for m in maps:
         found |= dict.fromkeys((m.from_set, m.to_set))
     return list(found)
+
+
+def written_by(loops: Iterable[Loop]) -> dict[str, Sequence[int]]:
+    """The columns of maps that loops write through, ascending."""
+    written: dict[str, set[int]] = {}
+    for loop in loops:
+        for name, columns in loop.conflict_columns.items():
+            written.setdefault(name, set()).update(columns)
+    return {name: sorted(columns) for name, columns in written.items()}

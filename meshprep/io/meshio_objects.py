@@ -9,8 +9,6 @@ from meshprep_runtime.errors import MeshprepError
 from ..mesh import Mesh
 from .capabilities import Capabilities, Values
 
-__all__ = ["from_meshio", "to_meshio"]
-
 FIELD_DATA = "field data"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError, MissingPackageError
+from meshprep_runtime.errors import MeshprepError, import_package
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
@@ -17,8 +17,6 @@ from ..loops.reach import written_table
 from ..mesh import Dat, Mesh
 from ..mesh.geometry import centroids
 from .graphs.common import EDGES, MATRIX_MARKET, VERTICES, graph_mesh
-
-__all__ = ["from_networkx", "to_networkx"]
 
 KINDS = ("points", "elements", "blocks")
 # Where networkx's layouts put the places of nodes.
@@ -223,10 +221,5 @@ def _attributes(
 
 
 def _import() -> Any:
-    try:
-        import networkx
-    except ImportError:
-        raise MissingPackageError(
-            "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
-        ) from None
-    return networkx
+    message = "graphs of networkx need networkx: pip install 'meshprep[graphs]'"
+    return import_package("networkx", message)

@@ -17,8 +17,6 @@ from meshprep_runtime.errors import MeshprepError
 from ..mesh import Dat, ElementSet, Mesh, SetMap
 from .registry import Format
 
-__all__ = ["FORMAT"]
-
 DECIMALS = "op2-grid:decimals"
 SETS = ("nodes", "cells", "edges", "bedges")
 MAPS = {

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError, MissingPackageError
+from meshprep_runtime.errors import MeshprepError, import_package
 
 from ..mesh import IndexList, Mesh
 from ..mesh.assemble import Block, assemble
 from ..mesh.cells import shape_of
-
-__all__ = ["from_skfem", "to_skfem"]
 
 CLASS = "skfem:class"
 BOUNDARY, INSIDE, SUBDOMAIN = "skfem:boundary", "skfem:inside", "skfem:subdomain"
@@ -130,12 +128,8 @@ def to_skfem(mesh: Mesh) -> Any:
 
 
 def _class_of(kind: str) -> Any:
-    try:
-        import skfem
-    except ImportError:
-        raise MissingPackageError(
-            "package scikit-fem is needed: install it with  pip install scikit-fem"
-        ) from None
+    message = "package scikit-fem is needed: install it with  pip install scikit-fem"
+    skfem = import_package("skfem", message)
     return getattr(skfem, next(name for name, t in TYPES.items() if t == kind))
 
 

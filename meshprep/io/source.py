@@ -16,21 +16,12 @@ from .registry import Format, find
 
 @dataclass(frozen=True)
 class MeshSource:
-    """A mesh file to read.
-
-    Parameters
-    ----------
-    format : str, optional
-        The name of a format; without it the ending of the name tells.
-    dimension : int, optional
-        Accepts loose cells of a lower dimension than this.
-    sets : mapping of str to str
-        What the datasets of a file are that does not say it (:mod:`meshprep.io.declared`).
-    """
+    """A mesh file to read."""
 
     path: Path
-    format: str | None = None
-    dimension: int | None = None
+    format: str | None = None  # the name of a format; without it the ending of the name tells
+    dimension: int | None = None  # accepts loose cells of a lower dimension than this
+    # What the datasets of a file are that does not say it (:mod:`meshprep.io.declared`).
     sets: Mapping[str, str] = field(default_factory=dict)
 
     def find_format(self) -> Format:

@@ -25,30 +25,17 @@ class ChainCall:
 
 @dataclass(frozen=True)
 class ChainRequest:
-    """A chain as asked for.
-
-    Parameters
-    ----------
-    name : str
-    calls : tuple of ChainCall
-        In their order, repeated as often as they are.
-    dropped, zero : tuple of str
-        Dats whose values are not stored; dats that are zero before and after.
-    tile : int or None
-        Elements of the last loop's set in a tile; None for the option's.
-    where : str
-        Begins the message of an error.
-    skewed : bool
-        Tiles that run nothing twice, and wait for each other.
-    """
+    """A chain as asked for."""
 
     name: str
-    calls: tuple[ChainCall, ...]
+    calls: tuple[ChainCall, ...]  # in their order, repeated as often as they are
+    # Dats whose values are not stored; dats that are zero before and after.
     dropped: tuple[str, ...]
     zero: tuple[str, ...]
+    # Elements of the last loop's set in a tile; None for the option's.
     tile: int | None
-    where: str
-    skewed: bool = False
+    where: str  # begins the message of an error
+    skewed: bool = False  # tiles that run nothing twice, and wait for each other
 
     def check(self, loops: Iterable[Loop]) -> None:
         """Raise MeshprepError for a loop or dat that there is not."""
@@ -77,10 +64,8 @@ class ChainRequest:
 def read_chains(path: str | Path) -> list[ChainRequest]:
     """The chains of a loops.toml; none where it has no ``[chain.NAME]`` tables.
 
-    Raises
-    ------
-    MeshprepError
-        Where the file cannot be read, is no TOML, or a table says what none can say.
+    Raises MeshprepError where the file cannot be read, is no TOML, or a table says what none can
+    say.
     """
     tables = read_toml(path).get("chain", {})
     if not isinstance(tables, dict):

@@ -75,6 +75,8 @@ def assemble(
 ) -> tuple[Mesh, list[CellRange]]:
     """Merge blocks by cell type into a Mesh.
 
+    Raises MeshprepError where there are no cells, or a block does not fit its type.
+
     Parameters
     ----------
     points : (n, 2 or 3) float64
@@ -91,11 +93,6 @@ def assemble(
     Mesh
     list of CellRange
         One for each entry of ``blocks``, the empty ones included.
-
-    Raises
-    ------
-    MeshprepError
-        Where there are no cells, or a block does not fit its type.
     """
     kept = [b for b in blocks if len(b.nodes)]
     if not any(shape_of(b.cell_type).dim > 0 for b in kept):

@@ -68,16 +68,10 @@ def _map_to_places(mesh: Mesh, name: str) -> SetMap | None:
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Centroids of elements that are the means of what these reach; found where they are asked for.
+    """Centroids of elements as means of what these reach, found where they are asked for."""
 
-    Parameters
-    ----------
-    table : (n, arity) int32
-    where : (m, d) float64
-    """
-
-    table: Int32s
-    where: Float64s
+    table: Int32s  # (n, arity)
+    where: Float64s  # (m, d)
 
     def __getitem__(self, elements: NDArray[np.integer]) -> Float64s:
         return mean_of_rows(self.where, self.table[elements])

@@ -27,7 +27,6 @@ class Csr:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return int(self.offset.size) - 1
 
 

@@ -55,7 +55,6 @@ class MemoryTraffic:
 
     @property
     def nbytes(self) -> int:
-        """Bytes read and written."""
         return SECTOR_BYTES * (self.read + self.written)
 
 
@@ -97,6 +96,10 @@ def memory_traffic(
 ) -> MemoryTraffic:
     """Predict what one call of a loop moves between memory and the second-level cache.
 
+    Raises MeshprepError for an unknown strategy or layout. Maps, direct values and the arrays of a
+    plan are used once and count once. O(n x arity x dats) for each length of a run that is tried,
+    about a dozen.
+
     Parameters
     ----------
     variant : Variant
@@ -108,16 +111,6 @@ def memory_traffic(
     commit : {"colours", "atomics"}
     layout : {"aos", "soa"}
         Of all dats.
-
-    Raises
-    ------
-    MeshprepError
-        For an unknown strategy or layout.
-
-    Notes
-    -----
-    Maps, direct values and the arrays of a plan are used once and count once. O(n x arity x dats)
-    for each length of a run that is tried, about a dozen.
     """
     check_choice("strategy", strategy, STRATEGIES)
     check_choice("layout", layout, LAYOUTS)

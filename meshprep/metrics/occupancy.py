@@ -72,6 +72,9 @@ def occupancy(
 ) -> Occupancy:
     """The blocks of a kernel that one multiprocessor runs at once.
 
+    Raises MeshprepError for an unknown device and numbers out of range. A block that needs more
+    shared memory or registers than there are is no error: 0 blocks fit.
+
     Parameters
     ----------
     device : str or DeviceLimits
@@ -82,12 +85,6 @@ def occupancy(
         Registers of a thread, as the compiler tells them, 1 to 255.
     shared_bytes : int
         Shared memory of a block, static and dynamic.
-
-    Raises
-    ------
-    MeshprepError
-        For an unknown device and numbers out of range. A block that needs more shared memory or
-        registers than there are is no error: 0 blocks fit.
     """
     of = limits_of(device)
     _check("block size", block_size, 1, THREADS_PER_BLOCK)

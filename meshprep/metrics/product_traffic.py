@@ -25,15 +25,9 @@ STORES = ("lma", "ellpack", "csr")
 
 @dataclass(frozen=True)
 class QuadElement:
-    """Counts of Lagrange elements of one degree on a large structured mesh of quads [R14 3.13].
+    """Counts of Lagrange elements of one degree on a large structured mesh of quads [R14 3.13]."""
 
-    Parameters
-    ----------
-    degree : int
-        At least 1.
-    """
-
-    degree: int
+    degree: int  # at least 1
 
     def __post_init__(self) -> None:
         if self.degree < 1:
@@ -41,7 +35,6 @@ class QuadElement:
 
     @property
     def dofs(self) -> int:
-        """Degrees of freedom of an element."""
         return (self.degree + 1) ** 2
 
     @property
@@ -72,14 +65,11 @@ class Moved:
 def product_moved(degree: int, store: str) -> Moved:
     """What a product moves for each element [R14 equations 3.16 to 3.18].
 
+    Raises MeshprepError for another store.
+
     Parameters
     ----------
     store : {"lma", "ellpack", "csr"}
-
-    Raises
-    ------
-    MeshprepError
-        For another store.
     """
     check_choice("store", store, STORES)
     element = QuadElement(degree)
@@ -97,21 +87,11 @@ def against_lma(degree: int, store: str, itemsize: int) -> float:
 
 @dataclass(frozen=True)
 class CsrBytes:
-    """Bytes that a CSR product moves, by what caches do for x [R14 equations 4.4 to 4.6].
+    """Bytes that a CSR product moves, by what caches do for x [R14 equations 4.4 to 4.6]."""
 
-    Parameters
-    ----------
-    effective : int
-        Every value of x each time it is used.
-    worst : int
-        A line of 128 bytes for each value that a thread reads.
-    least : int
-        Every value of x once.
-    """
-
-    effective: int
-    worst: int
-    least: int
+    effective: int  # every value of x each time it is used
+    worst: int  # a line of 128 bytes for each value that a thread reads
+    least: int  # every value of x once
 
 
 def csr_bytes(rows: int, nonzeros: int, itemsize: int) -> CsrBytes:
@@ -130,7 +110,8 @@ def lines_of_x(
 ) -> int:
     """Lines of 128 bytes of x that thread blocks read, a line that several read once for each.
 
-    A first-level cache that keeps what a block has read would move these [R14 4.5].
+    A first-level cache that keeps what a block has read would move these [R14 4.5]. O(nonzeros log
+    nonzeros).
 
     Parameters
     ----------
@@ -138,10 +119,6 @@ def lines_of_x(
     columns : (nonzeros,) integers
     itemsize : int
         Bytes of a value.
-
-    Notes
-    -----
-    O(nonzeros log nonzeros).
     """
     rows = row_ptr.size - 1
     each = threads.repeat * threads.block_size // threads.coop
@@ -152,24 +129,13 @@ def lines_of_x(
 
 @dataclass(frozen=True)
 class StoreBytes:
-    """What a matrix takes in one store.
+    """What a matrix takes in one store."""
 
-    Parameters
-    ----------
-    store : str
-        ``"csr"``, ``"ellpack"``, ``"lazy-ellpack"``, ``"local"``, ``"local, half"``.
-    stored : int
-        Bytes of its arrays.
-    product : int
-        Bytes that a product moves if caches keep the vectors.
-    assembly : int or None
-        Bytes that the loops which add to it move if caches keep what elements share; None for a
-        store that none assembles.
-    """
-
-    store: str
-    stored: int
-    product: int
+    store: str  # ``"csr"``, ``"ellpack"``, ``"lazy-ellpack"``, ``"local"``, ``"local, half"``
+    stored: int  # bytes of its arrays
+    product: int  # bytes that a product moves if caches keep the vectors
+    # Bytes that the loops which add to it move if caches keep what elements share; None for a store
+    # that none assembles.
     assembly: int | None = None
 
 

@@ -53,6 +53,15 @@ def rank(
 ) -> Tuned:
     """Rank ways to run a loop on a device that is not here.
 
+    Raises MeshprepError for an unknown device, and where no strategy can run the loop. A call takes
+    the bytes of :func:`~meshprep.metrics.memory.memory_traffic` over the device's bandwidth, longer
+    where fewer than half of the warps are at work, or its atomics over their rate, whichever is
+    longer, and three microseconds a launch. The rate of atomics is a range: a trial's ``seconds``
+    are those of the fast end, its ``spread`` reaches to the slow one, and the ``median``, by which
+    trials are in order, lies between. Blocks with two and four elements a thread are trials where
+    enough warps fit by it to be 3 % faster. Good for an order of preference; arithmetic and
+    instructions are not in it. O(n x arity x dats) for each candidate.
+
     Parameters
     ----------
     plan : LoopPlan
@@ -71,19 +80,6 @@ def rank(
     -------
     Tuned
         Not measured; fastest first.
-
-    Raises
-    ------
-    MeshprepError
-        For an unknown device, and where no strategy can run the loop.
-
-    A call takes the bytes of :func:`~meshprep.metrics.memory.memory_traffic` over the device's
-    bandwidth, longer where fewer than half of the warps are at work, or its atomics over their
-    rate, whichever is longer, and three microseconds a launch. The rate of atomics is a range: a
-    trial's ``seconds`` are those of the fast end, its ``spread`` reaches to the slow one, and the
-    ``median``, by which trials are in order, lies between. Blocks with two and four elements a
-    thread are trials where enough warps fit by it to be 3 % faster. Good for an order of
-    preference; arithmetic and instructions are not in it. O(n x arity x dats) for each candidate.
     """
     check_choice("device", device, DEVICES)
     for name in strategies or ():

@@ -61,12 +61,10 @@ class Traffic:
 
     @property
     def read(self) -> int:
-        """All sectors read."""
         return sum(self.reads.values())
 
     @property
     def written(self) -> int:
-        """All sectors written."""
         return sum(self.writes.values())
 
 
@@ -137,6 +135,13 @@ def traffic(
 ) -> Traffic:
     """Count the sectors that one call of a loop moves.
 
+    Raises MeshprepError for other values of ``staged`` and ``layout``. Values that are incremented
+    are read and written. A sector that two blocks touch counts for both. Of a dat that is staged
+    the whole list of the block's points is moved. Direct values of blocks that list their elements
+    are gathered: each block moves the sectors they lie on, and reads its list; the runtime keeps
+    maps in the order of the list. O(n x arity x dats); staging everything is O(loads x dats)
+    without the maps.
+
     Parameters
     ----------
     loop, maps, sizes
@@ -153,17 +158,6 @@ def traffic(
         sector. Maps are stored row by row, local maps column by column, in either layout.
     widths : Widths or None
         Bytes of the entries of local maps and thread colours; None as the plan stores them.
-
-    Raises
-    ------
-    MeshprepError
-        For other values of ``staged`` and ``layout``.
-
-    Values that are incremented are read and written. A sector that two blocks touch counts for
-    both. Of a dat that is staged the whole list of the block's points is moved. Direct values of
-    blocks that list their elements are gathered: each block moves the sectors they lie on, and
-    reads its list; the runtime keeps maps in the order of the list. O(n x arity x dats); staging
-    everything is O(loads x dats) without the maps.
     """
     check_choice("staged", staged, STAGED)
     check_choice("layout", layout, LAYOUTS)

@@ -52,6 +52,10 @@ def tune_chain(
 ) -> ChainTuning:
     """Time a chain loop by loop and in tiles, and put the fastest tiles into the plan.
 
+    Raises MeshprepError for unknown names, kernels or values that are missing, and chains that
+    cannot run. Raises ProofError when the plan that came out is wrong, which is a fault of
+    meshprep. Overlapped tiles, and skewed ones where nothing is dropped or zero.
+
     Parameters
     ----------
     name : str
@@ -68,17 +72,6 @@ def tune_chain(
         Prove the plan before it is given out.
     progress : callable
         ``progress(done, total, what)`` before each way is compiled, and each turn.
-
-    Raises
-    ------
-    MeshprepError
-        For unknown names, kernels or values that are missing, and chains that cannot run.
-    ProofError
-        When the plan that came out is wrong, which is a fault of meshprep.
-
-    Notes
-    -----
-    Overlapped tiles, and skewed ones where nothing is dropped or zero.
     """
     if name not in plan.chains:
         has = ", ".join(plan.chains) or "none: add a table [chain.NAME] to loops.toml"

@@ -24,23 +24,16 @@ def plan_chains(
 ) -> dict[str, ChainPlan]:
     """Cut chains into tiles.
 
+    Raises MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add
+    to matrices.
+
     Parameters
     ----------
     plan : Plan
         With the loops of the chains.
-    requests : iterable of ChainRequest
     tile : int, optional
         Elements of the last loop's set in a tile, for chains that do not say so; default: what
         fits into a second-level cache.
-
-    Returns
-    -------
-    dict of chain name to ChainPlan
-
-    Raises
-    ------
-    MeshprepError
-        For unknown loops and dats, chains that cannot be cut, and loops that add to matrices.
     """
     return {one.name: _plan_chain(plan, one, tile) for one in requests}
 

@@ -26,7 +26,6 @@ class CheckResult:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
         return {"ok": not self.findings, "findings": self.findings, "verdict": self.verdict}
 
 
@@ -39,12 +38,7 @@ def check(
     """Prove a plan; with a mesh, also that the plan's maps are those of the mesh.
 
     ``mesh`` may be the mesh the plan was made from or the renumbered one; the plan's hashes tell
-    which.
-
-    Raises
-    ------
-    PlanError
-        When the file is damaged, or belongs to another mesh.
+    which. Raises PlanError when the file is damaged, or belongs to another mesh.
     """
     total = 1 if mesh is None else 3
     progress(0, total, "proving the plan")

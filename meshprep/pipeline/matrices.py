@@ -23,25 +23,14 @@ from .numbering import Numbering
 def build_matrices(numbering: Numbering, specs: Sequence[LoopSpec]) -> dict[str, MatrixPlan]:
     """The pattern of each matrix, which all its loops make, and their places in it.
 
+    Raises MeshprepError where loops disagree about the sets of a matrix, and for groups that the
+    mesh has not. The pattern is linear in the entries of all elements' matrices, a place
+    logarithmic in the length of its row.
+
     Parameters
     ----------
     numbering : Numbering
         With the final order of every set.
-    specs : sequence of LoopSpec
-
-    Returns
-    -------
-    dict of matrix name to MatrixPlan
-
-    Raises
-    ------
-    MeshprepError
-        Where loops disagree about the sets of a matrix, and for groups that the mesh has not.
-
-    Notes
-    -----
-    The pattern is linear in the entries of all elements' matrices, a place logarithmic in the
-    length of its row.
     """
     users: dict[str, list[tuple[LoopSpec, Arg]]] = {}
     for spec in specs:

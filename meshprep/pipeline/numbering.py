@@ -107,7 +107,6 @@ class Numbering:
         return self._final[name]
 
     def all(self) -> dict[str, Ordering]:
-        """The final ordering of every set."""
         return {name: self.ordering(name) for name in self.mesh.sets}
 
     def settled(self) -> dict[str, Ordering]:

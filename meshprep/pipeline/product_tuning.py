@@ -21,8 +21,7 @@ from meshprep_runtime.tuning.machines import this_cpu
 from ..io import read
 from ..io.graphs.common import MATRIX_MARKET, WEIGHT, pairs_of, symmetry_of
 from ..metrics.product_traffic import CsrBytes, csr_bytes, lines_of_x
-from .samples import sample
-from .store_timing import StoreTrial, time_stores
+from .store_timing import StoreTrial, sample, time_stores
 
 PIECES = (1 << 11, 1 << 12, 1 << 13, PIECE, 1 << 15, 1 << 16, 1 << 17)
 PLAN_SUFFIXES = (".h5", ".hdf5")
@@ -30,56 +29,31 @@ PLAN_SUFFIXES = (".h5", ".hdf5")
 
 @dataclass(frozen=True)
 class ProductTrial:
-    """One way to multiply on a CPU, and what came out.
-
-    Parameters
-    ----------
-    piece : int
-        Nonzeros and rows that a thread takes at a time.
-    seconds : float
-        Of the fastest call.
-    """
+    """One way to multiply on a CPU, and what came out."""
 
     threads: int
-    piece: int
-    seconds: float
+    piece: int  # nonzeros and rows that a thread takes at a time
+    seconds: float  # of the fastest call
     median: float
 
 
 @dataclass(frozen=True)
 class ProductTuning:
-    """What came out for a matrix.
-
-    Parameters
-    ----------
-    rows, nonzeros : int
-    itemsize : int
-        Bytes of a value.
-    trials : tuple of ProductTrial
-        The fastest first.
-    bytes : CsrBytes
-        That a call moves, by formula.
-    gpu : CsrThreads
-        What the fixed rule gives on a GPU.
-    lines : int
-        Lines of 128 bytes of x that its thread blocks read there.
-    stores : tuple of StoreTrial
-        What else the plan could fill; empty for a matrix without a plan.
-    """
+    """What came out for a matrix."""
 
     machine: Machine
     rows: int
     nonzeros: int
-    itemsize: int
-    trials: tuple[ProductTrial, ...]
-    bytes: CsrBytes
-    gpu: CsrThreads
-    lines: int
+    itemsize: int  # bytes of a value
+    trials: tuple[ProductTrial, ...]  # the fastest first
+    bytes: CsrBytes  # that a call moves, by formula
+    gpu: CsrThreads  # what the fixed rule gives on a GPU
+    lines: int  # lines of 128 bytes of x that its thread blocks read there
+    # What else the plan could fill; empty for a matrix without a plan.
     stores: tuple[StoreTrial, ...] = ()
 
     @property
     def best(self) -> ProductTrial:
-        """The fastest."""
         return self.trials[0]
 
     @property
@@ -92,6 +66,9 @@ class ProductTuning:
 def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPlan | None]:
     """The matrix of a Matrix Market file, or the pattern of one in a plan.
 
+    Raises MeshprepError for a file with another content, and where there are several matrices or
+    none.
+
     Parameters
     ----------
     loop : str or None
@@ -102,11 +79,6 @@ def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPla
     CsrMatrix
     LoopPlan or None
         Of a plan, a loop that adds to the matrix, and to no other.
-
-    Raises
-    ------
-    MeshprepError
-        For a file with another content, and where there are several matrices or none.
     """
     if path.suffix.lower() not in PLAN_SUFFIXES:
         if loop is not None:
@@ -129,16 +101,13 @@ def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPla
 def read_csr(path: Path) -> CsrMatrix:
     """The matrix of a Matrix Market file.
 
+    Raises MeshprepError for what is no sparse matrix of real numbers.
+
     Parameters
     ----------
     path : Path
         Real or integer values, or none, which count as 1; symmetric or not. Entries in one place
         are added.
-
-    Raises
-    ------
-    MeshprepError
-        For what is no sparse matrix of real numbers.
     """
     from scipy.sparse import coo_array
 
@@ -171,6 +140,9 @@ def tune_product(
 ) -> ProductTuning:
     """Time the product with a matrix for numbers of threads and sizes of pieces.
 
+    A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
+    spell of the machine hits all.
+
     Parameters
     ----------
     plan : LoopPlan, optional
@@ -181,11 +153,6 @@ def tune_product(
         Nonzeros and rows a piece; that of an untuned product is tried in any case.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
-
-    Notes
-    -----
-    A sample repeats a call until it takes two milliseconds. Candidates take turns, so that a slow
-    spell of the machine hits all.
     """
     machine = this_cpu().machine
     # 1, 2, 4, ... and as many as there are

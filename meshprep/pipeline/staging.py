@@ -36,6 +36,9 @@ def build_staging(
 ) -> tuple[Staging, list[NDArray[np.uint16]]]:
     """List the points of one to-set that each block touches, through any of the maps into it.
 
+    Raises MeshprepError when a block touches more than 65,536 points. O(n x arity) and the sorting
+    of each block's points; parallel over blocks.
+
     Parameters
     ----------
     tables : sequence of (n_from, arity) int32
@@ -48,13 +51,6 @@ def build_staging(
         The points of each block, ascending, each once.
     local : list of (arity, n_from) uint16
         Each map as positions in the block's list.
-
-    Raises
-    ------
-    MeshprepError
-        When a block touches more than 65,536 points.
-
-    O(n x arity) and the sorting of each block's points; parallel over blocks.
     """
     table, block_offset = read_only(joined_tables(tables)), read_only(block_offset)
     (n, arity), n_blocks = table.shape, block_offset.size - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,26 +17,15 @@ from meshprep_runtime.matrix.products import Product
 from meshprep_runtime.plan import LoopPlan
 
 from ..metrics.product_traffic import store_bytes
-from .samples import sample
 
 
 @dataclass(frozen=True)
 class StoreTrial:
-    """The product in one store.
+    """The product in one store."""
 
-    Parameters
-    ----------
-    store : str
-        As :class:`~..metrics.product_traffic.StoreBytes` names it.
-    bytes : int
-        That a product moves if caches keep the vectors.
-    seconds : float
-        Of the fastest call.
-    """
-
-    store: str
-    bytes: int
-    seconds: float
+    store: str  # as :class:`~..metrics.product_traffic.StoreBytes` names it
+    bytes: int  # that a product moves if caches keep the vectors
+    seconds: float  # of the fastest call
 
 
 def time_stores(
@@ -86,3 +76,18 @@ def _empty(plan: LoopPlan, arg: Arg, store: str) -> Store:
     elements, n = whole.dofs.shape
     half: NDArray[Any] = np.zeros((elements, n * (n + 1) // 2), arg.dtype)
     return LocalMatrices(half, whole.dofs, True, whole.n_rows)
+
+
+SAMPLE_SECONDS = 0.002
+
+
+def sample(product: Product, x: NDArray[Any], y: NDArray[Any]) -> float:
+    """Seconds of a call, the mean of calls in a row that take two milliseconds together."""
+    product(x, out=y)
+    calls, start = 0, time.perf_counter()
+    while True:
+        product(x, out=y)
+        calls += 1
+        spent = time.perf_counter() - start
+        if spent > SAMPLE_SECONDS:
+            return spent / calls

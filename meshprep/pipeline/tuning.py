@@ -57,9 +57,12 @@ def tune_plan(
 ) -> Tuning:
     """Find the strategy, block size and layout with which a loop runs fastest.
 
+    Raises MeshprepError for unknown names, a kernel that is missing, and loops that nothing can
+    run. Raises ProofError when the plan that came out is wrong, which is a fault of meshprep.
+    Blocks that are best in no layout are left out of the plan again, so that it stays small.
+
     Parameters
     ----------
-    plan : Plan
     loop : str
         Its name.
     kernel : function or DeviceFunction
@@ -80,21 +83,6 @@ def tune_plan(
         Prove the plan before it is given out.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
-
-    Returns
-    -------
-    Tuning
-
-    Raises
-    ------
-    MeshprepError
-        For unknown names, a kernel that is missing, and loops that nothing can run.
-    ProofError
-        When the plan that came out is wrong, which is a fault of meshprep.
-
-    Notes
-    -----
-    Blocks that are best in no layout are left out of the plan again, so that it stays small.
     """
     backend = _place(device)
     own = plan[loop]

@@ -35,6 +35,9 @@ LEAST_FILL = 0.9
 def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
     """Cut the plan's order into blocks of another size.
 
+    Raises MeshprepError for a size below 1, and blocks that reach too many points to be staged. O(n
+    x arity).
+
     Parameters
     ----------
     block_size : int
@@ -50,13 +53,6 @@ def recut(plan: LoopPlan, block_size: int, target: str = "gpu") -> Variant:
         parts of its blocks. Where that leaves blocks too empty, and where the plan has no blocks,
         plain runs of the order. Where the default variant lists its elements, its list is the
         order.
-
-    Raises
-    ------
-    MeshprepError
-        For a size below 1, and blocks that reach too many points to be staged.
-
-    O(n x arity).
     """
     if block_size < 1:
         raise MeshprepError(f"block size {block_size}: give at least 1")
@@ -164,6 +160,9 @@ def build_variant(
 ) -> Variant:
     """Colour and stage the blocks of a loop.
 
+    Raises MeshprepError when a block stages more than 65,536 points or needs more than 65,536
+    colours.
+
     Parameters
     ----------
     maps : mapping of map name to SetMap
@@ -180,11 +179,6 @@ def build_variant(
     -------
     Variant
         Named ``s{block_size}``. A loop without maps has one colour and nothing staged.
-
-    Raises
-    ------
-    MeshprepError
-        When a block stages more than 65,536 points or needs more than 65,536 colours.
     """
     table, n_points = written_table(loop, maps, sizes)
     # the colours of blocks are found on one core

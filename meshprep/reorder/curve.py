@@ -21,8 +21,9 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int3
     """Order points along a curve through the cube that holds them.
 
     Axes of no extent are left out, so that a planar mesh stored with z = 0 gets the curve of the
-    plane. Points in one cell of the finest grid (2^31 cells an axis in 2-D, 2^21 in 3-D) keep
-    their order.
+    plane. Points in one cell of the finest grid (2^31 cells an axis in 2-D, 2^21 in 3-D) keep their
+    order. Raises MeshprepError without coordinates, with infinite ones, and past three dimensions.
+    O(points): up to 31 steps a point for the key, then a radix sort.
 
     Parameters
     ----------
@@ -34,13 +35,6 @@ def along_curve(problem: LocalityProblem, method: str, *, turning: bool) -> Int3
     Returns
     -------
     new_to_old : (n_points,) int32
-
-    Raises
-    ------
-    MeshprepError
-        Without coordinates, with infinite ones, and past three dimensions.
-
-    O(points): up to 31 steps a point for the key, then a radix sort.
     """
     where = finite_coordinates(problem, method)
     if where.shape[0] == 0:

@@ -15,8 +15,11 @@ def group_points(table: Int32s, n_to: int, block_offset: Int64s) -> Int32s:
     """Sort points by how many blocks access them, then by which blocks, lexicographically.
 
     Points that one block alone uses come first, so that its data are contiguous; points on the
-    border of the same blocks stand together behind [S19 section 2.3.2]. Points of the same
-    blocks keep their order; unused points come last.
+    border of the same blocks stand together behind [S19 section 2.3.2]. Points of the same blocks
+    keep their order; unused points come last. Raises MeshprepError when the offsets do not rise
+    from 0 to the number of rows. Partition refinement: points with equally many blocks begin as one
+    class; block after block splits off, ahead of the rest of each class, the points it accesses.
+    Among classes of one count that is the lexicographic order. O(n_from x arity + n_to).
 
     Parameters
     ----------
@@ -30,15 +33,6 @@ def group_points(table: Int32s, n_to: int, block_offset: Int64s) -> Int32s:
     Returns
     -------
     new_to_old : (n_to,) int32
-
-    Raises
-    ------
-    MeshprepError
-        When the offsets do not rise from 0 to the number of rows.
-
-    Partition refinement: points with equally many blocks begin as one class; block after block
-    splits off, ahead of the rest of each class, the points it accesses. Among classes of one
-    count that is the lexicographic order. O(n_from x arity + n_to).
     """
     offset = np.asarray(block_offset, dtype=np.int64)
     n = table.shape[0]

@@ -40,6 +40,10 @@ def propagate(
        untouched elements last, in their old order.
     4. What nothing reaches keeps its order.
 
+    Raises MeshprepError on an unknown set, an ordering of the wrong size, and the ordering of a
+    union set that mixes its parts or contradicts theirs. O(sum over the sets of the size of one map
+    each, and over maps reached by rule 3).
+
     Parameters
     ----------
     known : mapping of set name to Ordering
@@ -55,14 +59,6 @@ def propagate(
     -------
     dict of set name to Ordering
         In the order of the mesh's sets.
-
-    Raises
-    ------
-    MeshprepError
-        On an unknown set, an ordering of the wrong size, and the ordering of a union set that
-        mixes its parts or contradicts theirs.
-
-    O(sum over the sets of the size of one map each, and over maps reached by rule 3).
     """
     _check(mesh, known)
     done: Orderings = dict(known)

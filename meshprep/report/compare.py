@@ -57,7 +57,6 @@ class Comparison:
 
     @property
     def rows(self) -> tuple[ReportRow, ...]:
-        """The figures of every column."""
         return (*FIGURES, *device_figures(self.assumptions))
 
     def columns(self) -> list[Column]:
@@ -133,7 +132,6 @@ class Comparison:
         return side_by_side(columns, rows)
 
     def seconds_table(self) -> Table:
-        """What preparing cost, stage by stage."""
         return seconds_table(self.names, self.plans, len(self.plans) > MOST_COLUMNS)
 
     def lines(self, only: str | None = None) -> list[str]:
@@ -167,17 +165,14 @@ class Comparison:
 def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None) -> Comparison:
     """Load plans for comparison; names are cut to what tells them apart.
 
+    Raises MeshprepError where no plan is named, and where times were measured of a loop that no
+    plan has. Raises PlanError for a file that is no plan, or a damaged one, or whose figures are
+    not those of a plan.
+
     Parameters
     ----------
     assumptions : Assumptions, optional
         Device, registers, bandwidth, and times of calls that were measured.
-
-    Raises
-    ------
-    MeshprepError
-        Where no plan is named, and where times were measured of a loop that no plan has.
-    PlanError
-        For a file that is no plan, or a damaged one, or whose figures are not those of a plan.
     """
     if not paths:
         raise MeshprepError("name at least one plan to report on")

@@ -30,7 +30,6 @@ class Description:
     values: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
         return self.values
 
     def tables(self, *, full: bool = False) -> list[Table]:

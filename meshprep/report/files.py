@@ -39,7 +39,6 @@ class ReportFiles:
 
     @property
     def outputs(self) -> list[Path]:
-        """The files to write."""
         return [path for path in (self.html, self.png, self.vtu) if path is not None]
 
     def check(self, inputs: Sequence[Path] = ()) -> None:

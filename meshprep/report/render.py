@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 
 def render(name: str, **values: Any) -> Markup:
-    """A template filled in."""
     return Markup(_environment().get_template(name).render(values))
 
 

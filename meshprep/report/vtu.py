@@ -28,9 +28,10 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
     """The mesh in the order of its file's making, with fields that tell the plan of a loop.
 
     Where the loop runs over cells or nodes, these carry the fields. Where it runs over edges or
-    faces, these stand in the file as cells of their own, so that every element can be coloured,
-    cut and selected; the cells they lie between are left out, since a picture of both would hide
-    one behind the other.
+    faces, these stand in the file as cells of their own, so that every element can be coloured, cut
+    and selected; the cells they lie between are left out, since a picture of both would hide one
+    behind the other. Raises MeshprepError where the mesh has no coordinates, or its elements no
+    nodes.
 
     Parameters
     ----------
@@ -43,11 +44,6 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
         Fields ``block``, ``block_colour`` and ``thread_colour`` (from 0), ``input_block`` (the
         element's block when the input order is cut into runs), ``original_id`` and ``plan_id``
         (places in the input and in the plan, from 0) and ``reuse`` (of the element's block).
-
-    Raises
-    ------
-    MeshprepError
-        Where the mesh has no coordinates, or its elements no nodes.
     """
     mesh, over = named.mesh, plan[loop].loop.over
     if mesh.coordinates is None:

@@ -23,6 +23,9 @@ BOUNDARY = "boundary"
 def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -> NDArray[np.bool_]:
     """Which elements of a map's to-set lie on the boundary of the mesh, or in a group.
 
+    Raises MeshprepError for a group that there is not, and for facets of which the map has no
+    points. Expected O(cells x facets).
+
     Parameters
     ----------
     mesh : Mesh
@@ -37,15 +40,6 @@ def constrained_points(mesh: Mesh, map_name: str, groups: Sequence[str | int]) -
     Returns
     -------
     (n_to,) bool
-
-    Raises
-    ------
-    MeshprepError
-        For a group that there is not, and for facets of which the map has no points.
-
-    Notes
-    -----
-    Expected O(cells x facets).
     """
     flagged = np.zeros(mesh.size(mesh.map(map_name).to_set), np.bool_)
     for group in groups:

@@ -32,6 +32,7 @@ def derive_dofs(mesh: Mesh, name: str) -> Mesh:
     Dofs of vertices come first, by their nodes, then those of edges and of faces, by first
     appearance (cell, local edge or face), then those inside, by cells. So each has one number,
     whichever cell it is reached from. The local order is that of :func:`lattice.local_points`.
+    Raises MeshprepError for other cells, and where the set exists without the map.
 
     Parameters
     ----------
@@ -40,15 +41,6 @@ def derive_dofs(mesh: Mesh, name: str) -> Mesh:
     name : str
         One that :func:`dofs_degree` knows: from ``cells``, or where cells are of several types,
         from the cells of one; then the maps of all types are added.
-
-    Returns
-    -------
-    Mesh
-
-    Raises
-    ------
-    MeshprepError
-        For other cells, and where the set exists without the map.
     """
     layout, degree = layout_of(mesh), dofs_degree(name) or 1
     target = name.partition("->")[2]

@@ -37,7 +37,6 @@ class Layout:
 
     @property
     def n_cells(self) -> int:
-        """Cells of all parts."""
         return sum(len(p.table) for p in self.parts)
 
     @property

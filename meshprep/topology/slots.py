@@ -48,12 +48,10 @@ class Slots(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of slots."""
         return int(self.slot_start[-1])
 
     @property
     def arity(self) -> int:
-        """Corners of a slot."""
         return int(self.local.shape[2])
 
 

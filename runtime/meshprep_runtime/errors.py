@@ -1,6 +1,8 @@
 """The exceptions that meshprep raises: one base, so that a caller catches one name."""
 
 from collections.abc import Callable, Collection
+from importlib import import_module
+from typing import Any
 
 Progress = Callable[[float, int, str], None]
 
@@ -32,6 +34,14 @@ class MissingPackageError(MeshprepError):
 
 class ProofError(RuntimeError):
     """A plan that meshprep made does not pass its proof: a fault of meshprep, not of the input."""
+
+
+def import_package(module: str, message: str) -> Any:
+    """An optional package, or a module of it; raises MissingPackageError where it is not there."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(message) from error
 
 
 def check_choice(what: str, value: str, known: Collection[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -299,7 +299,7 @@ def arg_from_dict(values: dict[str, Any], where: str) -> Arg:
         raise MeshprepError(f"{where}: {error}") from None
 
 
-def loop_from_dict(name: str, values: dict[str, Any], where: str) -> Loop:
+def loop_from_dict(name: str, values: Mapping[str, Any], where: str) -> Loop:
     """Build a loop from loops.toml's words; ``where`` begins the message of an error."""
     over, args = values.get("over"), values.get("args")
     if not isinstance(over, str) or not isinstance(args, list):

@@ -75,7 +75,7 @@ def test_a_further_number_of_parts_is_added_and_the_others_stay(mesh_file, made,
     run(more)
     assert kept(copy) == [2, 3, 5]
     assert list(load_part(copy, 2, 0).loops["edges->cells"].plan.variants) == ["s64"]
-    assert check_parts(copy, mesh=mesh_file).findings == []
+    assert check_parts(copy, mesh=MeshSource(mesh_file)).findings == []
     before, after = arrays_of(load_part(made, 5, 4)), arrays_of(load_part(copy, 5, 4))
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[name], after[name]) for name in before)
@@ -122,7 +122,7 @@ def test_colours_of_parts_may_differ_in_their_bytes(made, tmp_path):
 
 def test_parts_put_together_are_the_mesh_that_was_split(mesh_file, made):
     subject = joined_subject(made)
-    full = check_parts(made, 3, mesh_file)
+    full = check_parts(made, 3, MeshSource(mesh_file))
     assert (full.findings, full.verdict) == ([], f"{made}: right and fits {mesh_file} (3 parts)")
     assert list(subject.maps) == ["edges->cells", "cells->nodes", "boundary_edges->cells"]
     assert [spec.loop.name for spec in subject.specs] == ["edges->cells", "cells->nodes"]
@@ -194,7 +194,7 @@ def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):
     prepare(Job(MeshSource(mesh_file), ordered, plan, LOOPS, SMALL))
     output = tmp_path / "wing.parts.h5"
     run(SplitJob(plan, output, (4,), options=SMALL))
-    assert check_parts(output, mesh=mesh_file).findings == []
+    assert check_parts(output, mesh=MeshSource(mesh_file)).findings == []
     assert Plan.load(plan).sizes["cells"] == sum(
         load_part(output, 4, p).sets["cells"].owned for p in range(4)
     )
@@ -355,4 +355,4 @@ def test_wishes_that_cannot_be_are_refused(mesh_file, made, tmp_path):
     other = tmp_path / "other.msh"
     write(generate("delaunay2d", cells=300, seed=1), other)
     with pytest.raises(PlanError, match="made for another mesh"):
-        check_parts(made, mesh=other)
+        check_parts(made, mesh=MeshSource(other))

@@ -24,6 +24,7 @@ from meshprep.distribute.subject import SplitSubject, subject_of_mesh
 from meshprep.io import read, write
 from meshprep.io.generate import generate
 from meshprep.io.sliced import scan
+from meshprep.io.source import MeshSource
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
 from meshprep.mesh import Dat, ElementSet, Mesh
@@ -187,10 +188,10 @@ def test_the_bytes_do_not_depend_on_the_number_of_ranks(files, tmp_path, monkeyp
     requests = tuple(simple_request(loop) for loop in loops)
     alone = tmp_path / "alone.parts.h5"
     run(SplitJob(files / name, alone, (2, 5), requests, SplitOptions("refined"), SMALL))
-    assert check_parts(alone, mesh=files / name).findings == []
+    assert check_parts(alone, mesh=MeshSource(files / name)).findings == []
     more = tmp_path / "more.parts.h5"
     run(SplitJob(alone, more, (3, 7), how=SplitOptions("refined"), options=SMALL))
-    assert check_parts(more, mesh=files / name).findings == []
+    assert check_parts(more, mesh=MeshSource(files / name)).findings == []
     for size in (1, 2, 3, 4) if name == "grid.h5" else (3,):
         output = tmp_path / f"{size}.parts.h5"
         again = tmp_path / f"more-{size}.parts.h5"
@@ -211,7 +212,7 @@ def test_ranks_prove_a_file_together(files, tmp_path):
     assert verdicts == {f"{path}: right (2 and 5 parts)"}
 
     def with_mesh(ranks):
-        return check_parts(path, mesh=files / "wing.msh", ranks=ranks)
+        return check_parts(path, mesh=MeshSource(files / "wing.msh"), ranks=ranks)
 
     assert all_say(on_ranks(2, with_mesh)).startswith("a mesh is compared by one process")
 

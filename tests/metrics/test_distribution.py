@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshprep.metrics.distribution import histograms, warp_efficiency
+from meshprep.metrics.measures import histograms, warp_efficiency
 from meshprep_runtime.plan.metrics import Histogram, WarpEfficiency
 
 

@@ -17,32 +17,20 @@ from .points import PointTable
 
 @dataclass(frozen=True, eq=False)
 class CaredElements:
-    """Elements here, in numbers of their own: those decided here, then copies of others.
+    """Elements here, in numbers of their own: those decided here, then copies of others."""
 
-    Parameters
-    ----------
-    ids : (n,) int64
-        Numbers of the mesh; the first ``own`` are decided here.
-    part : (n,) int32
-        Changes as elements move.
-    table : (n, k) int32
-        Points that some element decided here has; -1 for others.
-    points, nodes : int
-        Points here; those below ``nodes`` are nodes.
-    sent : list of (m,) integers
-        Elements decided here, of which each rank has copies.
-    received : (ranks + 1,) int64
-        Copies of elements of rank ``r`` stand from ``received[r]`` to below ``received[r + 1]``.
-    """
-
-    ids: NDArray[np.int64]
-    part: NDArray[np.int32]
-    table: NDArray[np.int32]
+    ids: NDArray[np.int64]  # (n,): numbers of the mesh; the first ``own`` are decided here
+    part: NDArray[np.int32]  # (n,): changes as elements move
+    table: NDArray[np.int32]  # (n, k): points that some element decided here has; -1 for others
     own: int
+    # Points here; those below ``nodes`` are nodes.
     points: int
     nodes: int
     ranks: Ranks
+    # Elements decided here, of which each rank has copies.
     sent: Sequence[NDArray[np.integer]] = field(default_factory=list)
+    # (ranks + 1,): copies of elements of rank ``r`` stand from ``received[r]`` to below
+    # ``received[r + 1]``.
     received: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def update(self, values: NDArray[Any]) -> None:
@@ -58,6 +46,8 @@ def cared_elements(
 ) -> CaredElements:
     """Bring elements from their homes to the ranks that decide of their parts.
 
+    O(n / ranks log n).
+
     Parameters
     ----------
     points : PointTable
@@ -66,10 +56,6 @@ def cared_elements(
         Where they are now.
     own : range
         Their numbers.
-
-    Notes
-    -----
-    O(n / ranks log n).
     """
     to = holder(ranks, part, parts)
     chosen = [np.flatnonzero(to == rank) for rank in range(ranks.size)]

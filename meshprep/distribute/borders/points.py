@@ -20,21 +20,11 @@ MOST_ROWS = 32
 
 
 class PointTable(NamedTuple):
-    """The points of elements: nodes, then rows of the leading map.
+    """The points of elements: nodes, then rows of the leading map."""
 
-    Parameters
-    ----------
-    table : (n, k) integers
-        -1 where an element has fewer.
-    nodes : int
-        Points below it are nodes.
-    size : int
-        Points of the whole mesh.
-    """
-
-    table: NDArray[np.integer]
-    nodes: int
-    size: int
+    table: NDArray[np.integer]  # (n, k) integers: -1 where an element has fewer
+    nodes: int  # points below it are nodes
+    size: int  # points of the whole mesh
 
 
 def points_of_elements(subject: SplitSubject, ranks: Ranks) -> PointTable:

@@ -40,6 +40,9 @@ def refined(
 ) -> NDArray[np.int32]:
     """Parts of the leading set with fewer copies of nodes, or of rows of the leading map.
 
+    O(n / ranks log n), and :data:`TURNS` passes over the elements at borders, each with two
+    messages to neighbours and one sum over all ranks of two numbers a part.
+
     Parameters
     ----------
     subject : SplitSubject
@@ -53,11 +56,6 @@ def refined(
     -------
     (n,) int32
         No part has more than :data:`MOST` times its share, or than it had.
-
-    Notes
-    -----
-    O(n / ranks log n), and :data:`TURNS` passes over the elements at borders, each with two
-    messages to neighbours and one sum over all ranks of two numbers a part.
     """
     if subject.leading_map is None:
         return part

@@ -53,6 +53,10 @@ def part_of_element(
 ) -> NDArray[np.int32]:
     """Cut elements into parts that share as few points and facets as we can find.
 
+    Raises MeshprepError for shapes, weights, shares, coordinates and tolerances that do not fit.
+    O(n (arity + log parts)), on all cores, where the sweeps over borders are left out; these grow
+    with parts^(1/3) n^(2/3) in space. The result does not depend on the number of threads.
+
     Parameters
     ----------
     graph : Csr
@@ -77,16 +81,6 @@ def part_of_element(
     -------
     (n,) int32
         Parts are empty where their share is 0, or where there are more parts than elements.
-
-    Raises
-    ------
-    MeshprepError
-        For shapes, weights, shares, coordinates and tolerances that do not fit.
-
-    Notes
-    -----
-    O(n (arity + log parts)), on all cores, where the sweeps over borders are left out; these grow
-    with parts^(1/3) n^(2/3) in space. The result does not depend on the number of threads.
     """
     n = graph.n_rows
     _check(n, table, coordinates)

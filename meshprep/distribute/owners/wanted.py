@@ -30,6 +30,8 @@ def wanted_sizes(
 ) -> Wanted:
     """Sizes of the parts.
 
+    Raises MeshprepError for numbers of parts, weights, shares and tolerances that do not fit.
+
     Parameters
     ----------
     weights : (n,) numbers or None
@@ -45,11 +47,6 @@ def wanted_sizes(
     Wanted
         Parts whose share is 0 are left out. So are those with the smallest shares (of equals, the
         last ones) where there are more parts than elements.
-
-    Raises
-    ------
-    MeshprepError
-        For numbers of parts, weights, shares and tolerances that do not fit.
     """
     if parts < 1:
         raise MeshprepError(f"there are {parts} parts to cut into: ask for at least 1")

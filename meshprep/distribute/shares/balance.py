@@ -25,35 +25,22 @@ FIRST_STEP, LAST_STEP = 1.3, 1.0005
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Weights that were found.
+    """Weights that were found."""
 
-    Parameters
-    ----------
-    weights : (ranks,) float64
-        Relative to the slowest kind.
-    seconds : float
-        Of the run that was measured with them.
-    runs : int
-        How many were measured.
-    """
-
-    weights: NDArray[np.float64]
-    seconds: float
-    runs: int
+    weights: NDArray[np.float64]  # (ranks,): relative to the slowest kind
+    seconds: float  # of the run that was measured with them
+    runs: int  # how many were measured
 
 
 def weights_alone(seconds: Sequence[float]) -> NDArray[np.float64]:
     """Weights from the time that each kind takes for everything alone: T_slowest / T.
 
+    Raises MeshprepError for times that are not above 0.
+
     Parameters
     ----------
     seconds : sequence of float
         One a kind.
-
-    Raises
-    ------
-    MeshprepError
-        For times that are not above 0.
     """
     times = np.asarray(seconds, np.float64)
     if not (np.isfinite(times) & (times > 0)).all() or not times.size:
@@ -76,6 +63,10 @@ def kinds_of(times: RankTimes) -> NDArray[np.int64]:
 def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
     """Weights of ranks for which the model of a measured run is fastest.
 
+    From weights that let all compute as long, every set of kinds is made heavier or lighter, in
+    steps that shrink, as long as that gains: the model is a maximum of sums, which single kinds
+    alone do not bring down where two are equally late.
+
     Parameters
     ----------
     kinds : (ranks,) int64 or None
@@ -85,12 +76,6 @@ def best_weights(times: RankTimes, kinds: NDArray[np.int64] | None = None) -> ND
     -------
     (ranks,) float64
         The smallest is 1.
-
-    Notes
-    -----
-    From weights that let all compute as long, every set of kinds is made heavier or lighter, in
-    steps that shrink, as long as that gains: the model is a maximum of sums, which single kinds
-    alone do not bring down where two are equally late.
     """
     kind = kinds_of(times) if kinds is None else np.unique(kinds, return_inverse=True)[1]
     of_kind = np.bincount(kind)
@@ -143,10 +128,7 @@ def auto_balance(
 def weights_from(path: Path, parts: int) -> NDArray[np.float64]:
     """Weights of parts from the timings of a run on as many ranks.
 
-    Raises
-    ------
-    MeshprepError
-        When the file cannot be used, or was written on another number of ranks.
+    Raises MeshprepError when the file cannot be used, or was written on another number of ranks.
     """
     times = read_timings(path)
     if times.ranks != parts:

@@ -12,20 +12,13 @@ from meshprep_runtime.errors import MeshprepError
 
 @dataclass(frozen=True, eq=False)
 class LoopTime:
-    """Seconds of one call of a loop on every rank.
+    """Seconds of one call of a loop on every rank."""
 
-    Parameters
-    ----------
-    interior : (ranks,) float64
-        Of what needs no message; all of it where the loop exchanges nothing.
-    boundary : (ranks,) float64
-        Of what is computed after the messages have come; 0 where there are none.
-    message_bytes : (messages,) float64 or None
-        Bytes of each message of the model; None where the loop exchanges nothing.
-    """
-
+    # (ranks,): of what needs no message; all of it where the loop exchanges nothing.
     interior: NDArray[np.float64]
+    # (ranks,): of what is computed after the messages have come; 0 where there are none.
     boundary: NDArray[np.float64]
+    # (messages,): bytes of each message of the model; None where the loop exchanges nothing.
     message_bytes: NDArray[np.float64] | None = None
 
     @property
@@ -38,25 +31,15 @@ class LoopTime:
 class ExecutionModel:
     """Loops on ranks: what each computes, who sends to whom, and where all wait for all.
 
-    Parameters
-    ----------
-    regions : tuple of tuple of LoopTime
-        The loops between full synchronisations (reductions, start and end), in their order.
-    sender, receiver : (messages,) int64
-        The ranks of each message; every loop that exchanges sends all of them.
-    latency : float
-        Seconds until the first byte of a message is there.
-
-    Raises
-    ------
-    MeshprepError
-        When arrays do not have one value for each rank or message.
+    Raises MeshprepError when arrays do not have one value for each rank or message.
     """
 
+    # The loops between full synchronisations (reductions, start and end), in their order.
     regions: tuple[tuple[LoopTime, ...], ...]
+    # (messages,): the ranks of each message; every loop that exchanges sends all of them.
     sender: NDArray[np.int64]
     receiver: NDArray[np.int64]
-    latency: float = 0.0
+    latency: float = 0.0  # seconds until the first byte of a message is there
     seconds_per_byte: float = 0.0
 
     def __post_init__(self) -> None:

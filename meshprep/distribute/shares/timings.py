@@ -22,26 +22,16 @@ OWNED = ("core", "boundary")
 
 @dataclass(frozen=True, eq=False)
 class RankTimes:
-    """Seconds of loops on ranks, by one call of the loop that is called least.
+    """Seconds of loops on ranks, by one call of the loop that is called least."""
 
-    Parameters
-    ----------
-    interior, boundary : (loops, ranks) float64
-        As of :class:`model.LoopTime`.
-    exchanges : (loops,) bool
-        The loops that send messages.
-    share : (ranks,) float64
-        What each rank owned of all elements.
-    """
-
+    # (loops, ranks): as of :class:`model.LoopTime`.
     interior: NDArray[np.float64]
     boundary: NDArray[np.float64]
-    exchanges: NDArray[np.bool_]
-    share: NDArray[np.float64]
+    exchanges: NDArray[np.bool_]  # (loops,): the loops that send messages
+    share: NDArray[np.float64]  # (ranks,): what each rank owned of all elements
 
     @property
     def ranks(self) -> int:
-        """Number of ranks."""
         return int(self.share.size)
 
     @property
@@ -69,10 +59,7 @@ class RankTimes:
 def read_timings(path: Path) -> RankTimes:
     """The timings that a program wrote: ``json.dump(program.timings().to_json(), file)``.
 
-    Raises
-    ------
-    MeshprepError
-        When the file cannot be read, or does not hold the times of loops on ranks.
+    Raises MeshprepError when the file cannot be read, or does not hold the times of loops on ranks.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -92,10 +79,7 @@ def read_timings(path: Path) -> RankTimes:
 def timings_of(content: Mapping[str, Any]) -> RankTimes:
     """Times from JSON values: ``{"loops": {loop: {rank: {"calls": ..., "core": ..., ...}}}}``.
 
-    Raises
-    ------
-    MeshprepError
-        When nothing ran, or a rank owned or took nothing: it has no speed.
+    Raises MeshprepError when nothing ran, or a rank owned or took nothing: it has no speed.
     """
     loops = [[ranks[str(r)] for r in range(len(ranks))] for ranks in content["loops"].values()]
     rows = [loop for loop in loops if any(r["calls"] for r in loop)]

@@ -29,7 +29,6 @@ class Clusters(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many."""
         return int(self.first[-1])
 
     def of(self, elements: NDArray[np.integer]) -> Numbers:

@@ -135,6 +135,8 @@ def _first_of_all(
 ) -> Numbers:
     """Where the first ``ends`` keys of all ranks end among the keys of this one.
 
+    The key at each end is found by bisection. Equal keys count from the lowest rank on.
+
     Parameters
     ----------
     keys : (n,) uint64
@@ -142,10 +144,6 @@ def _first_of_all(
     segment : pair of (m,) int64
         Where the keys that each end counts begin and stop.
     ends : (m,) int64
-
-    Notes
-    -----
-    The key at each end is found by bisection. Equal keys count from the lowest rank on.
     """
     one = np.uint64(1)
     low = np.zeros(ends.size, np.uint64)

@@ -24,20 +24,11 @@ CELLS = {"faces": 2, "edges": 2, "boundary_faces": 1, "boundary_edges": 1}
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Facets between cells and on the boundary; made when first asked for.
+    """Facets between cells and on the boundary; made when first asked for."""
 
-    Parameters
-    ----------
-    shape : Mesh
-        Every set and map, without elements.
-    sizes : mapping of set name to int
-        Of the sets in the file.
-    table : callable
-        ``table(map name)``: the rows of a map of the file that are at home here.
-    """
-
-    shape: Mesh
-    sizes: Mapping[str, int]
+    shape: Mesh  # every set and map, without elements
+    sizes: Mapping[str, int]  # by set name: of the sets in the file
+    # ``table(map name)``: the rows of a map of the file that are at home here.
     table: Callable[[str], NDArray[np.int32]]
     ranks: Ranks
     _found: dict[str, Sequence[FacetSlice]] = field(default_factory=dict)

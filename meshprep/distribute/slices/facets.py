@@ -24,27 +24,13 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, eq=False)
 class CellSlice:
-    """The cells of one type that are at home here.
+    """The cells of one type that are at home here."""
 
-    Parameters
-    ----------
-    table : (n, k) int32
-        Nodes of the cells.
-    local : sequence of corner numbers
-        Columns of ``table`` that make each facet.
-    own : range
-        Which cells of the type these are.
-    first : int
-        Number of the first cell of the type in the set ``cells``.
-    size : int
-        Cells of the type on all ranks.
-    """
-
-    table: NDArray[np.int32]
-    local: Sequence[tuple[int, ...]]
-    own: range
-    first: int
-    size: int
+    table: NDArray[np.int32]  # (n, k): nodes of the cells
+    local: Sequence[tuple[int, ...]]  # columns of ``table`` that make each facet
+    own: range  # which cells of the type these are
+    first: int  # number of the first cell of the type in the set ``cells``
+    size: int  # cells of the type on all ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,32 +38,16 @@ class FacetSlice:
     """The facets whose lowest cell is at home here, in the order of their first slots.
 
     A slot is a facet of one cell; slots are numbered cell by cell, type after type.
-
-    Parameters
-    ----------
-    ends : (types + 1,) int64
-        Facets by the type of their lowest cell.
-    first : (n,) int32
-        The first slot of each, among the slots of this rank.
-    cells : (n, 2) int32
-        The lowest cell and the next, -1 for none.
-    count : (n,) uint8
-        Cells of each facet, 3 for more.
-    slots : Slots
-        Of this rank, in numbers of its own.
-    nodes : (m,) integers
-        The nodes that these stand for.
     """
 
-    ends: NDArray[np.int64]
-    first: NDArray[np.int32]
-    cells: NDArray[np.int32]
-    count: NDArray[np.uint8]
-    slots: Slots
-    nodes: NDArray[np.integer]
+    ends: NDArray[np.int64]  # (types + 1,): facets by the type of their lowest cell
+    first: NDArray[np.int32]  # (n,): the first slot of each, among the slots of this rank
+    cells: NDArray[np.int32]  # (n, 2): the lowest cell and the next, -1 for none
+    count: NDArray[np.uint8]  # (n,): cells of each facet, 3 for more
+    slots: Slots  # of this rank, in numbers of its own
+    nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
     def chosen(self, keep: NDArray[np.bool_]) -> FacetSlice:
-        """Some of them."""
         ends = np.append(0, np.cumsum(keep))[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)

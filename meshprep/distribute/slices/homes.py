@@ -18,15 +18,9 @@ ROWS = 1 << 17
 
 @dataclass(frozen=True)
 class Homes:
-    """A set in runs of consecutive elements, one for each rank.
+    """A set in runs of consecutive elements, one for each rank."""
 
-    Parameters
-    ----------
-    size : int
-        Elements of the set.
-    """
-
-    size: int
+    size: int  # elements of the set
     ranks: Ranks
 
     @property
@@ -35,7 +29,6 @@ class Homes:
         return max(1, -(-self.size // self.ranks.size))
 
     def run_of(self, rank: int) -> range:
-        """The elements that are at home on a rank."""
         return range(min(rank * self.step, self.size), min((rank + 1) * self.step, self.size))
 
     @property
@@ -121,5 +114,4 @@ def by_rows(
 
 
 def joined(pieces: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays one after the other."""
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

@@ -16,7 +16,7 @@ from ..halos import OwnedRuns
 from ..inherit import Owners
 from ..numbers import SplitNumbers
 from ..ranks import Ranks, exchanged, holder, own_parts
-from ..subject import SplitSubject
+from ..subject import SplitSubject, written_by
 from .homes import ROWS, Homes, blocks, compact, joined
 
 
@@ -26,36 +26,25 @@ class LocalSubject:
 
     Elements keep the order of the input. The last element of every set is none of the mesh: rows
     that this rank does not know lead there.
-
-    Parameters
-    ----------
-    ids : mapping of set name to (n,) integers
-        What the elements are called outside; -1 for the one that is none.
-    owners : Owners
-        The parts of this rank from 0; one more stands for all others.
-    held : range
-        The parts of this rank.
     """
 
     subject: SplitSubject
+    # By set name: what the elements are called outside; -1 for the one that is none.
     ids: Mapping[str, NDArray[np.int32]]
-    owners: Owners
-    held: range
+    owners: Owners  # the parts of this rank from 0; one more stands for all others
+    held: range  # the parts of this rank
 
 
 def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks) -> LocalSubject:
     """Bring elements from their homes to the ranks that make parts of them.
 
-    A rank gets the rows of what its parts own, and of what writes to that in any loop.
+    A rank gets the rows of what its parts own, and of what writes to that in any loop. O(n / ranks
+    log n), and as much memory.
 
     Parameters
     ----------
     owners : Owners
         Both of the elements at home here.
-
-    Notes
-    -----
-    O(n / ranks log n), and as much memory.
     """
     rows, tables = _rows(subject, owners, parts, ranks)
     ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}
@@ -93,7 +82,7 @@ def _rows(
     subject: SplitSubject, owners: Owners, parts: int, ranks: Ranks
 ) -> tuple[dict[str, NDArray[np.int32]], dict[str, NDArray[np.int32]]]:
     """The elements of each set that this rank has rows of, and the rows of each map."""
-    written, rows, tables = _written(subject), {}, {}
+    written, rows, tables = written_by(spec.loop for spec in subject.specs), {}, {}
     for name in subject.sizes:
         chosen = _wanted(subject, owners, name, written, parts, ranks)
         first = Homes(subject.sizes[name], ranks).own.start
@@ -102,15 +91,6 @@ def _rows(
             if m.from_set == name:
                 tables[m.name] = joined(exchanged(ranks, [m.table[one] for one in chosen]))
     return rows, tables
-
-
-def _written(subject: SplitSubject) -> dict[str, list[int]]:
-    """The columns of maps that any loop writes through."""
-    found: dict[str, set[int]] = {}
-    for spec in subject.specs:
-        for name, columns in spec.loop.conflict_columns.items():
-            found.setdefault(name, set()).update(columns)
-    return {name: sorted(columns) for name, columns in found.items()}
 
 
 def _wanted(

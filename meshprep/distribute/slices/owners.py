@@ -23,6 +23,9 @@ def slice_owners(
 ) -> Owners:
     """The part of every element that is at home here, of every set.
 
+    Raises MeshprepError without coordinates, and with infinite ones; on every rank. O(n / ranks log
+    n), beside the cut.
+
     Parameters
     ----------
     subject : SplitSubject
@@ -31,15 +34,6 @@ def slice_owners(
         Shares that add up to 1.
     cut : str
         A name in :data:`.cuts.CUTS`.
-
-    Raises
-    ------
-    MeshprepError
-        Without coordinates, and with infinite ones; on every rank.
-
-    Notes
-    -----
-    O(n / ranks log n), beside the cut.
     """
     leading = leading_owners(subject, weights, cut, ranks)
     return inherit(subject, leading, weights, _Sliced(subject, weights.size, ranks))

@@ -29,6 +29,9 @@ def subject_of_slices(
 ) -> SplitSubject:
     """What these loops use of a mesh, as far as it is at home here.
 
+    Raises MeshprepError for loops that do not fit, and indices out of range; on every rank the
+    same.
+
     Parameters
     ----------
     mesh : SlicedMesh
@@ -40,11 +43,6 @@ def subject_of_slices(
     -------
     SplitSubject
         Sizes are those of the mesh; tables and centroids have the rows of this rank.
-
-    Raises
-    ------
-    MeshprepError
-        For loops that do not fit, and indices out of range; on every rank the same.
     """
     shape = mesh.shape()
     full, specs = agreed(
@@ -103,22 +101,14 @@ class StoredTables:
 
 @dataclass(frozen=True, eq=False)
 class _Slices:
-    """Tables and places of the elements that are at home here.
-
-    Parameters
-    ----------
-    full : Mesh
-        Every map that is needed, without rows.
-    sizes : dict
-        Of the sets that are known.
-    """
+    """Tables and places of the elements that are at home here."""
 
     mesh: SlicedMesh
-    full: Mesh
+    full: Mesh  # every map that is needed, without rows
     ranks: Ranks
     stored: StoredTables
     derived: Derived
-    sizes: dict[str, int] = field(init=False)
+    sizes: dict[str, int] = field(init=False)  # of the sets that are known
     _tables: dict[str, NDArray[np.int32]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

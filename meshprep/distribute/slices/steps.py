@@ -33,7 +33,9 @@ def split_slices(
 ) -> SplitResult:
     """Find owners, halos and orders; the builder makes the parts of this rank.
 
-    The parts are those of :func:`..steps.split`, whatever the number of ranks.
+    The parts are those of :func:`..steps.split`, whatever the number of ranks. Raises MeshprepError
+    for a cut that needs the whole mesh, and as :func:`..steps.split`; on every rank. O(n / ranks
+    log n), and as much memory.
 
     Parameters
     ----------
@@ -41,15 +43,6 @@ def split_slices(
         Its tables and centroids are those of the elements at home here.
     parts, how, options, progress, ranks
         See :func:`..steps.split`.
-
-    Raises
-    ------
-    MeshprepError
-        For a cut that needs the whole mesh, and as :func:`..steps.split`; on every rank.
-
-    Notes
-    -----
-    O(n / ranks log n), and as much memory.
     """
     weights = agreed(ranks, lambda: _checked(subject, parts, how, options))
     cut = how.cut_of(subject, slices=True)

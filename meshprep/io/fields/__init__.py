@@ -42,6 +42,9 @@ def move(
 ) -> list[PermutedField]:
     """Write a copy of a file with its values in the plan's order, or back in the mesh file's.
 
+    Raises MeshprepError where nothing in the file fits the plan, it is not clear what does, or the
+    written file does not read back as the same bits.
+
     Parameters
     ----------
     source, target : Path
@@ -56,12 +59,6 @@ def move(
     -------
     list of PermutedField
         What was moved; other contents are carried along unchanged.
-
-    Raises
-    ------
-    MeshprepError
-        Where nothing in the file fits the plan, it is not clear what does, or the written file
-        does not read back as the same bits.
     """
     try:
         check_input(source)

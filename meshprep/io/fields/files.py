@@ -24,7 +24,6 @@ class PermutedFile:
     moved: list[PermutedField]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
         return {"written": str(self.written), "moved": [asdict(m) for m in self.moved]}
 
 

@@ -68,6 +68,8 @@ GENERATORS: dict[str, Generator] = {
 def generate(name: str, **options: Any) -> Mesh:
     """Make the mesh ``name`` of ``GENERATORS``.
 
+    Raises MeshprepError for unknown names, options and values, and for sizes out of range.
+
     Parameters
     ----------
     options
@@ -77,11 +79,6 @@ def generate(name: str, **options: Any) -> Mesh:
     -------
     Mesh
         Boundary cells below the others, in the groups of the tag ``physical``, with names.
-
-    Raises
-    ------
-    MeshprepError
-        For unknown names, options and values, and for sizes out of range.
     """
     if name not in GENERATORS:
         raise MeshprepError(f"there is no mesh '{name}': choose {', '.join(GENERATORS)}")

@@ -38,8 +38,6 @@ from .common import (
     symmetry_of,
 )
 
-__all__ = ["FORMAT"]
-
 # The shortest line of an entry is "1 1" and its end.
 _LINE_BYTES = 4
 # The types that scipy reads; narrower ones are widened, which changes no value.

@@ -27,8 +27,6 @@ from .common import (
 )
 from .metis_read import DIGITS, read
 
-__all__ = ["FORMAT"]
-
 
 def _write(mesh: Mesh, path: Path) -> None:
     kept = _reduced(mesh)

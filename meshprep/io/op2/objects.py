@@ -40,7 +40,6 @@ class DatasetInfo:
 
     @property
     def rows(self) -> int:
-        """Length of the first axis."""
         return self.shape[0]
 
 
@@ -116,7 +115,6 @@ def check_held(item: Any) -> None:
 
 
 def native(values: np.ndarray) -> np.ndarray:
-    """The same in the byte order of the machine."""
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 

@@ -24,6 +24,8 @@ def scan(
 ) -> SlicedMesh:
     """What a mesh file holds, for one process, which may send it to others.
 
+    O(bytes) time, piece by piece: the hash of the mesh needs every row in turn.
+
     Parameters
     ----------
     format : str, optional
@@ -35,10 +37,6 @@ def scan(
     ------
     MeshprepError
         As :func:`meshprep.io.read`, and for formats that are not read by slices.
-
-    Notes
-    -----
-    O(bytes) time, piece by piece: the hash of the mesh needs every row in turn.
     """
     with named(path):
         check_input(path)

@@ -25,11 +25,8 @@ from .model import SlicedMesh, StoredMap, StoredRows, in_turn
 def scan_gmsh(path: Path) -> SlicedMesh:
     """What a file holds; as :func:`meshprep.io.read` without values, groups and labels.
 
-    Raises
-    ------
-    MeshprepError
-        For a file that is damaged, text, of another version, or whose nodes are not numbered
-        1, 2, 3 and so on.
+    Raises MeshprepError for a file that is damaged, text, of another version, or whose nodes are
+    not numbered 1, 2, 3 and so on.
     """
     with open(path, "rb") as file:
         scan = GmshScan(file, os.fstat(file.fileno()).st_size)

@@ -29,26 +29,16 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRows:
-    """Rows in several runs of a file.
-
-    Parameters
-    ----------
-    runs : tuple of Run
-    width : int
-        Columns.
-    base : int
-        Is taken off every value.
-    """
+    """Rows in several runs of a file."""
 
     path: Path
     runs: tuple[Run, ...]
-    width: int
+    width: int  # columns
     dtype: str
-    base: int = 0
+    base: int = 0  # is taken off every value
 
     @property
     def size(self) -> int:
-        """How many."""
         return sum(run.rows for run in self.runs)
 
     def read(self, begin: int, end: int) -> NDArray[Any]:
@@ -70,7 +60,6 @@ class RunRows:
         return table - self.base if self.base else table
 
     def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
-        """See :class:`..model.StoredRows`."""
         return np.concatenate([self.read(int(one), int(one) + 1) for one in which])
 
 

@@ -41,28 +41,19 @@ class StoredRows(Protocol):
 
 @dataclass(frozen=True)
 class Hdf5Rows:
-    """Rows of a dataset.
-
-    Parameters
-    ----------
-    size, width : int
-    base : int
-        Is taken off every value.
-    """
+    """Rows of a dataset."""
 
     path: Path
     dataset: str
     size: int
     width: int
-    base: int = 0
+    base: int = 0  # is taken off every value
 
     def read(self, begin: int, end: int) -> NDArray[Any]:
-        """See :class:`StoredRows`."""
         with h5py.File(self.path, "r") as file:
             return self._plain(file[self.dataset][begin:end])
 
     def at(self, which: NDArray[np.integer]) -> NDArray[Any]:
-        """See :class:`StoredRows`."""
         with h5py.File(self.path, "r") as file:
             item = file[self.dataset]
             return self._plain(np.array([item[int(one)] for one in which], item.dtype))
@@ -92,26 +83,14 @@ class StoredMap:
 
 @dataclass(frozen=True)
 class SlicedMesh:
-    """What a mesh file holds.
+    """What a mesh file holds."""
 
-    Parameters
-    ----------
-    sizes : mapping of set name to int
-    maps : sequence of StoredMap
-    coordinates : StoredRows or None
-        Of the nodes.
-    content_hash : str
-        :meth:`meshprep.mesh.Mesh.content_hash` of the mesh.
-    cell_types : mapping of set name to str
-    unions : mapping of set name to the sets that it puts one after the other
-    """
-
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, int]  # by set name
     maps: tuple[StoredMap, ...]
-    coordinates: StoredRows | None
-    content_hash: str = ""
-    cell_types: Mapping[str, str] = field(default_factory=dict)
-    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    coordinates: StoredRows | None  # of the nodes
+    content_hash: str = ""  # :meth:`meshprep.mesh.Mesh.content_hash` of the mesh
+    cell_types: Mapping[str, str] = field(default_factory=dict)  # by set name
+    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by set name
 
     def shape(self) -> Mesh:
         """The same sets and maps without elements, from which loops and maps are looked up."""

@@ -26,10 +26,8 @@ from .model import Hdf5Rows, SlicedMesh, StoredMap, StoredRows, in_turn
 def scan_op2(path: Path, declared: Mapping[str, str]) -> SlicedMesh:
     """What a file holds; as :func:`meshprep.io.op2.read.read` without the values.
 
-    Raises
-    ------
-    MeshprepError
-        Where sets cannot be told apart, indices are out of range, or this is no such file.
+    Raises MeshprepError where sets cannot be told apart, indices are out of range, or this is no
+    such file.
     """
     with guarded("not a readable HDF5 file"), h5py.File(path, "r") as file:
         found = classify(file, declared)

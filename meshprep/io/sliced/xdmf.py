@@ -25,10 +25,7 @@ from .model import Hdf5Rows, SlicedMesh, StoredMap, in_turn
 def scan_xdmf(path: Path) -> SlicedMesh:
     """What a file holds: one grid of cells of one type, and its points.
 
-    Raises
-    ------
-    MeshprepError
-        For several grids or types of cells, and numbers that do not lie in HDF5.
+    Raises MeshprepError for several grids or types of cells, and numbers that do not lie in HDF5.
     """
     try:
         root = parse(path).getroot()

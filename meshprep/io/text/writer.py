@@ -29,7 +29,6 @@ class NumberWriter:
         self._buffer = np.empty(0, dtype=np.uint8)
 
     def text(self, text: str) -> None:
-        """Write text as it is."""
         self.file.write(text.encode())
 
     def room(self, rows: int, row_bytes: int) -> tuple[int, NDArray[np.uint8]]:

@@ -48,6 +48,9 @@ class Scene:
 def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     """Find where the elements of a set lie.
 
+    Raises MeshprepError where the elements cannot be placed; the message says what is missing.
+    O(cells).
+
     Parameters
     ----------
     mesh : Mesh
@@ -55,13 +58,6 @@ def place(mesh: Mesh, over: str, maps: Collection[str] = ()) -> Scene:
     maps : collection of str
         Maps that were asked for when the set was derived: they tell whether ``edges`` and
         ``faces`` are the interior ones.
-
-    Raises
-    ------
-    MeshprepError
-        Where the elements cannot be placed; the message says what is missing.
-
-    O(cells).
     """
     layout = _layout(mesh, over)
     xyz = _plane(_coordinates(mesh, over), layout.dim)

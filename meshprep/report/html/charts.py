@@ -1,4 +1,4 @@
-"""Charts as SVG: steps before and after, series of points and curves, pictures with axes."""
+"""Charts as SVG: steps before and after, series of points and curves, pictures, spy plots."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from meshprep_runtime.plan.metrics import Histogram
 
+from ..draw import encode_png
 from ..render import pixels as px
-from .svg import BOTTOM, LEFT, RIGHT, TOP, Axis, Frame, Shape, linear_axis, round_step
+from .svg import BOTTOM, LEFT, RIGHT, TOP, Axis, Frame, Shape, linear_axis, plain_axis, round_step
 
 MOST_BINS = 36
 # Outlines of marks from a place about their middle.
@@ -166,3 +169,33 @@ def _bars(frame: Frame, counts: Mapping[int, int], width: float, shift: float, k
         top = frame.at(frame.x.low, blocks)[1]
         out.append(f"M{left:.2f} {base:.1f}V{top:.1f}H{right:.2f}V{base:.1f}Z")
     return "".join(out)
+
+
+# Places of a spy plot's levels in opacity, on whatever paper.
+SPY_COLOUR = (30, 136, 170)
+SPY_OPACITY = (0, 110, 160, 210, 255)
+
+
+def dots_body(
+    dots: NDArray[np.uint8], across: tuple[str, int], down: tuple[str, int], alt: str
+) -> Markup:
+    """The picture of :func:`~..draw.spy.spy`; ``across`` and ``down`` are names and numbers."""
+    height, width = dots.shape
+    palette = np.array([[*SPY_COLOUR, opacity] for opacity in SPY_OPACITY], np.uint8)
+    y = _axis(*down)
+    # the first one stands at the top, as in a matrix
+    ticks = [(down[1] - place, text) for place, text in y.ticks]
+    y = Axis(y.label, y.low, y.high, ticks)
+    return picture(encode_png(dots, palette), (width, height), _axis(*across), y, alt)
+
+
+def counted_in(dots: NDArray[np.uint8]) -> str:
+    """What a pixel stands for, for a caption."""
+    height, width = dots.shape
+    return f"Counted in {width} x {height} pixels; darker where a pixel stands for more entries."
+
+
+def _axis(name: str, n: int) -> Axis:
+    unit = 1e6 if n >= 2_000_000 else 1e3 if n >= 5_000 else 1.0
+    text = {1e6: " (millions)", 1e3: " (thousands)"}.get(unit, " (number)")
+    return plain_axis(f"{name}{text}", 0.0, float(n), unit=unit)

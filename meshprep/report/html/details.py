@@ -18,8 +18,8 @@ from ..draw import Picture, Scene, draw_views, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
 from ..meshes import NamedMesh, block_values, mesh_of, scene_of
 from . import charts
+from .charts import counted_in, dots_body
 from .parts import BEFORE_AFTER, Figure, Section, count, slug
-from .spy import counted_in, dots_body
 from .svg import place_axis
 
 # Blocks that the picture of a part of a plane mesh is to show, and how many are too many at once.

@@ -8,8 +8,8 @@ from meshprep_runtime.plan import MatrixPlan, Plan
 
 from ..draw import spy_matrix
 from ..matrices import input_nonzeros, matrix_tables, nonzeros
+from .charts import counted_in, dots_body
 from .parts import Figure, Section, slug
-from .spy import counted_in, dots_body
 
 PIXELS = 300
 # Matrices beyond these get no pictures.

@@ -40,7 +40,6 @@ class Schedule:
 
     @property
     def ranges(self) -> Ranges:
-        """Everything."""
         return self.range_offset, self.phase_offset, self.range_order
 
     def between(self, first: int, last: int) -> Ranges:
@@ -55,7 +54,6 @@ def sequential(plan: LoopPlan, variant: Variant | None) -> Schedule:
 
 
 def elements(start: int, stop: int) -> Ranges:
-    """One range."""
     one = np.array([0, 1], np.int64)
     return np.array([start, stop], np.int64), one, np.zeros(1, np.int32)
 

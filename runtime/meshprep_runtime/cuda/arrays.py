@@ -53,12 +53,9 @@ class DeviceBinder:
     def __call__(self, given: Mapping[str, Any], device: Device) -> tuple[BoundArray, ...]:
         """One for each slot.
 
-        Raises
-        ------
-        MeshprepError
-            For names that are missing or unknown; arrays of the host or of another device; dtype,
-            shape, layout; arrays that cannot be written; memory that is written under one name and
-            used under another.
+        Raises MeshprepError for names that are missing or unknown; arrays of the host or of another
+        device; dtype, shape, layout; arrays that cannot be written; memory that is written under
+        one name and used under another.
         """
         wanted = self.wanted
         where, last = self._last

@@ -32,16 +32,14 @@ PACKAGES = (
 def compiled(program: CudaProgram, arch: str) -> Compiled:
     """What :func:`nvrtc.compile_program` gives, from disk where it is known.
 
+    Kernels in Python that reach objects without a content to compare are compiled every time. A
+    file that is damaged is made anew; one that cannot be written is left out. Processes may share
+    the folder.
+
     Raises
     ------
     MissingPackageError, MeshprepError
         As compiling does.
-
-    Notes
-    -----
-    Kernels in Python that reach objects without a content to compare are compiled every time.
-    A file that is damaged is made anew; one that cannot be written is left out. Processes may
-    share the folder.
     """
     place = _place(program, arch)
     found = None if place is None else _read(place)

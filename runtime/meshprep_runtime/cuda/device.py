@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import MeshprepError, MissingPackageError
+from ..errors import MeshprepError, import_package
 from .protocols import Device
 
 _instead: list[Device] = []
@@ -21,12 +21,8 @@ _known: dict[int, Device] = {}
 def current() -> Device:
     """The device that calls run on: CuPy's current one, unless :func:`use` says another.
 
-    Raises
-    ------
-    MissingPackageError
-        Where CuPy is not installed.
-    MeshprepError
-        Where CUDA finds no GPU.
+    Raises MissingPackageError where CuPy is not installed. Raises MeshprepError where CUDA finds no
+    GPU.
     """
     if _instead:
         return _instead[-1]
@@ -54,11 +50,8 @@ def use(device: Device) -> Iterator[Device]:
 
 def import_cupy() -> Any:
     """CuPy; raises MissingPackageError where it is not installed."""
-    try:
-        import cupy
-    except ImportError as error:
-        raise MissingPackageError(
-            "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA 13) or "
-            "'meshprep-runtime[gpu12]' (CUDA 12)"
-        ) from error
-    return cupy
+    return import_package(
+        "cupy",
+        "running loops on a GPU needs CuPy: pip install 'meshprep-runtime[gpu]' (CUDA 13) or "
+        "'meshprep-runtime[gpu12]' (CUDA 12)",
+    )

@@ -34,23 +34,13 @@ _keeping = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class PythonKernel:
-    """The body for one element, in Python, as a ParLoop takes it.
-
-    Parameters
-    ----------
-    function : function
-    plan : LoopPlan
-    slots : tuple of Slot
-    rows : tuple of Row
-        One for each parameter.
-    fastmath : bool
-        On a device: sums in another order, roots and quotients of ``f4`` that are nearly right.
-    """
+    """The body for one element, in Python, as a ParLoop takes it."""
 
     function: Callable[..., None]
     plan: LoopPlan
     slots: tuple[Slot, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # one for each parameter
+    # On a device: sums in another order, roots and quotients of ``f4`` that are nearly right.
     fastmath: bool = False
 
     @property
@@ -67,17 +57,10 @@ class PythonKernel:
     def ltoir(self, arch: str = "sm_90") -> bytes:
         """LTO-IR for an architecture, by numba-cuda; no device and no driver are needed.
 
-        Raises
-        ------
-        MissingPackageError
-            Without numba-cuda and NVIDIA's NVVM and NVRTC.
-        MeshprepError
-            For a kernel that numba-cuda does not compile, that raises or asserts (a device cannot)
-            or that changes what it only reads.
-
-        Notes
-        -----
-        About a second, once a kernel, architecture and process; globals are those of that moment.
+        Raises MissingPackageError without numba-cuda and NVIDIA's NVVM and NVRTC. Raises
+        MeshprepError for a kernel that numba-cuda does not compile, that raises or asserts (a
+        device cannot) or that changes what it only reads. About a second, once a kernel,
+        architecture and process; globals are those of that moment.
         """
         found = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
         if not found:

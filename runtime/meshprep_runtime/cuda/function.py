@@ -11,19 +11,12 @@ from ..errors import MeshprepError
 
 @dataclass(frozen=True)
 class DeviceFunction:
-    """The body for one element, in CUDA C.
+    """The body for one element, in CUDA C."""
 
-    Parameters
-    ----------
-    name : str
-        The function's name.
-    text : str
-        Its definition, ``__device__ void NAME(...)``, with what it needs before it: a pointer to
-        ``dim`` values for each argument and index in the order of the loop, as a Python kernel has
-        rows; ``const`` where it only reads.
-    """
-
-    name: str
+    name: str  # the function's name
+    # Its definition, ``__device__ void NAME(...)``, with what it needs before it: a pointer to
+    # ``dim`` values for each argument and index in the order of the loop, as a Python kernel has
+    # rows; ``const`` where it only reads.
     text: str
 
     def __post_init__(self) -> None:
@@ -34,5 +27,4 @@ class DeviceFunction:
 
 
 def name_of(function: DeviceFunction | Callable[..., None]) -> str:
-    """The name of a kernel."""
     return function.name if isinstance(function, DeviceFunction) else function.__name__

@@ -26,22 +26,17 @@ MOST_BOUND = 8
 class Launcher:
     """Runs a program on a device.
 
+    Raises MeshprepError when a block needs more shared memory than the device has; when the code
+    does not load. Compiles, or finds the code on disk, and copies the plan's arrays to the device
+    once. Calls on several streams or threads run one after the other: sums of blocks have one
+    place.
+
     Parameters
     ----------
     program : CudaProgram
     device : Device
     graph : bool
         Record the launches of a set of arrays once, and replay them as one graph.
-
-    Raises
-    ------
-    MeshprepError
-        When a block needs more shared memory than the device has; when the code does not load.
-
-    Notes
-    -----
-    Compiles, or finds the code on disk, and copies the plan's arrays to the device once. Calls on
-    several streams or threads run one after the other: sums of blocks have one place.
     """
 
     def __init__(self, program: CudaProgram, device: Device, graph: bool = False) -> None:
@@ -182,7 +177,6 @@ class _Bound:
         self._replay = replay
 
     def run(self) -> None:
-        """Queue them."""
         if self._replay is not None:
             self._replay()
         else:

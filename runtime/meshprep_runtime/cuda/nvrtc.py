@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 from ..errors import MeshprepError, MissingPackageError
-from .limits import by_registers, most_registers, resident_at_most
 from .programs import CudaProgram
 
 OPTIONS = ("--std=c++17",)
@@ -31,37 +30,22 @@ LEAST_LEFT = 0.8
 
 @dataclass(frozen=True)
 class Compiled:
-    """Machine code for one architecture, and what a thread takes there.
-
-    Parameters
-    ----------
-    registers : int
-        Registers of a thread.
-    spilled : int
-        Bytes that a thread writes to and reads from memory for want of registers.
-    """
+    """Machine code for one architecture, and what a thread takes there."""
 
     cubin: bytes
-    registers: int
-    spilled: int
+    registers: int  # registers of a thread
+    spilled: int  # bytes that a thread writes to and reads from memory for want of registers
 
 
 def compile_program(program: CudaProgram, arch: str = "sm_90") -> Compiled:
     """Compile a program for an architecture such as ``"sm_75"``, ``"sm_80"``, ``"sm_90"``.
 
-    Raises
-    ------
-    MissingPackageError
-        Where there is no NVRTC; for a kernel in Python, no numba-cuda or nvJitLink.
-    MeshprepError
-        When the text or the kernel does not compile, with the first error; for an unknown
-        architecture.
-
-    Notes
-    -----
-    A tenth of a second; with a kernel in Python about a second, of which numba's part is kept.
-    What spills registers is compiled once more with fewer blocks on a multiprocessor in mind. What
-    does not, with one more than its registers allow: it is taken where nothing spills by it.
+    Raises MissingPackageError where there is no NVRTC; for a kernel in Python, no numba-cuda or
+    nvJitLink. Raises MeshprepError when the text or the kernel does not compile, with the first
+    error; for an unknown architecture. A tenth of a second; with a kernel in Python about a second,
+    of which numba's part is kept. What spills registers is compiled once more with fewer blocks on
+    a multiprocessor in mind. What does not, with one more than its registers allow: it is taken
+    where nothing spills by it.
     """
     made = _compile(program, arch)
     if made.spilled:
@@ -193,3 +177,39 @@ def _nvrtc() -> Any:
             "compiling CUDA text needs NVRTC: pip install 'meshprep-runtime[check]'"
         ) from error
     return nvrtc
+
+
+REGISTERS, REGISTER_UNIT, WARP_UNIT = 65536, 8, 32
+# Threads, blocks and KB of shared memory of a multiprocessor, by compute capability: from NVIDIA's
+# CUDA C++ Programming Guide.
+LIMITS = {
+    60: (2048, 32, 64),
+    70: (2048, 32, 96),
+    75: (1024, 16, 64),
+    80: (2048, 32, 164),
+    86: (1536, 16, 100),
+    89: (1536, 24, 100),
+    120: (1536, 24, 100),
+}
+LATER = (2048, 32, 228)
+# Bytes that the system takes for each block, from 8.0 on.
+RESERVED = 1024
+
+
+def by_registers(registers: int, threads: int) -> int:
+    """Blocks whose registers fit."""
+    each = -(-registers // REGISTER_UNIT) * REGISTER_UNIT
+    return REGISTERS // (each * -(-threads // WARP_UNIT) * WARP_UNIT)
+
+
+def most_registers(blocks: int, threads: int) -> int:
+    """Registers of a thread with which so many blocks fit."""
+    each = REGISTERS // (blocks * -(-threads // WARP_UNIT) * WARP_UNIT)
+    return each // REGISTER_UNIT * REGISTER_UNIT
+
+
+def resident_at_most(arch: str, threads: int, shared_bytes: int) -> int:
+    """Blocks that fit but for their registers."""
+    most_threads, most_blocks, kilobytes = LIMITS.get(int(re.sub(r"\D", "", arch)), LATER)
+    fit = kilobytes * 1024 // (shared_bytes + RESERVED)
+    return min(most_threads // max(threads, 1), most_blocks, fit)

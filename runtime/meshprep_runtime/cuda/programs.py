@@ -44,60 +44,33 @@ class Launch:
 
 @dataclass(frozen=True, eq=False)
 class CudaProgram:
-    """A kernel and how it is to be launched.
-
-    Parameters
-    ----------
-    loop : Loop
-    name : str
-        The kernel's name in the text.
-    text : str
-        The user's function and the kernel, in macros that two headers define.
-    parameters : tuple of Parameter
-    arrays : mapping of parameter name to array
-        Those of the plan; the rest are ``slots``, as ``s0``, ``s1``, ... in their order.
-    sizes : mapping of parameter name to int
-    slots : tuple of Slot
-        What the arrays of a call must be.
-    threads : int
-        Threads of a block.
-    shared_bytes : int
-        Dynamic shared memory of the largest block.
-    launches : tuple of Launch
-        One after the other; blocks of one launch run in any order.
-    reduced : tuple of int
-        The slots of globals that are reduced: each has an array ``partial0``, ... of its number,
-        ``dim`` times ``parts`` values, which the caller provides and joins.
-    kernel : PythonKernel or None
-        The function for one element where it is in Python: the text only declares it.
-    alignment : tuple of int
-        For each slot, the bytes that its array's address has to be a multiple of.
-    scratch : mapping of parameter name to (dtype, number of values)
-        Arrays that the caller provides, with nothing in particular in them.
-    then : tuple of CudaProgram
-        What is launched after: on the same dats and scratch, with arrays of its own.
-    fastmath : bool
-        How it is to be compiled, see :func:`programs`.
-    narrow : bool
-        Whether indices have 32 bits; else some array may hold 2^31 values or more.
-    """
+    """A kernel and how it is to be launched."""
 
     loop: Loop
-    name: str
-    text: str
+    name: str  # the kernel's name in the text
+    text: str  # the user's function and the kernel, in macros that two headers define
     parameters: tuple[Parameter, ...]
+    # By parameter name: those of the plan; the rest are ``slots``, as ``s0``, ``s1``, ... in their
+    # order.
     arrays: Mapping[str, NDArray[Any]]
-    sizes: Mapping[str, int]
-    slots: tuple[Slot, ...]
-    threads: int
-    shared_bytes: int
-    launches: tuple[Launch, ...]
+    sizes: Mapping[str, int]  # by parameter name
+    slots: tuple[Slot, ...]  # what the arrays of a call must be
+    threads: int  # threads of a block
+    shared_bytes: int  # dynamic shared memory of the largest block
+    launches: tuple[Launch, ...]  # one after the other; blocks of one launch run in any order
+    # The slots of globals that are reduced: each has an array ``partial0``, ... of its number,
+    # ``dim`` times ``parts`` values, which the caller provides and joins.
     reduced: tuple[int, ...]
+    # The function for one element where it is in Python: the text only declares it.
     kernel: PythonKernel | None = None
+    # For each slot, the bytes that its array's address has to be a multiple of.
     alignment: tuple[int, ...] = ()
+    # By parameter name: arrays that the caller provides, with nothing in particular in them.
     scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
+    # What is launched after: on the same dats and scratch, with arrays of its own.
     then: tuple[CudaProgram, ...] = ()
-    fastmath: bool = False
+    fastmath: bool = False  # how it is to be compiled, see :func:`programs`
+    # Whether indices have 32 bits; else some array may hold 2^31 values or more.
     narrow: bool = False
 
     @property
@@ -146,12 +119,15 @@ def program(
 ) -> CudaProgram:
     """Write the CUDA C of a loop.
 
+    Raises MeshprepError for what is unknown, a loop that the strategy cannot run, and blocks too
+    large for a GPU. The text depends on the loop and the options, not on the mesh. O(map entries x
+    log).
+
     Parameters
     ----------
     function : DeviceFunction or Python function
         A Python function is what a ParLoop takes: with rows as arrays, compiled by numba when the
         program is run or compiled.
-    plan : LoopPlan
     strategy : str
         ``"hierarchical"``: thread colours in shared memory, with all indirect data staged, or
         increments only (``"hierarchical-inc"``) [S19]; ``"shared-atomics"``: atomics there;
@@ -177,15 +153,6 @@ def program(
     fastmath : bool
         Let the compilers reorder sums, assume that no value is inf or nan, take tiny ``f4`` for
         zero, and approximate quotients, roots and functions of ``f4``.
-
-    Raises
-    ------
-    MeshprepError
-        For what is unknown, a loop that the strategy cannot run, and blocks too large for a GPU.
-
-    Notes
-    -----
-    The text depends on the loop and the options, not on the mesh. O(map entries x log).
     """
     options = ProgramOptions(**code)
     check_loop(plan)

@@ -258,5 +258,4 @@ def numbered(shape: LoopShape) -> list[tuple[int, Row]]:
 
 
 def indent(lines: Sequence[str]) -> Lines:
-    """The lines, one step further in."""
     return [f"  {line}" for line in lines]

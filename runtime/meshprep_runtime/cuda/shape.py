@@ -58,7 +58,6 @@ class LoopShape:
 
     @property
     def loop(self) -> Loop:
-        """The loop itself."""
         return self.plan.loop
 
     @cached_property
@@ -122,7 +121,6 @@ class LoopShape:
 
     @cached_property
     def committed(self) -> tuple[int, ...]:
-        """Slots that are written through maps, in their order."""
         return tuple(sorted(self.added + self.turned))
 
     @cached_property
@@ -237,7 +235,6 @@ class LoopShape:
         return self.near(self.uses_map, MAP_TYPE.itemsize)
 
     def c_type(self, slot: int) -> str:
-        """The type of a dat in C."""
         return C_TYPES[self.slots[slot].dtype.str[1:]]
 
     def _stages(self, slot: int) -> bool:

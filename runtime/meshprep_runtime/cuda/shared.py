@@ -13,21 +13,11 @@ WIDTHS, MOST_BYTES = (2, 4, 8, 16), 16
 
 @dataclass(frozen=True)
 class SharedRow:
-    """The values of one point.
+    """The values of one point."""
 
-    Parameters
-    ----------
-    stride : int
-        Bytes from one point to the next.
-    unit : int
-        Bytes that rows begin at multiples of.
-    offset : mapping of slot number to int
-        Bytes from the begin of a row to each dat.
-    """
-
-    stride: int
-    unit: int
-    offset: Mapping[int, int]
+    stride: int  # bytes from one point to the next
+    unit: int  # bytes that rows begin at multiples of
+    offset: Mapping[int, int]  # by slot number: bytes from the begin of a row to each dat
 
 
 def values_at_once(dim: int, itemsize: int) -> int:

@@ -17,35 +17,23 @@ COMMITS = ("colours", "atomics")
 
 @dataclass(frozen=True)
 class Strategy:
-    """What the text of a strategy does.
+    """What the text of a strategy does."""
 
-    Parameters
-    ----------
-    adds : str
-        How increments of two threads are kept apart. In blocks, in shared memory: ``"colours"``
-        (one thread colour after the other), ``"atomics"``, ``"gather"`` (each thread leaves its
-        own, then one thread a point sums). Without blocks, in global memory: ``"atomics"``,
-        ``"plain"`` where a launch holds one colour of the whole set, or ``"apart"``: each thread
-        leaves its own in a temporary array, which a second kernel sums at each point.
-    blocks : bool
-        Thread blocks are blocks of the plan.
-    stages_reads : bool
-        What is read through maps is staged in shared memory, too.
-    permutes : bool
-        Maps and colours lie in the order in which threads take the elements: by thread colour in
-        each block, or by colour of the whole set.
-    stages : bool
-        Blocks add up in shared memory; else each adds to global memory, colour by colour.
-    collapsed : bool
-        Threads share the pieces of all staged rows, not the points, so that neighbours move what
-        lies side by side.
-    """
-
+    # How increments of two threads are kept apart. In blocks, in shared memory: ``"colours"`` (one
+    # thread colour after the other), ``"atomics"``, ``"gather"`` (each thread leaves its own, then
+    # one thread a point sums). Without blocks, in global memory: ``"atomics"``, ``"plain"`` where a
+    # launch holds one colour of the whole set, or ``"apart"``: each thread leaves its own in a
+    # temporary array, which a second kernel sums at each point.
     adds: str
-    blocks: bool = True
-    stages_reads: bool = False
+    blocks: bool = True  # thread blocks are blocks of the plan
+    stages_reads: bool = False  # what is read through maps is staged in shared memory, too
+    # Maps and colours lie in the order in which threads take the elements: by thread colour in each
+    # block, or by colour of the whole set.
     permutes: bool = False
+    # Blocks add up in shared memory; else each adds to global memory, colour by colour.
     stages: bool = True
+    # Threads share the pieces of all staged rows, not the points, so that neighbours move what lies
+    # side by side.
     collapsed: bool = False
 
 

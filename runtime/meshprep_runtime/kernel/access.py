@@ -127,18 +127,14 @@ def check_access(
 ) -> None:
     """Compare what a kernel does with the accesses of its loop; the arrays stay as they are.
 
+    Raises MeshprepError naming element, argument and component, for the first fault.
+
     Parameters
     ----------
-    kernel : function
     arrays : mapping of name to array
         ``(n, dim)`` for dats, ``(dim,)`` for globals.
     most : int
         Elements to run, spread over the set.
-
-    Raises
-    ------
-    MeshprepError
-        Naming element, argument and component, for the first fault.
     """
     plain = fresh(kernel, lambda function, options: function)
     n = plan.sizes[plan.loop.over]

@@ -30,26 +30,14 @@ def run(threads, range_offset, phase_offset, range_order, order, {params}):
 
 @dataclass(frozen=True, eq=False)
 class MatrixCode:
-    """What runs for one store.
+    """What runs for one store."""
 
-    Parameters
-    ----------
-    kernel : function
-        One of :mod:`kernels`; it takes a range, the arrays, x and y.
-    arrays : mapping of name to array
-        Those of the matrix, in the order in which the kernel takes them.
-    schedule : Schedule
-    room : int
-        Values that a thread needs room for, which the kernel takes last, with ``dofs``.
-    dofs : int
-        Of an element.
-    """
-
-    kernel: Callable[..., None]
+    kernel: Callable[..., None]  # one of :mod:`kernels`; it takes a range, the arrays, x and y
+    # By name: those of the matrix, in the order in which the kernel takes them.
     arrays: dict[str, NDArray[Any]]
     schedule: Schedule
-    room: int = 0
-    dofs: int = 0
+    room: int = 0  # values that a thread needs room for, which the kernel takes last, with ``dofs``
+    dofs: int = 0  # of an element
     _calls: dict[bool, Call] = field(default_factory=dict)
 
     def run(

@@ -53,21 +53,14 @@ class ProductKernel:
 def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaProgram:
     """The CUDA C of ``y = A x`` for compressed rows [R14 4.5].
 
+    Raises MeshprepError for a matrix whose arrays do not fit. The text depends on ``coop`` and the
+    types alone. Rows with more than 64 nonzeros for each of their threads are summed by blocks of
+    their own, and then once more.
+
     Parameters
     ----------
-    matrix : CsrMatrix
     threads : CsrThreads or None
         None for the fixed rule's.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix whose arrays do not fit.
-
-    Notes
-    -----
-    The text depends on ``coop`` and the types alone. Rows with more than 64 nonzeros for each of
-    their threads are summed by blocks of their own, and then once more.
     """
     check_matrix(matrix)
     rows = matrix.shape[0]
@@ -119,16 +112,12 @@ def _long_rows(matrix: CsrMatrix, kind: str, longest: int) -> list[ProductKernel
 def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
     """The CUDA C of ``y = A x`` for rows of one length: a thread a row.
 
+    Raises MeshprepError for a matrix whose arrays do not fit, and threads that no block can have.
+
     Parameters
     ----------
-    matrix : Ellpack
     threads : int
         Of a block.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix whose arrays do not fit, and threads that no block can have.
     """
     check_matrix(matrix)
     if not 1 <= threads <= MOST_BLOCK:
@@ -149,24 +138,17 @@ def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
 def local_program(matrix: LocalMatrices, plan: LoopPlan, variant: str | None = None) -> CudaProgram:
     """The CUDA C of ``y = A x`` for matrices of elements: a thread an element.
 
+    Raises MeshprepError for a matrix whose arrays do not fit, colours that do not fit the dofs, and
+    blocks that are too large for a GPU. Matrices and dofs are copied, entry by entry of all
+    elements, in the order of the blocks.
+
     Parameters
     ----------
-    matrix : LocalMatrices
     plan : LoopPlan
         Of a loop over the elements that adds to the dofs: blocks of one colour are one launch,
         threads of one colour add at once.
     variant : str or None
         Which blocks.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix whose arrays do not fit, colours that do not fit the dofs, and blocks that are
-        too large for a GPU.
-
-    Notes
-    -----
-    Matrices and dofs are copied, entry by entry of all elements, in the order of the blocks.
     """
     check_matrix(matrix)
     blocks = plan.variant(variant)

@@ -22,19 +22,12 @@ COPIES = "copies"
 
 @dataclass(frozen=True, eq=False)
 class PartColumns:
-    """Which dof each column is.
+    """Which dof each column is."""
 
-    Parameters
-    ----------
-    numbers : (columns,) int64
-        Global numbers; those that this rank owns come first, ascending.
-    owned : int
-    starts : (ranks + 1,) int64
-        Rank ``p`` owns ``starts[p]`` to ``starts[p + 1] - 1``.
-    """
-
+    # (columns,): global numbers; those that this rank owns come first, ascending.
     numbers: NDArray[np.int64]
     owned: int
+    # (ranks + 1,): rank ``p`` owns ``starts[p]`` to ``starts[p + 1] - 1``.
     starts: NDArray[np.int64]
 
 
@@ -46,19 +39,14 @@ def columns_of(
 ) -> PartColumns:
     """The columns of a PartAssembly's matrix; collective.
 
+    Raises MeshprepError for a matrix of another shape.
+
     Parameters
     ----------
-    matrix : CsrMatrix
-    plan : DistributedPlan
     set_name : str
         The set of the rows and columns.
     free : (columns,) integers, optional
         The local number of the dof of each column; None: every dof has one.
-
-    Raises
-    ------
-    MeshprepError
-        For a matrix of another shape.
     """
     own = plan.set_part(set_name)
     free = np.arange(own.size) if free is None else free

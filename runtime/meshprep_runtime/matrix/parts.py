@@ -26,25 +26,15 @@ Vector = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class RankPattern:
-    """The nonzeros of a rank's rows, and what is added to them.
+    """The nonzeros of a rank's rows, and what is added to them."""
 
-    Parameters
-    ----------
-    dofs : (columns,) int64
-        The local number of the dof of each column, ascending: rows come first.
-    row_ptr : (rows + 1,) int32
-    columns : (nonzeros,) int32
-    place : (elements, n, n) int64
-        The nonzero to which each entry of an element's matrix is added; -1: none.
-    identity : integers
-        The nonzeros that are 1.
-    """
-
+    # (columns,): the local number of the dof of each column, ascending: rows come first.
     dofs: NDArray[np.int64]
-    row_ptr: NDArray[np.int32]
-    columns: NDArray[np.int32]
+    row_ptr: NDArray[np.int32]  # (rows + 1,)
+    columns: NDArray[np.int32]  # (nonzeros,)
+    # (elements, n, n): the nonzero to which each entry of an element's matrix is added; -1: none.
     place: NDArray[np.int64]
-    identity: NDArray[np.int64]
+    identity: NDArray[np.int64]  # the nonzeros that are 1
 
 
 class PartAssembly:

@@ -15,24 +15,12 @@ BLOCK_SIZE, BLOCKS_WANTED = 128, 1500
 class CsrThreads:
     """How the threads of a GPU share the rows of a matrix.
 
-    Parameters
-    ----------
-    block_size : int
-        Threads of a thread block, a multiple of 32.
-    coop : int
-        Threads that share a row: 1, 2, 4, ..., 32.
-    repeat : int
-        Rows that each group of ``coop`` threads takes, one after the other.
-
-    Raises
-    ------
-    MeshprepError
-        For numbers that no launch can have.
+    Raises MeshprepError for numbers that no launch can have.
     """
 
-    block_size: int
-    coop: int
-    repeat: int
+    block_size: int  # threads of a thread block, a multiple of 32
+    coop: int  # threads that share a row: 1, 2, 4, ..., 32
+    repeat: int  # rows that each group of ``coop`` threads takes, one after the other
 
     def __post_init__(self) -> None:
         if self.block_size % WARP or not WARP <= self.block_size <= MOST_BLOCK:
@@ -53,20 +41,8 @@ def fixed_rule(rows: int, nonzeros: int) -> CsrThreads:
     """The parameters that suit most matrices [R14 4.5.1].
 
     Blocks of 128 threads; ``coop`` is the least power of two above the root of the mean row length,
-    at most 32; ``repeat`` is as large as 1,500 thread blocks allow.
-
-    Parameters
-    ----------
-    rows : int
-    nonzeros : int
-
-    Returns
-    -------
-    CsrThreads
-
-    Notes
-    -----
-    O(1): rows of very unlike length are the business of the search (:class:`ProductTuner`).
+    at most 32; ``repeat`` is as large as 1,500 thread blocks allow. O(1): rows of very unlike
+    length are the business of the search (:class:`ProductTuner`).
     """
     coop = 1
     while coop < WARP and coop * coop * max(rows, 1) <= nonzeros:

@@ -26,20 +26,11 @@ SWEEP_ROWS = 1024
 
 @dataclass(frozen=True, eq=False)
 class CgSolution:
-    """What conjugate gradients found.
+    """What conjugate gradients found."""
 
-    Parameters
-    ----------
-    x : (n,) array
-    iterations : int
-        Products that were taken.
-    residual : float
-        Norm of the last residual, over that of the right side.
-    """
-
-    x: Vector
-    iterations: int
-    residual: float
+    x: Vector  # (n,)
+    iterations: int  # products that were taken
+    residual: float  # norm of the last residual, over that of the right side
 
 
 def cg(

@@ -7,13 +7,12 @@ indices, for whoever hands them to compiled code.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError, MissingPackageError
+from ..errors import MeshprepError, import_package
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -82,7 +81,9 @@ class CsrMatrix:
         MeshprepError
             For more nonzeros than this PETSc counts.
         """
-        petsc = _package("petsc4py.PETSc", "matrices of PETSc", "petsc4py")
+        petsc = import_package(
+            "petsc4py.PETSc", "matrices of PETSc need petsc4py: pip install petsc4py"
+        )
         index = np.dtype(petsc.IntType)
         if max(self.columns.size, *self.shape) > np.iinfo(index).max:
             raise MeshprepError(
@@ -257,14 +258,7 @@ def _summed(
 
 
 def _sparse() -> Any:
-    return _package("scipy.sparse", "matrices of scipy", "scipy")
-
-
-def _package(module: str, what: str, package: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingPackageError(f"{what} need {package}: pip install {package}") from error
+    return import_package("scipy.sparse", "matrices of scipy need scipy: pip install scipy")
 
 
 def _check(where: str, values: NDArray[Any], dtypes: tuple[str, ...], ndim: int) -> None:

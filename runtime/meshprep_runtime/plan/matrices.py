@@ -84,8 +84,6 @@ def with_places(
 
     Parameters
     ----------
-    loop : Loop
-    maps, sizes : mapping
     matrices : mapping of matrix name to MatrixPlan
         Of a matrix that is not here the loop stores the matrices of the elements.
 
@@ -108,13 +106,8 @@ def plain_args(loop: Loop, maps: Mapping[str, SetMap]) -> tuple[Arg, ...]:
 
     Parameters
     ----------
-    loop : Loop
     maps : mapping of map name to SetMap
         With places, see :func:`with_places`: a matrix without them is stored element by element.
-
-    Returns
-    -------
-    tuple of Arg
     """
     return tuple(arg if arg.columns is None else _as_dat(loop, arg, maps) for arg in loop.args)
 

@@ -20,6 +20,7 @@ def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]
 
     Checked: columns ascend in each row; each entry of each element's matrix is added in its row and
     column, or has no place where one of the two is constrained; every nonzero is added to.
+    O(entries of all elements' matrices), one entry of all elements at a time.
 
     Parameters
     ----------
@@ -31,10 +32,6 @@ def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]
     -------
     list of str
         One line a broken property, naming the first place and how many more there are.
-
-    Notes
-    -----
-    O(entries of all elements' matrices), one entry of all elements at a time.
     """
     row = places_of_rows(matrix.row_ptr)
     used = np.zeros(matrix.columns.size, np.bool_)

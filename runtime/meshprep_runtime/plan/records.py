@@ -49,6 +49,8 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], value: Any, where: str) -> T:
     """The reverse of :func:`to_json`.
 
+    Raises PlanError for a value of another type, at the first place where it is one.
+
     Parameters
     ----------
     kind : type
@@ -56,11 +58,6 @@ def from_json(kind: type[T], value: Any, where: str) -> T:
         to one of these, a tuple of one, or one or None.
     where : str
         Names the value in messages.
-
-    Raises
-    ------
-    PlanError
-        For a value of another type, at the first place where it is one.
     """
     return cast(T, _read(kind, value, where))
 

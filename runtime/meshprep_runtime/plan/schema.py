@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError, PlanError
-from ..loops import Loop, loop_from_dict
-from ..maps import SetMap, read_only
+from ..errors import PlanError
+from ..loops import Loop
+from ..maps import SetMap
 from ..ordering import Ordering
 from .chains.schema import get_chains, put_chains
 from .matrices import MatrixPlan
 from .metrics import Metrics
 from .model import LoopPlan, PlanContent, Staging, Variant
 from .records import from_json, to_json, wrong_figures
-from .tree import Tree
+from .tree import Tree, loop_of
 from .tuned import Tuned
 
 DOCUMENTS = ("about", "metrics", "options")
@@ -146,23 +146,24 @@ def _put_variant(
         to_set = loop_plan.maps[map_name].to_set
         staging, place = variant.staging[to_set], f"{path}/staging/{_name(to_set)}"
         tree.group(place)
-        tree.datasets[f"{place}/point_offset"] = staging.point_offset
-        tree.datasets[f"{place}/points"] = staging.points
-        tree.datasets[f"{place}/exclusive"] = staging.exclusive.view(np.uint8)
+        tree.datasets |= {f"{place}/{k}": array for k, array in staging_arrays(staging).items()}
         tree.datasets[f"{path}/local/{_name(map_name)}"] = variant.local[map_name]
+
+
+def staging_arrays(staging: Staging) -> dict[str, NDArray[Any]]:
+    """The arrays of a staging list as a file has them."""
+    exclusive = staging.exclusive.view(np.uint8)
+    return {k: getattr(staging, k) for k in ("point_offset", "points")} | {"exclusive": exclusive}
 
 
 def _get_ordering(tree: Tree, name: str) -> Ordering:
     path = f"/ordering/{name}"
-    return Ordering(
-        read_only(tree.array(f"{path}/new_to_old", "<i4")),
-        read_only(tree.array(f"{path}/old_to_new", "<i4")),
-    )
+    return Ordering(*(tree.array(f"{path}/{k}", "<i4") for k in ("new_to_old", "old_to_new")))
 
 
 def _get_tags(tree: Tree, name: str) -> Mapping[str, NDArray[np.int64]]:
     path = f"/tags/{name}"
-    return {tag: read_only(tree.array(f"{path}/{tag}", "<i8")) for tag in tree.leaves(path)}
+    return {tag: tree.array(f"{path}/{tag}", "<i8") for tag in tree.leaves(path)}
 
 
 def _get_map(tree: Tree, name: str) -> SetMap:
@@ -176,44 +177,31 @@ def _get_loop(
 ) -> LoopPlan:
     path = f"/loops/{name}"
     words = {"over": tree.text(path, "over"), "args": json.loads(tree.text(path, "arguments"))}
-    try:
-        loop = loop_from_dict(name, words, path)
-    except MeshprepError as error:
-        raise PlanError(str(error)) from None
+    loop = loop_of(name, words, path)
     missing = [m for m in loop.maps if m not in maps]
     if missing:
         raise PlanError(f"{path} uses map '{missing[0]}', which the plan does not have")
     own = {m: maps[m] for m in loop.maps}
     variants = {v: _get_variant(tree, f"{path}/{v}", v, loop, own) for v in tree.children(path)}
-    return LoopPlan(
-        loop, sizes, own, variants, tree.text(path, "default"), _get_tuned(tree, f"{path}/{TUNED}")
-    )
+    tuned = tree.records(f"{path}/{TUNED}", Tuned)
+    return LoopPlan(loop, sizes, own, variants, tree.text(path, "default"), tuned)
 
 
 def _get_matrix(tree: Tree, name: str) -> MatrixPlan:
     path = f"/matrices/{name}"
     row_set, column_set = tree.text(path, "row_set"), tree.text(path, "column_set")
-    row_of, row_ptr, columns = (
-        read_only(tree.array(f"{path}/{k}", kind)) for k, kind in MATRIX_ARRAYS.items()
-    )
+    row_of, row_ptr, columns = (tree.array(f"{path}/{k}", t) for k, t in MATRIX_ARRAYS.items())
     column_of = row_of
     if row_set != column_set:
-        column_of = read_only(tree.array(f"{path}/column_of", "<i4"))
+        column_of = tree.array(f"{path}/column_of", "<i4")
     loops = tree.leaves(f"{path}/place")
-    place = {loop: read_only(tree.array(f"{path}/place/{loop}", "<i4", ndim=2)) for loop in loops}
+    place = {loop: tree.array(f"{path}/place/{loop}", "<i4", ndim=2) for loop in loops}
     return MatrixPlan(name, row_set, column_set, row_of, column_of, row_ptr, columns, place)
 
 
 def _with_matrices(loop_plan: LoopPlan, matrices: Mapping[str, MatrixPlan]) -> LoopPlan:
     names = [a.name for a in loop_plan.loop.matrices if a.name in matrices]
     return replace(loop_plan, matrices={name: matrices[name] for name in names})
-
-
-def _get_tuned(tree: Tree, path: str) -> tuple[Tuned, ...]:
-    """What was tuned; plans that nobody tuned have no such dataset."""
-    if path not in tree.datasets:
-        return ()
-    return from_json(tuple[Tuned, ...], json.loads(tree.document(path)), path)
 
 
 def _get_metrics(tree: Tree, loops: Mapping[str, LoopPlan]) -> Metrics:
@@ -229,32 +217,33 @@ def _get_metrics(tree: Tree, loops: Mapping[str, LoopPlan]) -> Metrics:
 def _get_variant(
     tree: Tree, path: str, name: str, loop: Loop, maps: Mapping[str, SetMap]
 ) -> Variant:
-    arrays = {k: read_only(tree.array(f"{path}/{k}", *types)) for k, types in BLOCK_ARRAYS.items()}
-    if f"{path}/{ELEMENTS}" in tree.datasets:
-        arrays[ELEMENTS] = read_only(tree.array(f"{path}/{ELEMENTS}", "<i4"))
-    to_sets = dict.fromkeys(maps[m].to_set for m in loop.maps)
-    local = {m: read_only(tree.array(f"{path}/local/{m}", "<u2", ndim=2)) for m in loop.maps}
+    local = {m: tree.array(f"{path}/local/{m}", "<u2", ndim=2) for m in loop.maps}
     return Variant(
         name=name,
         block_size=tree.number(path, "block_size"),
         target=tree.text(path, "target"),
         partitioner=tree.text(path, "partitioner"),
         sorted_by_colour=bool(tree.number(path, "sorted_by_colour")),
-        staging={s: _get_staging(tree, f"{path}/staging/{s}") for s in to_sets},
         local=local,
-        **arrays,
+        **get_blocks(tree, path, maps),
     )
+
+
+def get_blocks(tree: Tree, path: str, maps: Mapping[str, SetMap]) -> dict[str, Any]:
+    """What a variant has besides words and local maps, as it takes them by name."""
+    found: dict[str, Any] = {k: tree.array(f"{path}/{k}", *t) for k, t in BLOCK_ARRAYS.items()}
+    if f"{path}/{ELEMENTS}" in tree.datasets:
+        found[ELEMENTS] = tree.array(f"{path}/{ELEMENTS}", "<i4")
+    to_sets = dict.fromkeys(m.to_set for m in maps.values())
+    return found | {"staging": {s: _get_staging(tree, f"{path}/staging/{s}") for s in to_sets}}
 
 
 def _get_staging(tree: Tree, path: str) -> Staging:
     exclusive = tree.array(f"{path}/exclusive", "|u1")
     if exclusive.size and exclusive.max() > 1:
         raise PlanError(f"{path}/exclusive holds something else than 0 and 1")
-    return Staging(
-        read_only(tree.array(f"{path}/point_offset", "<i8")),
-        read_only(tree.array(f"{path}/points", "<i4")),
-        read_only(exclusive.view(np.bool_)),
-    )
+    offset, points = tree.array(f"{path}/point_offset", "<i8"), tree.array(f"{path}/points", "<i4")
+    return Staging(offset, points, exclusive.view(np.bool_))
 
 
 def _by(sizes: Mapping[str, int], tree: Tree, path: str) -> list[str]:

@@ -22,19 +22,14 @@ VERSIONS = (1, 2, 3)
 def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a plan file atomically: when this fails or is interrupted, nothing is left behind.
 
+    Raises PlanError when the arrays of the plan do not fit each other; see :mod:`structure`. Raises
+    MeshprepError when the file exists and not ``overwrite``, or cannot be written. The same plan
+    always gives the same bytes. O(bytes): hashing runs at 1 to 2 GB/s.
+
     Parameters
     ----------
     overwrite : bool
         Replace a file of that name.
-
-    Raises
-    ------
-    PlanError
-        When the arrays of the plan do not fit each other; see :mod:`structure`.
-    MeshprepError
-        When the file exists and not ``overwrite``, or cannot be written.
-
-    The same plan always gives the same bytes. O(bytes): hashing runs at 1 to 2 GB/s.
     """
     hdf5 = hdf5_module()
     check_plan(plan)

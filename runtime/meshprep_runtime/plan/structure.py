@@ -42,7 +42,7 @@ def check_shared(plan: PlanContent) -> None:
     for m in plan.maps.values():
         if m.size != _size(plan.sizes, m.from_set, f"map '{m.name}'"):
             raise PlanError(f"map '{m.name}' has not one row an element of '{m.from_set}'")
-        _check_range(m, _size(plan.sizes, m.to_set, f"map '{m.name}'"))
+        check_range(m, _size(plan.sizes, m.to_set, f"map '{m.name}'"))
     for set_name, tags in plan.tags.items():
         n = _size(plan.sizes, set_name, "a tag")
         for name, values in tags.items():
@@ -67,7 +67,7 @@ def check_loop(loop_plan: LoopPlan) -> None:
         if m.from_set != loop.over or m.size != n:
             raise PlanError(f"{where}: map '{name}' has not one row an element of '{loop.over}'")
         _size(sizes, m.to_set, f"map '{name}'")
-        _check_range(m, loop_plan.rows_of(m.to_set))
+        check_range(m, loop_plan.rows_of(m.to_set))
     for arg in loop.args:
         if arg.map is not None and max(arg.index) >= loop_plan.maps[arg.map].arity:
             raise PlanError(
@@ -203,7 +203,8 @@ def _check_local(where: str, variant: Variant, staging: Staging, local: NDArray[
             )
 
 
-def _check_range(m: SetMap, n_to: int) -> None:
+def check_range(m: SetMap, n_to: int) -> None:
+    """Raise PlanError unless a map's indices are from 0 to ``n_to - 1``."""
     try:
         m.check_range(n_to)
     except MeshprepError as error:

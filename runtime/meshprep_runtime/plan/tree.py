@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError
+from ..errors import MeshprepError, PlanError
+from ..loops import Loop, loop_from_dict
+from ..maps import read_only
+from .records import from_json
 
 Scalar = int | str
+T = TypeVar("T")
 
 
 @dataclass
@@ -46,15 +52,13 @@ class Tree:
         return value
 
     def text(self, path: str, name: str) -> str:
-        """An attribute that is text."""
         return str(self.attribute(path, name, str))
 
     def number(self, path: str, name: str) -> int:
-        """An attribute that is a whole number."""
         return int(self.attribute(path, name, int))
 
     def array(self, path: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:
-        """A dataset of one of these dtypes; raises PlanError when it is absent or otherwise."""
+        """A dataset of one of these dtypes, read-only; raises PlanError when there is none."""
         found = self.datasets.get(path)
         if not isinstance(found, np.ndarray):
             raise PlanError(f"{path} is missing")
@@ -63,7 +67,7 @@ class Tree:
                 f"{path} holds {found.dtype.str} of shape {found.shape}, must be "
                 f"{' or '.join(dtypes)} of {ndim} dimensions"
             )
-        return found
+        return read_only(found)
 
     def document(self, path: str) -> str:
         """A dataset that is text; raises PlanError when it is absent."""
@@ -71,6 +75,20 @@ class Tree:
         if not isinstance(found, str):
             raise PlanError(f"{path} is missing")
         return found
+
+    def records(self, path: str, kind: type[T]) -> tuple[T, ...]:
+        """Records that are stored as JSON; none where there is no such dataset."""
+        if path not in self.datasets:
+            return ()
+        return from_json(tuple[kind, ...], json.loads(self.document(path)), path)  # type: ignore[valid-type]
+
+
+def loop_of(name: str, values: Mapping[str, Any], where: str) -> Loop:
+    """A loop from its JSON values; raises PlanError where these are not those of a loop."""
+    try:
+        return loop_from_dict(name, values, where)
+    except MeshprepError as error:
+        raise PlanError(str(error)) from None
 
 
 _KINDS = {int: "a whole number", str: "text"}

@@ -62,7 +62,6 @@ class Tuned(Record):
 
     @property
     def best(self) -> Trial:
-        """The fastest of all."""
         return self.trials[0]
 
     @property

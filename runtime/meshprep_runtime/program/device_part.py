@@ -21,6 +21,8 @@ CLASSES = ("core", "boundary", "exec")
 class DevicePart:
     """Runs the classes of a loop on arrays of a GPU.
 
+    Raises MeshprepError for direct dats in SoA: the rows of a class do not lie together.
+
     Parameters
     ----------
     make : function
@@ -28,11 +30,6 @@ class DevicePart:
     part : LoopPart
     of_set : SetPart
         Of the loop's set.
-
-    Raises
-    ------
-    MeshprepError
-        For direct dats in SoA: the rows of a class do not lie together.
     """
 
     def __init__(

@@ -175,10 +175,8 @@ class Transfer:
     def finish(self) -> None:
         """Wait for the messages and put what came where it belongs.
 
-        Raises
-        ------
-        DistributedError
-            When a message is not what this rank awaits, or does not come in time.
+        Raises DistributedError when a message is not what this rank awaits, or does not come in
+        time.
         """
         if not self._requests:
             return

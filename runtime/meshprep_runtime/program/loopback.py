@@ -311,11 +311,9 @@ class LoopbackRequest:
             request._complete()
 
     def Test(self) -> bool:
-        """Is this one done?"""
         return self.Testall([self])
 
     def Wait(self) -> None:
-        """Wait for this one."""
         self.Waitall([self])
 
     def _complete(self) -> None:

@@ -27,10 +27,7 @@ _MPI_NAMES = {Access.INC: "SUM", Access.MIN: "MIN", Access.MAX: "MAX"}
 def world() -> Any:
     """``MPI.COMM_WORLD``.
 
-    Raises
-    ------
-    MissingPackageError
-        Where mpi4py is not installed, or finds no MPI.
+    Raises MissingPackageError where mpi4py is not installed, or finds no MPI.
     """
     return _mpi().COMM_WORLD
 

@@ -18,8 +18,7 @@ from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.parts import LoopPart, PartPlan
-from .class_runs import ClassRuns, HostRuns, device_runs
-from .classes import ClassRanges, class_ranges
+from .classes import ClassRanges, ClassRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .device_part import DevicePart
 from .exchange import Exchange, Transfer, Wanted

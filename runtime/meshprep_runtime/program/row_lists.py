@@ -44,7 +44,6 @@ def row_lists(
 
     Parameters
     ----------
-    comm : communicator
     starts : (ranks + 1,) int64
         See :func:`owner_of`.
     numbers : (size,) int64

@@ -30,20 +30,13 @@ ALONE = Alone()
 def together(comm: Any, work: Callable[[], T]) -> T:
     """Do local work; then all ranks learn whether it went well on each.
 
+    Raises DistributedError on all ranks, when one has failed, with the message of the first that
+    did.
+
     Parameters
     ----------
-    comm : communicator
     work : function
         Without messages: a rank that fails in it would leave the others waiting.
-
-    Returns
-    -------
-    What ``work`` gave on this rank.
-
-    Raises
-    ------
-    DistributedError
-        On all ranks, when one has failed, with the message of the first that did.
     """
     found, cause, told = _tried(work)
     told_by_rank = comm.allgather(told)
@@ -59,20 +52,12 @@ def together(comm: Any, work: Callable[[], T]) -> T:
 def from_root(comm: Any, work: Callable[[], T]) -> T:
     """Let rank 0 do something for all.
 
+    Raises DistributedError on all ranks, when it has failed.
+
     Parameters
     ----------
-    comm : communicator
     work : function
         What it gives is sent to the others.
-
-    Returns
-    -------
-    What ``work`` gave on rank 0.
-
-    Raises
-    ------
-    DistributedError
-        On all ranks, when it has failed.
     """
     found, cause, told = _tried(work) if comm.rank == 0 else (None, None, None)
     told, found = comm.bcast((told, found), 0)

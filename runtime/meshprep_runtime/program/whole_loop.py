@@ -52,6 +52,5 @@ class WholeLoop:
             self.settle()
 
     def settle(self) -> None:
-        """See :class:`~.program.Runner`."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()

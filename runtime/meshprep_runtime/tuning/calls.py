@@ -195,6 +195,8 @@ class TunedLoop(Protocol):
 def save_tuned(path: str | Path, loops: Iterable[TunedLoop]) -> list[str]:
     """Write what came out for some loops into the file of their plan.
 
+    Raises PlanError when the file cannot be read or written, or has no such loop.
+
     Parameters
     ----------
     path : path
@@ -206,11 +208,6 @@ def save_tuned(path: str | Path, loops: Iterable[TunedLoop]) -> list[str]:
     -------
     list of str
         The names of the loops whose entry is new.
-
-    Raises
-    ------
-    PlanError
-        When the file cannot be read or written, or has no such loop.
     """
     plan, names = Plan.load(path), []
     for one in loops:

@@ -71,6 +71,11 @@ def tune(
 ) -> Tuned:
     """Time a loop in every way that may be fastest.
 
+    Raises MeshprepError for unknown strategies and layouts, and where no strategy can run the loop.
+    A sample repeats a call until it takes two milliseconds; written arrays start anew for each. At
+    the end the three fastest take turns once more, so that a slow spell of the machine hits all.
+    Compiling dominates the time of small meshes: once for each strategy and layout.
+
     Parameters
     ----------
     kernel : function or DeviceFunction
@@ -91,15 +96,6 @@ def tune(
         A candidate that takes this many times the best so far in its first three runs gets no more.
     progress : callable
         ``progress(done, total, what)`` before each candidate.
-
-    Raises
-    ------
-    MeshprepError
-        For unknown strategies and layouts, and where no strategy can run the loop.
-
-    A sample repeats a call until it takes two milliseconds; written arrays start anew for each. At
-    the end the three fastest take turns once more, so that a slow spell of the machine hits all.
-    Compiling dominates the time of small meshes: once for each strategy and layout.
     """
     asked = TuningSearch(**search)
     where = this_cpu() if backend is None else backend
@@ -198,7 +194,6 @@ class _Race:
                 self.times[candidate].append(run())
 
     def best(self) -> tuple[TuningCandidate, float]:
-        """The fastest so far and its seconds."""
         return min(self.seconds().items(), key=lambda item: item[1])
 
     def seconds(self) -> dict[TuningCandidate, float]:

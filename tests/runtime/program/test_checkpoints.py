@@ -20,9 +20,13 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
 from meshprep_runtime.program.chains.records import Assign
 from meshprep_runtime.program.chains.reduced import ReducedGlobal
 from meshprep_runtime.program.checkpoints import checkpoints, file
-from meshprep_runtime.program.checkpoints.decisions import Decisions
+from meshprep_runtime.program.checkpoints.decisions import (
+    Decisions,
+    calls_to_wait,
+    period,
+    saved_values,
+)
 from meshprep_runtime.program.checkpoints.generations import older
-from meshprep_runtime.program.checkpoints.period import calls_to_wait, period, saved_values
 from meshprep_runtime.program.checkpoints.steps import Step, Steps
 from meshprep_runtime.program.dat import make_dat
 

@@ -48,6 +48,8 @@ class CheckError(MeshprepError):
 def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
     """Run a program on NumPy arrays, in place, launch by launch.
 
+    Building takes a second or two, once a text and process; a run some microseconds an element.
+
     Parameters
     ----------
     **arrays
@@ -61,10 +63,6 @@ def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
         Where there is no g++ with C++20.
     MeshprepError
         For arrays that do not fit, and text that does not compile.
-
-    Notes
-    -----
-    Building takes a second or two, once a text and process; a run some microseconds an element.
     """
     dats = {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
     _check_alignment(program, dats)

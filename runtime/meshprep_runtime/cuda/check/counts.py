@@ -40,18 +40,12 @@ OTHER = "integer"
 
 @dataclass(frozen=True)
 class Executed:
-    """What a call executes for an element, its mean over all elements.
+    """What a call executes for an element, its mean over all elements."""
 
-    Parameters
-    ----------
-    threads : mapping of kind to float
-        Instructions of the element's thread; kinds are those of ``KINDS``, and ``"integer"`` for
-        the rest, which is addresses above all.
-    warps : float
-        Instructions that warps issue, times 32: a warp runs what any of its threads runs.
-    """
-
+    # By kind: instructions of the element's thread; kinds are those of ``KINDS``, and ``"integer"``
+    # for the rest, which is addresses above all.
     threads: Mapping[str, float]
+    # Instructions that warps issue, times 32: a warp runs what any of its threads runs.
     warps: float
 
     @property
@@ -71,6 +65,9 @@ class _Part:
 def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Executed:
     """Count what a call on these arrays executes.
 
+    Loops of the text must not be unrolled (``MP_LOOP``), and loops that stay in the user's function
+    count once. Statements with a condition on one line count whether it holds or not.
+
     Parameters
     ----------
     arch : str
@@ -82,11 +79,6 @@ def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Exe
     ------
     CheckError, MeshprepError
         As the checked run and the compilers do.
-
-    Notes
-    -----
-    Loops of the text must not be unrolled (``MP_LOOP``), and loops that stay in the user's function
-    count once. Statements with a condition on one line count whether it holds or not.
     """
     steps = (program, *program.then)
     counted = [replace(one, text=_with_tallies(one.text), then=()) for one in steps]

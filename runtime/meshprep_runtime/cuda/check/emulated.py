@@ -52,7 +52,6 @@ class EmulatedDevice:
         self._recording = False
 
     def array(self, values: ArrayLike) -> Array:
-        """A copy of some values in the memory of the device."""
         return Array(self, np.asarray(values))
 
     def load(self, program: CudaProgram) -> EmulatedKernel:
@@ -137,7 +136,6 @@ class EmulatedDevice:
         return value.__dlpack__()
 
     def synchronize(self) -> None:
-        """Wait for the current stream."""
         self.wait(self._stream)
 
     def span(self, pointer: int) -> int | None:
@@ -161,7 +159,6 @@ class Stream:
         self.added = 0
 
     def add(self, work: Callable[[], None]) -> None:
-        """Queue it."""
         self.waiting.append(work)
         self.added += 1
 
@@ -185,7 +182,6 @@ class TimeMark:
         self.time = 0.0
 
     def pass_by(self) -> None:
-        """The stream is here."""
         self.time = time.perf_counter()
 
 
@@ -215,7 +211,6 @@ class Array:
 
     @property
     def T(self) -> Array:
-        """The same memory with its axes the other way round."""
         made = copy(self)
         made.shape, made.turned = self.shape[::-1], not self.turned
         return made
@@ -233,7 +228,6 @@ class Array:
         return self._values().copy("C")
 
     def set(self, values: ArrayLike) -> None:
-        """New values from the host."""
         given = np.asarray(values, self.dtype)
         self.device.write(self.memory, np.ascontiguousarray(given.T if self.turned else given))
 

@@ -31,12 +31,9 @@ def prove_chain(
 
     Proved: no tile holds an element twice; tiles own each element once, of sets whose dats are
     stored or over which a loop reduces; whatever runs reads only right values; a value stays right
-    only where every element runs that changes it; what is stored is right.
-
-    Notes
-    -----
-    By gathers and counting, tile by tile. O(elements of all tiles x accesses). Skewed tiles have a
-    proof of their own, :func:`.skewed_proof.prove_skewed`.
+    only where every element runs that changes it; what is stored is right. By gathers and counting,
+    tile by tile. O(elements of all tiles x accesses). Skewed tiles have a proof of their own,
+    :func:`.skewed_proof.prove_skewed`.
     """
     if isinstance(chain.tiles, SkewedPlan):
         found = prove_skewed(chain.tiles, sizes, maps)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError, PlanError
-from ...loops import Loop, loop_from_dict
-from ...maps import read_only
-from ..records import from_json, to_json
-from ..tree import Tree
+from ...errors import PlanError
+from ...loops import Loop
+from ..records import to_json
+from ..tree import Tree, loop_of
 from ..tuned import ChainTuned
 from .skewed import LoopTiles, SkewedPlan
 from .tiles import ChainPlan, Kept, LocalSelection, LocalSet, TilePlan
@@ -99,16 +98,13 @@ def _get_chain(tree: Tree, name: str) -> ChainPlan:
         for i, values in enumerate(_list(tree, path, "loops"))
     )
     get = _get_skewed if "skewed" in tree.groups[path] else _get_overlapped
-    tuned: tuple[ChainTuned, ...] = ()
-    if f"{path}/tuned" in tree.datasets:
-        told = json.loads(tree.document(f"{path}/tuned"))
-        tuned = from_json(tuple[ChainTuned, ...], told, f"{path}/tuned")
+    tuned = tree.records(f"{path}/tuned", ChainTuned)
     return ChainPlan(name, tree.number(path, "tile_size"), get(tree, path, loops), tuned)
 
 
 def _get_skewed(tree: Tree, path: str, loops: tuple[Loop, ...]) -> SkewedPlan:
     lists = _get_lists(tree, path, len(loops))
-    colour_offset = read_only(tree.array(f"{path}/colour_offset", "<i8"))
+    colour_offset = tree.array(f"{path}/colour_offset", "<i8")
     return SkewedPlan(loops, tuple(LoopTiles(*one) for one in lists), colour_offset)
 
 
@@ -130,7 +126,7 @@ def _get_lists(
     """Offset, first and length of each list of elements."""
     offset = _rows(tree, f"{path}/offset", many)
     ends = tree.array(f"{path}/runs", "<i8")
-    first, length = (read_only(tree.array(f"{path}/{k}", "<i4")) for k in ("first", "length"))
+    first, length = (tree.array(f"{path}/{k}", "<i4") for k in ("first", "length"))
     inside = ends.size == many + 1 and (np.diff(ends) >= 0).all()
     if not (inside and ends[0] == 0 and ends[-1] == first.size == length.size):
         raise PlanError(f"{path}/runs does not cut first and length into {many} pieces")
@@ -143,13 +139,13 @@ def _get_selections(tree: Tree, path: str, what: str, many: int) -> tuple[LocalS
     found = []
     for k, count in enumerate(_rows(tree, f"{path}/{what}_count", many)):
         place = f"{path}/{what}_items_{k}"
-        items = read_only(tree.array(place, "<i4")) if place in tree.datasets else None
+        items = tree.array(place, "<i4") if place in tree.datasets else None
         found.append(LocalSelection(count, items))
     return tuple(found)
 
 
 def _rows(tree: Tree, path: str, many: int) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = read_only(tree.array(path, "<i8", ndim=2))
+    found: NDArray[np.int64] = tree.array(path, "<i8", ndim=2)
     if len(found) != many:
         raise PlanError(f"{path} has {len(found)} rows, not {many}")
     return found
@@ -158,10 +154,7 @@ def _rows(tree: Tree, path: str, many: int) -> NDArray[np.int64]:
 def _get_loop(values: Any, where: str) -> Loop:
     if not isinstance(values, dict) or not isinstance(values.get("name"), str):
         raise PlanError(f"{where} has no name")
-    try:
-        return loop_from_dict(values["name"], values, where)
-    except MeshprepError as error:
-        raise PlanError(str(error)) from None
+    return loop_of(values["name"], values, where)
 
 
 def _list(tree: Tree, path: str, key: str) -> list[Any]:

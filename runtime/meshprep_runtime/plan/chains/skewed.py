@@ -9,22 +9,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...loops import Loop
-from .runs import as_runs, from_runs
+
+Numbers = NDArray[np.int32]
+
+
+def as_runs(elements: Numbers) -> tuple[Numbers, Numbers]:
+    """First number and length of each run of a list. O(n)."""
+    begin = np.flatnonzero(np.diff(elements, prepend=np.int32(-2)) != 1)
+    return elements[begin], np.diff(begin, append=elements.size).astype(np.int32)
+
+
+def from_runs(first: Numbers, length: Numbers) -> Numbers:
+    """The reverse of :func:`as_runs`. O(n)."""
+    begin = np.cumsum(length, dtype=np.int64) - length
+    shift = np.repeat((first - begin).astype(np.int32), length)
+    shift += np.arange(shift.size, dtype=np.int32)
+    return shift
 
 
 @dataclass(frozen=True, eq=False)
 class LoopTiles:
-    """The elements of one loop that each tile runs.
+    """The elements of one loop that each tile runs."""
 
-    Parameters
-    ----------
-    offset : (n_tiles + 1,) int64
-        Tile ``t`` runs ``elements[offset[t]:offset[t + 1]]``, ascending.
-    first, length : (runs,) int32
-        The list as runs of numbers that follow each other.
-    """
-
+    # (n_tiles + 1,): tile ``t`` runs ``elements[offset[t]:offset[t + 1]]``, ascending.
     offset: NDArray[np.int64]
+    # (runs,): the list as runs of numbers that follow each other.
     first: NDArray[np.int32]
     length: NDArray[np.int32]
 
@@ -41,31 +50,20 @@ class LoopTiles:
 
 @dataclass(frozen=True, eq=False)
 class SkewedPlan:
-    """Tiles in the order of their colours.
+    """Tiles in the order of their colours."""
 
-    Parameters
-    ----------
-    loops : tuple of Loop
-        With one name for each dat.
-    runs : tuple of LoopTiles
-        Elements that each loop runs.
-    colour_offset : (n_colours + 1,) int64
-        Tiles of colour ``c`` are ``colour_offset[c]`` to ``colour_offset[c + 1] - 1``; they may run
-        at the same time.
-    """
-
-    loops: tuple[Loop, ...]
-    runs: tuple[LoopTiles, ...]
+    loops: tuple[Loop, ...]  # with one name for each dat
+    runs: tuple[LoopTiles, ...]  # elements that each loop runs
+    # (n_colours + 1,): tiles of colour ``c`` are ``colour_offset[c]`` to below
+    # ``colour_offset[c + 1]``; they may run at the same time.
     colour_offset: NDArray[np.int64]
 
     @property
     def n_tiles(self) -> int:
-        """Number of tiles."""
         return int(self.colour_offset[-1])
 
     @property
     def n_colours(self) -> int:
-        """Number of colours."""
         return self.colour_offset.size - 1
 
     @property
@@ -75,5 +73,4 @@ class SkewedPlan:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the schedule."""
         return sum(4 * int(r.offset[-1]) + r.offset.nbytes for r in self.runs)

@@ -29,11 +29,8 @@ def prove_skewed(
 
     Proved: each loop runs every element once; an element that changes a value is in no earlier tile
     than any that touched it in an earlier loop, and one that reads it in no earlier tile than any
-    that changed it; two tiles of one colour touch no common value that the chain changes.
-
-    Notes
-    -----
-    By gathers and scatters. O(accesses of the chain).
+    that changed it; two tiles of one colour touch no common value that the chain changes. By
+    gathers and scatters. O(accesses of the chain).
     """
     wrong = list(_not_once(tiles, sizes))
     yield from wrong

@@ -12,31 +12,24 @@ from numpy.typing import NDArray
 
 from ...loops import Loop
 from ..tuned import ChainTuned
-from .runs import as_runs, from_runs
-from .skewed import SkewedPlan
+from .skewed import SkewedPlan, as_runs, from_runs
 
 SHORT = 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSet:
-    """The elements of one set that each tile holds.
+    """The elements of one set that each tile holds."""
 
-    Parameters
-    ----------
-    offset : (n_tiles + 1,) int64
-        Tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list is the local
-        number of an element. Those that the tile owns come first, then those that many loops run.
-    first, length : (runs,) int32
-        The list as runs of numbers that follow each other, which takes little room.
-    own : (n_tiles,) int64
-        How many of them the tile owns. Every element has one owner, or the set has none at all
-        because no loop of the chain writes to it or reduces over it.
-    """
-
+    # (n_tiles + 1,): tile ``t`` holds ``elements[offset[t]:offset[t + 1]]``; the place in this list
+    # is the local number of an element. Those that the tile owns come first, then those that many
+    # loops run.
     offset: NDArray[np.int64]
+    # (runs,): the list as runs of numbers that follow each other, which takes little room.
     first: NDArray[np.int32]
     length: NDArray[np.int32]
+    # (n_tiles,): how many of them the tile owns. Every element has one owner, or the set has none
+    # at all because no loop of the chain writes to it or reduces over it.
     own: NDArray[np.int64]
 
     @classmethod
@@ -59,32 +52,21 @@ class LocalSet:
 
 @dataclass(frozen=True, eq=False)
 class LocalMap:
-    """The rows of a map that tiles need, in local numbers.
+    """The rows of a map that tiles need, in local numbers."""
 
-    Parameters
-    ----------
-    offset : (n_tiles + 1,) int64
-        Rows ``offset[t]`` to ``offset[t + 1] - 1`` are those of tile ``t``'s first elements.
-    table : (rows, arity) uint16 or int32
-        0 in columns that no loop uses.
-    """
-
+    # (n_tiles + 1,): rows ``offset[t]`` to ``offset[t + 1] - 1`` are those of tile ``t``'s first
+    # elements.
     offset: NDArray[np.int64]
-    table: NDArray[np.uint16] | NDArray[np.int32]
+    table: NDArray[np.uint16] | NDArray[np.int32]  # (rows, arity): 0 in columns that no loop uses
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSelection:
-    """Some local elements of each tile.
+    """Some local elements of each tile."""
 
-    Parameters
-    ----------
-    count : (n_tiles,) int64
-    items : (sum of count,) int32 or None
-        Local numbers, tile after tile, ascending; None: the first ``count[t]`` of each.
-    """
-
-    count: NDArray[np.int64]
+    count: NDArray[np.int64]  # (n_tiles,)
+    # (sum of count,): local numbers, tile after tile, ascending; None: the first ``count[t]`` of
+    # each.
     items: NDArray[np.int32] | None = None
 
     @cached_property
@@ -114,17 +96,11 @@ class LocalSelection:
 
 @dataclass(frozen=True)
 class Kept:
-    """What becomes of dats that a chain writes, apart from those whose values are stored.
+    """What becomes of dats that a chain writes, apart from those whose values are stored."""
 
-    Parameters
-    ----------
-    dropped : frozenset of str
-        Dats whose values are not stored: whoever reads them next must write them first.
-    zero : frozenset of str
-        Dats that are zero before and after the chain: neither copied nor stored.
-    """
-
+    # Dats whose values are not stored: whoever reads them next must write them first.
     dropped: frozenset[str] = field(default_factory=frozenset)
+    # Dats that are zero before and after the chain: neither copied nor stored.
     zero: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -135,31 +111,19 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class TilePlan:
-    """Overlapped tiles: each computes all that its own elements need, whatever others do.
+    """Overlapped tiles: each computes all that its own elements need, whatever others do."""
 
-    Parameters
-    ----------
-    loops : tuple of Loop
-        With one name for each dat.
-    sets : mapping of set name to LocalSet
-    runs : tuple of LocalSelection
-        Elements that each loop runs.
-    copies : mapping of dat name to LocalSelection
-        Elements whose values before the chain a tile reads.
-    maps : mapping of map name to LocalMap
-        Empty in a plan file: they follow from the rest.
-    """
-
-    loops: tuple[Loop, ...]
-    sets: Mapping[str, LocalSet]
-    runs: tuple[LocalSelection, ...]
+    loops: tuple[Loop, ...]  # with one name for each dat
+    sets: Mapping[str, LocalSet]  # by set name
+    runs: tuple[LocalSelection, ...]  # elements that each loop runs
+    # By dat name: elements whose values before the chain a tile reads.
     copies: Mapping[str, LocalSelection]
     kept: Kept
+    # By map name: empty in a plan file: they follow from the rest.
     maps: Mapping[str, LocalMap] = field(default_factory=dict)
 
     @property
     def n_tiles(self) -> int:
-        """Number of tiles."""
         return next(iter(self.sets.values())).own.size
 
     @property
@@ -186,7 +150,6 @@ class TilePlan:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the schedule."""
         lists = sum(
             4 * int(s.offset[-1]) + s.offset.nbytes + s.own.nbytes for s in self.sets.values()
         )
@@ -208,22 +171,12 @@ class TilePlan:
 
 @dataclass(frozen=True, eq=False)
 class ChainPlan:
-    """The schedule of a chain, made ahead and kept in a plan.
-
-    Parameters
-    ----------
-    tile_size : int
-        Elements of the last loop's set in a tile, about.
-    tiles : TilePlan or SkewedPlan
-        Overlapped ones without maps, or skewed ones.
-    tuned : tuple of ChainTuned
-        What was timed, oldest first, one for a machine.
-    """
+    """The schedule of a chain, made ahead and kept in a plan."""
 
     name: str
-    tile_size: int
-    tiles: TilePlan | SkewedPlan
-    tuned: tuple[ChainTuned, ...] = ()
+    tile_size: int  # elements of the last loop's set in a tile, about
+    tiles: TilePlan | SkewedPlan  # overlapped ones without maps, or skewed ones
+    tuned: tuple[ChainTuned, ...] = ()  # what was timed, oldest first, one for a machine
 
     @property
     def kept(self) -> Kept:

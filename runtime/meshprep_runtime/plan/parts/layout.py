@@ -98,16 +98,13 @@ class _Pieces:
         self.size = self._at = 0
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move; from the start, from here, or from the end."""
         self._at = offset + (0, self._at, self.size)[whence]
         return self._at
 
     def tell(self) -> int:
-        """Where the next byte goes."""
         return self._at
 
     def write(self, data: Any) -> int:
-        """Keep these bytes."""
         self.pieces[self._at] = bytes(data)
         self._at += len(data)
         self.size = max(self.size, self._at)
@@ -121,7 +118,6 @@ class _Pieces:
         return len(buffer)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size."""
         self.size = self._at if size is None else size
         return self.size
 

@@ -28,7 +28,6 @@ class SlicedDataset:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row."""
         return prod(self.row) * np.dtype(self.dtype).itemsize
 
 
@@ -58,7 +57,6 @@ class PartsTable:
         return begin, end - begin
 
     def part_bytes(self, part: int) -> int:
-        """Bytes of a part."""
         return int((self.ends[:, part + 1] - self.ends[:, part]).sum())
 
     def raw(self, file: int, part: int) -> list[bytes]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError, PlanError
-from ..structure import check_loop, check_variant
+from ...errors import PlanError
+from ..structure import check_loop, check_range, check_variant
 from .model import LoopPart, Messages, PartPlan, SetPart
 
 
@@ -16,10 +16,7 @@ def check_part(part: PartPlan) -> None:
         _check_set(f"set '{name}'", one, part)
     for m in part.maps.values():
         _require(m.size == part.sets[m.from_set].executed, f"map '{m.name}': number of rows")
-        try:
-            m.check_range(part.sets[m.to_set].size)
-        except MeshprepError as error:
-            raise PlanError(str(error)) from None
+        check_range(m, part.sets[m.to_set].size)
     for name, loop in part.loops.items():
         _check_loop(f"loop '{name}'", loop)
     for name, partial in part.partial.items():

@@ -150,7 +150,6 @@ class SpilledParts:
         return whole.digest()
 
     def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
-        """See :class:`PartsSource`."""
         for part in self.held:
             for begin, data in zip(ends[:, part].tolist(), self._slices(part), strict=True):
                 file.seek(begin)

@@ -23,27 +23,15 @@ NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class DeepPart:
-    """The elements of a part, then copies, then what else its chain may need; and one of no use.
+    """The elements of a part, then copies, then what else its chain may need; and one of no use."""
 
-    Parameters
-    ----------
-    sizes : mapping of set name to int
-        With the last element, which stands for what is not known here.
-    numbers : mapping of set name to (size - 1,) int64
-        Global numbers. Those of the part come first, in its order.
-    maps : mapping of map name to SetMap
-        In the numbers of this part.
-    known : mapping of set name to (size,) bool
-        Elements whose rows of maps are known.
-    starts : mapping of set name to (ranks + 1,) int64
-        Which global numbers each rank owns.
-    """
-
+    # By set name: with the last element, which stands for what is not known here.
     sizes: Mapping[str, int]
+    # By set name: global numbers. Those of the part come first, in its order.
     numbers: Mapping[str, Numbers]
-    maps: Mapping[str, SetMap]
-    known: Mapping[str, NDArray[np.bool_]]
-    starts: Mapping[str, Numbers]
+    maps: Mapping[str, SetMap]  # by map name: in the numbers of this part
+    known: Mapping[str, NDArray[np.bool_]]  # by set name: elements whose rows of maps are known
+    starts: Mapping[str, Numbers]  # by set name: which global numbers each rank owns
 
 
 def check_executed(part: PartPlan, loops: Sequence[Loop]) -> None:
@@ -59,19 +47,16 @@ def check_executed(part: PartPlan, loops: Sequence[Loop]) -> None:
 def deep_part(comm: Any, part: PartPlan, loops: Sequence[Loop], wanted: Iterable[str]) -> DeepPart:
     """Ask other ranks for all that the loops need to compute the owned elements; collective.
 
+    From the last loop to the first: who writes a point that is needed is known to its owner; the
+    rows of an element are known to the owner of the element. Two messages a map and loop to each
+    rank that is asked.
+
     Parameters
     ----------
-    comm : communicator
     loops : sequence of Loop
         Which passed :func:`check_executed`.
     wanted : iterable of str
         The sets whose owned elements are wanted after the chain.
-
-    Notes
-    -----
-    From the last loop to the first: who writes a point that is needed is known to its owner; the
-    rows of an element are known to the owner of the element. Two messages a map and loop to each
-    rank that is asked.
     """
     return _Grown(comm, part, loops).grow(wanted).finished()
 

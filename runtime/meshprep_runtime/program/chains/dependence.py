@@ -21,35 +21,19 @@ Numbers = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """What elements of a loop reach of the dats that the chain changes.
-
-    Parameters
-    ----------
-    to_set : str
-    columns : tuple of (n,) int32
-        The points by columns of a map; none for the elements themselves.
-    changes : mapping of dat name to bool
-        The dats, and whether the loop changes them there.
-    """
+    """What elements of a loop reach of the dats that the chain changes."""
 
     to_set: str
-    columns: tuple[Numbers, ...]
-    changes: Mapping[str, bool]
+    columns: tuple[Numbers, ...]  # the points by columns of a map; none for the elements themselves
+    changes: Mapping[str, bool]  # by dat name: the dats, and whether the loop changes them there
 
 
 @dataclass(frozen=True, eq=False)
 class TileOfElement:
-    """Where elements went.
+    """Where elements went."""
 
-    Parameters
-    ----------
-    tiles : list of (n,) int32
-        The tile of each element, loop by loop.
-    most, least : mapping of dat name to (n,) int32
-        The last and first tile that touch each value; the last is less where none does.
-    """
-
-    tiles: list[Numbers]
+    tiles: list[Numbers]  # the tile of each element, loop by loop
+    # By dat name: the last and first tile that touch each value; the last is less where none does.
     most: Mapping[str, Numbers]
     least: Mapping[str, Numbers]
 

@@ -36,6 +36,8 @@ def tiled_program(
 ) -> CudaProgram:
     """Write the CUDA C of a chain, a tile a thread block.
 
+    Raises MeshprepError for loops without a function, and writes through maps that are not added.
+
     Parameters
     ----------
     tiles : TilePlan
@@ -54,11 +56,6 @@ def tiled_program(
         the old and new values of dat ``I``, row by row; ``wI`` scratch; ``cK_N`` constant ``N`` of
         call ``K``; ``startK_N`` what reducing nothing gives, and ``partialK_N`` a value a tile,
         component and thread.
-
-    Raises
-    ------
-    MeshprepError
-        For loops without a function, and writes through maps that are not added.
     """
     check_loops(tiles.loops)
     for loop in tiles.loops:
@@ -120,10 +117,6 @@ def buffers(
     ----------
     dats : mapping of dat name to (n, dim) array
         Of globals that are only read, too, by their names in the chain's loops.
-
-    Returns
-    -------
-    dict of parameter name to flat array
     """
     numbers = {name: i for i, name in enumerate(_dat_names(tiles.loops))}
     found: dict[str, NDArray[Any]] = {}

@@ -23,29 +23,17 @@ NAME = "meshprep_tiles"
 
 @dataclass(frozen=True)
 class GpuDat:
-    """A dat in the text: ``d0`` holds its old values, ``n0`` its new ones, ``w0`` a tile's rows.
-
-    Parameters
-    ----------
-    set : int
-        Number of its set.
-    place : str
-        Where a tile's rows lie.
-    begin : int
-        Bytes of shared memory before its rows, for the largest tile.
-    cleared : bool
-        Rows start from zero: loops add to them or leave some as they were, or the dat is zero.
-    copied, listed, stored : bool
-        Old values are read, of a list of elements; new ones are stored.
-    """
+    """A dat in the text: ``d0`` holds its old values, ``n0`` its new ones, ``w0`` a tile's rows."""
 
     number: int
-    set: int
+    set: int  # number of its set
     dim: int
     dtype: str
-    place: str
-    begin: int
+    place: str  # where a tile's rows lie
+    begin: int  # bytes of shared memory before its rows, for the largest tile
+    # Rows start from zero: loops add to them or leave some as they were, or the dat is zero.
     cleared: bool
+    # Old values are read, of a list of elements; new ones are stored.
     copied: bool
     listed: bool
     stored: bool

@@ -32,6 +32,8 @@ def schedule(
     Of every dat a tile computes what its own elements need at the end, loop by loop from the last
     to the first; a value that a loop fully overwrites is not needed before it. What is added to
     points that nobody needs is not needed either, so increments reach less far than in the paper.
+    Raises MeshprepError for a dat that is dropped, and read by the chain before it is written.
+    O(elements of all tiles x accesses of the chain), and the maps transposed once.
 
     Parameters
     ----------
@@ -44,15 +46,6 @@ def schedule(
     -------
     TilePlan
         Without maps; see :func:`with_maps`.
-
-    Raises
-    ------
-    MeshprepError
-        For a dat that is dropped, and read by the chain before it is written.
-
-    Notes
-    -----
-    O(elements of all tiles x accesses of the chain), and the maps transposed once.
     """
     from .compiled import of_set
     from .map_numbers import map_arrays

@@ -55,22 +55,13 @@ class MapArrays(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChainNumbers:
-    """The names behind the numbers.
-
-    Parameters
-    ----------
-    loops : tuple of Loop
-    sizes : mapping of set name to int
-        The sets that the chain touches, in the order of their numbers.
-    maps : mapping of map name to SetMap
-    dats : mapping of dat name to set name
-        Bit ``i`` stands for the ``i``-th.
-    """
+    """The names behind the numbers."""
 
     loops: tuple[Loop, ...]
+    # By set name: the sets that the chain touches, in the order of their numbers.
     sizes: Mapping[str, int]
-    maps: Mapping[str, SetMap]
-    dats: Mapping[str, str]
+    maps: Mapping[str, SetMap]  # by map name
+    dats: Mapping[str, str]  # by dat name: bit ``i`` stands for the ``i``-th
 
     @property
     def written(self) -> frozenset[str]:
@@ -82,12 +73,7 @@ class ChainNumbers:
         return 1 << list(self.dats).index(dat)
 
     def owned_sets(self) -> list[str]:
-        """Sets whose elements need an owner: dats on them are written, or loops over them reduce.
-
-        Returns
-        -------
-        list of str
-        """
+        """Sets whose elements need an owner: dats on them change, or loops over them reduce."""
         wanted = {self.dats[d] for d in self.written}
         wanted |= {loop.over for loop in self.loops if reduces(loop)}
         return [s for s in self.sizes if s in wanted]
@@ -127,14 +113,8 @@ def number(
 ) -> ChainNumbers:
     """Collect the sets, maps and dats that a chain touches.
 
-    Raises
-    ------
-    MeshprepError
-        For a chain of more than 64 loops or dats.
-
-    Notes
-    -----
-    A matrix counts as a dat on the set of its rows: who adds to one nonzero reaches one row.
+    Raises MeshprepError for a chain of more than 64 loops or dats. A matrix counts as a dat on the
+    set of its rows: who adds to one nonzero reaches one row.
     """
     used = {m: maps[m] for loop in loops for m in loop.maps}
     dats: dict[str, str] = {}

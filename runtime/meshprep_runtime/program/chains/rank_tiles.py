@@ -68,6 +68,8 @@ class DeepDat:
 class RankTiledRun:
     """A chain on the tiles of one rank; made and called on all ranks together.
 
+    Raises DistributedError on all ranks, where one cannot cut the chain.
+
     Parameters
     ----------
     calls : sequence of Call
@@ -75,11 +77,6 @@ class RankTiledRun:
     tile_size : int
     kept : Kept
         By the names of dats that ``common_names`` gives.
-
-    Raises
-    ------
-    DistributedError
-        On all ranks, where one cannot cut the chain.
     """
 
     def __init__(

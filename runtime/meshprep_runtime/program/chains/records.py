@@ -45,7 +45,6 @@ class Call:
     key: Hashable  # see key_of
 
     def run(self) -> None:
-        """Run the loop now."""
         self.loop.run(self.given)
 
 
@@ -62,7 +61,6 @@ class Assign:
         return ("set", id(self.target))
 
     def run(self) -> None:
-        """Give it the values."""
         self.target.stored[:] = self.values
 
 

@@ -34,34 +34,19 @@ from .skewed_run import SkewedRun
 class TileOptions:
     """How a chain is cut.
 
-    Parameters
-    ----------
-    size : int or None
-        Elements of the last loop's set in a tile, about; None where a schedule says it.
-    dropped, zero : tuple of ProgramDat
-        See :class:`Kept`.
-    skewed : bool
-        Tiles that wait for each other, and run nothing twice.
-    saved : tuple of ChainPlan
-        Schedules of the plan. One that fits is taken.
-    length : int or None
-        Loops of the schedule that was asked for, which must fit.
-    auto : bool
-        Try loops alone, and tiles of several sizes, and keep what is fastest.
-
-    Raises
-    ------
-    MeshprepError
-        For options that exclude each other.
+    Raises MeshprepError for options that exclude each other.
     """
 
+    # Elements of the last loop's set in a tile, about; None where a schedule says it.
     size: int | None
+    # See :class:`Kept`.
     dropped: tuple[ProgramDat, ...] = ()
     zero: tuple[ProgramDat, ...] = ()
-    skewed: bool = False
+    skewed: bool = False  # tiles that wait for each other, and run nothing twice
+    # Schedules of the plan. One that fits is taken.
     saved: tuple[ChainPlan, ...] = ()
-    length: int | None = None
-    auto: bool = False
+    length: int | None = None  # loops of the schedule that was asked for, which must fit
+    auto: bool = False  # try loops alone, and tiles of several sizes, and keep what is fastest
 
     def __post_init__(self) -> None:
         if self.size is not None and self.size < 1:
@@ -72,10 +57,8 @@ class TileOptions:
     def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> TileOptions:
         """The options with the schedules of a plan, or with that of one name alone.
 
-        Raises
-        ------
-        MeshprepError
-            For a name that the plan does not have, and for options that contradict a schedule.
+        Raises MeshprepError for a name that the plan does not have, and for options that contradict
+        a schedule.
         """
         if name is None:
             return replace(self, saved=tuple(chains.values()))
@@ -106,14 +89,10 @@ def tiled_run(
 ) -> TiledRun | SkewedRun:
     """Cut a chain into tiles, once for a sequence of loops, dats and maps.
 
-    A schedule of the plan is taken where its loops touch the same data in the same way, and what
-    is dropped and zero is the same.
-
-    Raises
-    ------
-    MeshprepError
-        For arrays that cannot change places: two dats in one memory; for a dat to be dropped or
-        zero that the chain does not write, or reads first; for another chain than the schedule's.
+    A schedule of the plan is taken where its loops touch the same data in the same way, and what is
+    dropped and zero is the same. Raises MeshprepError for arrays that cannot change places: two
+    dats in one memory; for a dat to be dropped or zero that the chain does not write, or reads
+    first; for another chain than the schedule's.
     """
     begin = time.perf_counter()
     loops, dats = common_names(calls)
@@ -282,10 +261,8 @@ def tiled_on_ranks(
 ) -> RankTiledRun:
     """:func:`tiled_run` on ranks; collective.
 
-    Raises
-    ------
-    DistributedError
-        On all ranks, as :func:`tiled_run`, and for a loop that sends increments back.
+    Raises DistributedError on all ranks, as :func:`tiled_run`, and for a loop that sends increments
+    back.
     """
     loops, dats = common_names(calls)
     written = frozenset(name for loop in loops for name in loop.written)

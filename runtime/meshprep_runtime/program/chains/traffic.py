@@ -20,7 +20,6 @@ def untiled_bytes(
 
     Parameters
     ----------
-    loops : sequence of Loop
     maps : mapping of map name to SetMap
     sizes : mapping of set name to int
     """

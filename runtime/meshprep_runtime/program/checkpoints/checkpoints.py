@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ...errors import MeshprepError
 from ..vote import ALONE, together
 from .clock import Clock
-from .decisions import Decisions
+from .decisions import Decisions, calls_to_wait, period
 from .file import Checkpoint
 from .generations import Generations
-from .period import calls_to_wait, period
 from .steps import Step, Steps, title_of
 
 # Calls after which a dat that no loop has met is saved all the same.
@@ -40,6 +39,9 @@ class CheckedPlan(Protocol):
 class Checkpoints:
     """Saves the state of a program now and then, and brings a new run of it there.
 
+    Raises MeshprepError on all ranks, for files of another plan or number of ranks, or that are
+    damaged with those before them.
+
     Parameters
     ----------
     path : Path
@@ -55,12 +57,6 @@ class Checkpoints:
     ----------
     steps : Steps
         Has the dats of the program.
-
-    Raises
-    ------
-    MeshprepError
-        On all ranks, for files of another plan or number of ranks, or that are damaged with those
-        before them.
     """
 
     def __init__(self, path: Path, every: float, plan: CheckedPlan, comm: Any = ALONE) -> None:

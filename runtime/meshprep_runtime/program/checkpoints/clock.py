@@ -9,17 +9,15 @@ from typing import Any
 class Clock:
     """Is asked before every call of a loop, by all ranks before the same ones.
 
+    On several ranks, rank 0 looks at its clock and sends what it saw. The next look is after half
+    of the calls that the time left allows at the pace so far, but not after more calls than there
+    were already: about ``log2(calls)`` messages from one checkpoint to the next.
+
     Parameters
     ----------
     every : float
         Seconds from one checkpoint to the next.
     comm : communicator
-
-    Notes
-    -----
-    On several ranks, rank 0 looks at its clock and sends what it saw. The next look is after half
-    of the calls that the time left allows at the pace so far, but not after more calls than there
-    were already: about ``log2(calls)`` messages from one checkpoint to the next.
     """
 
     def __init__(self, every: float, comm: Any) -> None:

@@ -19,40 +19,22 @@ SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 2
 
 @dataclass(frozen=True)
 class Origin:
-    """What a checkpoint belongs to.
+    """What a checkpoint belongs to."""
 
-    Parameters
-    ----------
-    plan : str
-        Hash of the mesh of the plan, or of this rank's part of it.
-    ranks : int
-        How many the program runs on.
-    mark : str
-        The same in the files of all ranks for one checkpoint, and in no other one.
-    """
-
-    plan: str
-    ranks: int
-    mark: str
+    plan: str  # hash of the mesh of the plan, or of this rank's part of it
+    ranks: int  # how many the program runs on
+    mark: str  # the same in the files of all ranks for one checkpoint, and in no other one
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A program's state before one of its calls.
+    """A program's state before one of its calls."""
 
-    Parameters
-    ----------
-    calls : sequence of str
-        Every call of a loop before the entry: its name and a digest of loop and kernel.
-    globals : sequence of bytes
-        For each of them, the values of the globals that it changed.
-    dats : mapping of number to array
-        Values at the entry, by the order in which the program made its dats; on ranks the owned
-        ones.
-    """
-
+    # Every call of a loop before the entry: its name and a digest of loop and kernel.
     calls: Sequence[str]
-    globals: Sequence[bytes]
+    globals: Sequence[bytes]  # for each of them, the values of the globals that it changed
+    # By number: values at the entry, by the order in which the program made its dats; on ranks the
+    # owned ones.
     dats: Mapping[int, NDArray[Any]]
 
 
@@ -84,10 +66,7 @@ def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
 def origin_of(path: Path) -> Origin:
     """What a checkpoint belongs to.
 
-    Raises
-    ------
-    MeshprepError
-        When it is damaged, or of another version.
+    Raises MeshprepError when it is damaged, or of another version.
     """
     import h5py
 

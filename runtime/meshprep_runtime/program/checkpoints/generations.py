@@ -22,19 +22,11 @@ from .file import Checkpoint, Origin, origin_of, read, write
 
 @dataclass(frozen=True)
 class Generations:
-    """Where this rank keeps checkpoints, and of what.
+    """Where this rank keeps checkpoints, and of what."""
 
-    Parameters
-    ----------
-    path : Path
-        That the user gave. One rank writes there; several write ``PATH.rank0`` and so on.
-    plan : str
-        See :class:`Origin`.
-    comm : communicator
-    """
-
+    # That the user gave. One rank writes there; several write ``PATH.rank0`` and so on.
     path: Path
-    plan: str
+    plan: str  # see :class:`Origin`
     comm: Any
 
     @property

@@ -18,31 +18,17 @@ from ..dat import ProgramDat
 
 
 class Step(NamedTuple):
-    """What a checkpoint must know of a loop, or of a chain in tiles; dats go by their numbers.
+    """What a checkpoint must know of a loop, or of a chain in tiles; dats go by their numbers."""
 
-    Parameters
-    ----------
-    name : str
-        Its title, and a digest of loops and kernels.
-    full : mapping of int to bool
-        The dats that it meets: True where it needs no value from before.
-    zero : frozenset of int
-        Dats that are zero when it begins.
-    changed, dropped : frozenset of int
-        Dats that it changes; those of them that have no values afterwards.
-    writes : bool
-        True where it has an argument with access ``write``.
-    globals : list of arrays
-        Those that it changes.
-    """
-
-    name: str
+    name: str  # its title, and a digest of loops and kernels
+    # The dats that it meets: True where it needs no value from before.
     full: Mapping[int, bool]
-    zero: frozenset[int]
+    zero: frozenset[int]  # dats that are zero when it begins
+    # Dats that it changes; those of them that have no values afterwards.
     changed: frozenset[int]
     dropped: frozenset[int]
-    writes: bool
-    globals: Sequence[NDArray[Any]]
+    writes: bool  # true where it has an argument with access ``write``
+    globals: Sequence[NDArray[Any]]  # those that it changes
 
     @property
     def title(self) -> str:
@@ -69,10 +55,7 @@ class Steps:
     def of_loop(self, loop: Loop, kernel: Any, given: Mapping[str, Any]) -> Step:
         """One call of a loop.
 
-        Raises
-        ------
-        MeshprepError
-            For an argument that cannot be saved.
+        Raises MeshprepError for an argument that cannot be saved.
         """
         full: dict[int, bool] = {}
         changed, writes, reduced = set(), False, []
