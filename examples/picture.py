@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import matplotlib as mpl
+import networkx as nx
 import numpy as np
 
 from few_colours import few_colours
@@ -19,8 +20,9 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from meshprep import Mesh, Options, prepare
+from meshprep import Mesh, Options, Plan, prepare, to_networkx
 from meshprep.io.generate import generate
+from meshprep.report.draw.colours import LIGHT, rgba
 
 SIZE = 192
 TITLES = ("before: a shuffled numbering", "after: reordered by meshprep")
@@ -30,23 +32,23 @@ def main(path: str) -> None:
     """Draw the triangles of a Delaunay mesh by block, and the positions in cells->nodes."""
     mesh = generate("delaunay2d", cells=6000, seed=4)
     done = prepare(mesh, ["cells->nodes"], Options(block_size=SIZE))
-    before = np.arange(mesh.size("cells")) // SIZE
+    before = np.arange(mesh.size("cells")) // SIZE % len(LIGHT)
     variant = done.plan["cells->nodes"].variant()
-    after = variant.block_of_element()
+    after = _colours(done.plan)[variant.block_of_element()]
     figures = done.plan.metrics.loops["cells->nodes"].variants[variant.name]
     plt.rcParams["font.size"] = 11
     figure, axes = plt.subplots(2, 2, figsize=(11, 8.4), height_ratios=(3, 1.25))
-    for column, (m, block, side) in enumerate(
+    for column, (m, colour, side) in enumerate(
         ((mesh, before, figures.before), (done.mesh, after, figures.after))
     ):
         axes[0, column].set_title(f"{TITLES[column]}\nreuse factor {side.reuse:.2f}")
-        _draw_blocks(axes[0, column], m, block)
+        _draw_blocks(axes[0, column], m, colour)
         _draw_map(axes[1, column], m)
     axes[1, 0].set_ylabel("node")
     figure.text(
         0.5,
         0.005,
-        f"one colour a block of {SIZE} triangles; below, nodes of each triangle",
+        f"blocks of {SIZE} triangles, told apart by colour; below, the nodes of each triangle",
         ha="center",
         fontsize=10,
         color="0.35",
@@ -57,11 +59,16 @@ def main(path: str) -> None:
     Path(path).write_bytes(few_colours(seen))
 
 
-def _draw_blocks(axes: Axes, mesh: Mesh, block: np.ndarray) -> None:
-    # Neighbouring numbers get distant colours.
-    shade = (block * 0.618034) % 1.0
+def _colours(plan: Plan) -> np.ndarray:
+    """The number of a colour for each block, another than its neighbours'."""
+    colour = nx.greedy_color(to_networkx(plan, "blocks"))
+    return np.array([colour[b] for b in range(len(colour))])
+
+
+def _draw_blocks(axes: Axes, mesh: Mesh, colour: np.ndarray) -> None:
     triangles = mesh.coordinates[:, :2][mesh.map("cells->nodes").table]
-    collection = PolyCollection(triangles, array=shade, cmap="turbo", linewidths=0.1)
+    palette = rgba(LIGHT) / 255
+    collection = PolyCollection(triangles, facecolors=palette[colour], linewidths=0.1)
     collection.set_edgecolor("face")
     axes.add_collection(collection)
     axes.autoscale()

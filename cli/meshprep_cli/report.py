@@ -82,7 +82,7 @@ def _show_parts(paths: list[Path], pictures: Pictures, shown: options.Comparison
     if other is not None:
         raise MeshprepError(f"{other} is no file of parts as the others are: report it alone")
     if pictures != Pictures():
-        raise MeshprepError("pictures and pages are of plans: name a plan, or leave them out")
+        raise MeshprepError("--html, --png and --vtu are for plans: leave them out for parts")
     splits = [split for path in paths for split in kept_splits(path)]
     if shown.as_json:
         console.show_json({"splits": splits})

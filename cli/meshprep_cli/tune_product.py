@@ -57,8 +57,9 @@ def _show(path: Path, done: ProductTuning) -> None:
         console.show("")
     gpu = done.gpu
     console.show(
-        f"on a GPU, by rule: {gpu.blocks(done.rows)} blocks of {gpu.block_size} threads, "
-        f"{gpu.coop} a row, {gpu.repeat} rows each; they read {done.lines} lines of 128 bytes of x"
+        f"on a GPU, by rule: {gpu.blocks(done.rows)} blocks of {gpu.block_size} threads; "
+        f"threads a row: {gpu.coop}; rows each: {gpu.repeat}; "
+        f"they read {done.lines} lines of 128 bytes of x"
     )
 
 

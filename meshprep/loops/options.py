@@ -46,7 +46,7 @@ def _option(default: Any, flag: str, help: str, commands: tuple[str, ...], **mor
 
 @dataclass(frozen=True)
 class Options:
-    """What can be chosen; the defaults suit a GPU.
+    """The options of a preparation; the defaults suit a GPU.
 
     Parameters
     ----------

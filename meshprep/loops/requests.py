@@ -108,6 +108,8 @@ def as_requests(loops: Sequence[LoopRequest | str], mesh: Mesh) -> list[LoopRequ
     -------
     list of LoopRequest
     """
+    if isinstance(loops, str):
+        raise MeshprepError(f"loops are a list, but '{loops}' is a text: give ['{loops}']")
     requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
     return requests or [default_request(mesh)]
 

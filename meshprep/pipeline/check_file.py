@@ -54,7 +54,9 @@ def check(
     if findings:
         return CheckResult(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
     elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
-    return CheckResult([], f"{plan}: right{against} ({len(made.loops)} loops, {elements} elements)")
+    n = len(made.loops)
+    size = f"{n} loop{'' if n == 1 else 's'}, {elements:,} elements"
+    return CheckResult([], f"{plan}: right{against} ({size})")
 
 
 def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:

@@ -75,7 +75,7 @@ STAGES = (
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What comes out: the renumbered mesh as a file holds it, and the plan.
+    """The result of :func:`prepare`: the renumbered mesh as a file holds it, and the plan.
 
     Parameters
     ----------

@@ -92,7 +92,9 @@ def tune_plan(
     )
     if backend is not None:
         if kernel is None:
-            raise MeshprepError("running a loop needs its kernel: name one as module:function")
+            raise MeshprepError(
+                "running a loop needs its kernel: name one with --kernel FILE.py:function"
+            )
         given = synthetic(own) if values is None else values
         _check_values(own.loop, given)
         tuned = tune(kernel, widened, given, backend=backend, progress=progress, **search)

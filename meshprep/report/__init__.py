@@ -1,4 +1,4 @@
-"""What a person or a script gets to see of meshes and plans: tables and JSON values."""
+"""Tables, pages, pictures and JSON of meshes and plans, for people and scripts."""
 
 from ..metrics.cost import Assumptions
 from .compare import Comparison, compare, plan_table

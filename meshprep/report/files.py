@@ -98,7 +98,9 @@ def _needed(meshes: Sequence[NamedMesh], plans: Sequence[Plan]) -> Sequence[Name
     for named in meshes:
         if named.mesh.content_hash() not in made_from:
             what = "the plan was" if len(plans) == 1 else "every plan was"
-            raise MeshprepError(f"{what} made from another mesh than {named.name}")
+            raise MeshprepError(
+                f"{what} made from another mesh than {named.name}: name its own with --mesh"
+            )
     return meshes
 
 

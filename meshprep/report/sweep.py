@@ -125,7 +125,8 @@ def block_sizes(text: str) -> list[int]:
         low, high, step = (int(text or texts[0]) for text in texts)
         if low < 1 or high < low or step < 1:
             raise MeshprepError(
-                f"block sizes '{part}' must read LOW:HIGH (doubling), LOW:HIGH:STEP, or a number"
+                f"block sizes '{part}' must read LOW:HIGH (doubling), LOW:HIGH:STEP, or a number, "
+                "from 1 and LOW first"
             )
         doubled = (low << i for i in range((high // low).bit_length()))
         found += range(low, high + 1, step) if texts[2] else doubled

@@ -145,7 +145,7 @@ def _traffic(before: VariantMetrics, after: VariantMetrics) -> list[str]:
 
 def _price(before: VariantMetrics, after: VariantMetrics) -> list[str]:
     old, new = (m.thread_colours.mean or 0.0 for m in (before, after))
-    return [f"for thread colours {_change(old, new)}"] if new > (1 + ALIKE) * old else []
+    return [f"price: thread colours a block {_change(old, new)}"] if new > (1 + ALIKE) * old else []
 
 
 def _fewer(large: float, small: float, what: str, how: str = "fewer") -> str:

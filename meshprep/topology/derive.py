@@ -98,7 +98,7 @@ def _derive_facets(mesh: Mesh, names: Iterable[str]) -> Mesh:
     wanted = [n for n in wanted if not dofs_degree(n)]
     if not wanted:
         return mesh
-    layout = layout_of(mesh)
+    layout = layout_of(mesh, ", ".join(f"'{name}'" for name in wanted))
     check_names(mesh, layout, wanted)
     sets: list[ElementSet] = []
     maps: list[SetMap] = []

@@ -70,14 +70,17 @@ def local_corners(shape: CellShape, dim: int) -> Corners:
     return {1: shape.edges, 2: shape.faces}.get(dim, ())
 
 
-def layout_of(mesh: Mesh) -> Layout:
-    """Read the layout; raises MeshprepError where the mesh has no set of cells with types."""
+def layout_of(mesh: Mesh, asked: str = "maps") -> Layout:
+    """Read the layout; raises MeshprepError where the mesh has no set of cells with types.
+
+    The message names what was ``asked`` for.
+    """
     cells = mesh.sets.get("cells")
     names = () if cells is None else cells.parts or (cells.name,)
     types = [mesh.sets[n].cell_type for n in names]
     if not names or any(t is None for t in types):
         raise MeshprepError(
-            "the mesh has no cells of known types to derive maps from: "
+            f"the mesh has no cells of known types to derive {asked} from: "
             f"use its own maps, {', '.join(mesh.maps) or 'of which there are none'}"
         )
     parts, start = [], 0

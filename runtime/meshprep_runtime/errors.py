@@ -47,4 +47,5 @@ def import_package(module: str, message: str) -> Any:
 def check_choice(what: str, value: str, known: Collection[str]) -> None:
     """Raise MeshprepError, listing the choices, unless the value is one of them."""
     if value not in known:
-        raise MeshprepError(f"{what} '{value}' is unknown: use {', '.join(known)}")
+        choice = f"use {', '.join(known)}" if known else "there is none"
+        raise MeshprepError(f"{what} '{value}' is unknown: {choice}")

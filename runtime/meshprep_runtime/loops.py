@@ -18,7 +18,7 @@ class Access(StrEnum):
     Notes
     -----
     READ, WRITE (every component is set), RW (read and set) and INC (added to; the old value is not
-    read) are for dats and, but for WRITE and RW, for globals; MIN and MAX are reductions of
+    read) are for dats; READ and INC are also for globals. MIN and MAX are reductions of
     globals only [G12 section 2].
     """
 

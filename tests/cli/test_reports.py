@@ -149,7 +149,7 @@ def test_a_mesh_of_no_plan_is_refused(cli, plan):
     assert cli("generate", "delaunay2d", "--cells", 90, "-o", other, "-q")[0] == 0
     code, _, err = cli("report", plan, "--mesh", other, "--html", page, "-q")
     assert (code, page.exists()) == (2, False)
-    assert f"the plan was made from another mesh than {other}" in err
+    assert f"the plan was made from another mesh than {other}: name its own with --mesh" in err
 
 
 def test_an_interrupted_sweep_leaves_nothing(capsys, mesh_file, monkeypatch):

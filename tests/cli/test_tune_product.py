@@ -26,7 +26,7 @@ def test_table_and_json(cli, matrix):
     assert f"a.mtx: 60 rows, {found.nnz} nonzeros" in out
     assert "fastest: Product(matrix, threads=1, piece=" in out
     # 6 a row: the least power of two above the root is 4
-    assert "on a GPU, by rule: 2 blocks of 128 threads, 4 a row, 1 rows each" in out
+    assert "on a GPU, by rule: 2 blocks of 128 threads; threads a row: 4; rows each: 1" in out
     code, out, _ = cli("tune", path, "--spmv", "--runs", 1, "--threads", 1, "--json", "-q")
     values = json.loads(out)
     assert code == 0

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 from meshprep.loops import default_request, read_requests, resolve, simple_request
+from meshprep.loops.requests import as_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
+from meshprep_runtime.errors import check_choice
 
 TOML = """
 [loop.res]
@@ -115,6 +117,16 @@ def test_what_is_wrong_is_said(tmp_path, before, after, message):
 def test_no_loop(text):
     with pytest.raises(MeshprepError, match="FROM->TO"):
         simple_request(text)
+
+
+def test_a_text_in_place_of_a_list():
+    with pytest.raises(MeshprepError, match=r"is a text: give \['edges->nodes'\]"):
+        as_requests("edges->nodes", mesh())
+
+
+def test_a_choice_among_none():
+    with pytest.raises(MeshprepError, match=r"^matrix 'K' is unknown: there is none$"):
+        check_choice("matrix", "K", {})
 
 
 def test_two_loops_of_one_name():

@@ -209,7 +209,7 @@ def test_a_plan_without_the_device_is_ranked(prepared):
 def test_what_tuning_refuses(prepared):
     with pytest.raises(MeshprepError, match="device 'K80' is unknown: use cpu"):
         tune_plan(prepared, "edges->cells", device="K80")
-    with pytest.raises(MeshprepError, match="needs its kernel"):
+    with pytest.raises(MeshprepError, match="needs its kernel: name one with --kernel"):
         tune_plan(prepared, "edges->cells")
     with pytest.raises(MeshprepError, match="no values for argument 'value'"):
         tune_plan(prepared, "edges->cells", value_kernel, values={})

@@ -197,7 +197,7 @@ def test_small_figures_have_no_exponent():
 RUNS = "did not help: blocks are runs of an order no better than the input's (reuse 1.34 -> 1.34)"
 PRICED = (
     "reuse 2.00 -> 3.60; 1.8 times fewer loads; 1.5 times fewer memory transactions predicted; "
-    "for thread colours 3.00 -> 4.00"
+    "price: thread colours a block 3.00 -> 4.00"
 )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshprep.report.html.charts import histogram
-from meshprep.report.html.svg import place_axis
+from meshprep.report.html.svg import Axis, Frame, place_axis
 from meshprep_runtime.plan.metrics import Histogram
 
 LABEL = re.compile(r"x( [-+] [\d,.e+-]+)? \((?:([\d,.e+-]+) )?units of the mesh\)")
@@ -56,3 +56,14 @@ def test_blocks_are_counted_in_whole_numbers():
     svg = histogram(one, one, "reuse", "a histogram")
     upright = re.findall(r'class="tick end"[^>]*>([^<]*)<', svg)
     assert upright == ["0", "1"]
+
+
+def test_a_long_last_tick_has_room():
+    y = Axis("", 0.0, 1.0, [])
+    room = {}
+    for end in ("100", "2,500"):
+        frame = Frame(Axis("", 0.0, 1.0, [(0.0, "0"), (1.0, end)]), y)
+        room[end] = frame.width - frame.right
+    # digits of 14 pixels are 8.9 wide, the comma 4.5
+    assert room["2,500"] > (4 * 8.9 + 4.5) / 2 > 18
+    assert room["100"] == 18

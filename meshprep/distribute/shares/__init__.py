@@ -1,4 +1,4 @@
-"""How much each rank is to own where ranks differ in speed [R14 6.3]."""
+"""The share of the mesh that each rank owns, for ranks of unlike speed [R14 6.3]."""
 
 from .balance import Balance, auto_balance, best_weights, kinds_of, weights_alone, weights_from
 from .model import ExecutionModel, LoopTime

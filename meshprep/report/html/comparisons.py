@@ -85,8 +85,8 @@ def _occupancy(comparison: Comparison, loop: str, columns: Sequence[Column]) -> 
     left = len(_distinct(columns)) - len(shown)
     caption = (
         f"Warps that a multiprocessor holds, at {assumptions.registers} registers a thread and an "
-        "element a thread, when a block stages everything; marks are the plans' own block sizes, "
-        "lines scale what they stage to others."
+        "element a thread, when a block stages everything. A mark is a plan's own block size (of "
+        "several, the one with the most reuse); its line scales what a block stages to others."
         + (f" {left} more plans are not drawn." if left else "")
     )
     body = None

@@ -14,6 +14,8 @@ from ..render import render
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 18.0, 10.0, 42.0
 # Letters of a tick for which there is room beside a picture.
 LONGEST_TICK = 4
+# Half the width of a letter of a tick, in the largest font of the style sheet.
+HALF_LETTER = 4.3
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,9 @@ class Frame:
 
     @property
     def right(self) -> float:
-        """Where the drawing ends."""
-        return self.width - RIGHT
+        """Where the drawing ends: half of the last tick has room beside it."""
+        last = self.x.ticks[-1][1] if self.x.ticks else ""
+        return self.width - max(RIGHT, HALF_LETTER * len(last.lstrip("-")))
 
     @property
     def bottom(self) -> float:

@@ -1,1 +1,1 @@
-"""What a loop runs when nobody says: timed, recorded in the plan, chosen by rule."""
+"""The best way to run a loop: timed, recorded in the plan, or chosen by rule."""
