@@ -248,7 +248,7 @@ def _name_of(dtype: Any) -> str:
         found = np.dtype(dtype)
     except TypeError:
         return str(dtype)
-    return found.str[1:] if found.isnative else found.str
+    return str(found.str[1:] if found.isnative else found.str)
 
 
 def _with_copies(values: NDArray[Any], rows: int, axis: int) -> NDArray[Any]:
