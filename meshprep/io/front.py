@@ -133,14 +133,17 @@ def write(
     return lost
 
 
-def refuse_losses(mesh: Mesh, path: str | Path, target: Format, **options: Any) -> None:
+def refuse_losses(
+    mesh: Mesh, path: str | Path, target: Format, *, drop: bool = False, **options: Any
+) -> None:
     """Raise MeshprepError that names everything of this mesh that the format cannot carry.
 
-    ``options`` are those that the mesh is to be written with.
+    With ``drop`` only where the format cannot hold the cells at all. ``options`` are those that the
+    mesh is to be written with.
     """
     with named(Path(path)):
         lost = losses(mesh, target, **options)
-    if lost:
+    if lost and not drop:
         raise MeshprepError(
             f"{path}: format '{target.name}' cannot carry {'; '.join(lost)}: "
             "use --drop to write the rest, or another format"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.plan.atomic import refuse_device
 
 
 def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
@@ -21,6 +22,7 @@ def check_targets(paths: Sequence[Path], *, overwrite: bool, inputs: Sequence[Pa
         seen.add(place)
         if path.is_dir():
             raise MeshprepError(f"{path}: is a directory: name a file")
+        refuse_device(Path(place), path)
         if place in taken:
             raise MeshprepError(f"{path}: is the input itself: choose another name")
         if (path.exists() or path.is_symlink()) and not overwrite:

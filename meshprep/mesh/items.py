@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, read_only
+from meshprep_runtime.maps import INDEX_LIMIT, as_indices, read_only
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Dat:
     Raises
     ------
     MeshprepError
-        For values without rows, Python objects, and an index that does not ascend.
+        For values without rows, Python objects, and an index that does not ascend or is none.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Dat:
             )
         object.__setattr__(self, "values", read_only(values))
         if self.index is not None:
-            index = np.asarray(self.index, dtype=np.int32)
+            index = as_indices(self.index, f"dat '{self.name}' on '{self.set}'")
             if index.shape != values.shape[:1] or (np.diff(index) <= 0).any():
                 raise MeshprepError(
                     f"dat '{self.name}' on '{self.set}': index must be ascending, one a row"
@@ -130,7 +130,7 @@ class Tag:
 
     def __post_init__(self) -> None:
         where = f"tag '{self.name}' on '{self.set}'"
-        values = np.asarray(self.values, dtype=np.int32)
+        values = as_indices(self.values, where)
         offset = np.asarray(self.group_offset, dtype=np.int64)
         group_id = np.asarray(self.group_id, dtype=np.int64)
         if offset.size < 1 or offset[0] != 0 or (np.diff(offset) < 0).any():
@@ -162,8 +162,18 @@ class Tag:
         -------
         Tag
             O(n log n).
+
+        Raises
+        ------
+        MeshprepError
+            For a group that is no whole number of 64 bits with a sign.
         """
-        unique, values = np.unique(np.asarray(ids, dtype=np.int64), return_inverse=True)
+        given = np.asarray(ids)
+        with np.errstate(invalid="ignore"):
+            whole = given.astype(np.int64)
+        if (whole != given).any():
+            raise MeshprepError(f"tag '{name}' on '{set}': groups must be whole numbers of 64 bits")
+        unique, values = np.unique(whole, return_inverse=True)
         held = unique != 0
         offset = np.concatenate([[0], np.cumsum(held)])
         rows = values.reshape(-1).astype(np.int32)
@@ -229,4 +239,5 @@ class IndexList:
             raise MeshprepError(
                 f"index list '{self.name}' must be integers of shape (m,) or (m, k)"
             )
-        object.__setattr__(self, "index", read_only(index.astype(np.int32, copy=False)))
+        index = as_indices(index, f"index list '{self.name}'")
+        object.__setattr__(self, "index", read_only(index))

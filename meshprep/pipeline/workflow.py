@@ -251,10 +251,10 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     """Read; refuse what the format of the output would lose."""
     told("reading")
     mesh = job.source.read()
-    if job.output is not None and not job.drop:
+    if job.output is not None:
         # The numbers of the file give way to new ones, and stay in the plan.
         bare = replace(mesh, dats=tuple(d for d in mesh.dats if d.name != "label"))
-        io.refuse_losses(bare, job.output, _target(job, mesh))
+        io.refuse_losses(bare, job.output, _target(job, mesh), drop=job.drop)
     return mesh
 
 

@@ -72,7 +72,8 @@ class Binder:
     """Turns the arrays of a call into arrays that compiled code may trust.
 
     What was bound last is kept, so that a call with the same arrays, or with a few others, checks
-    only what is new: about a microsecond an argument. Calls from several threads are safe.
+    only what is new: about a microsecond an argument. Arrays of other libraries are always new.
+    Calls from several threads are safe.
     """
 
     def __init__(self, loop: Loop, wanted: Sequence[Slot]) -> None:
@@ -130,9 +131,13 @@ _NONE = np.zeros(0)
 
 
 def _form(value: Any) -> object:
+    """Equal while an object can be trusted to be what was bound."""
     if type(value) is np.ndarray:
         return (value.shape, value.dtype, value.flags.writeable, value.flags.c_contiguous)
-    return (getattr(value, "shape", None), getattr(value, "dtype", None))
+    if isinstance(value, int | float | np.generic):
+        return None
+    # Arrays of other libraries may be given other memory, as torch's are by `x.data = y`.
+    return object()
 
 
 def _see(loop: Loop, slot: Slot, value: Any) -> _Seen:
@@ -217,7 +222,8 @@ def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray[Any]:
 
 
 def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray[Any]:
-    if slot.dtype.kind != "f" and not _whole_within(value, slot.dtype):
+    number = isinstance(value, int | float | np.bool | np.integer | np.floating)
+    if not number or (slot.dtype.kind != "f" and not _whole_within(value, slot.dtype)):
         raise MeshprepError(
             f"loop '{loop.name}': argument '{slot.name}' is {value}, must be {slot.dtype}"
         )

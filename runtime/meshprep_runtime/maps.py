@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import MeshprepError
 
@@ -51,12 +51,8 @@ class SetMap:
                 f"map '{self.name}': the table has shape {table.shape} and dtype {table.dtype}, "
                 "must be integers of shape (n_from, arity) with arity >= 1"
             )
-        if table.dtype != np.int32:
-            if table.size and (int(table.max()) > INDEX_LIMIT or int(table.min()) < -INDEX_LIMIT):
-                raise MeshprepError(f"map '{self.name}' has an index past 2^31-1")
-            table = table.astype(np.int32)
-        table = read_only(table)
-        object.__setattr__(self, "table", table)
+        table = as_indices(table, f"map '{self.name}'")
+        object.__setattr__(self, "table", read_only(table))
 
     @property
     def size(self) -> int:
@@ -144,6 +140,21 @@ class SetMap:
 def chunks(n: int) -> Iterator[slice]:
     """``range(n)`` in pieces: NumPy copies an index of 32 bits, which so stays in the cache."""
     return (slice(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK))
+
+
+def as_indices(values: ArrayLike, where: str) -> NDArray[np.int32]:
+    """Whole numbers as int32, the array itself where it is of int32: nothing wraps or is rounded.
+
+    Raises MeshprepError, which begins with ``where``.
+    """
+    found = np.asarray(values)
+    if found.size and found.dtype.kind not in "iu":
+        raise MeshprepError(f"{where} has indices of dtype {found.dtype}, must be integers")
+    if found.dtype == np.int32:
+        return found
+    if found.size and (int(found.max()) > INDEX_LIMIT or int(found.min()) < -INDEX_LIMIT):
+        raise MeshprepError(f"{where} has an index past 2^31-1")
+    return found.astype(np.int32)
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:

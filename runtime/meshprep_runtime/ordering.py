@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import MeshprepError
-from .maps import chunks
+from .maps import as_indices, chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +57,17 @@ class Ordering:
         Raises
         ------
         MeshprepError
-            Where a number is outside 0..n-1 or stands twice.
+            Where a number is outside 0..n-1 or stands twice, or is not a whole one.
 
         Notes
         -----
         O(n).
         """
-        forward = np.ascontiguousarray(new_to_old, dtype=np.int32)
-        n = forward.size
         where = f" of set '{name}'" if name else ""
+        forward = np.ascontiguousarray(as_indices(new_to_old, f"the ordering{where}"))
+        if forward.ndim != 1:
+            raise MeshprepError(f"the ordering{where} has shape {forward.shape}, must be (n,)")
+        n = forward.size
         if n and (forward.min() < 0 or forward.max() >= n):
             raise MeshprepError(f"the ordering{where} has a number outside 0..{n - 1}")
         inverse = np.full(n, -1, dtype=np.int32)

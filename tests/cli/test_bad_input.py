@@ -235,3 +235,16 @@ def test_a_link_to_itself_is_replaced_when_asked(tmp_path, mesh_file):
     assert main(["reorder", str(mesh_file), "-o", str(link), "--force", "-q"]) == 0
     assert not link.is_symlink()
     assert io.read(link).size("cells") == io.read(mesh_file).size("cells")
+
+
+def test_cells_that_a_format_has_not_are_refused_before_any_work(capsys, tmp_path):
+    """Also with --drop, which takes values and groups away, but no cells."""
+    mesh, out = tmp_path / "box.msh", tmp_path / "box.inp"
+    words = ["generate", "box", "--option", "type=pyramid", "--option", "nx=2", "-o", mesh, "-q"]
+    assert main([str(w) for w in words]) == 0
+    capsys.readouterr()
+    assert main(["reorder", str(mesh), "-o", str(out), "--drop"]) == 2
+    lines = [text for text in capsys.readouterr().err.splitlines() if "compiling" not in text]
+    assert lines[-1].startswith(f"meshprep: error: {out}: the format has no cells of type")
+    assert len(lines) == 2, lines
+    assert "reading" in lines[0]

@@ -393,3 +393,20 @@ def test_long_and_short_blocks_are_written_and_read_alike(tmp_path, monkeypatch,
     write(mesh, tmp_path / "b.msh", version="4.1", binary=True)
     assert (tmp_path / "a.msh").read_bytes() == (tmp_path / "b.msh").read_bytes()
     assert difference(mesh, read(tmp_path / "b.msh")) is None
+
+
+def test_groups_of_nodes_are_what_other_programs_see(tmp_path):
+    """Gmsh knows no groups of nodes: the values of their section are the groups themselves."""
+    made = assemble(np.eye(4, 3), [Block("triangle", np.array([[0, 1, 2], [0, 2, 3]]))])[0]
+    ids = np.array([5, 0, -7, 2**40])
+    several = Tag("both", "nodes", np.array([0, 1, 0, 1]), np.array([0, 2, 3]), [3, 4, 9], {})
+    made = made.with_(tags=[Tag.from_ids("zone", "nodes", ids, {5: "five"}), several])
+    path = tmp_path / "a.msh"
+    write(made, path, binary=False)
+    lines = path.read_text().partition('"zone"')[2].partition("$End")[0].splitlines()
+    assert [float(line.split()[1]) for line in lines[-4:]] == ids.tolist()
+    back = read(path)
+    assert back.tag("zone", "nodes").first_ids().tolist() == ids.tolist()
+    assert back.tag("zone", "nodes").names == {5: "five"}
+    found = back.tag("both", "nodes")
+    assert [found.groups(row) for row in found.values] == [(3, 4), (9,), (3, 4), (9,)]

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from meshprep.io.outputs import check_targets
@@ -16,5 +18,10 @@ def test_targets_are_refused_before_any_work(tmp_path):
         check_targets([tmp_path / "none" / "a.msh"], overwrite=False)
     with pytest.raises(MeshprepError, match="is a directory"):
         check_targets([tmp_path], overwrite=True)
+    os.mkfifo(tmp_path / "pipe.msh")
+    (tmp_path / "link.msh").symlink_to(tmp_path / "pipe.msh")
+    for name in ("pipe.msh", "link.msh"):
+        with pytest.raises(MeshprepError, match=rf"{name}: it is a device or a pipe"):
+            check_targets([tmp_path / name], overwrite=True)
     with pytest.raises(MeshprepError, match="two outputs"):
         check_targets([tmp_path / "a", tmp_path / "a"], overwrite=False)

@@ -160,6 +160,22 @@ def test_arrays_of_other_libraries_are_taken_without_a_copy(loop, arrays):
         loop(**{**arrays, "q": Foreign(np.ones((24, 4), dtype=">f8"))})
 
 
+def test_memory_that_another_library_puts_under_an_array_is_seen(loop, arrays, tmp_path):
+    """As torch does by ``tensor.data = other``: the object stays, and lies elsewhere."""
+    first, second = np.zeros((2, 24, 4))
+    tensor = Foreign(first)
+    loop(**{**arrays, "res": tensor})
+    tensor.array = second
+    loop(**{**arrays, "res": tensor})
+    assert first.any()
+    np.testing.assert_array_equal(second, first)
+    mapped = np.memmap(tmp_path / "res", "f8", "w+", shape=(24, 4))
+    loop(**{**arrays, "res": mapped})
+    mapped.flags.writeable = False
+    with pytest.raises(MeshprepError, match="'res' is read-only"):
+        loop(**{**arrays, "res": mapped})
+
+
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
@@ -241,6 +257,8 @@ def test_loops_that_cannot_run(slow, args, message):
         (np.array([1]), "'k' has dtype int64, must be int32"),
         (float("nan"), "'k' is nan, must be int32"),
         (2**40, "'k' is 1099511627776, must be int32"),
+        (np.str_("1"), "'k' is 1, must be int32"),
+        (np.complex128(1 + 2j), "'k' is (1+2j), must be int32"),
     ],
 )
 def test_constants(slow, value, message):

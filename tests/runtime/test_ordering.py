@@ -41,7 +41,15 @@ def test_nothing_is_copied_where_nothing_moves():
 
 
 @pytest.mark.parametrize(
-    ("order", "message"), [([0, 0, 2], "1 is missing"), ([0, 3], "outside 0..1"), ([-1], "outside")]
+    ("order", "message"),
+    [
+        ([0, 0, 2], "1 is missing"),
+        ([0, 3], "outside 0..1"),
+        ([-1], "outside"),
+        ([2**32, 1], "past 2"),
+        ([0.9, 1.2], "dtype float64"),
+        ([[0, 1], [2, 3]], r"shape \(2, 2\)"),
+    ],
 )
 def test_no_permutation(order, message):
     with pytest.raises(MeshprepError, match=message):

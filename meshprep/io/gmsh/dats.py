@@ -16,7 +16,7 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh import Dat, Tag
 from ...mesh.assemble import GroupTable
 from .elements import ElementLookup, FileCells
-from .info import COPY, INTEGERS, MARK, NAME, REALS, RESERVED, SECTION, STRINGS
+from .info import COPY, GROUPS, INTEGERS, MARK, NAME, REALS, RESERVED, SECTION, STRINGS
 from .numbering import Lookup
 from .raw import RawField
 from .types import TO_MEMORY
@@ -198,11 +198,11 @@ def _named(dat: Dat, seen: dict[Any, int], taken: AbstractSet[str]) -> Dat:
 
 
 def _tag(dat: Dat, mark: SectionMark, n: int) -> Tag:
-    """The tag whose rows the values are; the string tags hold the lists of groups and names."""
+    """The tag whose groups or rows the values are; string tags hold lists of groups and names."""
     lists: dict[int, list[int]] = {}
     names: dict[int, str] = {}
     try:
-        for line in mark.lines:
+        for line in (text for text in mark.lines if text != GROUPS):
             kind, number, *rest = line.split(" ", 2)
             if kind == "row":
                 lists.setdefault(int(number), []).extend(int(w) for w in " ".join(rest).split())
@@ -210,6 +210,8 @@ def _tag(dat: Dat, mark: SectionMark, n: int) -> Tag:
                 names[int(number)] = rest[0] if rest else ""
             else:
                 raise ValueError(kind)
+        if GROUPS in mark.lines and dat.index is None and dat.values.shape == (n,):
+            return Tag.from_ids(dat.name, dat.set, dat.values, names)
         held = max(lists, default=-1) + 1
         whole = dat.index is None and dat.values.shape == (n,) and held == len(lists)
         if not whole or (n and not 0 <= dat.values.min() <= dat.values.max() < held):

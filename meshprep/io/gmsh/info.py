@@ -20,6 +20,8 @@ PERIODIC = "gmsh:periodic"
 RESERVED = ("label", "coordinates")
 # How the string tag begins that says which dtype and shape values had.
 MARK = "meshprep "
+# The string tag of a section whose values are the groups of its elements.
+GROUPS = "groups"
 NAME, SECTION, STRINGS, REALS, INTEGERS, COPY = (
     f"gmsh:{what}" for what in ("name", "section", "strings", "reals", "integers", "copy")
 )

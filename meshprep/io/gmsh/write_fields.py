@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from ...mesh import Dat, ElementSet, Tag
 from ...mesh.cells import node_count
 from .emit import GmshWriter
-from .info import INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
+from .info import GROUPS, INTEGERS, MARK, NAME, REALS, SECTION, STRINGS
 from .layout import TEXT_LIMIT, FileLayout
 from .types import TO_FILE
 
+# The largest whole number that doubles hold as all below.
+EXACT = 2**53
 # Gmsh knows scalars, vectors and tensors; what lies between is filled up with zeros.
 COMPONENTS = (1, 3, 9)
 
@@ -126,16 +128,25 @@ def _write_header(
 
 
 def _write_tag(sink: GmshWriter, tag: Tag, label: NDArray[np.int64]) -> None:
-    """A tag as values: its row for each element; strings tell the groups of a row and names."""
+    """A tag as values: its groups, or where elements are in several, rows that strings explain."""
+    values, lines = _tag_values(tag)
+    lines += [f"name {number} {name}" for number, name in tag.names.items()]
+    strings = (tag.name, "", f"{MARK}tag 1 {values.dtype.newbyteorder('<').str} ,", *lines)
+    section = "NodeData" if tag.set == "nodes" else "ElementData"
+    _write_header(sink, section, strings, (0.0,), (0, 1, values.size))
+    sink.rows(label.reshape(-1, 1), values.reshape(-1, 1))
+    sink.end(section)
+
+
+def _tag_values(tag: Tag) -> tuple[NDArray[np.integer], list[str]]:
+    """What stands in the section of a tag, and the lines that say what it means."""
+    alone = np.diff(tag.group_offset).max(initial=0) <= 1
+    if alone and tag.group_id.all() and (np.abs(tag.group_id) <= EXACT).all():
+        return tag.first_ids(), [GROUPS]
     lines = []
     for row in range(tag.group_offset.size - 1):
         lines += _row_lines(row, tag.groups(row))
-    lines += [f"name {number} {name}" for number, name in tag.names.items()]
-    strings = (tag.name, "", f"{MARK}tag 1 <i4 ,", *lines)
-    section = "NodeData" if tag.set == "nodes" else "ElementData"
-    _write_header(sink, section, strings, (0.0,), (0, 1, tag.values.size))
-    sink.rows(label.reshape(-1, 1), tag.values.reshape(-1, 1))
-    sink.end(section)
+    return tag.values, lines
 
 
 def _row_lines(row: int, groups: Sequence[int]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..declared import BASE, rows_of, values_of
+from ..declared import BASE, NO_SET, rows_of, values_of
 from .layout import ORIGINAL_ID
 from .objects import DatasetInfo
 
@@ -79,6 +79,7 @@ def infer(
         else:
             dats[d.path] = at
     _refuse(open_, sizes)
+    _refuse_variable(found, sizes)
     return InferredSets(placed, dats, base)
 
 
@@ -143,6 +144,17 @@ def _base(
         "no map holds the index 0, so that they may begin at 0 or at 1: "
         "declare it with --sets base=0 or --sets base=1"
     )
+
+
+def _refuse_variable(found: Sequence[DatasetInfo], sizes: Mapping[str, int]) -> None:
+    """Text of variable length that would stay where it is while its elements move."""
+    for f in found:
+        if f.kind == "variable" and f.rows > 1 and (names := _of_size(sizes, f)):
+            raise MeshprepError(
+                f"dataset '{f.path}' has rows of variable length, one for each element of "
+                f"'{names[0]}': declare it as --sets '{f.path}={names[0]}', or '{f.path}={NO_SET}' "
+                "where it is on no set"
+            )
 
 
 def _refuse(choices: Mapping[str, tuple[Sequence[str], ...]], sizes: Mapping[str, int]) -> None:

@@ -30,7 +30,7 @@ class DatasetInfo:
     """A dataset: its path without the leading slash, what it is, its shape and type.
 
     ``kind`` is ``"set"``, ``"map"``, ``"dat"`` (OP2 says so, or the user), ``"array"`` (rows of
-    something, perhaps of a set) or ``"other"``.
+    something, perhaps of a set), ``"variable"`` (rows of variable length) or ``"other"``.
     """
 
     path: str
@@ -72,8 +72,10 @@ def _kind(path: str, item: Any, declared: Mapping[str, str]) -> str:
     if place and path != COORDINATES:
         return "map" if values_of(place) else "dat"
     # Numbers and fixed text; a dataset without a shape has no rows.
-    if item.shape is None or item.ndim == 0 or item.dtype.kind not in "iufcbSV":
+    if item.shape is None or item.ndim == 0:
         return "other"
+    if item.dtype.kind not in "iufcbSV":
+        return "variable"
     if not len(item.attrs):
         single = item.shape == (1,) and item.dtype.kind in "iu"
         return "set" if single else "array"
@@ -100,6 +102,11 @@ def _is_map(item: Any) -> bool:
 def load(item: Any) -> np.ndarray:
     """The values of a dataset in native order; refused where the file cannot hold so many."""
     check_held(item)
+    if item.dtype.kind == "O" and h5py.check_string_dtype(item.dtype) is None:
+        raise MeshprepError(
+            f"dataset '{item.name[1:]}' holds lists or references, which cannot be moved: "
+            f"say that it is on no set by --sets '{item.name[1:]}={NO_SET}'"
+        )
     return native(item[()])
 
 

@@ -21,14 +21,13 @@ def new_file(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     Raises MeshprepError when ``path`` exists and not ``overwrite``, is no regular file, or cannot
     be written.
     """
-    target = Path(os.path.realpath(path))
-    _check_target(target, Path(path), overwrite)
-    with together([target], overwrite=overwrite) as (staged,):
+    _check_target(Path(os.path.realpath(path)), Path(path), overwrite)
+    with together([Path(path)], overwrite=overwrite) as (staged,):
         staged.touch()
         yield staged
         _flush(staged)
     if os.name == "posix":
-        _flush(target.parent)
+        _flush(Path(os.path.realpath(path)).parent)
 
 
 @contextmanager
@@ -37,23 +36,25 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
 
     The temporary files stand in a hidden folder beside each output. Whatever happens inside,
     KeyboardInterrupt included, no partial output is left. Where one output cannot have its name,
-    none has.
+    none has. A link stays, and what it points to is replaced.
 
-    Raises MeshprepError when a folder takes no files, when the disk is full, and when an output
-    exists, or has come to exist meanwhile, and not ``overwrite``. It names the outputs, never what
-    is hidden.
+    Raises MeshprepError when a folder takes no files, when the disk is full, when an output is a
+    device or a pipe, and when it exists, or has come to exist meanwhile, and not ``overwrite``. It
+    names the outputs, never what is hidden.
     """
     with ExitStack() as ending:
         staged = {}
         for path in paths:
+            target = Path(os.path.realpath(path))
+            refuse_device(target, path)
             try:
-                folder = ending.enter_context(hidden_folder(path.parent))
+                folder = ending.enter_context(hidden_folder(target.parent))
             except OSError as error:
                 raise MeshprepError(
                     f"{path}: its folder takes no new files ({error.strerror}): "
                     "choose another, or change its permissions"
                 ) from error
-            staged[folder / path.name] = path
+            staged[folder / path.name] = target
         with _named(staged):
             yield list(staged)
             _publish(staged, overwrite)
@@ -65,12 +66,17 @@ def _check_target(target: Path, shown: Path, overwrite: bool) -> None:
             raise MeshprepError(f"cannot write {shown}: it is a directory")
         if not target.parent.is_dir():
             raise MeshprepError(f"cannot write {shown}: there is no folder {target.parent}")
-        if target.exists() and not target.is_file():
-            raise MeshprepError(f"cannot write {shown}: it is a device or a pipe")
+        refuse_device(target, shown)
         if target.exists() and not overwrite:
             raise MeshprepError(f"{shown} exists: choose another name, or allow overwriting it")
     except OSError as error:
         raise MeshprepError(f"cannot write {shown}: {error.strerror}") from error
+
+
+def refuse_device(target: Path, shown: Path) -> None:
+    """Raise MeshprepError for a device or a pipe: a file that took its name would be its end."""
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise MeshprepError(f"cannot write {shown}: it is a device or a pipe")
 
 
 def _flush(path: Path) -> None:

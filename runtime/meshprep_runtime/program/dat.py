@@ -57,6 +57,8 @@ class ProgramDat:
         A chain has not stored its values, as it was told.
     version : int
         How often it was changed, apart from tiles.
+    replaced : int
+        How often it was given another array.
     """
 
     def __init__(self, set_name: str, array: Any, dim: int, layout: str, owned: int) -> None:
@@ -65,6 +67,7 @@ class ProgramDat:
         self.stored = array
         self.dropped = False
         self.version = 0
+        self.replaced = 0
         self.dim = dim
         self.auto = layout == AUTO
         self.settled = not self.auto or dim == 1
@@ -88,8 +91,24 @@ class ProgramDat:
     def array(self, values: Any) -> None:
         if self.chain is not None:
             self.chain.flush()
+        self._check_like_stored(values)
         self.version += 1
+        self.replaced += 1
+        self.dropped = False
         self.stored = values
+
+    def _check_like_stored(self, values: Any) -> None:
+        """Tiles trust that an array is what the chain was checked with."""
+        shape, dtype = _form(f"{self!r}: another array for it", values)
+        have = self.stored.shape
+        alike = shape == have or (self.dim == 1 and shape in (have[:1], (*have[:1], 1)))
+        on_host = isinstance(values, np.ndarray)
+        if alike and dtype == self.dtype and not (on_host and not _usable(values)):
+            return
+        raise MeshprepError(
+            f"{self!r}: another array for it has shape {shape} and dtype {dtype}, must be "
+            f"{have} of {self.dtype}, contiguous and writable"
+        )
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -162,6 +181,18 @@ class ProgramDat:
         return f"dat on '{self.set}', {self.dim} x {self.dtype}, {self.layout}"
 
 
+def _form(what: str, values: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype of what must be an array."""
+    if not (hasattr(values, "shape") and hasattr(values, "dtype")):
+        raise MeshprepError(f"{what} is a {type(values).__name__}, must be an array")
+    return tuple(values.shape), np.dtype(values.dtype)
+
+
+def _usable(values: NDArray[Any]) -> bool:
+    flags = values.flags
+    return flags.c_contiguous and flags.aligned and flags.writeable
+
+
 def arrays_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays behind the dats of a call."""
     return {n: v.array if isinstance(v, ProgramDat) else v for n, v in given.items()}
@@ -187,16 +218,19 @@ def make_dat(
     """
     where = f"a dat on '{set_name}'"
     check_choice(f"{where}: layout", layout, (AOS, SOA, AUTO))
-    check_choice(f"{where}: dtype", np.dtype(dtype).str[1:], DTYPES)
+    check_choice(f"{where}: dtype", _name_of(dtype), DTYPES)
+    if dim < 1:
+        raise MeshprepError(f"{where} has dim {dim}, must be at least 1")
     rows, owned = size
     soa = layout == SOA and dim > 1
     wanted: list[tuple[int, ...]] = [(dim, n) if soa else (n, dim) for n in (rows, owned)]
     wanted += [] if dim > 1 else [(rows,), (owned,)]
     if values is None:
         values = np.zeros(wanted[0], dtype)
-    if tuple(values.shape) not in wanted or np.dtype(values.dtype) != np.dtype(dtype):
+    shape, given = _form(f"{where}: values", values)
+    if shape not in wanted or given != np.dtype(dtype):
         raise MeshprepError(
-            f"{where} has values of shape {tuple(values.shape)} and dtype {values.dtype}, must be "
+            f"{where} has values of shape {shape} and dtype {given}, must be "
             f"{' or '.join(map(str, dict.fromkeys(wanted)))} of {np.dtype(dtype)}"
         )
     complete = values.shape[int(soa)] == rows
@@ -206,6 +240,15 @@ def make_dat(
     made = ProgramDat(set_name, array, dim, layout, owned)
     made.fresh = {EXEC, HALO} if complete else set()
     return made
+
+
+def _name_of(dtype: Any) -> str:
+    """``f8`` of ``"f8"``, ``float`` and ``np.float64``; any other as it is."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        return str(dtype)
+    return str(found.str[1:] if found.isnative else found.str)
 
 
 def _with_copies(values: NDArray[Any], rows: int, axis: int) -> NDArray[Any]:

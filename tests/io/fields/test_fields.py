@@ -155,6 +155,25 @@ def test_maps_in_hdf5_by_declaration(tmp_path):
     assert there.read_bytes() == before
 
 
+def test_rows_of_variable_length_do_not_stay_behind(tmp_path):
+    plan, order = make_plan(tmp_path)
+    path, names = tmp_path / "a.h5", np.array([f"edge {i}" for i in range(11)], object)
+    with h5py.File(path, "w") as file:
+        file["q"] = np.arange(11.0)
+        file.create_dataset("name", data=names, dtype=h5py.string_dtype())
+    with pytest.raises(MeshprepError, match="--sets 'name=edges', or 'name=none'"):
+        move_files(plan, [path])
+    there, _ = there_and_back(plan, path, declared={"name": "edges"})
+    with h5py.File(there) as file:
+        found = file["name"].asstr()[()].tolist()
+    assert found == names[order["edges"].new_to_old].tolist()
+    with h5py.File(path, "a") as file:
+        lists = file.create_dataset("lists", 11, h5py.vlen_dtype("i4"))
+        lists[0] = [1, 2]
+    with pytest.raises(MeshprepError, match="'lists' holds lists or references"):
+        move_files(plan, [path], declared={"name": "edges", "lists": "edges"}, overwrite=True)
+
+
 def test_a_mesh_with_its_values(tmp_path):
     mesh = generate("mixed2d", nx=5, ny=4)
     random = np.random.default_rng(5)

@@ -206,3 +206,20 @@ def test_a_folder_that_takes_no_files_is_named(tmp_path, monkeypatch):
     ):
         pass
     assert os.listdir(tmp_path) == []
+
+
+def test_pipes_stay_and_links_lead_to_what_is_replaced(tmp_path):
+    pipe, old, link = tmp_path / "pipe", tmp_path / "old", tmp_path / "link"
+    os.mkfifo(pipe)
+    old.write_text("old")
+    link.symlink_to(old)
+    with (
+        pytest.raises(MeshprepError, match="pipe: it is a device or a pipe"),
+        together([pipe], overwrite=True),
+    ):
+        pass
+    assert pipe.is_fifo()
+    with together([link], overwrite=True) as (staged,):
+        staged.write_text("new")
+    assert link.is_symlink()
+    assert old.read_text() == "new"

@@ -175,3 +175,26 @@ def test_arguments_that_are_refused(flow):
 
     with pytest.raises(MeshprepError, match="dats 'q' and 'q_3' share memory"):
         share()
+
+
+def test_other_arrays_for_dats_between_runs(flow, slow):
+    """Compiled tiles check nothing: what they are given is checked when a dat gets it."""
+    chain, other = flow.tiled(), Flow(slow)
+    flow.run(chain)
+    other.run(other.tiled())
+    n = len(flow.q.array)
+    fixed = np.zeros((n, 1), np.int64)
+    fixed.flags.writeable = False
+    wrong = (np.zeros((n, 3), np.int64)[:, :1], np.zeros((3, 1), np.int64), np.zeros((n, 1)))
+    for array in (*wrong, fixed, [1]):
+        with pytest.raises(MeshprepError, match="another array for it"):
+            flow.old.array = array
+    flow.old.array = np.full((n, 1), -1)
+    flow.run(chain)
+    other.run(other.tiled())
+    for name in ("q", "res", "old"):
+        ours, theirs = getattr(flow, name).values(), getattr(other, name).values()
+        np.testing.assert_array_equal(ours.ravel(), theirs.ravel())
+    flow.old.array = flow.res.array
+    with pytest.raises(MeshprepError, match="share memory, and tiles write"):
+        flow.run(chain)

@@ -99,7 +99,7 @@ def tiled_run(
     executors = [executor_of(call) for call in calls]
     maps = {name: m for one in executors for name, m in one.plan.maps.items()}
     chain = number(loops, sizes, maps)
-    _check_memory(dats, chain.written)
+    check_memory(calls)
     if not chain.owned_sets():
         raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     plans = [one.plan for one in executors]
@@ -235,7 +235,10 @@ def check_call(call: Call) -> None:
         raise MeshprepError(f"{where}: tiles check no bounds: leave tile_size or boundscheck out")
 
 
-def _check_memory(dats: Mapping[str, ProgramDat], written: frozenset[str]) -> None:
+def check_memory(calls: Sequence[Call]) -> None:
+    """Raise MeshprepError where tiles would write memory that two dats share."""
+    loops, dats = common_names(calls)
+    written = {name for loop in loops for name in loop.written}
     for (a, first), (b, second) in combinations(dats.items(), 2):
         if {a, b} & written and np.may_share_memory(first.stored, second.stored):
             raise MeshprepError(
@@ -264,8 +267,8 @@ def tiled_on_ranks(
     Raises DistributedError on all ranks, as :func:`tiled_run`, and for a loop that sends increments
     back.
     """
+    check_memory(calls)
     loops, dats = common_names(calls)
     written = frozenset(name for loop in loops for name in loop.written)
-    _check_memory(dats, written)
     kept = Kept(_names(options.dropped, dats, written), _names(options.zero, dats, written))
     return RankTiledRun(calls, plan, options.size or 1, kept)
