@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,12 @@ class ElementSet:
     def __post_init__(self) -> None:
         if not self.name or "->" in self.name or "/" in self.name:
             raise MeshprepError(f"'{self.name}' is no name for a set: no '->', no '/', not empty")
-        if not 0 <= self.size <= INDEX_LIMIT:
-            raise MeshprepError(f"set '{self.name}' has size {self.size}, must be within 0..2^31-1")
+        if not isinstance(self.size, Integral) or not 0 <= self.size <= INDEX_LIMIT:
+            raise MeshprepError(
+                f"set '{self.name}' has size {self.size}, must be a whole number within 0..2^31-1"
+            )
+        if self.name in self.parts:
+            raise MeshprepError(f"set '{self.name}' is a part of itself")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import MeshprepError
-from .maps import as_indices, chunks
+from .maps import as_indices, chunks, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Ordering:
         Parameters
         ----------
         new_to_old : (n,) integers
-            Copied where they are not int32.
+            Copied where they are not int32; an int32 array must not be written to afterwards.
         name : str
             Of the set, for the message of an error.
 
@@ -64,7 +64,7 @@ class Ordering:
         O(n).
         """
         where = f" of set '{name}'" if name else ""
-        forward = np.ascontiguousarray(as_indices(new_to_old, f"the ordering{where}"))
+        forward = read_only(as_indices(new_to_old, f"the ordering{where}"))
         if forward.ndim != 1:
             raise MeshprepError(f"the ordering{where} has shape {forward.shape}, must be (n,)")
         n = forward.size
@@ -76,7 +76,6 @@ class Ordering:
         if n and inverse.min() < 0:
             missing = int(np.argmin(inverse))
             raise MeshprepError(f"the ordering{where} is not a permutation: {missing} is missing")
-        forward.flags.writeable = False
         inverse.flags.writeable = False
         return cls(forward, inverse)
 

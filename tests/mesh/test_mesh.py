@@ -36,6 +36,8 @@ def test_arrays_refuse_to_be_written():
         (lambda: ElementSet("a->b", 1), "no name for a set"),
         (lambda: ElementSet("a", -1), "size -1"),
         (lambda: ElementSet("a", 2**31), "size 2147483648"),
+        (lambda: ElementSet("a", 2.5), "size 2.5, must be a whole number"),
+        (lambda: ElementSet("a", 2, parts=("a",)), "part of itself"),
         (lambda: SetMap("m", "a", "b", np.zeros((2, 0), int)), "arity >= 1"),
         (lambda: SetMap("m", "a", "b", np.zeros((2, 2))), "must be integers"),
         (lambda: SetMap("m", "a", "b", np.array([[2**31]])), "past 2\\^31-1"),

@@ -97,3 +97,10 @@ def test_cupy():
     assert isinstance(new, cupy.ndarray)
     assert new.get().tolist() == [[4, 5], [0, 1], [2, 3]]
     assert bool((order.restore(new) == values).all())
+
+
+def test_what_is_given_stays_writable():
+    numbers = np.array([1, 0, 2], np.int32)
+    order = Ordering.from_new_to_old(numbers)
+    assert numbers.flags.writeable
+    assert not order.new_to_old.flags.writeable

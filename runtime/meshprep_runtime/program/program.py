@@ -17,7 +17,7 @@ from ..loop import ParLoop
 from ..plan.matrices import nonzeros_of, plain_args, with_places
 from ..plan.model import LoopPlan, PlanContent
 from .chains.chain import Chain
-from .chains.reduced import ReducedGlobal
+from .chains.reduced import ReducedGlobal, start_values
 from .chains.tiling import TileOptions
 from .checkpoints.checkpoints import Checkpoints
 from .dat import ProgramDat, make_dat
@@ -187,13 +187,11 @@ class Program:
         plan = self.plan[name]
         if plan.loop.name in self.runners:
             raise MeshprepError(f"the program has loop '{plan.loop.name}' already: use that one")
-
         if plan.loop.matrices and isinstance(self.plan, DistributedPlan):
             raise MeshprepError(
                 f"loop '{plan.loop.name}' adds to a matrix, which no program on ranks has: run it "
                 "by meshprep_runtime.matrix.PartAssembly"
             )
-
         asked = options.pop("layout", None)
 
         def make(of: LoopPlan, layout: Layout) -> ParLoop:
@@ -214,16 +212,19 @@ class Program:
 
         Parameters
         ----------
-        values : number or (dim,) array
-            What it starts from.
-        dim : int
-        dtype : str
+        values : number or (dim,) array, to start from
+        dim, dtype : int, str
 
         Returns
         -------
         ReducedGlobal
+
+        Raises
+        ------
+        MeshprepError
+            Where the dtype cannot hold the values.
         """
-        return ReducedGlobal(np.array(np.broadcast_to(np.asarray(values, dtype), (dim,))))
+        return ReducedGlobal(start_values(values, dim, dtype))
 
     def chain(
         self,
@@ -358,13 +359,13 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
-        layouts, others = self._runner.layouts, self._program.runners.values()
-        self._runner.times.layout += settle(layouts, given, others)
+        others = self._program.runners.values()
+        self._runner.times.layout += settle(self._runner.layouts, given, others)
         if self._program.active is not None:
             self._program.active.record(self, given)
-            return
-        self.check(given)
-        self.run(given)
+        else:
+            self.check(given)
+            self.run(given)
 
     def check(self, given: Mapping[str, Any]) -> None:
         """Raise MeshprepError when names are not the loop's, or a dat is on another set."""
@@ -382,8 +383,7 @@ class ProgramLoop:
 
     def run(self, given: Mapping[str, Any]) -> None:
         """Run the loop now, with arguments that were checked."""
-        checkpoints = self._program.checkpoints
-        if checkpoints is None:
+        if (checkpoints := self._program.checkpoints) is None:
             self._run(given)
         else:
             step = checkpoints.steps.of_loop(self.loop, self.par_loop.kernel, given)

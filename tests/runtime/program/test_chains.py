@@ -254,3 +254,10 @@ def test_chains_on_a_gpu(halves, device, needs_gxx):
 
 def half_on_gpu(q, res, factor):
     res[0] += factor[0] * q[0]
+
+
+def test_a_global_starts_from_what_its_dtype_holds():
+    program = Case(3, 0).program
+    assert program.reduced(0.0, 2, "i8").array.tolist() == [0, 0]
+    with pytest.raises(MeshprepError, match=r"starts from 1\.5, which i8 cannot hold"):
+        program.reduced(1.5, dtype="i8")

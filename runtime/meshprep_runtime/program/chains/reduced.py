@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...errors import MeshprepError
 from ..dat import Queue
 
 
@@ -63,3 +64,12 @@ class ReducedGlobal:
 
     def __repr__(self) -> str:
         return f"reduced global, {self.stored.size} x {self.stored.dtype}"
+
+
+def start_values(values: ArrayLike, dim: int, dtype: str) -> NDArray[Any]:
+    """The ``(dim,)`` values that a global starts from; refused where the dtype changes them."""
+    given, wanted = np.asarray(values), np.dtype(dtype)
+    made = given.astype(wanted)
+    if wanted.kind in "iu" and not np.array_equal(made, given):
+        raise MeshprepError(f"the global starts from {values!r}, which {dtype} cannot hold")
+    return np.array(np.broadcast_to(made, (dim,)))
