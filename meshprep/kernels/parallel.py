@@ -20,11 +20,16 @@ from meshprep_runtime.maps import chunks
 
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
+# Threads of a counting sort at most: each counts in memory of its own.
+COUNTING = 4
 
 
-def pieces(n: int, least: int = WORTHWHILE) -> list[tuple[int, int]]:
-    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``."""
-    count = get_num_threads() if n >= least else 1
+def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:
+    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``.
+
+    At most ``most`` pieces, where each takes memory.
+    """
+    count = min(get_num_threads(), most) if n >= least else 1
     return [(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 

@@ -115,6 +115,8 @@ def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> In
         raise MeshprepError(
             f"an ordering of {forward.size} elements does not fit parts of {bound[-1]} together"
         )
+    if len(part_sizes) == 1:
+        return forward
     pairs = pairwise(bound)
     pieces = [forward[(forward >= low) & (forward < high)] for low, high in pairs]
     return np.concatenate([np.empty(0, dtype=np.int32), *pieces])
