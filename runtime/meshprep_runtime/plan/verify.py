@@ -51,10 +51,14 @@ def verify(plan: PlanContent) -> list[str]:
     return findings
 
 
+def _in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
+    return [check() for check in checks]
+
+
 def refuse_wrong(
     plan: PlanContent,
     maps: Mapping[str, SetMap] | None = None,
-    together: Callable[..., Sequence[list[str]]] = lambda *checks: [check() for check in checks],
+    together: Callable[..., Sequence[list[str]]] = _in_turn,
 ) -> None:
     """Raise ProofError with the findings of :func:`verify` and, given maps, :func:`compare_maps`.
 
