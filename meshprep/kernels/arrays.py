@@ -45,7 +45,7 @@ def smallest(values: NDArray) -> int:
 
 
 @kernel
-def first_places(count: Int32s, offset: Int64s) -> None:
+def first_places(count: Int64s, offset: Int64s) -> None:
     """The places at which a counting sort on several threads begins.
 
     ``count`` (threads, keys) holds how many entries of each key a thread has, and then where it

@@ -21,7 +21,7 @@ from meshprep_runtime.maps import chunks
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
 # Threads of a counting sort at most: each counts in memory of its own.
-COUNTING = 4
+COUNTING = 2
 
 
 def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:
@@ -78,6 +78,16 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
     found = each(run, [(work,) for work in works])
     _give_back()
     return found
+
+
+def on_fewer_cores(work: Callable[[], Any]) -> Any:
+    """The result of a function that takes half of the cores: what runs beside it is urgent."""
+    threads = get_num_threads()
+    set_num_threads(max(1, threads // 2))
+    try:
+        return work()
+    finally:
+        set_num_threads(threads)
 
 
 def _give_back() -> None:

@@ -31,7 +31,7 @@ from meshprep_runtime.plan.records import from_json
 from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
-from ..kernels.parallel import at_once
+from ..kernels.parallel import at_once, on_fewer_cores
 from ..loops import LoopRequest, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
@@ -178,10 +178,11 @@ def order(
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
-        # most of an order is found on one core
+        # most of an order is found on one core, and the rest waits for it
+        sizes = [own.block_elements for _, own in chosen]
         leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
-            lambda: input_baselines(full, specs, [own.block_elements for _, own in chosen]),
+            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
         )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))

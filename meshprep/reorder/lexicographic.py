@@ -83,7 +83,7 @@ def _order_of_pairs(table: Int32s, n_points: int) -> Int32s:
 def _by_lowest(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
     """Rows by their lowest point, ascending under one, and where each point begins."""
     shares = pieces(len(table), most=COUNTING)
-    count, offset = np.zeros((len(shares), n_points), np.int32), np.empty(n_points + 1, np.int64)
+    count, offset = np.zeros((len(shares), n_points), np.int64), np.empty(n_points + 1, np.int64)
     order = np.empty(len(table), np.int32)
     each(_count_lowest, [(table, *share, own) for share, own in zip(shares, count, strict=True)])
     first_places(count, offset)
@@ -94,14 +94,14 @@ def _by_lowest(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
 
 
 @kernel
-def _count_lowest(table: Int32s, begin: int, end: int, count: Int32s) -> None:
+def _count_lowest(table: Int32s, begin: int, end: int, count: Int64s) -> None:
     last = table.shape[1] - 1
     for i in range(begin, end):
         count[min(table[i, 0], table[i, last])] += 1
 
 
 @kernel
-def _put_lowest(table: Int32s, begin: int, end: int, place: Int32s, order: Int32s) -> None:
+def _put_lowest(table: Int32s, begin: int, end: int, place: Int64s, order: Int32s) -> None:
     """Put rows where ``place`` says for their lowest point, one after the other."""
     last = table.shape[1] - 1
     for i in range(begin, end):

@@ -66,7 +66,7 @@ def _by_lowest_node(slots: Slots, n_nodes: int, key: Int32s) -> tuple[Int64s, In
     Fills in the ``key`` of every slot, as of :func:`_lowest`.
     """
     shares = pieces(slots.size, most=COUNTING)
-    count, offset = np.zeros((len(shares), n_nodes), np.int32), np.empty(n_nodes + 1, np.int64)
+    count, offset = np.zeros((len(shares), n_nodes), np.int64), np.empty(n_nodes + 1, np.int64)
     order = np.empty(slots.size, np.int32)
     each(
         _count_lowest, [(slots, *share, own, key) for share, own in zip(shares, count, strict=True)]
@@ -79,7 +79,7 @@ def _by_lowest_node(slots: Slots, n_nodes: int, key: Int32s) -> tuple[Int64s, In
 
 
 @kernel
-def _count_lowest(slots: Slots, begin: int, end: int, count: Int32s, key: Int32s) -> None:
+def _count_lowest(slots: Slots, begin: int, end: int, count: Int64s, key: Int32s) -> None:
     """Count the slots of cells that start at ``begin`` to ``end - 1`` by lowest node."""
     for part in range(slots.width.size):
         for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):
@@ -90,7 +90,7 @@ def _count_lowest(slots: Slots, begin: int, end: int, count: Int32s, key: Int32s
 
 
 @kernel
-def _put_lowest(slots: Slots, begin: int, end: int, place: Int32s, order: Int32s) -> None:
+def _put_lowest(slots: Slots, begin: int, end: int, place: Int64s, order: Int32s) -> None:
     """Put these slots where ``place`` says for their lowest node, one after the other."""
     for part in range(slots.width.size):
         for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):

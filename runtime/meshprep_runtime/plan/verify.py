@@ -123,7 +123,8 @@ def _are_inverse(forward: NDArray[np.int32], back: NDArray[np.int32]) -> bool:
     n = forward.size
     inside = n == 0 or (min(forward.min(), back.min(initial=0)) >= 0 and forward.max() < n)
     return bool(inside and back.size == n) and all(
-        (back[forward[some]] == np.arange(some.start, some.stop)).all() for some in chunks(n)
+        (back.take(forward[some], mode="clip") == np.arange(some.start, some.stop)).all()
+        for some in chunks(n)
     )
 
 
