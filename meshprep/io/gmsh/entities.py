@@ -298,7 +298,8 @@ def _box_of_all(points: Float64s, table: Int32s) -> Float64s | None:
     """The box (1, 6) of all nodes, where the table has those at its ends; else None."""
     if not np.isfinite(points).all() or not points.size:
         return None
-    ends = np.array([[f(column) for column in points.T] for f in (np.argmin, np.argmax)])
+    columns = np.ascontiguousarray(points.T)
+    ends = np.array([columns.argmin(axis=1), columns.argmax(axis=1)])
     if not all(_has(table, node) for node in np.unique(ends)):
         return None
     box = np.array([[np.inf] * 3, [-np.inf] * 3])
