@@ -20,8 +20,9 @@ from meshprep_runtime.maps import chunks
 
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
-# Threads of a counting sort at most: each counts in memory of its own.
-COUNTING = 2
+# Threads of a counting sort at most, as each counts in memory of its own; and how much must be
+# sorted for that to be worthwhile.
+COUNTING, LARGE = 2, 1 << 18
 
 
 def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:

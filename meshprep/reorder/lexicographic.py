@@ -9,7 +9,7 @@ from meshprep_runtime.maps import read_only
 
 from ..kernels import Int32s, Int64s, helper, kernel
 from ..kernels.arrays import first_places, sort
-from ..kernels.parallel import COUNTING, each, pieces, rows_in_pieces
+from ..kernels.parallel import COUNTING, LARGE, each, pieces, rows_in_pieces
 from .radix import stable_argsort
 
 # Up to so many rows of one lowest point are sorted among each other, and up to so many points a row
@@ -82,7 +82,7 @@ def _order_of_pairs(table: Int32s, n_points: int) -> Int32s:
 
 def _by_lowest(table: Int32s, n_points: int) -> tuple[Int64s, Int32s]:
     """Rows by their lowest point, ascending under one, and where each point begins."""
-    shares = pieces(len(table), most=COUNTING)
+    shares = pieces(len(table), LARGE, COUNTING)
     count, offset = np.zeros((len(shares), n_points), np.int64), np.empty(n_points + 1, np.int64)
     order = np.empty(len(table), np.int32)
     each(_count_lowest, [(table, *share, own) for share, own in zip(shares, count, strict=True)])

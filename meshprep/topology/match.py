@@ -8,7 +8,7 @@ import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
 from ..kernels.arrays import first_places
-from ..kernels.parallel import COUNTING, each, pieces
+from ..kernels.parallel import COUNTING, LARGE, each, pieces
 from ..mesh.blockwise import SPREAD
 from .slots import Slots, cells_before, corner, part_of, read_corners
 
@@ -65,7 +65,7 @@ def _by_lowest_node(slots: Slots, n_nodes: int, key: Int32s) -> tuple[Int64s, In
 
     Fills in the ``key`` of every slot, as of :func:`_lowest`.
     """
-    shares = pieces(slots.size, most=COUNTING)
+    shares = pieces(slots.size, LARGE, COUNTING)
     count, offset = np.zeros((len(shares), n_nodes), np.int64), np.empty(n_nodes + 1, np.int64)
     order = np.empty(slots.size, np.int32)
     each(
