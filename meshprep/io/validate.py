@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
-from ..kernels.parallel import at_once
+from ..kernels.parallel import at_once, each, pieces
 from ..mesh import ElementSet, Mesh
 from ..mesh.cells import shape_of
 from ..topology import unattached
@@ -63,12 +63,15 @@ def _check_coordinates(mesh: Mesh) -> None:
 def _check_repeated(mesh: Mesh, cells: ElementSet) -> NDArray[np.uint64]:
     table = mesh.cell_map(cells.name).table
     hashes = np.empty(len(table), dtype=np.uint64)
-    row, column = hash_cells(table, hashes)
-    if row >= 0:
-        raise MeshprepError(
-            f"cell {row + 1} of set '{cells.name}' names node {table[row, column] + 1} twice: "
-            "degenerate cells are not supported, remove them or split them into other types"
-        )
+    shares = pieces(len(table))
+    found = each(hash_cells, [(table[a:b], hashes[a:b]) for a, b in shares])
+    for (begin, _), (row, column) in zip(shares, found, strict=True):
+        if row >= 0:
+            raise MeshprepError(
+                f"cell {begin + row + 1} of set '{cells.name}' names node "
+                f"{table[begin + row, column] + 1} twice: "
+                "degenerate cells are not supported, remove them or split them into other types"
+            )
     return hashes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .compiled import helper
+from .compiled import helper, kernel
 
 # Arrays as signatures of kernels name them.
 Int32s = NDArray[np.int32]
@@ -42,6 +42,24 @@ def smallest(values: NDArray) -> int:
     for value in values:
         found = min(found, value)
     return found
+
+
+@kernel
+def first_places(count: Int64s, offset: Int64s) -> None:
+    """The places at which a counting sort on several threads begins.
+
+    ``count`` (threads, keys) holds how many entries of each key a thread has, and then where it
+    puts the first of them: behind those of the threads before. ``offset`` (keys + 1) receives where
+    each key begins.
+    """
+    at = np.int64(0)
+    for key in range(count.shape[1]):
+        offset[key] = at
+        for thread in range(count.shape[0]):
+            found = count[thread, key]
+            count[thread, key] = at
+            at += found
+    offset[count.shape[1]] = at
 
 
 @helper

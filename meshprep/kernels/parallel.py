@@ -20,11 +20,17 @@ from meshprep_runtime.maps import chunks
 
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
+# Threads of a counting sort at most, as each counts in memory of its own; and how much must be
+# sorted for that to be worthwhile.
+COUNTING, LARGE = 2, 1 << 18
 
 
-def pieces(n: int, least: int = WORTHWHILE) -> list[tuple[int, int]]:
-    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``."""
-    count = get_num_threads() if n >= least else 1
+def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[int, int]]:
+    """``range(n)`` in as many pieces as there are cores; one piece where n is below ``least``.
+
+    At most ``most`` pieces, where each takes memory.
+    """
+    count = min(get_num_threads(), most) if n >= least else 1
     return [(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 
@@ -73,6 +79,16 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
     found = each(run, [(work,) for work in works])
     _give_back()
     return found
+
+
+def on_fewer_cores(work: Callable[[], Any]) -> Any:
+    """The result of a function that takes half of the cores: what runs beside it is urgent."""
+    threads = get_num_threads()
+    set_num_threads(max(1, threads // 2))
+    try:
+        return work()
+    finally:
+        set_num_threads(threads)
 
 
 def _give_back() -> None:

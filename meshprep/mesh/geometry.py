@@ -43,7 +43,7 @@ def centroids(mesh: Mesh, name: str, axes: int | None = None) -> Float64s | None
         cell_type = mesh.sets[name].cell_type
         table = mesh.map(f"{name}->nodes").table
         corners = table.shape[1] if cell_type is None else shape_of(cell_type).n_corners
-        return mean_of_rows(xyz[:, :axes], table[:, :corners])
+        return mean_of_rows(xyz, table[:, :corners], axes)
     through = _map_to_places(mesh, name)
     inner = None if through is None else centroids(mesh, through.to_set, axes)
     return None if through is None or inner is None else mean_of_rows(inner, through.table)
@@ -83,9 +83,9 @@ def axes_in_use(mesh: Mesh) -> int | None:
     return None if xyz is None or xyz.shape[1] < 3 or xyz[:, 2].any() else 2
 
 
-def mean_of_rows(xyz: Float64s, table: Int32s) -> Float64s:
-    """The mean of the places that each row names."""
-    mean = np.empty((len(table), xyz.shape[1]))
+def mean_of_rows(xyz: Float64s, table: Int32s, axes: int | None = None) -> Float64s:
+    """The mean of the places that each row names, along the first axes where not along all."""
+    mean = np.empty((len(table), xyz[:, :axes].shape[1]))
     arrays = read_only(xyz.astype(np.float64, copy=False)), read_only(table)
     each(_fill_mean, [(*arrays, begin, end, mean) for begin, end in pieces(len(table))])
     return mean
@@ -94,7 +94,7 @@ def mean_of_rows(xyz: Float64s, table: Int32s) -> Float64s:
 @kernel
 def _fill_mean(xyz: Float64s, table: Int32s, begin: int, end: int, mean: Float64s) -> None:
     for i in range(begin, end):
-        for k in range(xyz.shape[1]):
+        for k in range(mean.shape[1]):
             total = xyz[table[i, 0], k]
             for j in range(1, table.shape[1]):
                 total += xyz[table[i, j], k]

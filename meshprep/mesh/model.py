@@ -20,6 +20,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
 
+from ..kernels.parallel import take
 from .incidence import renumber_table
 from .items import Dat, ElementSet, IndexList, Tag
 
@@ -353,7 +354,7 @@ def _renumber_dat(d: Dat, order: Ordering | None) -> Dat:
     if order is None:
         return d
     if d.index is None:
-        return replace(d, values=order.apply(d.values))
+        return d if order.is_identity else replace(d, values=take(d.values, order.new_to_old))
     index = order.old_to_new[d.index]
     rows = np.argsort(index)
     return replace(d, values=d.values[rows], index=index[rows])

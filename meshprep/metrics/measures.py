@@ -29,6 +29,7 @@ from meshprep_runtime.plan.metrics import (
 from meshprep_runtime.program.useful import useful_bytes
 
 from ..colour.thread_colours import thread_bound
+from ..kernels.parallel import at_once
 from ..loops.reach import indirect_dats, maps_by_place, maps_by_set, written_table
 from .traffic import LAYOUTS, SECTOR_BYTES, traffic
 from .units import staged_units
@@ -62,8 +63,14 @@ def variant_metrics(
     least = -(-int(elements.sum()) // variant.block_size)
     colour_sizes = np.diff(variant.block_colour_offset)
     by_place = maps_by_place({name: maps[name] for name in loop.maps}, variant.elements)
-    bound = thread_bound(*written_table(loop, by_place, sizes), variant.block_offset)
-    moved = {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS}
+    # the longest of them first; the others are counted beside it
+    moved, bound, useful, (aos, soa), warps = at_once(
+        lambda: {name: traffic(loop, maps, sizes, variant, layout=name) for name in LAYOUTS},
+        lambda: thread_bound(*written_table(loop, by_place, sizes), variant.block_offset),
+        lambda: useful_bytes(loop, maps, sizes),
+        lambda: [_transfers(loop, maps, variant, split=split) for split in (False, True)],
+        lambda: warp_efficiency(variant),
+    )
     return VariantMetrics(
         block_size=variant.block_size,
         target=variant.target,
@@ -84,11 +91,11 @@ def variant_metrics(
         block_colours=variant.n_block_colours,
         block_colour_blocks=_spread(colour_sizes),
         block_colour_sizes=tuple(colour_sizes.tolist()),
-        warp_efficiency=warp_efficiency(variant),
+        warp_efficiency=warps,
         histograms=histograms(variant, sum(maps[m].arity for m in loop.maps)),
-        useful_bytes=useful_bytes(loop, maps, sizes),
-        aos=_transfers(loop, maps, variant, split=False),
-        soa=_transfers(loop, maps, variant, split=True),
+        useful_bytes=useful,
+        aos=aos,
+        soa=soa,
         traffic={name: SectorCounts(t.read, t.written) for name, t in moved.items()},
     )
 

@@ -8,13 +8,17 @@ tetrahedra, 2 for plane cells, 4 for hexahedra, 1 for faces and their cells.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.arrays import first_places
+from ..kernels.parallel import COUNTING, each, pieces
 from ..mesh.incidence import Csr
 
 # Elements of the sample; the mean number of neighbours wanted.
@@ -73,21 +77,29 @@ def _choose(mean: Float64s) -> tuple[int, int]:
 def _graph(table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int) -> Csr:
     n = table.shape[0]
     pairs = each(_pairs, [(table, *entries, need, window, *piece) for piece in pieces(n)])
-    degree = np.zeros(n + 1, np.int64)
-    for low, high in pairs:
-        _count_pairs(low, high, degree)
-    offset = np.cumsum(degree)
-    at, index = offset[:-1].copy(), np.empty(offset[-1], np.int32)
-    for low, high in pairs:
-        _enter_pairs(low, high, at, index)
+    # pairs that one thread counts, and then enters behind those of the threads before
+    shares = [pairs[a:b] for a, b in pieces(len(pairs), 2, COUNTING)]
+    degree, offset = np.zeros((len(shares), n), np.int64), np.empty(n + 1, np.int64)
+    each(_in_turn(_count_pairs), list(zip(shares, degree, strict=True)))
+    first_places(degree, offset)
+    index = np.empty(offset[-1], np.int32)
+    each(_in_turn(_enter_pairs), [(*share, index) for share in zip(shares, degree, strict=True)])
     return Csr(offset, index)
+
+
+def _in_turn(kernel: Callable[..., None]) -> Callable[..., None]:
+    def run(pairs: list[tuple[Int32s, Int32s]], *rest: Any) -> None:
+        for low, high in pairs:
+            kernel(low, high, *rest)
+
+    return run
 
 
 @kernel
 def _count_pairs(low: Int32s, high: Int32s, degree: Int64s) -> None:
     for k in range(low.size):
-        degree[low[k] + 1] += 1
-        degree[high[k] + 1] += 1
+        degree[low[k]] += 1
+        degree[high[k]] += 1
 
 
 @kernel

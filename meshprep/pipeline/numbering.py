@@ -17,6 +17,7 @@ from meshprep_runtime.ordering import Ordering
 
 from ..mesh import Mesh
 from ..mesh.model import renumber_map
+from ..mesh.orderings import ordering_of
 
 
 class Numbering:
@@ -126,8 +127,8 @@ class Numbering:
         for leaf in self.leaves(name):
             n = self._order[leaf].size
             if leaf in moved:
-                piece = Ordering.from_new_to_old(new_to_old[base : base + n] - np.int32(base), leaf)
-                self._order[leaf] = self._order[leaf].then(piece)
+                piece = new_to_old[base : base + n] - np.int32(base) if base else new_to_old[:n]
+                self._order[leaf] = ordering_of(piece, leaf, self._order[leaf])
             base += n
 
     def settle(self, name: str) -> None:

@@ -31,7 +31,7 @@ from meshprep_runtime.plan.records import from_json
 from meshprep_runtime.plan.verify import refuse_wrong
 
 from ..kernels import clock
-from ..kernels.parallel import at_once
+from ..kernels.parallel import at_once, on_fewer_cores
 from ..loops import LoopRequest, LoopSpec, as_requests, resolve
 from ..loops.chains import ChainRequest
 from ..loops.options import Options
@@ -40,7 +40,6 @@ from ..metrics import measures
 from ..reorder import FOLLOW, propagate
 from ..topology import derive, steps_of
 from .blocks import colour, cut, wants_lists
-from .chains import plan_chains
 from .input_order import input_reach
 from .matrices import build_matrices
 from .numbering import Numbering
@@ -173,15 +172,17 @@ def order(
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
-        full, specs = derived or plan_request_maps(mesh, loops)
+        (full, specs), source_hash = at_once(
+            lambda: derived or plan_request_maps(mesh, loops), mesh.content_hash
+        )
     numbering = Numbering(full, mesh.sets if keep_order else ())
     with stages.stage("locality"):
         chosen = [(spec.loop, options.for_loop(spec.options)) for spec in specs]
-        # most of an order is found on one core
-        leads, before, source_hash = at_once(
+        # most of an order is found on one core, and the rest waits for it
+        sizes = [own.block_elements for _, own in chosen]
+        leads, before = at_once(
             lambda: order_for_locality(numbering, chosen),
-            lambda: input_baselines(full, specs, [own.block_elements for _, own in chosen]),
-            mesh.content_hash,
+            lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
         )
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
@@ -266,11 +267,12 @@ def draft(
             lambda: locality_metrics(numbering, ordered.leads),
             lambda: _measure(ordered, plan, notes),
         )
-    plan = replace(
-        plan,
-        metrics=Metrics(locality, loops, stages.seconds),
-        chains=plan_chains(plan, chains, options.tile),
-    )
+    plan = replace(plan, metrics=Metrics(locality, loops, stages.seconds))
+    if chains:
+        # imported here, since it brings all that runs programs
+        from .chains import plan_chains
+
+        plan = replace(plan, chains=plan_chains(plan, chains, options.tile))
     return Draft(plan, ordered.full.maps if options.proof else None)
 
 
@@ -278,7 +280,7 @@ def prove(made: Draft) -> Plan:
     """The plan, proved, with the seconds that this took; raises ProofError when it is wrong."""
     start, metrics = clock(), made.plan.metrics
     if made.maps is not None:
-        refuse_wrong(made.plan, made.maps)
+        refuse_wrong(made.plan, made.maps, at_once)
     seconds = {**metrics.seconds, "proof": round(clock() - start, 4)}
     return replace(made.plan, metrics=replace(metrics, seconds=seconds))
 

@@ -138,7 +138,8 @@ def _save(
     told: Callable[[str], None],
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
-    plan = replace(prove(made), mesh_hash=new.content_hash())
+    proved, digest = at_once(lambda: prove(made), new.content_hash)
+    plan = replace(proved, mesh_hash=digest)
     told(f"writing {job.plan.name}")
     plan = _with_sets(plan, job, mesh)
     plan.save(staged[job.plan])

@@ -12,6 +12,7 @@ from meshprep_runtime.ordering import Ordering
 
 from ..kernels import Int32s, clock
 from ..kernels.parallel import at_once
+from ..mesh.orderings import ordering_of
 from .figures import Figures, figures, following
 from .methods import METHODS
 from .problem import LocalityProblem
@@ -102,7 +103,7 @@ def locality_order(
 
 def _run(problem: LocalityProblem, method: str) -> _Tried:
     begun = clock()
-    found = Ordering.from_new_to_old(METHODS[method].function(problem))
+    found = ordering_of(METHODS[method].function(problem))
     took = round(clock() - begun, 4)
     rows = following(problem, found.old_to_new)
     after = figures(problem, found.old_to_new, rows)

@@ -17,6 +17,7 @@ from meshprep_runtime.ordering import Ordering
 from ..kernels import Int32s, kernel
 from ..mesh import Mesh
 from ..mesh.incidence import renumber_table
+from ..mesh.orderings import ordering_of
 from .lexicographic import from_set_order
 
 Orderings = dict[str, Ordering]
@@ -111,6 +112,8 @@ def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> In
         raise MeshprepError(
             f"an ordering of {forward.size} elements does not fit parts of {bound[-1]} together"
         )
+    if len(part_sizes) == 1:
+        return forward
     pairs = pairwise(bound)
     pieces = [forward[(forward >= low) & (forward < high)] for low, high in pairs]
     return np.concatenate([np.empty(0, dtype=np.int32), *pieces])
@@ -171,7 +174,7 @@ def _with_parts(mesh: Mesh, name: str, new_to_old: Int32s) -> Ordering:
     parts = mesh.sets[name].parts
     if parts:
         new_to_old = keep_parts(new_to_old, [mesh.size(p) for p in parts])
-    return Ordering.from_new_to_old(new_to_old, name)
+    return ordering_of(new_to_old, name)
 
 
 def _side_by_side(parts: Sequence[Ordering], name: str) -> Ordering:

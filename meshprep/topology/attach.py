@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Bools, Int32s, inlined, kernel
+from ..kernels.parallel import each, pieces
 from ..mesh import Mesh
 from ..mesh.cells import shape_of
 from .layout import layout_of, lower_sets
 from .match import first_slots
-from .slots import Slots, corner, corners_of, part_cells, plain_part, slots_of
+from .slots import Slots, cells_before, corner, corners_of, plain_part, slots_of
 
 
 def unattached(mesh: Mesh) -> dict[str, Int32s]:
@@ -66,20 +67,36 @@ def locate(slots: Slots, corners: Int32s, n_nodes: int) -> Int32s:
     return found
 
 
-@kernel
 def _slots_near(slots: Slots, flagged: Bools) -> Int32s:
-    """The slots whose corners are all flagged, ascending."""
+    """The slots whose corners are all flagged, ascending. O(slots), in parallel."""
+    shares = pieces(slots.size)
+    return np.concatenate(each(_near_in_share, [(slots, flagged, *share) for share in shares]))
+
+
+@kernel
+def _near_in_share(slots: Slots, flagged: Bools, begin: int, end: int) -> Int32s:
+    """Those of the cells that start at the slots ``begin`` to ``end - 1``."""
     # room for all: pages that are never written cost nothing
-    near = np.empty(slots.slot_start[-1], np.int32)
-    found, slot = 0, 0
+    near, found = np.empty(slots.slot_start[-1], np.int32), 0
     for part in range(slots.width.size):
-        for cell in range(part_cells(slots, part)):
+        for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):
+            if not _may_have(slots, part, cell, flagged):
+                continue
+            slot = slots.slot_start[part] + cell * slots.n_local[part]
             for facet in range(slots.n_local[part]):
                 if _all_flagged(slots, part, cell, facet, flagged):
-                    near[found] = slot
+                    near[found] = slot + facet
                     found += 1
-                slot += 1
     return near[:found].copy()
+
+
+@inlined
+def _may_have(slots: Slots, part: int, cell: int, flagged: Bools) -> bool:
+    """Whether as many nodes of a cell are flagged as a slot has: few cells have."""
+    base, count = slots.flat_start[part] + cell * slots.width[part], 0
+    for j in range(slots.width[part]):
+        count += flagged[slots.flat[base + j]]
+    return count >= slots.local.shape[2]
 
 
 @inlined

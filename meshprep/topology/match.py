@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt8s, helper, inlined, kernel
-from ..kernels.parallel import each, pieces
+from ..kernels.arrays import first_places
+from ..kernels.parallel import COUNTING, LARGE, each, pieces
 from ..mesh.blockwise import SPREAD
-from .slots import Slots, corner, part_cells, part_of, read_corners
+from .slots import Slots, cells_before, corner, part_of, read_corners
 
 # Slots of so few are compared one with another, which is faster than a table.
 FEW = 8
@@ -21,7 +22,8 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     A counting sort puts the slots with one lowest node side by side, where a number for each tells
     which may be the same; a small hash table that stays in cache finds them where there are many,
     so that a node that meets a million cells costs no more each.
-    Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 8 a node.
+    Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 24 a node at
+    most.
 
     Parameters
     ----------
@@ -58,30 +60,45 @@ def number_in_place(first: Int32s) -> UInt8s:
     return count[:found].copy()
 
 
-@kernel
 def _by_lowest_node(slots: Slots, n_nodes: int, key: Int32s) -> tuple[Int64s, Int32s]:
     """Slots sorted by lowest corner node, ascending under one node, and where each node starts.
 
     Fills in the ``key`` of every slot, as of :func:`_lowest`.
     """
-    offset = np.zeros(n_nodes + 2, np.int64)
+    shares = pieces(slots.size, LARGE, COUNTING)
+    count, offset = np.zeros((len(shares), n_nodes), np.int64), np.empty(n_nodes + 1, np.int64)
+    order = np.empty(slots.size, np.int32)
+    each(
+        _count_lowest, [(slots, *share, own, key) for share, own in zip(shares, count, strict=True)]
+    )
+    first_places(count, offset)
+    each(
+        _put_lowest, [(slots, *share, own, order) for share, own in zip(shares, count, strict=True)]
+    )
+    return offset, order
+
+
+@kernel
+def _count_lowest(slots: Slots, begin: int, end: int, count: Int64s, key: Int32s) -> None:
+    """Count the slots of cells that start at ``begin`` to ``end - 1`` by lowest node."""
     for part in range(slots.width.size):
-        for cell in range(part_cells(slots, part)):
+        for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):
+            slot = slots.slot_start[part] + cell * slots.n_local[part]
             for facet in range(slots.n_local[part]):
-                offset[_lowest(slots, part, cell, facet)[0] + 2] += 1
-    for node in range(n_nodes):
-        offset[node + 2] += offset[node + 1]
-    order = np.empty(slots.slot_start[-1], np.int32)
-    slot = 0
-    # offset[node + 1] runs from the start of the node's bucket to its end while it fills.
+                low, key[slot + facet] = _lowest(slots, part, cell, facet)
+                count[low] += 1
+
+
+@kernel
+def _put_lowest(slots: Slots, begin: int, end: int, place: Int64s, order: Int32s) -> None:
+    """Put these slots where ``place`` says for their lowest node, one after the other."""
     for part in range(slots.width.size):
-        for cell in range(part_cells(slots, part)):
+        for cell in range(cells_before(slots, part, begin), cells_before(slots, part, end)):
+            slot = slots.slot_start[part] + cell * slots.n_local[part]
             for facet in range(slots.n_local[part]):
-                low, key[slot] = _lowest(slots, part, cell, facet)
-                order[offset[low + 1]] = slot
-                offset[low + 1] += 1
-                slot += 1
-    return offset[:-1], order
+                low = _lowest(slots, part, cell, facet)[0]
+                order[place[low]] = slot + facet
+                place[low] += 1
 
 
 @inlined

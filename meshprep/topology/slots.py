@@ -117,6 +117,13 @@ def part_cells(slots: Slots, part: int) -> int:
     return (slots.slot_start[part + 1] - slots.slot_start[part]) // slots.n_local[part]
 
 
+@helper
+def cells_before(slots: Slots, part: int, slot: int) -> int:
+    """How many cells of a part have their first slot below this one."""
+    ahead = max(slot - slots.slot_start[part], 0)
+    return min(-(-ahead // slots.n_local[part]), part_cells(slots, part))
+
+
 @kernel
 def cell_of(slots: Slots, part: int, slot: int) -> int:
     """The cell, as numbered in ``cells``, that a slot of this part belongs to."""

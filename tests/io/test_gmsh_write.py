@@ -192,6 +192,17 @@ def test_entities_made_up_have_boxes(tmp_path):
     assert flat[26:] == [1, 9, 0]
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_a_box_holds_the_nodes_of_cells_alone(tmp_path, far):
+    points, triangles, _ = plate(2)
+    lone = np.array([[9.0, -9.0, 0.0] if far else points.mean(axis=0)])
+    path = tmp_path / "lone.msh"
+    mesh = assemble(np.concatenate([points, lone]), [Block("triangle", triangles)])[0]
+    write(mesh, path, binary=False)
+    rows = [[float(x) for x in row] for row in section(path, "Entities")]
+    assert rows[2] == [*points.min(axis=0), *points.max(axis=0)]
+
+
 @every
 def test_the_only_other_tag_becomes_the_physical_groups(tmp_path, version, binary):
     points, triangles, _ = plate(2)

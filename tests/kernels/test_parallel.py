@@ -2,9 +2,10 @@ import itertools
 import time
 
 import pytest
+from numba import get_num_threads
 
 from meshprep.kernels import parallel
-from meshprep.kernels.parallel import WORTHWHILE, at_once, each, pieces
+from meshprep.kernels.parallel import WORTHWHILE, at_once, each, on_fewer_cores, pieces
 
 
 @pytest.mark.parametrize("n", [0, 1, WORTHWHILE - 1, WORTHWHILE, 3 * WORTHWHILE + 1])
@@ -40,3 +41,12 @@ def test_what_runs_at_once_has_ended_when_an_error_arrives(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         at_once(lambda: 1 // 0, slow)
     assert ended == [True]
+
+
+def test_what_is_not_urgent_takes_half_of_the_cores():
+    before = get_num_threads()
+    counts = at_once(get_num_threads, lambda: on_fewer_cores(get_num_threads))
+    assert counts == [before, max(1, before // 2)]
+    with pytest.raises(ZeroDivisionError):
+        on_fewer_cores(lambda: 1 // 0)
+    assert get_num_threads() == before

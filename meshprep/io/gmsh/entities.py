@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import chunks, read_only
 
 from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...kernels.parallel import each, pieces
@@ -285,11 +285,31 @@ def _points(mesh: Mesh) -> Float64s:
 
 def _boxes(points: Float64s, table: Int32s, place: Int32s, n: int) -> Float64s:
     """The box (n, 6) of each place, from the nodes of its rows; from inf to -inf without any."""
+    if n == 1 and (whole := _box_of_all(points, table)) is not None:
+        return whole
     shares = pieces(len(table))
     box = np.tile(np.array([np.inf] * 3 + [-np.inf] * 3), (len(shares), n, 1))
     tasks = [(points, table[a:b], place[a:b], own) for (a, b), own in zip(shares, box, strict=True)]
     each(_grow, tasks)
     return np.concatenate([box[:, :, :3].min(axis=0), box[:, :, 3:].max(axis=0)], axis=1)
+
+
+def _box_of_all(points: Float64s, table: Int32s) -> Float64s | None:
+    """The box (1, 6) of all nodes, where the table has those at its ends; else None."""
+    if not np.isfinite(points).all() or not points.size:
+        return None
+    columns = np.ascontiguousarray(points.T)
+    ends = np.array([columns.argmin(axis=1), columns.argmax(axis=1)])
+    if not all(_has(table, node) for node in np.unique(ends)):
+        return None
+    box = np.array([[np.inf] * 3, [-np.inf] * 3])
+    box[:, : points.shape[1]] = points[ends, np.arange(points.shape[1])]
+    return box.reshape(1, 6)
+
+
+def _has(table: Int32s, node: int) -> bool:
+    # piece by piece: most nodes are met early
+    return any((table[some] == node).any() for some in chunks(len(table)))
 
 
 def _as_box(dim: int, box: Float64s) -> tuple[float, ...]:

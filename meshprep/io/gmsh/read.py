@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ...kernels.parallel import each, pieces
 from ...mesh import Mesh
 from . import read2, read4, sections
 from .build import build
@@ -68,12 +70,26 @@ def read_file(path: Path) -> Mesh:
     """
     path = Path(path)
     try:
-        data = np.fromfile(path, dtype=np.uint8)
+        data = _content(path)
     except OSError as error:
         raise MeshprepError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     cursor = GmshCursor(path, data)
     raw = _read_sections(cursor)
     return build(raw, cursor)
+
+
+def _content(path: Path) -> NDArray[np.uint8]:
+    """The bytes of a file: a core alone copies them more slowly than memory takes them."""
+    data = np.empty(path.stat().st_size, np.uint8)
+
+    def fill(begin: int, end: int) -> int:
+        with path.open("rb") as file:
+            file.seek(begin)
+            return file.readinto(data[begin:end].data)
+
+    if sum(each(fill, pieces(data.size))) < data.size:
+        raise MeshprepError(f"{path}: became shorter while it was read: read it again")
+    return data
 
 
 def _read_sections(cursor: GmshCursor) -> RawMesh:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel
+from ...kernels.parallel import each, pieces
 from ..text.tokens import ASCII, BIG, Mode, next_int, skip_blank, take_doubles, take_ints
 from .raw import (
     BAD_COUNT,
@@ -32,6 +35,10 @@ NodeArrays = tuple[Int64s, Float64s, Float64s, Int64s]
 def read_nodes(cursor: GmshCursor) -> RawNodes:
     """The body of $Nodes. O(bytes)."""
     n_blocks, n = _header(cursor, "nodes", 8, cursor.size_width + 24)
+    if cursor.mode != ASCII and n_blocks <= 1 + n // LONG_BLOCK:
+        long = _long_blocks_of_nodes(cursor, n_blocks, n)
+        if long is not None:
+            return long
     runs = np.empty((n_blocks, 4), dtype=np.int64)
     label, points = np.empty(n, dtype=np.int64), np.empty((n, 3))
     parametric: Float64s = np.empty((0, 3))
@@ -54,6 +61,40 @@ def read_nodes(cursor: GmshCursor) -> RawNodes:
     cursor.pos = int(pos)
     used = parametric if runs[:, 2].any() else None
     return RawNodes(label, points, runs, used)
+
+
+def _long_blocks_of_nodes(cursor: GmshCursor, n_blocks: int, n: int) -> RawNodes | None:
+    """Few blocks of a binary file, copied on all cores.
+
+    None where one has parameters, or something is wrong: what reads these says what it is.
+    """
+    order, start, done = ">" if cursor.mode == BIG else "<", cursor.pos, 0
+    number, double = np.dtype(f"{order}i{cursor.size_width}"), np.dtype(f"{order}f8")
+    head = np.dtype([("head", f"{order}i4", 3), ("count", number)])
+    runs, label, points = np.empty((n_blocks, 4), np.int64), np.empty(n, np.int64), np.empty((n, 3))
+    for run in runs:
+        if cursor.left < head.itemsize:
+            break
+        found = np.frombuffer(cursor.data, head, 1, cursor.pos)[0]
+        run[:3], run[3] = found["head"], found["count"]
+        (dim, _, flag, count), begin = run.tolist(), cursor.pos + head.itemsize
+        end = begin + count * number.itemsize
+        fits = 0 <= count <= n - done and end + 24 * count <= cursor.data.size
+        if flag or not 0 <= dim <= 3 or not fits:
+            break
+        rows = slice(done, done + count)
+        _copy(np.frombuffer(cursor.data, number, count, begin), label[rows])
+        _copy(np.frombuffer(cursor.data, double, 3 * count, end).reshape(-1, 3), points[rows])
+        cursor.pos, done = end + 24 * count, done + count
+    else:
+        if done == n:
+            return RawNodes(label, points, runs)
+    cursor.pos = start
+    return None
+
+
+def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
+    each(np.copyto, [(target[a:b], source[a:b]) for a, b in pieces(len(source))])
 
 
 def _header(cursor: GmshCursor, what: str, text: int, binary: int) -> tuple[int, int]:

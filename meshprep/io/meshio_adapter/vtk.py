@@ -113,6 +113,8 @@ def _check_offsets(
 
 def _check_sizes(sizes: NDArray[np.int64], types: NDArray) -> None:
     wanted = _nodes_of(types)
+    if np.array_equal(sizes, wanted) and wanted.all():
+        return
     bad = np.flatnonzero(np.where(wanted > 0, sizes != wanted, sizes < 1))
     if bad.size:
         number = int(types[bad[0]])

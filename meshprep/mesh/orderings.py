@@ -1,0 +1,61 @@
+"""Orderings from long arrays, on all cores."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshprep_runtime.maps import read_only
+from meshprep_runtime.ordering import Ordering
+
+from ..kernels import Int32s, kernel
+from ..kernels.parallel import each, pieces
+
+
+def ordering_of(
+    new_to_old: NDArray[np.integer], name: str = "", before: Ordering | None = None
+) -> Ordering:
+    """The ordering with this direction, as :meth:`Ordering.from_new_to_old` gives it.
+
+    Parameters
+    ----------
+    new_to_old : (n,) integers
+    name : str
+        Of the set, for the message of an error.
+    before : Ordering, optional
+        The new order is one of the elements as this one numbers them; what is returned leads from
+        its old numbering.
+
+    Raises
+    ------
+    MeshprepError
+        Where a number of ``new_to_old`` is outside 0..n-1 or stands twice.
+
+    O(n), in parallel.
+    """
+    forward = np.asarray(new_to_old, np.int32)
+    n, start = forward.size, None if before is None or before.is_identity else before.new_to_old
+    base = np.empty(0, np.int32) if start is None else start
+    arrays = read_only(forward), read_only(base), np.empty(n, np.int32), np.full(n, -1, np.int32)
+    inside = each(_invert, [(*share, *arrays) for share in pieces(n)])
+    if not all(inside) or arrays[3].min(initial=0) < 0:
+        # it says what is wrong
+        Ordering.from_new_to_old(forward, name)
+    return Ordering(*map(read_only, arrays[2:]))
+
+
+@kernel
+def _invert(
+    begin: int, end: int, new_to_old: Int32s, before: Int32s, forward: Int32s, inverse: Int32s
+) -> bool:
+    """Fill both directions for some new places; False where a number is out of range."""
+    n = new_to_old.size
+    for i in range(begin, end):
+        element = new_to_old[i]
+        if element < 0 or element >= n:
+            return False
+        if before.size:
+            element = before[element]
+        forward[i] = element
+        inverse[element] = i
+    return True
