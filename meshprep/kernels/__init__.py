@@ -1,6 +1,6 @@
 """Compiled functions: how they are compiled and kept, and run on all cores."""
 
-from .arrays import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt64s
+from .arrays import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from .compiled import KERNELS, clock, helper, inlined, kernel
 from .machine_code import folder
 
@@ -12,6 +12,7 @@ __all__ = [
     "Int32s",
     "Int64s",
     "UInt8s",
+    "UInt32s",
     "UInt64s",
     "clock",
     "folder",

@@ -14,6 +14,7 @@ Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 UInt8s = NDArray[np.uint8]
+UInt32s = NDArray[np.uint32]
 UInt64s = NDArray[np.uint64]
 
 

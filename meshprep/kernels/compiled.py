@@ -32,7 +32,7 @@ __all__ = ["KERNELS", "clock", "digest", "from_python", "helper", "inlined", "ke
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # In calls between compiled functions these are taken as 64 bits.
-NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16)
+NARROW = (types.int8, types.int16, types.int32, types.uint8, types.uint16, types.uint32)
 CHECKED = getattr(config, "BOUNDSCHECK", None)
 # Every kernel of the modules that were imported.
 KERNELS: list[Any] = []
@@ -47,12 +47,17 @@ def kernel(function: Function) -> Function:
 
 def helper(function: Function) -> Function:
     """Compile a function that only kernels and helpers call."""
-    return _helper(function)
+    # of what it is not told it takes after its caller
+    return _helper(function, _nrt=True)
 
 
 def inlined(function: Function) -> Function:
-    """A helper of innermost loops: its code goes into the caller's, whatever its size."""
-    return _helper(function, forceinline=True)
+    """A helper of innermost loops: its code goes into the caller's, whatever its size.
+
+    It must not make arrays: references to those that it is given are not counted, which would cost
+    an atomic addition an array wherever one call leads to another.
+    """
+    return _helper(function, forceinline=True, _nrt=False)
 
 
 def from_python(function: Function) -> Function:

@@ -196,9 +196,12 @@ def _histogram(table: Int32s, offset: Int64s, entries: Int32s, step: int) -> Int
 def _pairs(
     table: Int32s, offset: Int64s, entries: Int32s, need: Int32s, window: int, begin: int, end: int
 ) -> tuple[Int32s, Int32s]:
-    """The neighbours of the elements ``begin`` to ``end - 1`` that stand after them, as pairs."""
+    """The neighbours of the elements ``begin`` to ``end - 1`` that stand after them, as pairs.
+
+    Innermost indices are unsigned: of a signed one numba asks whether it is negative.
+    """
     n, arity = table.shape
-    count, met = np.zeros(n, np.int16), np.empty(HIGH_DEGREE * arity + 1, np.int32)
+    count, met = np.zeros(n, np.int16), np.empty(HIGH_DEGREE * arity + 1, np.uint32)
     ahead = offset.copy()
     for k in range(begin):
         for j in range(arity):
@@ -218,17 +221,18 @@ def _pairs(
                 last = min(last, first + window)
             elif last - offset[p] > HIGH_DEGREE:
                 last = min(last, first + NEAREST)
-            for s in range(first, last):
-                e = entries[s]
+            for s in range(np.uint32(first), np.uint32(last)):
+                e = np.uint32(entries[s])
                 met[found] = e
                 found += count[e] == 0
                 count[e] += 1
         if used + found > low.size:
             low, high = _with_room(low, high, used, 2 * (used + found))
+        own = need[i]
         for k in range(found):
             e = met[k]
             low[used], high[used] = i, e
-            used += count[e] >= min(need[i], need[e])
+            used += count[e] >= min(own, need[e])
             count[e] = 0
     return low[:used].copy(), high[:used].copy()
 

@@ -9,13 +9,13 @@ for the distance from a block's centroid. A move that costs ``c`` is made with p
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernels import Float64s, Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
-from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts, move
+from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
@@ -29,12 +29,16 @@ LACK = 4
 # and prices change, and with colours more than that.
 HOLDS, HOLDS_WITH_COLOURS = 8, 2
 THRESHOLDS = 4096
-# Blocks around a cluster that are looked at.
-MAX_CANDIDATES = 64
+# Blocks around a cluster that are looked at, its own one first; the place of all others.
+NOWHERE = 65
 
 
 class Candidates(NamedTuple):
-    """Scratch: the blocks beside a cluster, its points and facets there; where each block is."""
+    """Scratch: a cluster's block and those beside it, its points and facets there.
+
+    ``place`` is where each block is, and that of no block; ``NOWHERE`` between two clusters, when
+    points and facets are 0.
+    """
 
     block: Int32s
     points: Int64s
@@ -54,12 +58,12 @@ def acceptance_thresholds() -> Float64s:
 @helper
 def new_candidates(n_blocks: int) -> Candidates:
     """Scratch for a group with so many blocks."""
-    place = np.full(n_blocks, -1, np.int32)
-    points, facets = np.empty(MAX_CANDIDATES, np.int64), np.empty(MAX_CANDIDATES, np.int64)
-    return Candidates(np.empty(MAX_CANDIDATES, np.int32), points, facets, place)
+    place = np.full(n_blocks + 1, NOWHERE, np.int32)
+    points, facets = np.zeros(NOWHERE + 1, np.int64), np.zeros(NOWHERE + 1, np.int64)
+    return Candidates(np.empty(NOWHERE + 1, np.int32), points, facets, place)
 
 
-@helper
+@inlined
 def sweep_over(
     state: Counts,
     centroids: Centroids,
@@ -67,7 +71,7 @@ def sweep_over(
     sweep: Sweep,
     number: int,
     memory: MoveMemory,
-    quantile: Float64s,
+    found_there: Candidates,
     random: np.uint64,
 ) -> tuple[np.uint64, int]:
     """Give every cluster a chance to move; returns the next random state and the moves.
@@ -76,23 +80,24 @@ def sweep_over(
     enough. Moves into full blocks are offered (:mod:`exchange`), but where colours have a price.
     O(clusters at a boundary + those looked at * points * blocks at a point). Never empties a block.
     """
-    found_there, n, moved = new_candidates(state.size.size), state.block.size, 0
+    n, moved = state.block.size, 0
     best = memory.best
     holds = HOLDS if degrees is None else HOLDS_WITH_COLOURS
     for k in range(n):
-        i = n - 1 - k if number % 2 == 1 else k
+        i: Any = np.uint32(n - 1 - k if number % 2 == 1 else k)
         if best[i] == INSIDE:
             continue
         random ^= random << np.uint64(13)
         random ^= random >> np.uint64(7)
         random ^= random << np.uint64(17)
-        draw = quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
+        draw = memory.quantile[(random >> np.uint64(20)) & np.uint64(THRESHOLDS - 1)]
         allowed = sweep.temperature * draw
         if best[i] + allowed <= LEAST_GAIN and (i + number) % holds != 0:
             continue
-        found, inner = _beside(state, found_there, i)
-        if found == 0:
+        found = _beside(state, found_there, i)
+        if found == 1:
             best[i] = INSIDE
+            found_there.place[state.block[i]], found_there.facets[0] = NOWHERE, 0
             continue
         source, weight = state.block[i], state.weight[i]
         lost = _share_points(state, found_there, i)
@@ -102,12 +107,15 @@ def sweep_over(
         over = min(weight, max(0, state.size[source] - source_cap))
         over -= LACK * min(weight, max(0, state.least[source] - stays))
         price, fullness = sweep.over * over, state.size[source] / source_cap
-        for c in range(found):
+        inner = found_there.facets[0]
+        found_there.place[source], found_there.facets[0] = NOWHERE, 0
+        for c in range(1, found):
             b = found_there.block[c]
-            found_there.place[b] = -1
+            found_there.place[b] = NOWHERE
             after, cap = state.size[b] + weight, state.cap[b]
             value = found_there.points[c] - lost
             new = value * sweep.per_unit + sweep.facet * (found_there.facets[c] - inner)
+            found_there.points[c], found_there.facets[c] = 0, 0
             if sweep.pull > 0.0:
                 new += sweep.pull * centroid_term(centroids, i, source, b)
             if degrees is None and after > cap and new > wish:
@@ -153,35 +161,43 @@ def _limit(cap: int, sweep: Sweep) -> int:
 
 
 @inlined
-def _beside(state: Counts, found_there: Candidates, cluster: int) -> tuple[int, int]:
-    """Find the other blocks that a cluster has facets with; their number, and facets inside."""
-    home, found, inner = state.block[cluster], 0, 0
+def _beside(state: Counts, found_there: Candidates, cluster: int) -> int:
+    """Find the blocks that a cluster has facets with, its own one first; their number."""
+    block, facets, place = found_there.block, found_there.facets, found_there.place
+    found = 1
+    place[state.block[cluster]] = 0
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         b = state.block[state.neighbours[s]]
-        if b == home:
-            inner += state.facets[s]
-        elif found_there.place[b] >= 0:
-            found_there.facets[found_there.place[b]] += state.facets[s]
-        elif found < MAX_CANDIDATES:
-            found_there.place[b], found_there.block[found] = found, b
-            found_there.points[found], found_there.facets[found] = 0, state.facets[s]
-            found += 1
-    return found, inner
+        fresh = place[b] == NOWHERE and found < NOWHERE
+        at = found if fresh else place[b]
+        facets[at] += state.facets[s]
+        block[at], place[b] = b, at
+        found += fresh
+    return found
 
 
 @inlined
 def _share_points(state: Counts, found_there: Candidates, cluster: int) -> int:
     """Weigh the cluster's points in each block found; returns what stays behind at home."""
-    home, lost = state.block[cluster], 0
+    lists, lost = state.lists, 0
+    alone = (state.block[cluster] << COUNT_BITS) + 1
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
         p = state.points[s]
-        begin, weight = state.record[p, BEGIN], state.record[p, WEIGHT]
+        weight = lists[p + WEIGHT]
         lost += weight
-        for z in range(begin, begin + state.record[p, USED]):
-            b = state.slots[z] >> COUNT_BITS
-            if b == home:
-                if state.slots[z] & MOST == 1:
-                    lost -= weight
-            elif found_there.place[b] >= 0:
-                found_there.points[found_there.place[b]] += weight
+        for z in range(FIRST, FIRST + ROOM):
+            lost -= _weigh(found_there, lists[p + z], weight, alone)
+        for z in range(FIRST + ROOM, FIRST + lists[p + USED]):
+            lost -= _weigh(found_there, lists[p + z], weight, alone)
     return lost
+
+
+@inlined
+def _weigh(found_there: Candidates, entry: int, weight: int, alone: int) -> int:
+    """Weigh a point in the block of an entry; returns its weight where that is ``alone``.
+
+    Nothing is asked of the block, since no processor guesses the answer: there is a place for
+    blocks that were not found.
+    """
+    found_there.points[found_there.place[np.uint32(entry) >> COUNT_BITS]] += weight
+    return weight * (entry == alone)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float64s, Int32s, Int64s, helper, inlined, kernel
+from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined, kernel
 
 LEAST_WIDTH = 1e-100
 # Where elements widen, the centroid of a block lies towards its narrow ones. With this share of its
@@ -133,7 +133,9 @@ def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float
 
 
 @helper
-def find_centroids(centroids: Centroids, weight: Int32s, block: Int32s, size: Int64s) -> None:
+def find_centroids(
+    centroids: Centroids, weight: Int32s, block: Int32s | UInt32s, size: Int64s
+) -> None:
     """The mean place of the elements of each block. O(clusters)."""
     centroid = centroids.centroid
     centroid[:] = 0.0

@@ -10,37 +10,48 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Int32s, Int64s, helper, inlined
+from ...kernels import Int32s, Int64s, UInt32s, helper, inlined
 
 # A block and a count share an int32. Points with more clusters than fit are in nearly every block
 # anyway: moves do not look at them.
 COUNT_BITS = 12
 MOST = (1 << COUNT_BITS) - 1
-# Columns of a point's record: where its list begins, how long it is, what the point weighs.
-BEGIN, USED, WEIGHT = 0, 1, 2
+# Words of a point's list: what the point weighs, how many entries are in use, the first entry.
+WEIGHT, USED, FIRST = 0, 1, 2
+# Every list has room for so many entries, which are read without asking how many are in use: those
+# that are not name no block. Few points have more.
+ROOM = 3
 
 
 class Counts(NamedTuple):
     """Clusters of a group, their blocks and the counts that follow from them.
 
-    Clusters, points and blocks have numbers of the group. Points with one cluster are left out: no
-    move changes what they cost. ``record`` (points, 3) and ``slots`` are the lists of
-    (block, count) at the points; ``size`` is the number of elements of each block, ``cap`` the
-    most that it may have, and ``least`` what it should have.
+    Clusters and blocks have numbers of the group, a point that of the word in ``lists`` where its
+    list of (block, count) begins; ``begin`` has these of all points. Points with one cluster are
+    left out: no move changes what they cost. ``size`` is the number of elements of each block,
+    ``cap`` the most that it may have, and ``least`` what it should have.
+
+    What leads to other arrays is unsigned: of a signed index numba asks whether it is negative.
     """
 
-    point_offset: Int32s
-    points: Int32s
-    offset: Int32s
-    neighbours: Int32s
+    point_offset: UInt32s
+    points: UInt32s
+    offset: UInt32s
+    neighbours: UInt32s
     facets: Int32s
     weight: Int32s
-    block: Int32s
+    block: UInt32s
     size: Int64s
     cap: Int64s
     least: Int64s
-    record: Int32s
-    slots: Int32s
+    begin: Int32s
+    lists: Int32s
+
+
+@inlined
+def no_block(n_blocks: int) -> int:
+    """The entry of a list that is not in use."""
+    return n_blocks << COUNT_BITS
 
 
 @helper
@@ -55,18 +66,18 @@ def count_blocks(state: Counts) -> None:
 @inlined
 def _change(state: Counts, point: int, block: int, by: int) -> None:
     """Count one cluster of a block more or less at a point."""
-    begin = state.record[point, BEGIN]
-    end = begin + state.record[point, USED]
-    s = begin
-    while s < end and state.slots[s] >> COUNT_BITS != block:
+    lists, s = state.lists, point + FIRST
+    end = s + lists[point + USED]
+    while s < end and lists[s] >> COUNT_BITS != block:
         s += 1
     if s == end:
-        state.slots[s] = block << COUNT_BITS
-        state.record[point, USED] += 1
-    state.slots[s] += by
-    if state.slots[s] & MOST == 0:
-        state.record[point, USED] -= 1
-        state.slots[s] = state.slots[end - 1]
+        lists[s] = block << COUNT_BITS
+        lists[point + USED] += 1
+    lists[s] += by
+    if lists[s] & MOST == 0:
+        lists[point + USED] -= 1
+        lists[s] = lists[end - 1]
+        lists[end - 1] = no_block(state.size.size)
 
 
 @inlined
@@ -86,6 +97,6 @@ def move(state: Counts, cluster: int, target: int) -> None:
 def loads_of(state: Counts) -> int:
     """The weight of every (point, block) pair, as the lists have it."""
     total = 0
-    for p in range(state.record.shape[0]):
-        total += np.int64(state.record[p, WEIGHT]) * state.record[p, USED]
+    for p in state.begin:
+        total += np.int64(state.lists[p + WEIGHT]) * state.lists[p + USED]
     return total

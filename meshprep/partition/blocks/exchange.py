@@ -8,13 +8,13 @@ must be allowed by itself, so that annealing goes on as if there were no caps.
 
 from __future__ import annotations
 
-from ...kernels import helper
+from ...kernels import inlined
 from .centroids import Centroids, update_centroids
 from .counts import Counts, move
 from .moves import KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep, score_of
 
 
-@helper
+@inlined
 def exchange(state: Counts, centroids: Centroids, sweep: Sweep, memory: MoveMemory) -> int:
     """Try the offers of a sweep; returns how many clusters moved into full blocks.
 

@@ -14,9 +14,9 @@ from numba import get_num_threads
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
 from ..blocks_of import sort_by
-from .anneal import acceptance_thresholds, sweep_over
+from .anneal import acceptance_thresholds, new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
-from .counts import BEGIN, MOST, WEIGHT, Counts, count_blocks, loads_of
+from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
 from .levels import Level
 from .moves import UNKNOWN, Sweep, new_memory
@@ -154,13 +154,14 @@ def anneal_groups(
         centroids = _centroids(level, group, metric, state, schedule.pull[0])
         degrees = _degrees(state, points.written, kept)
         random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
-        memory = new_memory(state.block.size, state.size.size)
+        found_there = new_candidates(state.size.size)
+        memory = new_memory(state.block.size, state.size.size, quantile)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 memory.best[:] = UNKNOWN
             sweep = _sweep_at(schedule, k)
             random, moved = sweep_over(
-                state, centroids, degrees, sweep, k, memory, quantile, random
+                state, centroids, degrees, sweep, k, memory, found_there, random
             )
             if degrees is None:
                 moved += exchange(state, centroids, sweep, memory)
@@ -257,33 +258,33 @@ def _extract(
                 met[count] = p
                 count += 1
             degree[number[p]] += 1
-    kept, slots = 0, 0
+    kept = 0
     for k in range(count):
         keeps = 2 <= degree[k] <= MOST
         number[met[k]] = kept if keeps else -1
         if keeps:
             met[kept], degree[kept] = met[k], degree[k]
-            slots += degree[k]
             kept += 1
-    record = np.zeros((kept, 3), np.int32)
-    begin = 0
+    begin, words = np.empty(kept, np.int32), 0
     for k in range(kept):
-        record[k, BEGIN], record[k, WEIGHT] = begin, points.weight[met[k]]
-        begin += degree[k]
+        begin[k] = words
+        words += FIRST + max(ROOM, degree[k])
     state = Counts(
-        np.zeros(clusters.size + 1, np.int32),
-        np.empty(pairs, np.int32),
-        np.zeros(clusters.size + 1, np.int32),
-        np.empty(links, np.int32),
+        np.zeros(clusters.size + 1, np.uint32),
+        np.empty(pairs, np.uint32),
+        np.zeros(clusters.size + 1, np.uint32),
+        np.empty(links, np.uint32),
         np.empty(links, np.int32),
         np.empty(clusters.size, np.int32),
-        np.empty(clusters.size, np.int32),
+        np.empty(clusters.size, np.uint32),
         np.zeros(group.blocks.size, np.int64),
         _of_blocks(cap, group.blocks),
         _of_blocks(least, group.blocks),
-        record,
-        np.empty(slots, np.int32),
+        begin,
+        np.full(words, no_block(group.blocks.size), np.int32),
     )
+    for k in range(kept):
+        state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = points.weight[met[k]], 0
     _copy(level, group, block, number, state)
     for k in range(kept):
         number[met[k]] = -1
@@ -304,9 +305,9 @@ def _degrees(state: Counts, written: Bools | None, points: Int32s) -> DegreeCoun
     """Degrees at the points of a group; None where colours have no price."""
     if written is None:
         return None
-    own = np.empty(points.size, np.bool_)
+    own = np.zeros(state.lists.size, np.bool_)
     for k in range(points.size):
-        own[k] = written[points[k]]
+        own[state.begin[k]] = written[points[k]]
     return count_degrees(state, own, state.cap[0])
 
 
@@ -320,7 +321,7 @@ def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Coun
         state.block[k] = group.rank_of_block[block[c]]
         for s in range(level.point_offset[c], level.point_offset[c + 1]):
             if number[level.points[s]] >= 0:
-                state.points[pairs] = number[level.points[s]]
+                state.points[pairs] = state.begin[number[level.points[s]]]
                 pairs += 1
         for s in range(level.offset[c], level.offset[c + 1]):
             j = level.neighbours[s]

@@ -182,6 +182,9 @@ def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int
     n = end - begin
     weight, shared = np.empty(n, np.int32), np.zeros(n, np.int32)
     met = np.empty(n, np.int32)
+    root = np.empty(most + 1, np.float64)
+    for k in range(most + 1):
+        root[k] = math.sqrt(k)
     for k in range(n):
         label[begin + k], weight[k] = k, level.weight[begin + k]
     for _ in range(rounds):
@@ -191,15 +194,15 @@ def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int
                 j = level.neighbours[s]
                 if j < begin or j >= end:
                     continue
-                if shared[label[j]] == 0:
-                    met[found] = label[j]
-                    found += 1
-                shared[label[j]] += level.facets[s]
+                other = label[j]
+                met[found] = other
+                found += shared[other] == 0
+                shared[other] += level.facets[s]
             alone, best, best_value = weight[home] == own, home, float(shared[home])
             for k in range(found):
                 other = met[k]
                 if other != home and weight[other] + own <= most:
-                    value = shared[other] / (math.sqrt(weight[other]) if alone else 1.0)
+                    value = shared[other] / (root[weight[other]] if alone else 1.0)
                     if value > best_value:
                         best, best_value = other, value
                 shared[other] = 0

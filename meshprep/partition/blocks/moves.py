@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Float32s, Int32s, helper, inlined
+from ...kernels import Float32s, Float64s, Int32s, helper, inlined
 from .centroids import Centroids, centroid_term
-from .counts import BEGIN, COUNT_BITS, MOST, USED, WEIGHT, Counts
+from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts
 
 # A move must be better than this, in points, to be made for nothing.
 LEAST_GAIN = 0.1
@@ -45,7 +45,7 @@ class MoveMemory(NamedTuple):
     left out where they alone forbid it. ``offered`` (n_blocks, KEPT) has clusters of each block
     that would go to the block ``target``, which is full; -1 for none. ``draw`` times the
     temperature is what such a move may cost. ``made`` (n_blocks,) counts the offers ever made,
-    ``done`` those that were tried.
+    ``done`` those that were tried. ``quantile`` is what such costs are drawn from.
     """
 
     best: Float32s
@@ -54,10 +54,11 @@ class MoveMemory(NamedTuple):
     draw: Float32s
     made: Int32s
     done: Int32s
+    quantile: Float64s
 
 
 @helper
-def new_memory(n_clusters: int, n_blocks: int) -> MoveMemory:
+def new_memory(n_clusters: int, n_blocks: int, quantile: Float64s) -> MoveMemory:
     """Every cluster is to be looked at, and none is offered."""
     return MoveMemory(
         np.full(n_clusters, UNKNOWN, np.float32),
@@ -66,6 +67,7 @@ def new_memory(n_clusters: int, n_blocks: int) -> MoveMemory:
         np.empty((n_blocks, KEPT), np.float32),
         np.zeros(n_blocks, np.int32),
         np.zeros(n_blocks, np.int32),
+        quantile,
     )
 
 
@@ -84,11 +86,11 @@ def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, ta
         return -np.inf
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):
         p = state.points[s]
-        begin, weight = state.record[p, BEGIN], state.record[p, WEIGHT]
+        weight = state.lists[p + WEIGHT]
         weight_gained -= weight
-        for z in range(begin, begin + state.record[p, USED]):
-            b = state.slots[z] >> COUNT_BITS
-            if b == target or (b == home and state.slots[z] & MOST == 1):
+        for z in range(p + FIRST, p + FIRST + state.lists[p + USED]):
+            b = state.lists[z] >> COUNT_BITS
+            if b == target or (b == home and state.lists[z] & MOST == 1):
                 weight_gained += weight
     score = weight_gained * sweep.per_unit + sweep.facet * (joined - cut)
     if sweep.pull > 0.0:

@@ -42,12 +42,14 @@ from .search import FOREVER, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
-EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 11.0}
+EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 8.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 200
 # From this effort on a grid is searched at the default effort, too.
 LONG_SEARCH = 4.0
+# Of more blocks bisection alone has never given better ones than annealing.
+FEW_BLOCKS = 32
 
 OPTIONS: Mapping[str, Option] = {
     "effort": Option(
@@ -120,11 +122,11 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
 
 
 def _from_lines(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks as bisection gives them, of grids and where there are few elements.
+    """Blocks as bisection gives them, of grids and where there are few.
 
     Where colours have a price, plates and sticks as well.
     """
-    if start.grid or search.small:
+    if start.grid or (search.small and search.n_blocks <= FEW_BLOCKS):
         cut = search.geometry.cut(start.rotation, search.n_blocks)
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
         yield search, _mended(search, search.improve(cut, phase) if start.grid else cut)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import Bools, Int32s, helper, inlined
-from .counts import BEGIN, COUNT_BITS, MOST, USED, Counts
+from .counts import COUNT_BITS, FIRST, MOST, USED, Counts
 
 # Points of higher degree than this count as this: they have a high degree in any block.
 MAX_DEGREE = 32
@@ -19,9 +19,9 @@ MAX_DEGREE = 32
 class DegreeCounts(NamedTuple):
     """``degree_count`` (n_blocks, MAX_DEGREE + 1): points of a block by their degree in it.
 
-    ``most`` (n_blocks,) is the highest degree in use. ``written`` (n_points,) tells which points
-    count. ``per_point`` is what one more point of the highest degree adds to the price, so that
-    there is a slope to go down.
+    ``most`` (n_blocks,) is the highest degree in use. ``written`` tells which points count, at the
+    word where the list of each begins. ``per_point`` is what one more point of the highest degree
+    adds to the price, so that there is a slope to go down.
     """
 
     degree_count: Int32s
@@ -40,13 +40,12 @@ def count_degrees(state: Counts, written: Bools, cap: int) -> DegreeCounts:
         written,
         1.0 / cap,
     )
-    for t in range(written.size):
+    for t in state.begin:
         if not written[t]:
             continue
-        begin = state.record[t, BEGIN]
-        for s in range(begin, begin + state.record[t, USED]):
-            degree = min(MAX_DEGREE, state.slots[s] & MOST)
-            b = state.slots[s] >> COUNT_BITS
+        for s in range(t + FIRST, t + FIRST + state.lists[t + USED]):
+            degree = min(MAX_DEGREE, state.lists[s] & MOST)
+            b = state.lists[s] >> COUNT_BITS
             degrees.degree_count[b, degree] += 1
             degrees.most[b] = max(degrees.most[b], degree)
     return degrees
@@ -94,8 +93,7 @@ def colours_changed(degrees: DegreeCounts, state: Counts, element: int, target: 
 
 @inlined
 def _count(state: Counts, point: int, block: int) -> int:
-    begin = state.record[point, BEGIN]
-    for s in range(begin, begin + state.record[point, USED]):
-        if state.slots[s] >> COUNT_BITS == block:
-            return state.slots[s] & MOST
+    for s in range(point + FIRST, point + FIRST + state.lists[point + USED]):
+        if state.lists[s] >> COUNT_BITS == block:
+            return state.lists[s] & MOST
     return 0
