@@ -129,6 +129,7 @@ print(*(sum(k.stats.cache_misses.values()) for k in (one, two)))
 """
 
 
+@pytest.mark.slow
 def test_kernels_are_loaded_without_the_compiler_and_linked_with_it(tmp_path):
     (tmp_path / "linked.py").write_text(LINKED)
     paths = os.pathsep.join([str(tmp_path), *sys.path])
