@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import cubins
@@ -21,6 +22,9 @@ from meshprep_runtime.kernel.cache import root
 sys.path.insert(0, str(Path(__file__).parent))
 # Small loops mostly wait: for the other thread, which on a busy machine does not run.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# On a busy machine any example may take long.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 IN_CI = "MESHPREP_REQUIRE_C"
 RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
