@@ -5,6 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.meshprep-installed
 # Both distributions, from the working tree.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Tests of a file share what it prepares, so that one worker runs them all.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Many tests start Python, which would translate every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 FUZZ ?=
 
@@ -36,15 +40,15 @@ demo: env
 	$(BIN)/python examples/demo.py
 
 test: env
-	$(BIN)/python -m pytest -n 2 -m "not slow and not long"
+	$(PYTEST) -m "not slow and not long"
 
 # Kernels are compiled first: two workers that begin at once would both compile them.
 test-ci: env
 	$(BIN)/meshprep warm-up -q
-	$(BIN)/python -m pytest -n 2 -m "not long"
+	$(PYTEST) -m "not long"
 
 test-all: env
-	$(BIN)/python -m pytest -n 2
+	$(PYTEST)
 
 # Machine code for a family of processors, for this Python and this numba. TASKS= compiles for the
 # default reordering of a Gmsh mesh alone, BUILD is where the machine code is put together.

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from meshprep_runtime import MissingPackageError
 from meshprep_runtime.cuda import cubins
@@ -19,6 +20,11 @@ from meshprep_runtime.kernel.cache import root
 
 # For what tests of several folders share.
 sys.path.insert(0, str(Path(__file__).parent))
+# Small loops mostly wait: for the other thread, which on a busy machine does not run.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# On a busy machine any example may take long.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 IN_CI = "MESHPREP_REQUIRE_C"
 RUNTIME = Path(__file__).parents[1] / "runtime" / "meshprep_runtime"
@@ -146,7 +152,8 @@ def environment(tmp_path):
 
 PREFIX = Path(sys.prefix)
 LAUNCHERS = {
-    "mpich": (["mpiexec.hydra"], {}),
+    # Ranks that wait let others run: there are more of them than cores.
+    "mpich": (["mpiexec.hydra"], {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}),
     "openmpi": (
         ["prterun", "--personality", "ompi", "--allow-run-as-root", "--oversubscribe"],
         {

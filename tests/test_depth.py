@@ -64,7 +64,7 @@ def calls_to_move(*command):
     ("kind", "options", "search"),
     [
         ("delaunay2d", {"cells": 300}, "Search.multilevel"),
-        ("box", {"nx": 40, "ny": 40, "nz": 0, "type": "quad"}, "Search.improve"),
+        ("box", {"nx": 20, "ny": 20, "nz": 0, "type": "quad"}, "Search.improve"),
     ],
 )
 def test_ten_calls_lead_from_a_command_to_the_innermost_move(kind, options, search, tmp_path):

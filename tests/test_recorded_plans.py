@@ -6,6 +6,7 @@ change that is meant to give other plans: ``python tests/test_recorded_plans.py`
 
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,7 @@ def plan_of(mesh, loops, options, keep_order):
     return prepare(_mesh(mesh), loops, Options(**options), keep_order=keep_order).plan
 
 
+@cache
 def _mesh(name):
     if name in MESHES:
         kind, options = MESHES[name]

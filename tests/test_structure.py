@@ -18,8 +18,8 @@ MOST_ENTRIES = {"meshprep": 12, "meshprep_runtime": 13}
 
 
 @cache
-def sources() -> dict[str, tuple[bool, ast.Module, int]]:
-    """Every module: whether it is a package, its tree, its lines."""
+def sources() -> dict[str, tuple[bool, list[ast.AST], int]]:
+    """Every module: whether it is a package, all nodes of its tree, its lines."""
     found = {}
     for top, folder in FOLDERS.items():
         for path in sorted((folder / top).rglob("*.py")):
@@ -27,15 +27,15 @@ def sources() -> dict[str, tuple[bool, ast.Module, int]]:
             package = parts[-1] == "__init__"
             text = path.read_text(encoding="utf-8")
             name = ".".join(parts[:-1] if package else parts)
-            found[name] = package, ast.parse(text), text.count("\n")
+            found[name] = package, [*ast.walk(ast.parse(text))], text.count("\n")
     return found
 
 
 def imported(name: str) -> Iterator[str]:
     """The modules that a module imports, lazily and for types included."""
-    package, tree, _ = sources()[name]
+    package, nodes, _ = sources()[name]
     here = name.split(".") if package else name.split(".")[:-1]
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in sources())
         elif isinstance(node, ast.ImportFrom):
@@ -54,14 +54,14 @@ def gives(package: str, name: str) -> bool:
     """True where a package's ``__init__`` takes this name from one of its modules."""
     return package in sources() and any(
         isinstance(node, ast.ImportFrom) and node.module and name in {a.name for a in node.names}
-        for node in sources()[package][1].body
+        for node in sources()[package][1][0].body
     )
 
 
 def functions() -> Iterator[tuple[str, int]]:
     """Every function with its number of parameters, ``self`` apart."""
-    for name, (_, tree, _) in sources().items():
-        for node in ast.walk(tree):
+    for name, (_, nodes, _) in sources().items():
+        for node in nodes:
             if isinstance(node, ast.FunctionDef):
                 given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 count = sum(a.arg not in ("self", "cls") for a in given)
@@ -101,8 +101,8 @@ def test_no_module_imports_itself_by_way_of_others():
 
 def test_every_class_has_a_name_of_its_own():
     where = defaultdict(list)
-    for name, (_, tree, _) in sources().items():
-        for node in ast.walk(tree):
+    for name, (_, nodes, _) in sources().items():
+        for node in nodes:
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(name)
     assert {c: names for c, names in where.items() if len(names) > 1} == {}

@@ -46,6 +46,7 @@ def compiled():
     return int(made.stdout)
 
 
+@pytest.mark.slow
 def test_what_was_compiled_ahead_is_found(cache):
     told = []
     warmed = warm_up.warm_up([TASK], lambda *news: told.append(news))
@@ -102,9 +103,9 @@ def test_a_job_names_its_own_tasks():
     [
         ("blocks blocks gpu", [middles], [_give_away, enforce_cap]),
         ("repairs", [_give_away, enforce_cap], []),
-        ("order gps gpu", [_renumbered, _first_touch], []),
-        ("rows", [_packed_rows], []),
-        ("colours lists", [_loads, grouped_units], []),
+        pytest.param("order gps gpu", [_renumbered, _first_touch], [], marks=pytest.mark.slow),
+        pytest.param("rows", [_packed_rows], [], marks=pytest.mark.slow),
+        pytest.param("colours lists", [_loads, grouped_units], [], marks=pytest.mark.slow),
     ],
 )
 def test_what_large_meshes_need_is_compiled_too(task, needed, rare):

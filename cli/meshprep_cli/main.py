@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -86,6 +87,12 @@ def _global(
     """Prepares unstructured meshes so that solvers run fast."""
 
 
+@cache
+def _commands() -> Callable[..., Any]:
+    """All commands, put together once: a program may call :func:`main` many times."""
+    return typer.main.get_command(app)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns the exit code.
 
@@ -97,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = 0
     try:
         with mpi.one_voice(), stoppable(), own_stdout():
-            code = app(args=args, standalone_mode=False)
+            code = _commands()(args=args, standalone_mode=False)
             sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.
         return _explain(KeyboardInterrupt()) if code == INTERRUPTED else int(code or 0)

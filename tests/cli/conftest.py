@@ -1,5 +1,8 @@
 """Run the program in process, as a user would type it."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from numba import get_num_threads, set_num_threads
 
@@ -20,9 +23,15 @@ def cli(capsys):
     set_num_threads(threads)
 
 
-@pytest.fixture
-def mesh_file(cli, tmp_path):
-    """A shuffled Delaunay mesh of about 300 triangles."""
-    path = tmp_path / "wing.msh"
-    assert cli("generate", "delaunay2d", "--cells", 300, "-o", path, "-q")[0] == 0
+@pytest.fixture(scope="session")
+def generated(tmp_path_factory):
+    """A shuffled Delaunay mesh of about 300 triangles, which no test changes."""
+    path = tmp_path_factory.mktemp("wing") / "wing.msh"
+    assert main(["generate", "delaunay2d", "--cells", "300", "-o", str(path), "-q"]) == 0
     return path
+
+
+@pytest.fixture
+def mesh_file(generated, tmp_path):
+    """The mesh, in a folder of the test."""
+    return Path(shutil.copy(generated, tmp_path))

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 from dataclasses import replace
 
@@ -16,10 +17,19 @@ from meshprep_runtime import Plan
 from meshprep_runtime.plan.records import to_json
 
 
+@pytest.fixture(scope="module")
+def reordered(generated, tmp_path_factory):
+    """A folder with a mesh, that mesh in a better order, and its plan."""
+    folder = tmp_path_factory.mktemp("reordered")
+    mesh = shutil.copy(generated, folder)
+    assert main(["reorder", str(mesh), "--block-size", "64", "-q"]) == 0
+    return folder
+
+
 @pytest.fixture
-def plan(cli, mesh_file):
-    assert cli("reorder", mesh_file, "--block-size", 64, "-q")[0] == 0
-    return mesh_file.with_name("wing.plan.h5")
+def plan(reordered, tmp_path):
+    shutil.copytree(reordered, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "wing.plan.h5"
 
 
 def test_report_writes_its_files_and_says_so(cli, plan):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from meshprep.mesh import Dat, IndexList, Mesh, Tag
@@ -39,6 +41,7 @@ def _second_order(cell_type: str, count: int) -> Mesh:
     return _mesh(points, (cell_type, np.arange(n * count).reshape(count, n)))
 
 
+@cache
 def plain_meshes() -> dict[str, Mesh]:
     """Coordinates and cells alone."""
     surface = np.column_stack([PLANE, PLANE[:, 0] ** 2])

@@ -53,6 +53,7 @@ def test_nets_are_the_elements_of_every_shared_point(data, tables):
     assert _nets(BlockProblem(table, n_points, 2)) == (expected, [1] * len(expected))
 
 
+@pytest.mark.slow
 def test_hexes_are_cut_within_the_cap_in_silence(hex_nodes, check_blocks, capfd):
     pytest.importorskip("mtkahypar")
     table, n_points, _ = hex_nodes(16)

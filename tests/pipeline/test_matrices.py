@@ -25,16 +25,6 @@ from meshprep_runtime import MeshprepError
 from meshprep_runtime.matrix.lazy import lazy_places
 
 
-@pytest.fixture(scope="module")
-def mesh():
-    return generate("delaunay2d", cells=300, seed=1)
-
-
-@pytest.fixture(scope="module")
-def plan(mesh):
-    return prepare(mesh, [stiffness(fixed="boundary")], Options(block_size=64)).plan
-
-
 def counted(plan, loop="stiffness", name="K"):
     """How many entries of elements each nonzero gets, by scipy from the maps alone."""
     arg, matrix = plan[loop].loop.matrices[0], plan.matrices[name]

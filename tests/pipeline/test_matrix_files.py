@@ -8,22 +8,11 @@ import pytest
 from matrix_loops import stiffness
 from sealing import seal
 
-from meshprep.io.generate import generate
-from meshprep.pipeline.steps import Options, prepare
+from meshprep.pipeline.steps import prepare
 from meshprep_runtime import Plan, PlanError
 from meshprep_runtime.plan.seal import check_seal
 from meshprep_runtime.plan.store import VERSIONS
 from meshprep_runtime.plan.verify import verify
-
-
-@pytest.fixture(scope="module")
-def mesh():
-    return generate("delaunay2d", cells=300, seed=1)
-
-
-@pytest.fixture(scope="module")
-def plan(mesh):
-    return prepare(mesh, [stiffness(fixed="boundary")], Options(block_size=64)).plan
 
 
 def with_matrix(plan, **changes):

@@ -36,7 +36,12 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+# Others differ in what is counted, not in how files are made.
+EVERY_DAY = ("triangles", "edges in space", "mixed", "lists")
+PARAMS = [pytest.param(k, marks=[pytest.mark.slow] * (k not in EVERY_DAY)) for k in KINDS]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def prepared(request):
     kind, options, loops = KINDS[request.param]
     mesh = generate(kind, **options)

@@ -1,5 +1,6 @@
 """Programs of the examples and tests, built with the compilers of this machine."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,6 +19,15 @@ def hdf5_flags():
     return ["-lhdf5"] if Path("/usr/include/hdf5.h").exists() else None
 
 
+def _kept(words, source):
+    """Where the program lies if the same text, with all that it includes, was compiled before."""
+    text = subprocess.run([*words, "-E", str(source)], capture_output=True)
+    compiler = Path(words[0]).resolve().stat().st_mtime_ns
+    content = repr((words, compiler)).encode() + text.stdout
+    folder = Path(os.environ["MESHPREP_CACHE_DIR"]) / "programs"
+    return folder / hashlib.sha256(content).hexdigest()[:32]
+
+
 @pytest.fixture(scope="session")
 def compile_program():
     """A function that compiles, and returns what the compiler says.
@@ -31,9 +41,18 @@ def compile_program():
             missing = f"no compiler '{compiler}'" if found is None else "no libhdf5-dev"
             assert optional or "MESHPREP_REQUIRE_C" not in os.environ, missing
             pytest.skip(f"{missing} on this machine")
+        kept = _kept([found, *flags, *hdf5], source)
+        if kept.exists():
+            shutil.copy(kept, program)
+            return ""
         words = [found, *flags, str(source), "-o", str(program), *hdf5]
         built = subprocess.run(words, capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
+        if not built.stderr:
+            whole = kept.with_suffix(f".{os.getpid()}")
+            whole.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(program, whole)
+            os.replace(whole, kept)
         return built.stderr
 
     return compile_program

@@ -116,6 +116,7 @@ def test_what_is_wrong_is_said_in_one_line(build, plan, tmp_path):
         assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("plan", ["ranges"], indirect=True)
 def test_the_makefile_builds_the_example(build, plan, tmp_path):
     build("C99", tmp_path)
     sources = (f"{name}.c" for name in ("heat", "part", "stiffness"))

@@ -315,6 +315,7 @@ def test_killed_at_any_moment(plan, tmp_path):
     assert states == [run(plan, None, 40)] * len(states)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_in_tiles(plan, tmp_path):
     times, states = killed(plan, tmp_path, 40, 6, "tiles")
     assert times >= 3

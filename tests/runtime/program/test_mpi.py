@@ -107,7 +107,8 @@ def requests_of(loops):
     return tuple(LoopRequest(one.name, one.to_dict(), one.name) for one in loops)
 
 
-@pytest.mark.parametrize("kind", [[], pytest.param(["tiles"], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [[], ["tiles"]])
 def test_ranks_go_on_after_one_was_killed_while_it_wrote(mpiexec, squares, tmp_path, kind):
     parts = tmp_path / "square.parts.h5"
     run(SplitJob(squares(600), parts, (2,), requests_of(stopped_program.LOOPS)))

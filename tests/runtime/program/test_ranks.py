@@ -53,6 +53,7 @@ def test_more_ranks_than_elements(slow):
     compare(1, 7, 9, PROGRAM, slow, increments={"flux": "reverse"})
 
 
+@pytest.mark.slow
 def test_64_ranks(slow):
     compare(64, 100, 64, ["flux", "update", "areas", "spread", "flux", "mark"], slow)
 
