@@ -98,10 +98,11 @@ def part_of_element(
     # of large meshes each of these takes as much memory as the search, if the caller keeps none
     graph = _renumbered(graph, order)
     table = _facets_as_points(graph) if table is None else distinct_rows(read_only(table[order]))
-    sizes = replace(wanted.sizes, weight=wanted.sizes.weight[order])
+    number_of_part, sizes = wanted.part, replace(wanted.sizes, weight=wanted.sizes.weight[order])
+    del wanted
     block = within_caps(graph, _search(graph, table, where, sizes, seed), sizes)
     part = np.empty(n, np.int32)
-    part[order] = wanted.part[block]
+    part[order] = number_of_part[block]
     return part
 
 
@@ -120,8 +121,9 @@ def _search(
     ones = np.ones(n_points, np.int32)
     geometry = geometry_of(read_only(table), ones, ones > 0, where, graph)
     search = Search(
-        geometry, graph, count, int(sizes.cap.max()), seed, EFFORT, sizes=sizes, starts=STARTS
-    )
+        geometry, graph, count, int(sizes.cap.max()), seed, EFFORT, sizes=sizes, starts=STARTS,
+        lean=True,
+    )  # fmt: skip
     start = choose_start(geometry, graph, min(TOLD_BY, max(1, graph.n_rows // count)))
     if start.grid and geometry.coordinates.shape[1] > 2:
         return search.improve(_bisected(geometry, start.rotation, sizes), GRIDS[1])
