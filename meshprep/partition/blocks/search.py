@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,9 +51,9 @@ class Search:
     ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
     the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. The best of so many
-    ``starts`` is gone on with. A ``lean`` search of few blocks takes half the memory and a little
-    more time. ``sweeps`` counts those over single elements, ``fragmented`` the
-    blocks in several pieces, where that is known.
+    ``starts`` is gone on with. A ``lean`` search of few blocks takes less memory and a little more
+    time; its geometry has no table when :meth:`multilevel` returns. ``sweeps`` counts those over
+    single elements, ``fragmented`` the blocks in several pieces, where that is known.
     """
 
     geometry: Geometry
@@ -125,7 +125,10 @@ class Search:
         return levels, labels
 
     def _set_aside(self, todo: list[tuple[Level, Phase]]) -> None:
-        """In a lean search, let go of the smallest clusters while larger ones are annealed."""
+        """In a lean search, let go of the table, and of the smallest clusters until their turn."""
+        if self.lean:
+            nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
+            self.geometry = replace(self.geometry, table=nothing)
         if self.lean and len(todo) > 2:
             level, phase = todo[-2]
             todo[-2] = hollow(level), phase
