@@ -29,12 +29,12 @@ def metis_parts(
     ``sizes`` are what vertices count and ``facets`` what edges count, 1 where they are left out.
     O(edges), and 8 bytes an edge several times.
     """
-    counts = (None if one is None else one.astype(np.int64) for one in (sizes, facets))
     even = bool((weights == weights[0]).all())
     _, part = pymetis.part_graph(
         weights.size,
         pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64)),
-        **dict(zip(("vweights", "eweights"), counts, strict=True)),
+        vweights=None if sizes is None else sizes.astype(np.int64),
+        eweights=None if facets is None else facets.astype(np.int64),
         tpwgts=None if even else weights.tolist(),
         recursive=False,
         options=pymetis.Options(ufactor=UFACTOR, seed=seed),

@@ -35,8 +35,8 @@ class PartsProof:
         self._start = {name: np.zeros(parts + 1, np.int64) for name in sizes}
         self._share = {name: self._share_of(n) for name, n in sizes.items()}
         self.original = {name: np.full(len(r), -1, np.int64) for name, r in self._share.items()}
-        self.maps: dict[str, Numbers] = {}
-        self._rows: dict[str, list[Numbers]] = {}
+        self.maps: dict[str, NDArray[np.integer]] = {}
+        self._rows: dict[str, list[NDArray[np.integer]]] = {}
         self._ends: dict[str, tuple[str, str]] = {}
         self._copied_rows: dict[str, list[tuple[Numbers, Numbers]]] = {}
         self._executed: dict[str, list[Numbers]] = {name: [] for name in sizes}
