@@ -149,7 +149,7 @@ class PartsProof:
         rows, points = part.sets[m.from_set], part.sets[m.to_set]
         self._ends[name] = (m.from_set, m.to_set)
         # all maps at once: numbers of 8 bytes only where they need these
-        kind = np.int32 if self._sizes[m.to_set] <= np.iinfo(np.int32).max else np.int64
+        kind: Any = np.int32 if self._sizes[m.to_set] <= np.iinfo(np.int32).max else np.int64
         kept = self._rows.setdefault(name, [np.empty((0, m.arity), kind)])
         if part.part in self._proved:
             if (m.table[: rows.core] >= points.owned).any():
