@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
-from meshprep.distribute import cuts, metis
+from meshprep.distribute import cuts
 from meshprep.distribute.cuts import CutProblem, _rows_at, owners_of_leading_set
-from meshprep.distribute.metis import metis_parts
 from meshprep.distribute.owners import cut as own_cut
 from meshprep.distribute.owners import part_of_element
 from meshprep.distribute.owners.cut import _renumbered
@@ -308,34 +307,6 @@ def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeyp
     assert all(0 not in one for one in waiting[-2:])
     assert not any(held)
     assert max(placed) < graph.index.size / 4
-
-
-@pytest.mark.parametrize("weights", [np.full(12, 1 / 12), np.arange(1, 8) / 28])
-def test_clusters_of_neighbours_are_cut_nearly_as_well_as_elements(
-    tetrahedra, monkeypatch, weights
-):
-    graph, table, where = tetrahedra
-    order = own_cut._locality(graph, where)
-    graph, table = _renumbered(graph, order), table[order]
-    seen, parts = [], weights.size
-
-    def cut(graph, *others):
-        seen.append(graph.n_rows)
-        return metis_parts(graph, *others)
-
-    plain = figures(graph, table, metis_parts(graph, weights, 0), parts)
-    monkeypatch.setattr(metis, "metis_parts", cut)
-    part = metis.metis_parts_of_clusters(graph, weights, 0)
-    assert seen == [seen[0]]
-    assert seen[0] < len(table) / 2
-    assert (np.bincount(part, minlength=parts) <= np.ceil(1.04 * len(table) * weights)).all()
-    found = figures(graph, table, part, parts)
-    assert found[0] < 1.08 * plain[0]
-    assert found[1] < 1.06 * plain[1]
-    # borders are shorter than those of the clusters
-    monkeypatch.setattr(metis, "_shorten_borders", lambda *given: None)
-    rough = figures(graph, table, metis.metis_parts_of_clusters(graph, weights, 0), parts)
-    assert found[0] < 0.95 * rough[0]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pymetis
 from numpy.typing import NDArray
 
-from ...mesh.incidence import Csr
-from ..metis import metis_parts
 from ..ranks import Ranks, of_root
 from ..runs import run_ends
 from ..subject import SplitSubject
@@ -16,6 +15,8 @@ from .homes import Homes, blocks
 
 # The most elements of a cluster, and how many clusters a part should have at least.
 LARGEST, ENOUGH = 256, 64
+# Thousandths by which METIS may overfill a part.
+UFACTOR = 30
 
 Numbers = NDArray[np.int64]
 
@@ -106,5 +107,14 @@ def _part_of_cluster(
     source, target = np.concatenate([low, high]), np.concatenate([high, low])
     order = np.lexsort((target, source))
     offset = np.searchsorted(source[order], np.arange(clusters.total + 1))
-    graph, counts = Csr(offset, target[order]), np.concatenate([count, count])[order]
-    return metis_parts(graph, weights, 0, clusters.sizes(), counts)
+    even = bool((weights == weights[0]).all())
+    _, part = pymetis.part_graph(
+        weights.size,
+        pymetis.CSRAdjacency(offset, target[order]),
+        vweights=clusters.sizes(),
+        eweights=np.concatenate([count, count])[order],
+        tpwgts=None if even else weights.tolist(),
+        recursive=False,
+        options=pymetis.Options(ufactor=UFACTOR, seed=0),
+    )
+    return np.asarray(part, dtype=np.int32)
