@@ -78,13 +78,15 @@ class Geometry:
         # the last one is that of -1
         wanted = np.zeros(self.weight.size + 1, np.bool_)
         wanted[points] = True
-        rows = [
-            some.start + np.flatnonzero(wanted[self.table[some]].any(axis=1))
-            for some in chunks(len(self.table))
-        ]
-        beside = np.concatenate([np.empty(0, np.int64), *rows])
-        near, where = self.table[beside], self.coordinates[beside]
-        table = np.where(wanted[near], np.searchsorted(points, near), -1).astype(np.int32)
+        tables, places = [self.table[:0]], [self.coordinates[:0]]
+        for some in chunks(len(self.table)):
+            beside = np.flatnonzero(wanted[self.table[some]].any(axis=1))
+            near = self.table[some][beside]
+            local = np.where(wanted[near], np.searchsorted(points, near), -1)
+            tables.append(local.astype(np.int32))
+            places.append(self.coordinates[some][beside])
+        table, where = np.concatenate(tables), np.concatenate(places)
+        del tables, places
         return point_positions(read_only(table), points.size, read_only(where))
 
     @property
