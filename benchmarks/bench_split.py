@@ -13,10 +13,11 @@ ghosts and copies over those of METIS
 10,000 parts of ``LARGEST`` tetrahedra are computed and not written (bars 15 minutes and 8 GB).
 Then the same meshes by ``--slices`` on 1, 2 and 4 ranks of MPI: the largest peak of a rank (bar 250
 bytes a cell of its share, and 400 MB). Then what 10 to 10,000 parts of 1/10 of ``CELLS`` and of
-``CELLS`` tetrahedra have to exchange, and what that says of 10^9 cells on 10,000 ranks.
+``CELLS`` tetrahedra have to exchange, and what that says of 10^9 cells on 10,000 ranks; ``boxes``
+asks the same of tetrahedra of boxes, 1/10 of ``LARGEST`` and ``LARGEST``.
 
-``STEPS`` are some of ``halos,command,largest,many,slices,forecast``; all but ``largest`` where left
-out. The peak of ``many`` is that of this process: ask for it alone.
+``STEPS`` are some of ``halos,command,largest,many,slices,forecast,boxes``; all but ``largest`` and
+``boxes`` where left out. The peak of ``many`` is that of this process: ask for it alone.
 """
 
 from __future__ import annotations
@@ -70,9 +71,11 @@ def main(cells: int = 1_000_000, largest: int = 10_000_000, steps: str = "") -> 
         "slices": lambda: report(
             "split-slices", [_on_ranks(n, ranks) for n in sizes for ranks in RANKS]
         ),
-        "forecast": lambda: _forecast((cells // 10, cells)),
+        "forecast": lambda: _forecast("split-forecast", [_delaunay(cells // 10), _delaunay(cells)]),
+        "boxes": lambda: _forecast("split-boxes", [_box(n) for n in sizes]),
     }
-    for step in steps.split(",") if steps else [step for step in every if step != "largest"]:
+    usual = [step for step in every if step not in ("largest", "boxes")]
+    for step in steps.split(",") if steps else usual:
         every[step]()
 
 
@@ -154,8 +157,14 @@ def _copies(owner: np.ndarray, cells: np.ndarray) -> float:
 
 def _tetrahedra(cells: int) -> Path:
     """Shuffled tetrahedra of Delaunay; of a box where Qhull would take hours and all memory."""
-    if cells <= MOST_DELAUNAY:
-        return mesh_file("delaunay3d", cells=cells)
+    return _delaunay(cells) if cells <= MOST_DELAUNAY else _box(cells)
+
+
+def _delaunay(cells: int) -> Path:
+    return mesh_file("delaunay3d", cells=cells)
+
+
+def _box(cells: int) -> Path:
     side = round((cells / 6) ** (1 / 3))
     return mesh_file("box", nx=side, ny=side, nz=side, type="tetra", shuffle=True)
 
@@ -229,9 +238,9 @@ def _on_ranks(cells: int, ranks: int) -> dict[str, Any]:
     }
 
 
-def _forecast(sizes: tuple[int, int]) -> None:
+def _forecast(name: str, meshes: Sequence[Path]) -> None:
     """What parts exchange, fitted on the smaller mesh, and compared with the larger one."""
-    smaller, larger = (_exchanged(cells) for cells in sizes)
+    smaller, larger = (_exchanged(path) for path in meshes)
     rows, rest = smaller + larger, larger[1:]
     say = {what: _fitted(smaller, what) for what in FITTED}
     wrong = {
@@ -241,7 +250,7 @@ def _forecast(sizes: tuple[int, int]) -> None:
     say = {what: _fitted(rows, what) for what in FITTED}
     told = {what: say[what](*FORECAST) for what in FITTED}
     report(
-        "split-forecast",
+        name,
         rows,
         forecast=dict(zip(("cells", "parts"), FORECAST, strict=True)) | told,
         error=wrong,
@@ -249,14 +258,16 @@ def _forecast(sizes: tuple[int, int]) -> None:
     for what in FITTED:
         print(
             f"{what}, {FORECAST[0]:.0e} cells, {FORECAST[1]} parts: {told[what]:.2f} "
-            f"(error from {sizes[-2]} to {sizes[-1]} cells: {100 * wrong[what]:.1f} %)"
+            f"(error from {smaller[0]['cells']} to {larger[0]['cells']} cells: "
+            f"{100 * wrong[what]:.1f} %)"
         )
 
 
-def _exchanged(cells: int) -> list[dict[str, Any]]:
+def _exchanged(path: Path) -> list[dict[str, Any]]:
     """Halos of all parts by METIS, found as a split finds them, without orders and blocks."""
-    subject = _subject(mesh_of("delaunay3d", cells))
-    counts = [parts for parts in MANY_PARTS if parts * LEAST_CELLS <= cells]
+    subject = _subject(read(path))
+    most = subject.sizes["cells"] / LEAST_CELLS
+    counts = [parts for parts in MANY_PARTS if parts <= 1.01 * most]
     return [_of_parts(subject, parts) for parts in counts]
 
 

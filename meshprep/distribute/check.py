@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress
-from meshprep_runtime.plan.parts import kept, parts_table, read_part
-from meshprep_runtime.plan.parts.proof import PartsProof, proved
+from meshprep_runtime.plan.parts import PartPlan, kept, parts_table, read_part
+from meshprep_runtime.plan.parts.proof import PartsProof, loop_findings
 from meshprep_runtime.plan.parts.store import about
 
 from ..io.source import MeshSource
 from ..mesh import Mesh
 from ..pipeline.check_file import CheckResult
 from ..topology import derive
-from .ranks import ALONE, Ranks, agreed, of_root, own_parts
+from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 
 
 def check_parts(
@@ -54,7 +54,7 @@ def check_parts(
     findings: list[str] = []
     for i, count in enumerate(wanted):
         progress(1 + i, 1 + len(wanted), f"proving {count} parts")
-        proof = agreed(ranks, partial(_proof, path, count, own_parts(ranks, count)), named=False)
+        proof = agreed(ranks, partial(proof_of_split, path, count, ranks), named=False)
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if given is not None and not proof.findings:
             findings += _unlike(proof, given, count)
@@ -71,10 +71,22 @@ def _wanted(path: Path, parts: int | None, *, alone: bool) -> list[int]:
     return kept(path) if parts is None else [parts]
 
 
-def _proof(path: Path, count: int, own: range) -> PartsProof:
-    table = parts_table(path, count)
-    found = (read_part(path, table, p) for p in range(count))
-    return proved(found, table.description["sets"], count, own)
+def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
+    """The proof of what this rank proves of the parts of a file; ``finish`` is called.
+
+    Parts are read and their loops proved on all cores, a few parts at once.
+    """
+    table, own = parts_table(path, count), own_parts(ranks, count)
+    proof = PartsProof(table.description["sets"], count, own)
+
+    def looked_at(p: int) -> tuple[PartPlan, list[str]]:
+        part = read_part(path, table, p)
+        return part, loop_findings(part) if p in own else []
+
+    for part, of_loops in in_turn(looked_at, range(count)):
+        proof.add(part, of_loops)
+    proof.finish()
+    return proof
 
 
 def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:

@@ -13,6 +13,7 @@ from meshprep_runtime.maps import SetMap, read_only
 
 from ..kernels import kernel
 from ..kernels.arrays import sort
+from ..kernels.parallel import each, pieces
 from ..mesh.incidence import transpose
 from .runs import runs
 from .subject import SplitSubject
@@ -100,7 +101,8 @@ class _Whole:
         return runs(self.subject.sizes[name], weights)
 
     def of_rows(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
-        return most_in_rows(m.table, owner)
+        shares = [(m.table[begin:end], owner) for begin, end in pieces(m.size)]
+        return np.concatenate(each(most_in_rows, shares))
 
     def of_points(self, m: SetMap, owner: NDArray[np.int32]) -> NDArray[np.int32]:
         around = transpose(m.table, self.subject.sizes[m.to_set])

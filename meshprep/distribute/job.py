@@ -13,8 +13,7 @@ from typing import Any
 from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
-from meshprep_runtime.plan.parts import kept, parts_table, read_part
-from meshprep_runtime.plan.parts.proof import proved
+from meshprep_runtime.plan.parts import kept
 from meshprep_runtime.plan.parts.write import (
     KeptParts,
     PartsSource,
@@ -33,6 +32,7 @@ from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
+from .check import proof_of_split
 from .external import write_external
 from .figures import part_figures, split_figures
 from .joined import joined_subject
@@ -136,6 +136,8 @@ def run(
         _write(staged, subject, sources, ranks)
         for path in more:
             of_root(ranks, partial(write_external, path, staged, job.parts, subject.leading_set))
+        # the proof has its own maps of the same size
+        del subject
         if job.options.proof:
             progress(total - 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
@@ -193,10 +195,7 @@ def _write(
 def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
     """Prove the new splits from what was written; each rank proves the parts that it made."""
     for parts in job.parts:
-        table = parts_table(staged, parts)
-        found = (read_part(staged, table, p) for p in range(parts))
-        wrong = proved(found, table.description["sets"], parts, own_parts(ranks, parts)).findings
-        if wrong:
+        if wrong := proof_of_split(staged, parts, ranks).findings:
             raise ProofError(f"the parts are wrong: {'; '.join(wrong[:3])}")
 
 

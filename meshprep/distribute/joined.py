@@ -17,7 +17,7 @@ from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about
 
 from ..loops import LoopSpec
-from .ranks import ALONE, Ranks, agreed, of_root
+from .ranks import ALONE, Ranks, agreed, in_turn, of_root
 from .slices.homes import Homes
 from .subject import KEPT, SplitSubject
 
@@ -64,17 +64,21 @@ class _RowsHere:
     def read(self, path: Path, table: PartsTable) -> None:
         """Take what is here of every part, one after another."""
         first = {name: _owned_offset(table, name) for name in self.own}
-        for p in range(table.parts):
-            here = {
+        here = {
+            p: {
                 name: range(
                     max(own.start, int(first[name][p])), min(own.stop, int(first[name][p + 1]))
                 )
                 for name, own in self.own.items()
             }
-            if any(here.values()):
-                arrays = read_arrays(path, table, p)
-                self.core[p] = {name: _counts(arrays, name)["core"] for name in self.own}
-                self._take(arrays, table.description, here)
+            for p in range(table.parts)
+        }
+        some = [p for p in here if any(here[p].values())]
+        for p, arrays in zip(
+            some, in_turn(lambda p: read_arrays(path, table, p), some), strict=True
+        ):
+            self.core[p] = {name: _counts(arrays, name)["core"] for name in self.own}
+            self._take(arrays, table.description, here[p])
 
     def _take(self, arrays: Arrays, words: Mapping[str, Any], here: Mapping[str, range]) -> None:
         counts = {name: _counts(arrays, name) for name in here}

@@ -129,7 +129,9 @@ def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any
 
 
 def in_turn(
-    work: Callable[[int], T], parts: range, progress: Callable[[float], None]
+    work: Callable[[int], T],
+    parts: Sequence[int],
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[T]:
     """``work`` of each part, in order; as many at once as there are threads.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.loops import Loop
 
+from ..kernels.parallel import at_once
 from ..loops.options import Options
 from .build import PartBuilder
 from .copies import all_copies
@@ -110,16 +111,19 @@ def split_by_owners(
 ) -> SplitResult:
     """:func:`split` where the owner of every element is known."""
     agreed(ranks, lambda: refuse_lists(subject, options))
-    costs = agreed(
+    costs, runs = agreed(
         ranks,
-        lambda: {
-            loop.name: increment_cost(subject, owners, loop, how.increments, parts)
-            for loop in loops_that_write(subject)
-        },
+        lambda: at_once(
+            lambda: {
+                loop.name: increment_cost(subject, owners, loop, how.increments, parts)
+                for loop in loops_that_write(subject)
+            },
+            lambda: owned_runs(subject, owners, parts),
+        ),
     )
     increments = increments_of(subject, costs)
     executed = executed_copies(subject, owners, written_columns(subject, increments), parts)
-    ordered = order_parts(subject, owned_runs(subject, owners, parts), options, progress, ranks)
+    ordered = order_parts(subject, runs, options, progress, ranks)
     numbers = numbers_here(ordered.runs)
     copies = all_copies(subject, ordered.runs, executed, numbers)
     return SplitResult(PartBuilder(subject, ordered, copies, numbers, options, increments), costs)

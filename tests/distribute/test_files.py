@@ -1,5 +1,6 @@
 """Files of parts: the same bytes, slices read alone, damage found, proofs that can fail."""
 
+import weakref
 from dataclasses import replace
 from itertools import pairwise
 
@@ -7,7 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from meshprep.distribute.check import check_parts
+from meshprep.distribute import job as jobs
+from meshprep.distribute.check import check_parts, proof_of_split
 from meshprep.distribute.job import SplitJob, run
 from meshprep.distribute.joined import joined_subject
 from meshprep.distribute.steps import SplitOptions
@@ -339,6 +341,29 @@ def test_the_proof_misses_no_element_that_must_be_executed(made):
     for shares in ((), (range(2), range(2, 3)), (range(1), range(1, 1), range(1, 3))):
         findings = findings_of(parts, sizes, *shares)
         assert any("is not executed there (1 missing)" in line for line in findings)
+
+
+def test_the_proof_has_the_memory_of_the_mesh(mesh_file, tmp_path, monkeypatch):
+    came, held = [], []
+
+    def subject(*given):
+        found = usual_subject(*given)
+        came.append(weakref.ref(found))
+        return found
+
+    def proof(*given):
+        held.append(came[-1]())
+        found = proof_of_split(*given)
+        # numbers of 4 bytes where 4 are enough
+        held.extend(m.dtype for m in found.maps.values())
+        return found
+
+    usual_subject = jobs._subject
+    monkeypatch.setattr(jobs, "_subject", subject)
+    monkeypatch.setattr(jobs, "proof_of_split", proof)
+    run(job(mesh_file, tmp_path / "once.parts.h5", (2,)))
+    assert held == [None, *[np.int32] * (len(held) - 1)]
+    assert len(held) > 2
 
 
 def test_wishes_that_cannot_be_are_refused(mesh_file, made, tmp_path):

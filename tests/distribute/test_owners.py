@@ -20,6 +20,9 @@ from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.mesh.geometry import centroids
 from meshprep.mesh.incidence import Csr, point_graph
+from meshprep.partition.blocks import geometry
+from meshprep.partition.blocks.bisection import point_positions
+from meshprep.partition.blocks.search import Search
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError
@@ -255,15 +258,55 @@ def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monke
 
         return made
 
-    def search(graph, *others):
+    def found(search, sizes):
         held.extend(one() for one in came)
-        return np.zeros(graph.n_rows, np.int32)
+        return np.zeros(search.graph.n_rows, np.int32)
 
     monkeypatch.setattr(cuts, "point_graph", followed(point_graph))
     monkeypatch.setattr(cuts, "_rows_at", followed(_rows_at))
-    monkeypatch.setattr(own_cut, "_search", search)
+    monkeypatch.setattr(own_cut, "_found", found)
     owners_of_leading_set(CutProblem(subject, np.full(2, 0.5)), "annealed")
     assert held == [None, None]
+
+
+def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeypatch):
+    graph, _, where = tetrahedra
+    waiting, placed, found = [], [], {}
+    came, held = [], []
+
+    def facets(graph):
+        table = usual_facets(graph)
+        came.append(weakref.ref(table))
+        return table
+
+    def groupings(search, todo, blocks):
+        held.append(came[-1]() is not None)
+        # arrays without strides have no memory
+        waiting.append([level.weight.strides[0] for level, _ in todo])
+        return usual(search, todo, blocks)
+
+    def positions(table, n_points, coordinates):
+        placed.append(n_points)
+        return point_positions(table, n_points, coordinates)
+
+    def searched(lean):
+        return lambda *given, **named: Search(*given, **{**named, "lean": lean})
+
+    usual, usual_facets = Search._groupings, own_cut._facets_as_points
+    monkeypatch.setattr(own_cut, "_facets_as_points", facets)
+    monkeypatch.setattr(Search, "_groupings", groupings)
+    monkeypatch.setattr(geometry, "point_positions", positions)
+    for lean in (False, True):
+        waiting.clear()
+        placed.clear()
+        held.clear()
+        monkeypatch.setattr(own_cut, "Search", searched(lean))
+        found[lean] = part_of_element(graph, 7, coordinates=where)
+    assert (found[True] == found[False]).all()
+    assert waiting[0] == [4] * (len(waiting[0]) - 2) + [0, 4]
+    assert all(0 not in one for one in waiting[-2:])
+    assert not any(held)
+    assert max(placed) < graph.index.size / 4
 
 
 @pytest.mark.parametrize(

@@ -92,33 +92,32 @@ def part_of_element(
     # of large meshes each of these takes as much memory as the search, if the caller keeps none
     graph = _renumbered(graph, order)
     table = _facets_as_points(graph) if table is None else distinct_rows(read_only(table[order]))
-    sizes = replace(wanted.sizes, weight=wanted.sizes.weight[order])
-    block = within_caps(graph, _search(graph, table, where, sizes, seed), sizes)
+    number_of_part, sizes = wanted.part, replace(wanted.sizes, weight=wanted.sizes.weight[order])
+    search = Search(
+        _geometry(graph, table, where), graph, sizes.cap.size, int(sizes.cap.max()), seed, EFFORT,
+        sizes=sizes, starts=STARTS, lean=True,
+    )  # fmt: skip
+    del wanted, table, where
+    block = within_caps(graph, _found(search, sizes), sizes)
     part = np.empty(n, np.int32)
-    part[order] = wanted.part[block]
+    part[order] = number_of_part[block]
     return part
 
 
-def _search(
-    graph: Csr,
-    table: NDArray[np.int32],
-    where: NDArray[np.float64] | None,
-    sizes: Sizes,
-    seed: int,
-) -> NDArray[np.int32]:
+def _geometry(graph: Csr, table: NDArray[np.int32], where: NDArray[np.float64] | None) -> Geometry:
+    ones = np.ones(int(table.max(initial=-1)) + 1, np.int32)
+    return geometry_of(read_only(table), ones, ones > 0, where, graph)
+
+
+def _found(search: Search, sizes: Sizes) -> NDArray[np.int32]:
     """Parts of elements in a locality order; a grid of hexahedra keeps its lines.
 
     Quads do not: in the plane, shorter borders across the lines have fewer copies.
     """
-    n_points, count = int(table.max(initial=-1)) + 1, sizes.cap.size
-    ones = np.ones(n_points, np.int32)
-    geometry = geometry_of(read_only(table), ones, ones > 0, where, graph)
-    search = Search(
-        geometry, graph, count, int(sizes.cap.max()), seed, EFFORT, sizes=sizes, starts=STARTS
-    )
-    start = choose_start(geometry, graph, min(TOLD_BY, max(1, graph.n_rows // count)))
-    if start.grid and geometry.coordinates.shape[1] > 2:
-        return search.improve(_bisected(geometry, start.rotation, sizes), GRIDS[1])
+    size = min(TOLD_BY, max(1, search.graph.n_rows // search.n_blocks))
+    start = choose_start(search.geometry, search.graph, size)
+    if start.grid and search.geometry.coordinates.shape[1] > 2:
+        return search.improve(_bisected(search.geometry, start.rotation, sizes), GRIDS[1])
     return search.multilevel(start.rotation)
 
 

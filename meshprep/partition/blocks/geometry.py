@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.maps import read_only
+from meshprep_runtime.maps import chunks, read_only
 
 from ..loads import weighted_loads_of
 from .bisection import THINNEST, THINNEST_GUESSED, bisect, point_positions
@@ -19,15 +20,16 @@ FIRST = 1000
 class Geometry:
     """Elements to cut: their points, what these weigh, and where everything is.
 
-    ``known`` tells that the coordinates are real; otherwise they stand for graph distances.
+    ``known`` tells that the coordinates are real; otherwise they stand for graph distances. The
+    ``positions`` of the points are the means of their elements where they are left out.
     """
 
     table: NDArray[np.int32]
     weight: NDArray[np.int32]
     written: NDArray[np.bool_]
     coordinates: NDArray[np.float64]
-    position: NDArray[np.float64]
     known: bool
+    positions: NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -39,15 +41,53 @@ class Geometry:
         *,
         known: bool = True,
     ) -> Geometry:
-        """With the positions of the points, from their elements."""
-        coordinates = _in_use(coordinates)
-        position = point_positions(read_only(table), weight.size, read_only(coordinates))
-        return cls(table, weight, written, coordinates, position, known)
+        """Without the axes along which everything is at one place."""
+        return cls(table, weight, written, _in_use(coordinates), known)
 
     def __post_init__(self) -> None:
         # Kernels are compiled once for arrays that may be written to and once for others.
-        for name in ("table", "weight", "written", "coordinates", "position"):
+        for name in ("table", "weight", "written", "coordinates"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @cached_property
+    def position(self) -> NDArray[np.float64]:
+        """Where the points are, (n_points, d); of large meshes as much memory as all the rest."""
+        if self.positions is not None:
+            return read_only(self.positions)
+        return read_only(point_positions(self.table, self.weight.size, self.coordinates))
+
+    def placed(self) -> Geometry:
+        """The same with positions that are found now, and not when they are asked for."""
+        return replace(self, positions=self.position)
+
+    def sample(self, chosen: NDArray[np.integer]) -> Geometry:
+        """Some of the elements; their points stay where all elements have them."""
+        points, local = np.unique(self.table[chosen], return_inverse=True)
+        local = local.reshape(len(chosen), -1)
+        if points.size and points[0] < 0:
+            points, local = points[1:], local - 1
+        return Geometry(
+            np.ascontiguousarray(local, np.int32), self.weight[points], self.written[points],
+            self.coordinates[chosen], self.known, self._positions_of(points),
+        )  # fmt: skip
+
+    def _positions_of(self, points: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The positions of some points, ascending, from the elements that have them. O(n)."""
+        if self.positions is not None or "position" in self.__dict__:
+            return self.position[points]
+        # the last one is that of -1
+        wanted = np.zeros(self.weight.size + 1, np.bool_)
+        wanted[points] = True
+        tables, places = [self.table[:0]], [self.coordinates[:0]]
+        for some in chunks(len(self.table)):
+            beside = np.flatnonzero(wanted[self.table[some]].any(axis=1))
+            near = self.table[some][beside]
+            local = np.where(wanted[near], np.searchsorted(points, near), -1)
+            tables.append(local.astype(np.int32))
+            places.append(self.coordinates[some][beside])
+        table, where = np.concatenate(tables), np.concatenate(places)
+        del tables, places
+        return point_positions(read_only(table), points.size, read_only(where))
 
     @property
     def thinnest(self) -> float:

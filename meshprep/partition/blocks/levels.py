@@ -126,22 +126,38 @@ def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
 def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
     """Clusters of at most ``most`` elements, and the cluster of every member. Linear."""
     n = level.weight.size
-    runs = 2 * -(-n // (2 * RUN)) if n > RUN else 1
-    ends = [(k * n // runs, (k + 1) * n // runs) for k in range(runs)]
-    label = np.empty(n, np.int32)
+    label, ends = np.empty(n, np.int32), _shares(n, _runs(n))
     counts = each(_grow, [(level, most, ROUNDS, *run, label) for run in ends])
     first = np.concatenate([[0], np.cumsum(counts)])
     for (begin, end), shift in zip(ends, first[:-1], strict=True):
         label[begin:end] += np.int32(shift)
-    count = int(first[-1])
+    return contract(level, n_points, label), label
+
+
+def contract(level: Level, n_points: int, label: Int32s) -> Level:
+    """The level of these clusters, which :func:`coarsen` found. Linear."""
+    count = int(label.max(initial=-1)) + 1
     offset, members = sort_by(label, count)
-    shared = _shared_points(level, label, n_points)
-    shares = [(k * count // runs, (k + 1) * count // runs) for k in range(runs)]
+    shared, shares = _shared_points(level, label, n_points), _shares(count, _runs(label.size))
     parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
     joined = _joined(parts)
     # as those of elements, so that kernels are compiled once
     shown = {name: read_only(getattr(joined, name)) for name in ("points", "place")}
-    return joined._replace(**shown), label
+    return joined._replace(**shown)
+
+
+def hollow(level: Level) -> Level:
+    """A level that is to be contracted again: only the sizes of its arrays are left."""
+    return Level._make(np.broadcast_to(a.dtype.type(0), a.shape) for a in level)
+
+
+def _runs(n: int) -> int:
+    """In how many runs members are worked on; the same for any number of threads."""
+    return 2 * -(-n // (2 * RUN)) if n > RUN else 1
+
+
+def _shares(n: int, runs: int) -> list[tuple[int, int]]:
+    return [(k * n // runs, (k + 1) * n // runs) for k in range(runs)]
 
 
 def _joined(parts: list[Level]) -> Level:

@@ -224,7 +224,7 @@ def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geomet
         weight = np.ones(problem.n_points, dtype=np.int32)
     if written is None:
         written = np.ones(problem.n_points, dtype=np.bool_)
-    return geometry_of(table, weight, written, problem.coordinates, graph)
+    return geometry_of(table, weight, written, problem.coordinates, graph).placed()
 
 
 def geometry_of(

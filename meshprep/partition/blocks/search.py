@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
-from .levels import Level, cluster_sizes, coarsen, element_level
+from .levels import Level, cluster_sizes, coarsen, contract, element_level, hollow
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
 
@@ -51,8 +51,9 @@ class Search:
     ``effort`` multiplies the sweeps; with ``until``, a time of ``clock``, there are as many as fit.
     ``colour`` is the price of one more thread colour in a block, in points. ``progress`` is told
     the share that is done. ``sizes`` stands in for ``cap`` where blocks differ. The best of so many
-    ``starts`` is gone on with. ``sweeps`` counts those over single elements, ``fragmented`` the
-    blocks in several pieces, where that is known.
+    ``starts`` is gone on with. A ``lean`` search of few blocks takes less memory and a little more
+    time; its geometry has no table when :meth:`multilevel` returns. ``sweeps`` counts those over
+    single elements, ``fragmented`` the blocks in several pieces, where that is known.
     """
 
     geometry: Geometry
@@ -66,6 +67,7 @@ class Search:
     progress: Callable[[float], None] = lambda share: None
     sizes: Sizes | None = None
     starts: int = 1
+    lean: bool = False
     sweeps: int = field(default=0, init=False)
     loads_at_start: int = field(default=0, init=False)
     fragmented: int = field(default=-1, init=False)
@@ -75,6 +77,7 @@ class Search:
         self._sizes = self.sizes or Sizes.equal(g.table.shape[0], self.n_blocks, self.cap)
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
         self._budget = _Budget(self.effort, self.until, self.progress)
+        self._looked_at = _Sample(self.geometry)
 
     @property
     def small(self) -> bool:
@@ -91,6 +94,7 @@ class Search:
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
         self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
         del levels
+        self._set_aside(todo)
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks):
                 each(anneal_groups, tasks)
@@ -98,9 +102,11 @@ class Search:
             todo[k], tasks = todo[-1], []
             if k < len(labels):
                 blocks = [block[labels[-1 - k]] for block in blocks]
+                self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
-                level = todo[min(few, len(labels))][0]
-                costs = [self._cost_of_clusters(level, block) for block in blocks]
+                next_level = todo[min(few, len(labels))]
+                costs = [self._cost_of_clusters(next_level[0], block) for block in blocks]
+                del next_level
                 blocks = [blocks[int(np.argmin(costs))]]
         return blocks[0]
 
@@ -111,14 +117,34 @@ class Search:
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
             levels.append(level)
             labels.append(label)
+        if self.lean:
+            # of the last one, all are bisected
+            some = [*map(self._examples, levels), levels[-1].example]
+            elements = np.unique(np.concatenate(some))
+            self._looked_at = _Sample(self.geometry.sample(elements), elements)
         return levels, labels
+
+    def _set_aside(self, todo: list[tuple[Level, Phase]]) -> None:
+        """In a lean search, let go of the table, and of the smallest clusters until their turn."""
+        if self.lean:
+            nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
+            self.geometry = replace(self.geometry, table=nothing)
+        if self.lean and len(todo) > 2:
+            level, phase = todo[-2]
+            todo[-2] = hollow(level), phase
+
+    def _bring_back(self, todo: list[tuple[Level, Phase]], k: int, labels: list[Int32s]) -> None:
+        """Make the smallest clusters again where they are next."""
+        if self.lean and 0 < k == len(todo) - 2:
+            level = contract(self._elements, self.geometry.weight.size, labels[0])
+            todo[k] = level, todo[k][1]
 
     def _bisect(self, top: Level, frame: Float64s) -> Int32s:
         """Blocks of the largest clusters."""
-        g = self.geometry
+        g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
         return bisect(
-            g.table[top.example], g.position, g.coordinates[top.example], frame, self.n_blocks,
-            g.thinnest, top.weight, self._sizes.share,
+            g.table[rows], g.position, g.coordinates[rows], frame, self.n_blocks, g.thinnest,
+            top.weight, self._sizes.share,
         )  # fmt: skip
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
@@ -226,10 +252,10 @@ class Search:
         """Of each block, scaled so that the mean squared radius is 1; 0 where nothing pulls."""
         if not phase.pull[0]:
             return np.zeros((self.n_blocks, 6))
-        g, step = self.geometry, self._sample(level)
+        g, step = self._looked_at.geometry, self._sample(level)
         metric = block_metrics(
-            g.table, g.position, g.coordinates, level.example[::step].copy(), block[::step].copy(),
-            self.n_blocks, g.thinnest,
+            g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
+            block[::step].copy(), self.n_blocks, g.thinnest,
         )  # fmt: skip
         radius = squared_radius(
             level.place[::step].copy(), level.weight[::step].copy(), block[::step].copy(), metric
@@ -239,6 +265,9 @@ class Search:
     def _sample(self, level: Level) -> int:
         """Every so manyth cluster tells where blocks are and how wide their elements."""
         return max(1, level.weight.size // (SAMPLED * self.n_blocks))
+
+    def _examples(self, level: Level) -> Int32s:
+        return level.example[:: self._sample(level)].copy()
 
     def groups(self, block: Int32s, number: int) -> Int32s:
         """Groups of neighbouring blocks of elements, one where there are few."""
@@ -272,6 +301,19 @@ def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:
     for label in reversed(labels):
         block = block[label]
     return block
+
+
+class _Sample(NamedTuple):
+    """Elements that tell where blocks are and how wide their elements: all, or some, ascending."""
+
+    geometry: Geometry
+    elements: Int32s | None = None
+
+    def rows(self, example: Int32s) -> Int32s:
+        """The places of elements in the geometry."""
+        if self.elements is None:
+            return example
+        return np.searchsorted(self.elements, example).astype(np.int32)
 
 
 class _Budget:

@@ -91,13 +91,4 @@ def _around_the_centre(geometry: Geometry, count: int) -> Geometry:
             off *= off
             far += off
         chosen = np.flatnonzero(far <= np.partition(far, count)[count])[: 2 * count]
-    points, local = np.unique(geometry.table[chosen], return_inverse=True)
-    local = local.reshape(chosen.size, -1)
-    if points.size and points[0] < 0:
-        points, local = points[1:], local - 1
-    table = np.ascontiguousarray(local, dtype=np.int32)
-    position = geometry.position[points]
-    return Geometry(
-        table, geometry.weight[points], geometry.written[points], where[chosen], position,
-        geometry.known,
-    )  # fmt: skip
+    return geometry.sample(chosen)

@@ -6,7 +6,7 @@ the parts own that are proved, in global numbers, and compared at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,14 @@ class PartsProof:
         self._start = {name: np.zeros(parts + 1, np.int64) for name in sizes}
         self._share = {name: self._share_of(n) for name, n in sizes.items()}
         self.original = {name: np.full(len(r), -1, np.int64) for name, r in self._share.items()}
-        self.maps: dict[str, Numbers] = {}
-        self._rows: dict[str, list[Numbers]] = {}
+        self.maps: dict[str, NDArray[np.integer]] = {}
+        self._rows: dict[str, list[NDArray[np.integer]]] = {}
         self._ends: dict[str, tuple[str, str]] = {}
         self._copied_rows: dict[str, list[tuple[Numbers, Numbers]]] = {}
         self._executed: dict[str, list[Numbers]] = {name: [] for name in sizes}
         self._written: dict[str, set[int]] = {}
+        # of each map: elements that reach a copy, by which column, and the number of the point
+        self._crossing: dict[str, list[tuple[Numbers, Numbers, Numbers]]] = {}
         self._sent: dict[str, list[_Stream]] = {}
         self._received: dict[str, list[_Stream]] = {}
 
@@ -48,8 +50,11 @@ class PartsProof:
         first, last = (n * p // self._parts for p in (self._proved.start, self._proved.stop))
         return range(first, last)
 
-    def add(self, part: PartPlan) -> None:
-        """Prove what can be seen in one part, and keep what others must fit. O(its size)."""
+    def add(self, part: PartPlan, of_loops: Sequence[str] | None = None) -> None:
+        """Prove what can be seen in one part, and keep what others must fit. O(its size).
+
+        ``of_loops`` are its :func:`loop_findings`, where another thread has found them.
+        """
         number = {name: self._set(name, one, part) for name, one in part.sets.items()}
         for m in part.maps.values():
             self._map(m.name, number, part)
@@ -58,8 +63,11 @@ class PartsProof:
             self._messages(f"partial {name}", partial.send, partial.receive, part, number[to_set])
             if part.part in self._proved:
                 self._reached(name, partial.receive, part)
-        for name, loop in part.loops.items() if part.part in self._proved else ():
-            self._loop(name, loop, part)
+        if part.part in self._proved:
+            for text in loop_findings(part) if of_loops is None else of_loops:
+                self._wrong(text)
+            for one in part.loops.values():
+                self._note_written(one)
 
     def finish(self) -> list[str]:
         """All findings, when every part was added; empty where all is right."""
@@ -104,8 +112,7 @@ class PartsProof:
         if ((copies >= one.owned_start) & (copies < end)).any():
             self._wrong(f"{where}: copies an element that it owns")
         runs = copies[: one.exec], copies[one.exec :]
-        both = all(run.size for run in runs) and np.intersect1d(*runs).size
-        if both or any((run[1:] <= run[:-1]).any() for run in runs):
+        if any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs):
             self._wrong(f"{where}: copies do not ascend, or stand twice")
 
     def _originals(self, name: str, one: SetPart, where: str) -> None:
@@ -141,11 +148,21 @@ class PartsProof:
         m = part.maps[name]
         rows, points = part.sets[m.from_set], part.sets[m.to_set]
         self._ends[name] = (m.from_set, m.to_set)
-        kept = self._rows.setdefault(name, [np.empty((0, m.arity), np.int64)])
+        # all maps at once: numbers of 8 bytes only where they need these
+        kind: Any = np.int32 if self._sizes[m.to_set] <= np.iinfo(np.int32).max else np.int64
+        kept = self._rows.setdefault(name, [np.empty((0, m.arity), kind)])
         if part.part in self._proved:
             if (m.table[: rows.core] >= points.owned).any():
                 self._wrong(f"part {part.part}, map '{name}': a core element reaches a copy")
-            kept.append(number[m.to_set][m.table[: rows.owned]])
+            kept.append(number[m.to_set].astype(kind)[m.table[: rows.owned]])
+            border = m.table[rows.core : rows.owned]
+            row, column = np.nonzero(border >= points.owned)
+            crossing = (
+                row + rows.owned_start + rows.core,
+                column,
+                number[m.to_set][border[row, column]],
+            )
+            self._crossing.setdefault(name, []).append(crossing)
         chosen = np.flatnonzero(self._of_proved(rows))
         copied = (rows.copies[chosen], number[m.to_set][m.table[rows.owned + chosen]])
         self._copied_rows.setdefault(name, []).append(copied)
@@ -170,26 +187,10 @@ class PartsProof:
         if np.setdiff1d(beyond[beyond >= points.owned], receive.rows).size:
             self._wrong(f"part {part.part}: the partial exchange of '{name}' leaves a copy out")
 
-    def _loop(self, name: str, loop: LoopPart, part: PartPlan) -> None:
-        where, words = f"part {part.part}, ", loop.plan.loop
-        over = part.sets[words.over]
+    def _note_written(self, loop: LoopPart) -> None:
         if loop.increments == "exec":
-            for label, columns in words.conflict_columns.items():
+            for label, columns in loop.plan.loop.conflict_columns.items():
                 self._written.setdefault(label, set()).update(columns)
-        elif any(a.conflicts and a.access is not Access.INC for a in words.args):
-            self._wrong(f"{where}loop '{name}': sends back what is no increment")
-        for label, variant in loop.plan.variants.items():
-            for finding in prove(loop.plan, variant):
-                self._wrong(where + finding)
-            colours, ends = loop.colours[label], (over.core, over.owned)
-            first, last = variant.block_offset[:-1], variant.block_offset[1:]
-            run, run_of_end = np.searchsorted(ends, np.stack([first, last - 1]), side="right")
-            colour = variant.colour_of_block()
-            wanted = np.searchsorted((colours.core, colours.owned), colour, side="right")
-            if (run != run_of_end).any():
-                self._wrong(f"{where}loop '{name}': a block crosses from one class to another")
-            elif (run != wanted).any():
-                self._wrong(f"{where}loop '{name}': a block has a colour of another class")
 
     def _owner(self, name: str, elements: Numbers) -> Numbers:
         return np.searchsorted(self._start[name], elements, side="right") - 1
@@ -210,11 +211,8 @@ class PartsProof:
     def _all_executed(self, name: str) -> None:
         """Who writes a point is owned or executed where the point is owned."""
         from_set, to_set = self._ends[name]
-        n, table = max(1, self._sizes[from_set]), self.maps[name]
-        first = self._first(name)
-        mine = np.arange(self._proved.start, self._proved.stop)
-        size = np.diff(self._start[from_set])[mine]
-        low, high = (np.repeat(self._start[to_set][ends], size) for ends in (mine, mine + 1))
+        n = max(1, self._sizes[from_set])
+        element, reached, point = _joined([(_NONE, _NONE, _NONE), *self._crossing.get(name, ())])
         pairs = [
             np.repeat(np.arange(self._parts), [one.size for one in self._executed[from_set]])
             * np.int64(n)
@@ -222,10 +220,9 @@ class PartsProof:
         ]
         known = np.unique(pairs[0])
         for column in sorted(self._written.get(name, ())):
-            points = table[:, column]
-            writer = np.flatnonzero((points < low) | (points >= high))
-            part = self._owner(to_set, points[writer])
-            missing = np.setdiff1d(part * np.int64(n) + writer + first, known)
+            writer = np.flatnonzero(reached == column)
+            part = self._owner(to_set, point[writer])
+            missing = np.setdiff1d(part * np.int64(n) + element[writer], known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
                 self._wrong(
@@ -242,6 +239,39 @@ class PartsProof:
         ends = np.array_equal(sender, source[order]) and np.array_equal(to, receiver[order])
         if not ends or not np.array_equal(sent, received[order]):
             self._wrong(f"{what}: what parts send is not what others receive")
+
+
+def loop_findings(part: PartPlan) -> list[str]:
+    """What is wrong with the loops of a part, on its own; several threads may look at parts."""
+    return [text for name, loop in part.loops.items() for text in _of_loop(name, loop, part)]
+
+
+def _of_loop(name: str, loop: LoopPart, part: PartPlan) -> Iterator[str]:
+    where, words = f"part {part.part}, ", loop.plan.loop
+    over = part.sets[words.over]
+    if loop.increments != "exec" and any(
+        a.conflicts and a.access is not Access.INC for a in words.args
+    ):
+        yield f"{where}loop '{name}': sends back what is no increment"
+    for label, variant in loop.plan.variants.items():
+        yield from (where + finding for finding in prove(loop.plan, variant))
+        colours, ends = loop.colours[label], (over.core, over.owned)
+        first, last = variant.block_offset[:-1], variant.block_offset[1:]
+        run, run_of_end = np.searchsorted(ends, np.stack([first, last - 1]), side="right")
+        colour = variant.colour_of_block()
+        wanted = np.searchsorted((colours.core, colours.owned), colour, side="right")
+        if (run != run_of_end).any():
+            yield f"{where}loop '{name}': a block crosses from one class to another"
+        elif (run != wanted).any():
+            yield f"{where}loop '{name}': a block has a colour of another class"
+
+
+def _meet(one: Numbers, other: Numbers) -> bool:
+    """Whether two ascending lists have an element in common."""
+    if not one.size or not other.size:
+        return False
+    at = np.minimum(np.searchsorted(one, other), one.size - 1)
+    return bool((one[at] == other).any())
 
 
 _Stream = tuple[Numbers, Numbers, Numbers]
