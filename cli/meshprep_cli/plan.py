@@ -10,8 +10,8 @@ import typer
 
 from meshprep.loops.options import Options
 
-from . import options
-from .reorder import Blocks, run_job
+from . import console, options
+from .reorder import Blocks, show
 
 
 def run(
@@ -28,9 +28,11 @@ def run(
     blocks: Blocks = None,
 ) -> None:
     """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
-    from meshprep.pipeline.workflow import Job
+    from meshprep.pipeline import workflow
 
-    job = Job(
+    options.set_threads(how.threads)
+    watch = console.Stopwatch()
+    job = workflow.Job(
         source=inputs.of(mesh, loops.loops),
         output=None,
         plan=plan or options.default_plan(mesh),
@@ -40,4 +42,6 @@ def run(
         overwrite=how.force,
         blocks=blocks,
     )
-    run_job(job, how, shown)
+    with console.progress(shown.quiet) as report:
+        done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+    show(done, shown, watch)

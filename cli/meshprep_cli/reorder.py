@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from meshprep.loops.options import Options
 from . import console, options
 
 if TYPE_CHECKING:
-    from meshprep.pipeline.workflow import Job
+    from meshprep.pipeline.workflow import JobResult
 
 Blocks = Annotated[
     Path | None,
@@ -59,9 +59,11 @@ def run(
     shown: options.Shown,
 ) -> None:
     """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
-    from meshprep.pipeline.workflow import Job
+    from meshprep.pipeline import workflow
 
-    job = Job(
+    options.set_threads(how.threads)
+    watch = console.Stopwatch()
+    job = workflow.Job(
         source=inputs.of(mesh, loops.loops),
         output=outputs.output or options.default_output(mesh),
         plan=outputs.plan or options.default_plan(mesh),
@@ -75,18 +77,15 @@ def run(
         permutation=outputs.permutation,
         blocks=outputs.blocks,
     )
-    run_job(job, how, shown)
-
-
-def run_job(job: Job, how: options.RunOptions, shown: options.Shown) -> None:
-    """Run a job and print what it did; of a dry run, what it would do."""
-    from meshprep.pipeline import workflow
-    from meshprep.report import plan_table
-
-    options.set_threads(how.threads)
-    watch = console.Stopwatch()
     with console.progress(shown.quiet) as report:
         done = workflow.describe(job, report) if how.dry_run else workflow.run(job, report)
+    show(done, shown, watch)
+
+
+def show(done: JobResult | dict[str, Any], shown: options.Shown, watch: console.Stopwatch) -> None:
+    """Print what a job did, or, of a dry run, what it would do."""
+    from meshprep.report import plan_table
+
     if isinstance(done, dict):
         console.show_json(done) if shown.as_json else console.show("\n".join(done["text"]))
         return

@@ -45,7 +45,7 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
     with ExitStack() as ending:
         staged = {}
         for path in paths:
-            target = Path(os.path.realpath(path))
+            target = Path(os.path.realpath(path)) if path.is_symlink() else path
             refuse_device(target, path)
             try:
                 folder = ending.enter_context(hidden_folder(target.parent))
