@@ -279,3 +279,9 @@ def groups(mesh, name, set_name):
     """The groups of every element."""
     tag = mesh.tag(name, set_name)
     return [tag.groups(row) for row in tag.values]
+
+
+def section(path, name):
+    """The lines of a section of a text file."""
+    body = path.read_text().split(f"${name}\n")[1].split(f"$End{name}")[0]
+    return [line.split() for line in body.splitlines()]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate
+from gmsh_meshes import KINDS, MSH2, MSH4, binary4, decorated, groups, plate, section
 
 from meshprep.io.compare import difference
 from meshprep.io.gmsh import FORMAT, emit, losses, read, read4, write
@@ -29,12 +29,6 @@ def hand(folder, text):
     path = folder / "hand.msh"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read(path)
-
-
-def section(path, name):
-    """The lines of a section of a text file."""
-    body = path.read_text().split(f"${name}\n")[1].split(f"$End{name}")[0]
-    return [line.split() for line in body.splitlines()]
 
 
 def nodes_on_disk(path):
@@ -172,35 +166,6 @@ def test_groups_that_differ_split_entities(tmp_path):
     found = read(path)
     assert difference(mesh, found) is None
     assert [e.tag for e in found.extras["gmsh"]["entities"] if e.dim == 2] == [1, 2]
-
-
-def test_entities_made_up_have_boxes(tmp_path):
-    points, triangles, lines = plate(2)
-    tags = {"physical": np.array([4, 4, 4, 4, 9, 9, 9, 9])}
-    blocks = [Block("line", lines), Block("triangle", triangles, tags=tags)]
-    path = tmp_path / "made.msh"
-    write(assemble(points, blocks)[0], path, binary=False)
-    rows = [[float(x) for x in row] for row in section(path, "Entities")]
-    assert rows[0] == [0, 1, 2, 0]
-    corner = points[triangles[:4]]
-    box = [*corner.min(axis=(0, 1)), *corner.max(axis=(0, 1))]
-    # A number or list is a line of its own.
-    flat = [x for row in rows[1:] for x in row]
-    assert flat[:9] == [1, *points[lines].min(axis=(0, 1)), *points[lines].max(axis=(0, 1)), 0, 0]
-    assert flat[9:19] == [1, *box, 1, 4, 0]
-    assert flat[19] == 2
-    assert flat[26:] == [1, 9, 0]
-
-
-@pytest.mark.parametrize("far", [False, True])
-def test_a_box_holds_the_nodes_of_cells_alone(tmp_path, far):
-    points, triangles, _ = plate(2)
-    lone = np.array([[9.0, -9.0, 0.0] if far else points.mean(axis=0)])
-    path = tmp_path / "lone.msh"
-    mesh = assemble(np.concatenate([points, lone]), [Block("triangle", triangles)])[0]
-    write(mesh, path, binary=False)
-    rows = [[float(x) for x in row] for row in section(path, "Entities")]
-    assert rows[2] == [*points.min(axis=0), *points.max(axis=0)]
 
 
 @every

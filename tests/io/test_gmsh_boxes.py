@@ -1,0 +1,37 @@
+"""The boxes of entities that a mesh does not bring along, as the Gmsh writer makes them."""
+
+import numpy as np
+import pytest
+from gmsh_meshes import plate, section
+
+from meshprep.io.gmsh import write
+from meshprep.mesh.assemble import Block, assemble
+
+
+def test_entities_made_up_have_boxes(tmp_path):
+    points, triangles, lines = plate(2)
+    tags = {"physical": np.array([4, 4, 4, 4, 9, 9, 9, 9])}
+    blocks = [Block("line", lines), Block("triangle", triangles, tags=tags)]
+    path = tmp_path / "made.msh"
+    write(assemble(points, blocks)[0], path, binary=False)
+    rows = [[float(x) for x in row] for row in section(path, "Entities")]
+    assert rows[0] == [0, 1, 2, 0]
+    corner = points[triangles[:4]]
+    box = [*corner.min(axis=(0, 1)), *corner.max(axis=(0, 1))]
+    # A number or list is a line of its own.
+    flat = [x for row in rows[1:] for x in row]
+    assert flat[:9] == [1, *points[lines].min(axis=(0, 1)), *points[lines].max(axis=(0, 1)), 0, 0]
+    assert flat[9:19] == [1, *box, 1, 4, 0]
+    assert flat[19] == 2
+    assert flat[26:] == [1, 9, 0]
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_box_holds_the_nodes_of_cells_alone(tmp_path, far):
+    points, triangles, _ = plate(2)
+    lone = np.array([[9.0, -9.0, 0.0] if far else points.mean(axis=0)])
+    path = tmp_path / "lone.msh"
+    mesh = assemble(np.concatenate([points, lone]), [Block("triangle", triangles)])[0]
+    write(mesh, path, binary=False)
+    rows = [[float(x) for x in row] for row in section(path, "Entities")]
+    assert rows[2] == [*points.min(axis=0), *points.max(axis=0)]
