@@ -121,6 +121,16 @@ class Mesh:
         if index.size and (index.min() < 0 or index.max() >= n):
             raise MeshprepError(f"{what} points outside the {n} elements of set '{set_name}'")
 
+    def __repr__(self) -> str:
+        held = {
+            "sets": [f"{s.name} {s.size:,}" for s in self.sets.values()],
+            "maps": list(self.maps),
+            "dats": list({d.name: d for d in self.dats}),
+            "tags": list({t.name: t for t in self.tags}),
+        }
+        parts = (f"{kind} {', '.join(names)}" for kind, names in held.items() if names)
+        return f"Mesh({'; '.join(parts)})"
+
     @property
     def sizes(self) -> dict[str, int]:
         """Number of elements of every set."""

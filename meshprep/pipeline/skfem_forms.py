@@ -42,7 +42,7 @@ class FormAssembly:
     Raises
     ------
     MeshprepError
-        For two bases of different elements.
+        For two bases of different elements, and for what is no basis or, when called, no form.
 
     Examples
     --------
@@ -56,6 +56,8 @@ class FormAssembly:
 
     def __init__(self, basis: Any, test_basis: Any = None, fixed: ArrayLike = ()) -> None:
         rows = basis if test_basis is None else test_basis
+        if not (hasattr(basis, "element_dofs") and hasattr(rows, "element_dofs")):
+            raise MeshprepError("a basis of scikit-fem is needed: pass skfem.Basis(mesh, element)")
         if rows.nelems != basis.nelems:
             raise MeshprepError(
                 f"the bases have {basis.nelems} and {rows.nelems} elements: they must be the same"
@@ -83,6 +85,8 @@ class FormAssembly:
         """
         from dataclasses import replace
 
+        if not hasattr(form, "coo_data"):
+            raise MeshprepError("a form of scikit-fem is needed: put @skfem.BilinearForm before it")
         entries = form.coo_data(*self._bases, **parameters).data
         csr = self._matrix.csr(entries.dtype)
         return replace(csr, values=self._sums(entries)).to_scipy()

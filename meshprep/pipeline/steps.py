@@ -16,7 +16,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import Progress
+from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
@@ -132,6 +132,9 @@ def prepare(
     The method is that of [S19]: a locality order, blocks, points grouped by blocks, colours. About
     linear in the entries of the maps; the first call on a machine compiles for about a minute.
     """
+    if not isinstance(mesh, Mesh):
+        wrong = type(mesh).__name__
+        raise MeshprepError(f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like")
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)

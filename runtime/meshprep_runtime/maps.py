@@ -64,6 +64,9 @@ class SetMap:
         """Number of to-set elements each element reaches."""
         return int(self.table.shape[1])
 
+    def __repr__(self) -> str:
+        return f"SetMap('{self.name}', {self.size:,} x {self.arity})"
+
     def compose(self, then: SetMap, name: str | None = None) -> SetMap:
         """Go on by another map: from each element to all that its own elements reach.
 

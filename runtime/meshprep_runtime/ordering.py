@@ -101,6 +101,9 @@ class Ordering:
         """Number of elements."""
         return int(self.new_to_old.size)
 
+    def __repr__(self) -> str:
+        return f"Ordering of {self.size:,} elements"
+
     @cached_property
     def is_identity(self) -> bool:
         """True when nothing moves. O(n), the first time; less where something moves early."""

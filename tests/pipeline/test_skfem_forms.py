@@ -5,7 +5,7 @@ import pytest
 import skfem
 from skfem.models.poisson import laplace, mass
 
-from meshprep import FormAssembly, MeshprepError
+from meshprep import FormAssembly, MeshprepError, from_skfem, prepare
 
 
 @skfem.BilinearForm
@@ -74,3 +74,15 @@ def test_rows_of_another_basis_than_columns():
         FormAssembly(
             skfem.Basis(TRIANGLES, skfem.ElementTriP1()), skfem.Basis(QUADS, skfem.ElementQuad1())
         )
+
+
+def test_what_is_no_basis_no_form_and_no_mesh():
+    with pytest.raises(MeshprepError, match="a basis of scikit-fem is needed"):
+        FormAssembly(TRIANGLES)
+    assemble = FormAssembly(skfem.Basis(TRIANGLES, skfem.ElementTriP1()))
+    with pytest.raises(MeshprepError, match=r"put @skfem\.BilinearForm before it"):
+        assemble(lambda u, v, w: u * v)
+    with pytest.raises(MeshprepError, match=r"mesh is a MeshTri1: pass meshprep\.read"):
+        prepare(TRIANGLES, ["cells->nodes"])
+    mesh = from_skfem(TRIANGLES)
+    assert repr(mesh) == "Mesh(sets nodes 81, cells 128; maps cells->nodes; dats coordinates)"

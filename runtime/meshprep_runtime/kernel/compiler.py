@@ -13,28 +13,43 @@ from ..loops import Loop
 # In the words of numba and of numba-cuda.
 READ_ONLY = ("Cannot modify readonly array", "setitem(readonly array")
 NOISE = re.compile(
-    r"^(Failed in|During:|File |There are|>>>|- Of which|Overload|With arg|\^|<source)"
+    r"^((TypingError: )?Failed in|During:|File |There are|>>>|- Of which|Overload|With arg|\^"
+    r"|<source)"
 )
-PLACE = re.compile(r"^During: .* at (.+) \((\d+)\)$", re.MULTILINE)
+PLACE = re.compile(r"^\s*During: .* at (.+) \((\d+)\)$", re.MULTILINE)
+# Loops in blocks call the kernel through an intrinsic: what is wrong comes in its rejection.
+WRAPPED = re.compile(r"\A.*?Function\(<intrinsic raises>\).*?raised a specific error:", re.DOTALL)
+# The file of a loop that was written for numba.
+WRITTEN = re.compile(r"[0-9a-f]{32}.loop\.py$|<")
 
 
 def compile_error(
     kernel: Callable[..., None], loop: Loop, slots: Sequence[Slot], error: Exception
 ) -> MeshprepError:
     """The error to raise for one of numba's."""
-    text = str(error)
+    text = WRAPPED.sub("", str(error))
     name = getattr(kernel, "__name__", "kernel")
-    found = PLACE.search(text)
-    where = f" at {found[1]}:{found[2]}" if found else ""
+    where = _where(kernel, text)
     if any(words in text for words in READ_ONLY):
         read = ", ".join(s.name for s in slots if not s.written)
         return MeshprepError(
             f"kernel '{name}' changes an argument that loop '{loop.name}' only reads{where}: "
             f"declare another access for it, or leave it ({read}) alone"
         )
-    lines = (line.strip() for line in text.splitlines())
-    reason = next((line for line in lines if line and not NOISE.match(line)), type(error).__name__)
+    lines = (line.strip() for line in text.splitlines() if line.strip())
+    reason = next((line for line in lines if not NOISE.match(line)), type(error).__name__)
+    if reason.endswith("found for signature:"):
+        reason = f"{reason} {next(lines, '').removeprefix('>>> ')}"
     return MeshprepError(f"kernel '{name}' does not compile{where}: {reason}")
+
+
+def _where(kernel: Callable[..., None], text: str) -> str:
+    """The first place in a user's file that numba names, else the beginning of the kernel."""
+    place = next((p for p in PLACE.findall(text) if not WRITTEN.search(p[0])), None)
+    code = getattr(kernel, "__code__", None)
+    if place is None and code is not None:
+        place = (code.co_filename, code.co_firstlineno)
+    return f" at {place[0]}:{place[1]}" if place else ""
 
 
 def import_numba() -> Any:

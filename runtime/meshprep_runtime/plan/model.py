@@ -108,6 +108,12 @@ class Variant:
         """Number of block colours: launches a loop takes."""
         return int(self.block_colour_offset.size) - 1
 
+    def __repr__(self) -> str:
+        return (
+            f"Variant('{self.name}': {self.n_blocks:,} blocks by {self.partitioner}, "
+            f"{self.n_block_colours:,} block colours)"
+        )
+
     def block_of_element(self) -> NDArray[np.int32]:
         """The block of every element of the from-set.
 
@@ -202,6 +208,11 @@ class LoopPlan:
     rows: Mapping[str, int] = field(default_factory=dict)
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        args = ", ".join(a.name for a in self.loop.args)
+        variants = ", ".join(self.variants)
+        return f"LoopPlan({self.loop.name}({args}) over {self.loop.over}, variants {variants})"
+
     @property
     def tables(self) -> list[NDArray[np.int32]]:
         """What compiled loops reach their data through: the maps, then the places in matrices."""
@@ -249,6 +260,18 @@ class LoopPlan:
         return self.variants[wanted]
 
 
+class _Named(dict[str, Any]):
+    """What a plan has by name; asking for another name lists those there are."""
+
+    def __init__(self, kind: str, items: Mapping[str, Any]) -> None:
+        super().__init__(items)
+        self.kind = kind
+
+    def __missing__(self, name: str) -> Any:
+        more = "; a plan holds the maps that its loops use" if self.kind == "map" else ""
+        raise PlanError(f"the plan has no {self.kind} '{name}': it has {', '.join(self)}{more}")
+
+
 @dataclass(frozen=True, eq=False)
 class PlanContent:
     """Everything prepared for one mesh, without its file; :class:`~.plan.Plan` says what it is."""
@@ -265,6 +288,14 @@ class PlanContent:
     tags: Mapping[str, Mapping[str, NDArray[np.int64]]] = field(default_factory=dict)
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
     chains: Mapping[str, ChainPlan] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, kind in (("sizes", "set"), ("ordering", "set"), ("maps", "map")):
+            object.__setattr__(self, name, _Named(kind, getattr(self, name)))
+
+    def __repr__(self) -> str:
+        sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
+        return f"Plan(loops {', '.join(self.loops)}; sets {sets}; maps {', '.join(self.maps)})"
 
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)

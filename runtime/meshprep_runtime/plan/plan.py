@@ -10,7 +10,7 @@ from .model import PlanContent
 from .verify import verify
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(PlanContent):
     """Everything prepared for one mesh: what a solver loads, and what reports show.
 

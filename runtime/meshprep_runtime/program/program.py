@@ -70,6 +70,8 @@ class Program:
         checkpoint: str | Path | None = None,
         every: float = 600.0,
     ) -> None:
+        if not isinstance(plan, PlanContent | DistributedPlan):
+            raise MeshprepError(f"plan is a {type(plan).__name__}: pass Plan.load(FILE)")
         self.plan = plan
         self.checkpoints: Checkpoints | None = None
         if checkpoint is not None:
@@ -115,7 +117,7 @@ class Program:
         if isinstance(self.plan, DistributedPlan):
             made = self.plan.dat(set_name, dim, dtype, values=values, layout=layout)
         else:
-            n = self._size(set_name)
+            n = self.plan.sizes[set_name]
             made = make_dat(set_name, (n, n), dim, dtype, values, layout)
         if self.checkpoints is not None:
             self.checkpoints.steps.dats.append(made)
@@ -312,13 +314,6 @@ class Program:
         for runner in self.runners.values():
             runner.settle()
             runner.times.reset()
-
-    def _size(self, set_name: str) -> int:
-        if set_name not in self.plan.sizes:
-            raise MeshprepError(
-                f"the plan has no set '{set_name}': it has {', '.join(self.plan.sizes)}"
-            )
-        return self.plan.sizes[set_name]
 
 
 class ProgramLoop:

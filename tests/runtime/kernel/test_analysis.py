@@ -198,20 +198,22 @@ def test_a_kernel_that_changes_what_it_only_reads(slow):
     assert not b.any()
 
 
+@pytest.mark.parametrize("strategy", ["sequential", "hierarchical"])
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         ("v[0] = missing(1.0)", "NameError: name 'missing' is not defined"),
-        ("v[0] = 'text'", "does not compile"),
+        ("v[0] = 'text'", "setitem"),
+        ("v[0] = v[0] + 'text'", "found for signature: add(float64, "),
         ("v[0] = v.nothing", "Unknown attribute 'nothing'"),
         ("import os", "does not compile"),
     ],
 )
-def test_kernels_that_do_not_compile(plan, body, reason):
+def test_kernels_that_do_not_compile(plan, body, reason, strategy):
     scope = {}
-    exec(f"def kernel(v):\n    {body}\n", scope)
-    with pytest.raises(MeshprepError) as error:
-        ParLoop(scope["kernel"], plan, strategy="sequential")(v=np.ones(3))
+    exec(compile(f"\ndef kernel(v):\n    {body}\n", "of_a_user.py", "exec"), scope)
+    with pytest.raises(MeshprepError, match=r"does not compile at of_a_user.py:[23]: ") as error:
+        ParLoop(scope["kernel"], plan, strategy=strategy)(v=np.ones(3))
     assert reason in str(error.value)
     assert "\n" not in str(error.value)
 

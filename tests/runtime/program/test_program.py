@@ -124,6 +124,8 @@ def test_dats_that_do_not_fit(plan, asked, said):
 
 
 def test_calls_that_do_not_fit(plan):
+    with pytest.raises(MeshprepError, match=r"plan is a str: pass Plan\.load"):
+        Program("square.plan.h5")
     program = Program(plan)
     loop = program.loop(flux, "flux", strategy="sequential")
     nodes, cells, total = program.dat("nodes"), program.dat("cells"), np.zeros(1)
