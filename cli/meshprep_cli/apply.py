@@ -23,7 +23,12 @@ class FieldFiles:
         ),
     ]
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write, where there is one input.")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="File to write, where there is one input; default: beside the input.",
+        ),
     ] = None
     sets: options.Sets = None
     loops: Annotated[
@@ -34,7 +39,10 @@ class FieldFiles:
 
 
 def run(files: FieldFiles) -> None:
-    """Put values from the order of the mesh file into the plan's; writes FIELDS-reordered."""
+    """Bring values from the mesh file's order into the plan's.
+
+    Writes NAME-reordered beside each file.
+    """
     move(files, inverse=False)
 
 

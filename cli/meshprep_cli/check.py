@@ -13,7 +13,7 @@ from . import console, mpi, options
 
 
 def run(
-    plan: options.PlanFile,
+    plan: Annotated[Path, typer.Argument(help="Plan, or file of parts.", show_default=False)],
     source: options.InputOptions,
     mesh: Annotated[
         Path | None,
@@ -26,9 +26,10 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Prove that a plan or a file of parts is right: offsets, caps, staging, colours, halos.
+    """Prove that a plan or a file of parts is right.
 
-    Ranks of mpiexec prove a file of parts together.
+    Looks at offsets, caps, staging, colours and halos. Ranks of mpiexec prove a file of parts
+    together.
     """
     from meshprep.distribute.check import check_parts
     from meshprep.distribute.job import kind_of

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -215,7 +217,16 @@ def show_comparison(
         show(comparison.to_csv().rstrip("\n"))
     else:
         show_tables(comparison.tables(shown.full))
-        show("\n".join(map(one_line, comparison.lines(only))))
+        for line in comparison.lines(only):
+            show(_for_terminal(one_line(line)))
+
+
+def _for_terminal(line: str) -> str:
+    """A sentence as lines of a terminal, words whole; elsewhere as it stands."""
+    if not sys.stdout.isatty():
+        return line
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
 class Stopwatch:

@@ -29,18 +29,20 @@ class MeshOutput:
 def run(
     written: MeshOutput,
     kind: Annotated[
-        str | None, typer.Argument(help="Kind of mesh; without it, the kinds are listed.")
+        str | None,
+        typer.Argument(help="Kind of mesh; without it, the kinds and their options are listed."),
     ] = None,
     cells: Annotated[
         int | None, typer.Option("--cells", min=1, help="Number of cells, about.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of whatever is random.")] = 0,
     option: Annotated[
-        list[str] | None, typer.Option("--option", help="NAME=VALUE of the kind. Repeatable.")
+        list[str] | None,
+        typer.Option("--option", help="NAME=VALUE of the kind, such as type=triangle. Repeatable."),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a mesh of a known kind: Delaunay, boxes, the NACA0012 C-mesh."""
+    """Write a mesh to try things on: Delaunay, boxes, an airfoil."""
     from meshprep.pipeline import workflow
 
     if kind is None:

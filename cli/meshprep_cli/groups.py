@@ -13,6 +13,8 @@ import typer
 from meshprep.loops.options import OptionRow, Options, table
 from meshprep_runtime.errors import MeshprepError
 
+from .help import described
+
 Builder = Callable[[dict[str, Any]], Any]
 
 
@@ -20,15 +22,16 @@ def with_options(run: Callable[..., Any]) -> Callable[..., Any]:
     """The command ``run`` with a parameter an option, as typer reads them.
 
     A parameter of ``run`` whose type is a dataclass stands for one option a field, described by the
-    field's ``Annotated`` type; one of type :class:`Options` for those of the table that the
-    command, named as its module, takes.
+    field's ``Annotated`` type, under the first line of the dataclass as a heading; one of type
+    :class:`Options` for those of the table that the command, named as its module, takes.
     """
     command = run.__module__.rpartition(".")[2]
     parameters: list[Parameter] = []
     groups: dict[str, tuple[Builder, list[str]]] = {}
     for name, own in inspect.signature(run, eval_str=True).parameters.items():
         if not is_dataclass(own.annotation):
-            parameters.append(own.replace(kind=Parameter.KEYWORD_ONLY))
+            kept = described(name, own.annotation)
+            parameters.append(own.replace(kind=Parameter.KEYWORD_ONLY, annotation=kept))
             continue
         kind: Any = own.annotation
         options = list(_of_table(command) if kind is Options else _of_fields(kind))
@@ -81,11 +84,11 @@ def _first_flag(option: Any) -> str:
 
 def _of_fields(group: Any) -> Iterator[Parameter]:
     hints = get_type_hints(group, include_extras=True)
+    title = group.__doc__.partition("\n")[0].partition(";")[0].rstrip(".")
     for one in fields(group):
         default = Parameter.empty if one.default is MISSING else one.default
-        yield Parameter(
-            one.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[one.name]
-        )
+        said = described(one.name, hints[one.name], title)
+        yield Parameter(one.name, Parameter.KEYWORD_ONLY, default=default, annotation=said)
 
 
 def _of_table(command: str) -> Iterator[Parameter]:
@@ -96,10 +99,9 @@ def _of_table(command: str) -> Iterator[Parameter]:
             kind, default = list[str] | None, None
         elif _negated(row):
             default = not default
-        said = typer.Option(row.flag, help=row.help, min=row.least)
-        yield Parameter(
-            name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, said]
-        )
+        option = typer.Option(row.flag, help=row.help, min=row.least)
+        said = described(name, Annotated[kind, option], "How it is numbered and cut into blocks")
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=said)
 
 
 def _chosen(values: dict[str, Any]) -> Options:

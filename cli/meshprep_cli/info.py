@@ -18,7 +18,7 @@ def run(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show sets, maps, tags and data of a mesh, the loops of a plan, or the parts of a split."""
+    """Show what a mesh, a plan or a file of parts holds."""
     from meshprep.report import describe
 
     with console.waiting(f"reading {file.name}"):

@@ -18,7 +18,10 @@ def run(
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Print a loops.toml with a loop over each set that a mesh has or can give."""
+    """Print a loops.toml to start from.
+
+    It has a loop over each set that the mesh has or can give.
+    """
     from meshprep.loops.template import template_of
 
     with console.waiting(f"reading {mesh.name}"):

@@ -31,6 +31,7 @@ from . import (
     warm_up,
 )
 from .groups import with_options
+from .help import Command
 from .output import own_stdout
 from .stopping import stoppable
 
@@ -42,7 +43,6 @@ _UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "Click
 app = typer.Typer(
     name="meshprep",
     help="Prepares unstructured meshes so that solvers run fast.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -64,7 +64,7 @@ for command in (
     warm_up,
 ):
     name = command.__name__.rpartition(".")[2].replace("_", "-")
-    app.command(name)(with_options(command.run))
+    app.command(name, cls=Command)(with_options(command.run))
 
 
 def _show_version(value: bool) -> None:
@@ -78,7 +78,8 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _global(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
     trace: Annotated[
         bool, typer.Option("--traceback", help="Show where an error arose; goes anywhere.")
@@ -100,11 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = list(sys.argv[1:] if argv is None else argv)
     trace = "--traceback" in args
-    args = [a for a in args if a != "--traceback"]
+    args = [a for a in args if a != "--traceback"] or ["--help"]
     code = 0
     try:
         with mpi.one_voice(), stoppable(), own_stdout():
-            code = _commands()(args=args, standalone_mode=False)
+            code = _commands()(args=args, prog_name="meshprep", standalone_mode=False)
             sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.
         return _explain(KeyboardInterrupt()) if code == INTERRUPTED else int(code or 0)
@@ -124,7 +125,8 @@ def _explain(error: BaseException) -> int:
         return _fail("interrupted: nothing was written", INTERRUPTED)
     if isinstance(error, _UsageError):
         text = error.format_message()  # type: ignore[attr-defined]
-        return _fail(f"{text} (see meshprep --help)", BAD_INPUT)
+        command = getattr(getattr(error, "ctx", None), "command_path", "meshprep")
+        return _fail(f"{text} (see {command} --help)", BAD_INPUT)
     if isinstance(error, MeshprepError):
         return _fail(str(error), BAD_INPUT)
     if isinstance(error, MemoryError):

@@ -48,16 +48,24 @@ Sets = Annotated[
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What a mesh file does not say by itself."""
+    """How the mesh is read."""
 
     sets: Sets = None
     input_format: Annotated[
         str | None,
-        typer.Option("--format", help="Format of the input, where its name does not tell."),
+        typer.Option(
+            "--format",
+            help="Format of the input, such as gmsh or op2, where its name does not tell.",
+        ),
     ] = None
     dimension: Annotated[
         int | None,
-        typer.Option("--dimension", min=1, max=3, help="Accept loose cells of lower dimension."),
+        typer.Option(
+            "--dimension",
+            min=1,
+            max=3,
+            help="Dimension of the cells to loop over; accepts loose cells of a lower one.",
+        ),
     ] = None
 
     def declared(self, loops: Path | None = None) -> dict[str, str]:
@@ -85,10 +93,16 @@ class LoopChoice:
     loop: Annotated[
         list[str] | None,
         typer.Option(
-            "--loop", help='A loop: "faces->cells" or faces:cells, one increment. Repeatable.'
+            "--loop",
+            help='A loop that adds through one map: "faces->cells" or faces:cells. Repeatable.',
         ),
     ] = None
-    loops: Annotated[Path | None, typer.Option("--loops", help="Loops described in TOML.")] = None
+    loops: Annotated[
+        Path | None,
+        typer.Option(
+            "--loops", help="Loops described in TOML; meshprep loops prints a file to start from."
+        ),
+    ] = None
 
     @property
     def chains(self) -> tuple[ChainRequest, ...]:
@@ -107,7 +121,7 @@ class LoopChoice:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a command runs."""
+    """How the command runs."""
 
     threads: Threads = None
     force: Force = False
@@ -118,7 +132,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is printed of one plan."""
+    """What is printed."""
 
     as_json: Json = False
     full: Full = False
@@ -127,7 +141,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class ComparisonShown:
-    """What is printed of a comparison of plans; raises MeshprepError for two forms at once."""
+    """What is printed; raises MeshprepError for two forms at once."""
 
     as_json: Json = False
     as_csv: Csv = False

@@ -27,7 +27,10 @@ def run(
     ] = None,
     blocks: Blocks = None,
 ) -> None:
-    """Plan the loops of a mesh whose nodes and cells keep their order; writes the plan only."""
+    """Plan the loops of a mesh that keeps its order.
+
+    Writes the plan only; nodes and cells keep their numbers.
+    """
     from meshprep.pipeline import workflow
 
     options.set_threads(how.threads)

@@ -41,11 +41,15 @@ class Outputs:
     ] = None
     blocks: Blocks = None
     output_format: Annotated[
-        str | None, typer.Option("--to", help="Format to write, where its name does not tell.")
+        str | None,
+        typer.Option("--to", help="Format to write, such as vtu, where its name does not tell."),
     ] = None
     drop: options.Drop = False
     no_ids: Annotated[
-        bool, typer.Option("--no-ids", help="Do not write original_id into the mesh.")
+        bool,
+        typer.Option(
+            "--no-ids", help="Do not write original_id, the number in the input, into the mesh."
+        ),
     ] = False
 
 
@@ -58,7 +62,10 @@ def run(
     how: options.RunOptions,
     shown: options.Shown,
 ) -> None:
-    """Renumber a mesh, cut its loops into blocks, and save both mesh and plan."""
+    """Renumber a mesh and cut its loops into blocks.
+
+    Writes the mesh in its new order and the plan.
+    """
     from meshprep.pipeline import workflow
 
     options.set_threads(how.threads)

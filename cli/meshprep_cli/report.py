@@ -44,7 +44,10 @@ def run(
     prediction: options.Prediction,
     shown: options.ComparisonShown,
 ) -> None:
-    """Compare plans: reuse factor, loads, colours; or splits: neighbours, halos, messages."""
+    """Compare plans, or one plan with the input order.
+
+    Of files of parts it shows neighbours, halos and messages.
+    """
     from meshprep.distribute.job import kind_of
     from meshprep.io.source import MeshSource
     from meshprep.pipeline.warm_up import read_tasks

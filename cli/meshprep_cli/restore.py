@@ -6,5 +6,8 @@ from .apply import FieldFiles, move
 
 
 def run(files: FieldFiles) -> None:
-    """Bring values from the plan's order back into the mesh file's; writes FIELDS-restored."""
+    """Bring values from the plan's order back into the mesh file's.
+
+    Writes NAME-restored beside each file.
+    """
     move(files, inverse=True)

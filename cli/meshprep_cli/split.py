@@ -96,7 +96,7 @@ def run(
     how: options.RunOptions,
     shown: options.Shown,
 ) -> None:
-    """Split a mesh into parts for distributed runs; writes one file with all of them."""
+    """Split a mesh into parts for distributed runs; writes one file."""
     from meshprep.distribute import job as jobs
     from meshprep.distribute.steps import SplitOptions
 

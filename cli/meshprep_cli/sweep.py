@@ -29,17 +29,18 @@ class SweepAxes:
     block_sizes: Annotated[
         str,
         typer.Option(
-            "--block-sizes", help="64:1024 doubles, 128:512:64 steps, 256,448 lists; or all three."
+            "--block-sizes",
+            help="64:1024 doubles, 128:512:64 steps by 64, 256,448 lists; commas join them.",
         ),
     ] = "64:1024"
     partitioners: Annotated[
         str,
         typer.Option(
-            "--partitioners", help="As NAME or NAME:OPTION=VALUE:..., with commas between."
+            "--partitioners", help="NAME or NAME:OPTION=VALUE:..., with commas between them."
         ),
     ] = "blocks,metis,contiguous"
     orders: Annotated[
-        str, typer.Option("--orders", help="Locality orders, with commas between.")
+        str, typer.Option("--orders", help="Locality orders, with commas between them.")
     ] = "gps"
 
     @property
@@ -70,7 +71,7 @@ def run(
     how: SweepRun,
     shown: options.ComparisonShown,
 ) -> None:
-    """Make plans of every block size, partitioner and order asked for, and compare them."""
+    """Make and compare plans of many block sizes and partitioners."""
     from meshprep.pipeline.warm_up import sweep_tasks
     from meshprep.report.files import ReportFiles
     from meshprep.report.sweep_files import SweepJob, run_sweep

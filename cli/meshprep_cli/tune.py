@@ -40,7 +40,8 @@ class KernelOptions:
         ),
     ] = None
     loop: Annotated[
-        str | None, typer.Option("--loop", help="Which loop; default: the kernel's namesake.")
+        str | None,
+        typer.Option("--loop", help="Loop to tune; default: the one that the kernel is named as."),
     ] = None
     values: Annotated[
         str | None,
@@ -55,10 +56,11 @@ class KernelOptions:
         typer.Option("--spmv", help="Time the product with a matrix: a .mtx file, or a plan's."),
     ] = False
     chain: Annotated[
-        str | None, typer.Option("--chain", help="Which chain to try in tiles, instead of a loop.")
+        str | None, typer.Option("--chain", help="Chain to try in tiles, instead of a loop.")
     ] = None
     tile_sizes: Annotated[
-        str | None, typer.Option("--tile-sizes", help="Of a chain, such as 1024,4096.")
+        str | None,
+        typer.Option("--tile-sizes", help="Tile sizes of the chain to try, such as 1024,4096."),
     ] = None
 
 
@@ -75,15 +77,20 @@ class Tried:
     ] = "cpu"
     block_sizes: Annotated[
         str | None,
-        typer.Option("--block-sizes", help="Further block sizes, such as 512,1024,2048."),
+        typer.Option(
+            "--block-sizes", help="Block sizes to try beside the plan's, such as 512,1024."
+        ),
     ] = None
     strategies: Annotated[
-        str | None, typer.Option("--strategies", help="Which to try; default: all.")
+        str | None,
+        typer.Option("--strategies", help="Strategies to try, with commas; default: all."),
     ] = None
-    layouts: Annotated[str, typer.Option("--layouts", help="Which to try.")] = "aos,soa"
+    layouts: Annotated[
+        str, typer.Option("--layouts", help="Layouts to try, with commas between them.")
+    ] = "aos,soa"
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each candidate.")] = 9
     registers: Annotated[
-        int, typer.Option("--registers", min=1, help="Of a thread, for predictions.")
+        int, typer.Option("--registers", min=1, help="Registers of a thread, for predictions.")
     ] = 48
 
 
@@ -99,7 +106,10 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Find the fastest way to run a loop, or a chain of loops; writes it into the plan."""
+    """Find the fastest way to run a loop or a chain of loops.
+
+    Writes it into the plan.
+    """
     from meshprep.pipeline.tuning import loop_of, tune_plan
     from meshprep_runtime.plan import Plan
     from meshprep_runtime.plan.records import to_json

@@ -16,7 +16,10 @@ def run(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Compile for this machine: what reordering a Gmsh mesh needs, or everything."""
+    """Compile ahead what a first run would compile.
+
+    That is what reordering a Gmsh mesh needs, or everything.
+    """
     from meshprep.loops.options import Options
     from meshprep.pipeline.warm_up import all_tasks, job_tasks, warm_up
 

@@ -108,14 +108,15 @@ class Options:
     order_time: float = _option(
         10.0,
         "--order-time",
-        "Seconds after which --method auto begins no further one.",
+        "Seconds after which --method auto starts no further method.",
         ORDERING,
         least=0,
     )
     partition: str | None = _option(
         None,
         "--partition",
-        f"How loops are cut into blocks: {', '.join(PARTITIONERS)}.",
+        f"How loops are cut into blocks: {', '.join(PARTITIONERS)}; default: blocks for the GPU, "
+        "contiguous for the CPU.",
         CUTTING,
         in_loops=True,
         choices=PARTITIONERS,
@@ -124,14 +125,16 @@ class Options:
         default_factory=dict,
         metadata={
             "row": OptionRow(
-                "--partition-option", "NAME=VALUE for the partitioner. Repeatable.", CUTTING
+                "--partition-option",
+                "NAME=VALUE for the partitioner, such as effort=strong. Repeatable.",
+                CUTTING,
             )
         },
     )
     effort: str | None = _option(
         None,
         "--effort",
-        "How long to search: fast, default, strong, or times the default.",
+        "How long to search for blocks: fast, default, strong, or a factor such as 2.5.",
         CUTTING,
         in_loops=True,
         of_partitioner=True,
@@ -139,19 +142,23 @@ class Options:
     time_limit: float | None = _option(
         None,
         "--time-limit",
-        "Seconds for the blocks, which are used: instead of --effort.",
+        "Seconds to search for blocks, all of which are used, instead of --effort.",
         CUTTING,
         of_partitioner=True,
     )
     colour_weight: float | None = _option(
         None,
         "--colour-weight",
-        "Price of one more thread colour in a block, in loads.",
+        "Price of one more thread colour in a block, in loads; larger: fewer colours, more loads.",
         CUTTING,
         of_partitioner=True,
     )
     staged_bytes: int | None = _option(
-        None, "--staged-bytes", "The most bytes a block may stage.", CUTTING, of_partitioner=True
+        None,
+        "--staged-bytes",
+        "The most bytes a block may stage; default: any.",
+        CUTTING,
+        of_partitioner=True,
     )
     block_size: int | None = _option(
         None,
@@ -172,13 +179,13 @@ class Options:
     sort_by_colour: bool = _option(
         False,
         "--sort-by-colour",
-        "Sort each block's elements by thread colour.",
+        "Sort the elements of each block by thread colour.",
         ("reorder", "plan"),
     )
     own_blocks: bool = _option(
         False,
         "--own-blocks",
-        "Where a set has its order: blocks that list their elements, if they share more than runs.",
+        "For sets whose order is fixed: blocks that list their elements, if these load less.",
         ("reorder", "plan", "sweep"),
         in_loops=True,
     )
@@ -189,7 +196,9 @@ class Options:
         ("reorder", "plan"),
         least=1,
     )
-    seed: int = _option(0, "--seed", "Seed of whatever is random.", EVERY)
+    seed: int = _option(
+        0, "--seed", "Seed of what is random; the same seed gives the same plan.", EVERY
+    )
     proof: bool = _option(
         True, "--no-proof", "Do not prove plans and parts before they are saved.", (*EVERY, "tune")
     )

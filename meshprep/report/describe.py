@@ -86,8 +86,8 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "kind": "plan",
         "creator": plan.about.get("creator", ""),
         "created": plan.about.get("created", ""),
-        "made from": plan.source_hash,
-        "drives": plan.mesh_hash,
+        "hash of the input": plan.source_hash,
+        "hash in the plan's order": plan.mesh_hash,
         "sets": [{"set": name, "elements": size} for name, size in plan.sizes.items()],
         "maps": [
             {"map": m.name, "arity": m.arity, "rows": m.size, "to": m.to_set}

@@ -149,6 +149,12 @@ def test_an_unknown_command(capsys):
     assert "magic" in fails(capsys, "magic")
 
 
+def test_usage_errors_name_the_help_of_the_command(capsys):
+    assert fails(capsys, "reorder").endswith(
+        "Missing argument 'MESH'. (see meshprep reorder --help)"
+    )
+
+
 def test_an_unknown_kind(capsys, tmp_path):
     assert "delaunay2d" in fails(capsys, "generate", "magic", "-o", tmp_path / "a.msh")
     fails(capsys, "generate", "box", "--option", "type=magic", "-o", tmp_path / "a.msh")

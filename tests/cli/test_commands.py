@@ -10,6 +10,8 @@ import pytest
 from meshprep import io
 from meshprep.io.generate import generate
 from meshprep.mesh.assemble import Block, assemble
+from meshprep_cli import console
+from meshprep_cli.main import _commands
 from meshprep_runtime import Plan
 
 
@@ -254,6 +256,32 @@ def test_version_and_help(cli):
     code, out, _ = cli("--help")
     assert code == 0
     assert "reorder" in out
+    assert cli()[:2] == (0, out)
+
+
+@pytest.mark.parametrize("name", list(_commands().commands))
+def test_the_list_of_commands_has_whole_sentences(cli, name):
+    (line,) = (each for each in cli()[1].splitlines() if each.split()[:1] == [name])
+    assert line.endswith(".")
+    assert not line.endswith("...")
+
+
+def test_help_has_a_heading_for_each_group(cli):
+    lines = cli("reorder", "--help")[1].splitlines()
+    of_blocks = lines[lines.index("How it is numbered and cut into blocks:") :]
+    assert of_blocks[1].split()[:2] == ["--method", "TEXT"]
+    assert of_blocks.index("") < of_blocks.index("How the mesh is read:")
+    assert sum(line.startswith("  --method ") for line in lines) == 1
+
+
+def test_sentences_fit_a_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    line = "wing.plan.h5, loop edges->cells s256: " + "reuse 1.34 -> 2.77; " * 9
+    assert console._for_terminal(line) == line
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    shown = console._for_terminal(line).splitlines()
+    assert max(map(len, shown)) <= 60
+    assert " ".join(" ".join(shown).split()) == line.strip()
 
 
 @pytest.fixture
