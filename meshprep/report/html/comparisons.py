@@ -27,9 +27,9 @@ def section(comparison: Comparison, columns: Sequence[Column], tables: Sequence[
     loop = columns[0].loop
     known = [c for c in columns if c.after.reuse is not None]
     figures = [*_reuse(loop, known), _occupancy(comparison, loop, columns)]
-    intro = "Before and after; the better of the two in colour, what changed bold."
+    intro = "Before and after; a star marks the better of the two, what changed is bold."
     if len(columns) > 1:
-        marked = "the best of each figure stands out" if comparable(columns) else UNLIKE
+        marked = "a star marks the best of each figure" if comparable(columns) else UNLIKE
         intro = f"{len(columns)} plans or variants; {marked}."
     adjacent = len(comparison.plans) == 1 and len(columns) == 1
     return Section(slug("loop", loop), f"Loop {loop}", intro, figures, tables, adjacent)
