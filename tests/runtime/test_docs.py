@@ -21,6 +21,19 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def test_the_solver_of_the_readme(slow, tmp_path, monkeypatch):
+    grid = slow.quads(5, 4)
+    arg = {"dat": "value", "map": "edges->cells", "index": [0, 1], "access": "inc"}
+    loop = loop_from_dict("edges->cells", {"over": "edges", "args": [arg]}, "README.md")
+    slow.plan(grid.sizes, grid.tables, [loop], (16,)).save(tmp_path / "wing.plan.h5")
+    monkeypatch.chdir(tmp_path)
+    scope = {}
+    exec(next(b for b in blocks("../README.md", "python") if "ParLoop" in b), scope)
+    plan = scope["plan"]
+    found = np.bincount(plan.maps["edges->cells"].table.ravel(), minlength=20)
+    assert np.array_equal(scope["neighbours"], plan.ordering["cells"].restore(found))
+
+
 def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
     (toml,) = blocks("solvers/python.md", "toml")
     described = tomllib.loads(toml)["loop"]

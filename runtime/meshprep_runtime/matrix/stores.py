@@ -48,6 +48,9 @@ class CsrMatrix:
                 f"and values the shape {self.values.shape}: give a value a column, and a row_ptr"
             )
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
@@ -143,6 +146,9 @@ class Ellpack:
                 f"Ellpack: values has shape {self.values.shape}, must be {self.columns.shape}"
             )
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
@@ -209,6 +215,9 @@ class LocalMatrices:
                 f"{elements} elements of {n} dofs"
             )
 
+    def __repr__(self) -> str:
+        return _shown(self)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""
@@ -248,6 +257,12 @@ class LocalMatrices:
             )
         kept = (rows >= 0) & (columns >= 0)
         return _summed(values[kept], rows[kept], columns[kept], self.shape)
+
+
+def _shown(store: CsrMatrix | Ellpack | LocalMatrices) -> str:
+    rows, columns = store.shape
+    values = f"{store.values.size:,} values of {store.values.dtype}"
+    return f"{type(store).__name__}({rows:,} x {columns:,}, {values})"
 
 
 def _summed(

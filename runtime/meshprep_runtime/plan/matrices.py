@@ -46,6 +46,10 @@ class MatrixPlan:
     columns: NDArray[np.int32]
     place: Mapping[str, NDArray[np.int32]]
 
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"MatrixPlan('{self.name}', {rows:,} x {columns:,}, {self.columns.size:,} nonzeros)"
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the matrix."""

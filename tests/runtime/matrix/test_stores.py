@@ -21,6 +21,7 @@ def test_csr_is_the_matrix_and_shares_its_arrays_with_scipy():
     csr = CsrMatrix(ROW_PTR, COLUMNS, VALUES, 3)
     csr.check()
     assert csr.shape == (4, 3)
+    assert repr(csr) == "CsrMatrix(4 x 3, 4 values of float64)"
     assert csr.bytes == 4 * 5 + 4 * 4 + 8 * 4
     made = csr.to_scipy()
     assert np.array_equal(made.toarray(), DENSE)
