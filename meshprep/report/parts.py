@@ -88,9 +88,12 @@ def _split(table: PartsTable) -> dict[str, Any]:
     return found | {"bytes of a part": sum(sizes) // table.parts, "most bytes": max(sizes)}
 
 
-_HALO = ("parts", "cut", "neighbours", "most", "elements a part", "most ", "% halo")
-_RECEIVED = ("MB received", "most of a part, kB", "messages")
-_COSTS = ("increments", "elements again", "MB exec", "MB reverse")
+_HALO = (
+    *("parts", "cut", "neighbours, mean", "neighbours, most"),
+    *("elements, mean", "elements, most", "% copies"),
+)
+_RECEIVED = ("MB received", "kB received, most", "messages")
+_COSTS = ("increments", "executed again", "MB if exec", "MB if reverse")
 _LOOPS = ("parts", "loop", *_RECEIVED, *_COSTS)
 _RUNS = ("owned", "least owned", "most owned", "core", "exec", "halo")
 

@@ -16,7 +16,7 @@ def parts_file(cli, mesh_file):
 def test_split_prints_the_halo_table_and_writes_one_file(cli, mesh_file):
     code, out, _ = cli("split", mesh_file, "--parts", "2,3", "--full")
     assert code == 0
-    assert "% halo" in out
+    assert "% copies" in out
     assert "edges->cells" in out
     assert f"wrote {mesh_file.with_name('wing.parts.h5')}" in out
     code, _, err = cli("split", mesh_file, "--parts", "2")
