@@ -16,6 +16,8 @@ from meshprep_runtime.errors import MeshprepError
 from .help import described
 
 Builder = Callable[[dict[str, Any]], Any]
+# The headings of the options of the table.
+CUTTING, RUNNING = "How it is numbered and cut into blocks", "How the command runs"
 
 
 def with_options(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +102,8 @@ def _of_table(command: str) -> Iterator[Parameter]:
         elif _negated(row):
             default = not default
         option = typer.Option(row.flag, help=row.help, min=row.least)
-        said = described(name, Annotated[kind, option], "How it is numbered and cut into blocks")
+        heading = RUNNING if name in ("seed", "proof") else CUTTING
+        said = described(name, Annotated[kind, option], heading)
         yield Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=said)
 
 

@@ -95,7 +95,10 @@ class Tried:
 
 
 def run(
-    plan: options.PlanFile,
+    plan: Annotated[
+        Path,
+        typer.Argument(help="Plan file; with --spmv also a matrix, .mtx.", show_default=False),
+    ],
     kernels: KernelOptions,
     tried: Tried,
     chosen: Options,
