@@ -5,8 +5,6 @@ Everything that is compared takes turns, and the fastest of the turns counts. In
 twice, and the second time counts, as in a solver: a second thread that sleeps must be woken first.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path

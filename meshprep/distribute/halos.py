@@ -3,8 +3,6 @@
 Everything is made of one pass over the tables and of what the passes find at borders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Work that several ranks share: MPI's communicator, or none, and one word on what fails."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

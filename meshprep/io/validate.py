@@ -1,7 +1,5 @@
 """What every mesh must satisfy, whatever file it came from; linear time and little memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

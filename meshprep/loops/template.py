@@ -1,7 +1,5 @@
 """A loops.toml to start from: a loop over each set, through every map that leads away from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 

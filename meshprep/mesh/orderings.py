@@ -1,7 +1,5 @@
 """Orderings from long arrays, on all cores."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

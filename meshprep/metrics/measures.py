@@ -1,7 +1,5 @@
 """What a report shows of a variant: reuse, blocks, colours, bytes, and how blocks differ."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Caches are left out: every number is moved each time it is used. Only :func:`lin
 a first-level cache would keep.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt

@@ -6,8 +6,6 @@ through maps, its direct values, the maps and the arrays of the plan; globals ar
 dat of its nonzeros, reached through their places, that blocks do not stage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise

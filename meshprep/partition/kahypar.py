@@ -4,8 +4,6 @@ Elements are the vertices and points the nets, so that its connectivity objectiv
 loads less the points in use: what :mod:`blocks` minimises too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from importlib import import_module

@@ -6,8 +6,6 @@ with a facet in common are few, and a cut through facets is close to the points 
 graph counts a pair of elements once, whether they share a facet or a corner.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

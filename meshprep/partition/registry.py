@@ -3,8 +3,6 @@
 ``partition(problem, name, options)`` runs the partitioner of that name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from meshprep_runtime.errors import MeshprepError

@@ -8,8 +8,6 @@ another along y; so do the two triangles of a split square. These elements share
 one element of every kind.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -1,7 +1,5 @@
 """The matrices that loops add to: their pattern, and the place of every entry of an element."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 

@@ -1,7 +1,5 @@
 """``tune --spmv``: how the product with a matrix runs fastest on this machine."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass

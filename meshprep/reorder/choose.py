@@ -1,7 +1,5 @@
 """Locality orders, measured, and applied only where they gain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

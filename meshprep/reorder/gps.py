@@ -14,8 +14,6 @@ Smaller graphs try both ends and several starts instead, and in the order of the
 neighbours change places where the profile gains and the bandwidth does not grow (:mod:`exchange`).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

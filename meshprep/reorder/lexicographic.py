@@ -1,7 +1,5 @@
 """The order of a from-set that follows the order of the points it reaches."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The figures of one plan before and after, and of several plans side by side."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a plan did to a loop, in words."""
 
-from __future__ import annotations
-
 from meshprep_runtime.cuda.strategies import COMMITS
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import VariantMetrics

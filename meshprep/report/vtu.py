@@ -1,7 +1,5 @@
 """A mesh with what a plan says of it, as a file for ParaView."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -5,8 +5,6 @@ a simplex is the origin and corner ``i`` the unit vector ``i - 1``; a quad and a
 unit square and cube in VTK's order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

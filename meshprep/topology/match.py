@@ -1,7 +1,5 @@
 """Which slots are the same facet: bucket by lowest node, then compare or hash in the bucket."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What each part is to hold: shares and weights as whole numbers, and caps that can be kept."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Weights of ranks for the shortest run: from times alone, from one measured run, by both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

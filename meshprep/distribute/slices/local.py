@@ -1,7 +1,5 @@
 """What a rank needs to make its parts: their elements, those that write to them, and targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

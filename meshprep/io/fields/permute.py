@@ -1,7 +1,5 @@
 """Permuting fields: the set that an array belongs to, and its rows in the other numbering."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Meshes for demonstrations, tests and benchmarks, each by a name and a few options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

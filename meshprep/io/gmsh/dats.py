@@ -1,7 +1,5 @@
 """Sections of values become dats; those that meshprep wrote for tags become tags again."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet

@@ -1,7 +1,5 @@
 """What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Reading a Gmsh file: its sections one after the other, then the mesh."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

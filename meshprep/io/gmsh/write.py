@@ -1,7 +1,5 @@
 """Writing a Gmsh file: every section in the order that Gmsh expects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

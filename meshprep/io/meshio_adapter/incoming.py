@@ -1,7 +1,5 @@
 """From meshio's mesh to ours."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

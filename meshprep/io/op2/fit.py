@@ -4,8 +4,6 @@ Numbers from 0 fit every set that is large enough, so a wrong declaration reads 
 and what runs on the file computes nonsense. What contradicts itself is refused here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Which sets maps and dats belong to: declared, or the only ones that fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Mesh files read by slices: what they hold, found by one process, and rows for every process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Putting numbers into a file, in text or binary, a piece at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import BinaryIO
 

@@ -1,7 +1,5 @@
 """From the text of a loop and a kernel to machine code, taken from disk where it is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Machine code of programs on disk: found by the content of everything that went into it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from functools import cache

@@ -1,7 +1,5 @@
 """What the kernel of a loop is handed: names, types, and the arrays of the plan behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

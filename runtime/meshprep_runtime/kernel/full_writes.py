@@ -6,8 +6,6 @@ Anything else proves nothing, so a kernel that is not understood is taken to lea
 were.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

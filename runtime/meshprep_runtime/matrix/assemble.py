@@ -1,7 +1,5 @@
 """Assembly: a loop over the elements computes their matrices and adds them up [R14 3.2.3, 4.1]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

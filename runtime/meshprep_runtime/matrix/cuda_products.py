@@ -1,7 +1,5 @@
 """Products as CUDA C: texts with their arrays and launches, for the same runners as loops."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise

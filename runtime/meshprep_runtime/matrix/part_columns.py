@@ -1,7 +1,5 @@
 """The dofs behind the columns of a rank's rows, and the messages that bring their values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

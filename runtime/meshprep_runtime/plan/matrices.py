@@ -1,7 +1,5 @@
 """The pattern of a sparse matrix, and where loops add to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,7 +49,7 @@ class MatrixPlan:
         """Rows and columns of the matrix."""
         return self.row_ptr.size - 1, int(np.count_nonzero(self.column_of >= 0))
 
-    def csr(self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None) -> CsrMatrix:
+    def csr(self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None) -> "CsrMatrix":
         """A matrix of this pattern.
 
         Parameters

@@ -3,8 +3,6 @@
 From the maps alone, by gathers: independent of the code that derives patterns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

@@ -5,8 +5,6 @@ costs little beside the planning and every plan is proved before it is saved. Ev
 what :mod:`structure` has checked, so that indices are safe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Plan files: written whole or not at all, and believed only when every byte is accounted for."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

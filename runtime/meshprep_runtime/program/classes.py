@@ -1,7 +1,5 @@
 """A loop on one part, class by class: core in pieces, boundary, exec; on the host or on a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

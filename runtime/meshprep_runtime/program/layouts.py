@@ -1,7 +1,5 @@
 """Layouts of dats: loops that take them as they are stored, and what was tuned for them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol

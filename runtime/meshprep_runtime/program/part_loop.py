@@ -5,8 +5,6 @@ writes through a map also executes the elements of other ranks that write what t
 else sends what its elements have added to copies back to their owners.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

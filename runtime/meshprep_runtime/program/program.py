@@ -1,7 +1,5 @@
 """A solver's program: its dats and loops, and what each call does and takes [G12 section 2]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -168,7 +166,7 @@ class Program:
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
-    ) -> ProgramLoop:
+    ) -> "ProgramLoop":
         """A loop of the plan with its kernel.
 
         Parameters

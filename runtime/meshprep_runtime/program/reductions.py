@@ -1,7 +1,5 @@
 """Reduced globals of one loop over all ranks, in one message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Steps that all ranks take together: they succeed everywhere, or fail everywhere the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

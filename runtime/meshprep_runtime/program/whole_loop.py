@@ -1,7 +1,5 @@
 """A loop of a program over all of its set, timed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any

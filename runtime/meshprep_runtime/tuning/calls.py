@@ -4,8 +4,6 @@ Every way to run a loop gives the same sums, so that no call is lost: each runs 
 until all have been timed, and the fastest stays.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ askew, threads that part at a barrier, and a thread colour past those of its blo
 order of memory, warps that rely on running in step, what a device has less of than the text asks.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import json

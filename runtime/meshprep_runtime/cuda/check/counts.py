@@ -5,8 +5,6 @@ often each part of the text (what stands in one pair of braces) is run. Both are
 simulated. PTX is not yet machine code: it loads parameters, which machine code finds in place.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections import Counter

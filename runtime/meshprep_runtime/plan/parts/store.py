@@ -1,7 +1,5 @@
 """Files of parts: which there are, and reading one part of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,7 +112,7 @@ class _Opened:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def __enter__(self) -> _Opened:
+    def __enter__(self) -> "_Opened":
         hdf5: Any = store.hdf5_module()
         self.size = store.size_of_file(self.path)
         try:

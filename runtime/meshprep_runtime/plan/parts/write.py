@@ -1,7 +1,5 @@
 """Writing files of parts: every part once, with the memory of one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -168,7 +166,7 @@ def _array(data: bytes, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[An
     return found.reshape(spilled.shape).astype(dataset.dtype, copy=False)
 
 
-def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> LaidOut:
+def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> "LaidOut":
     """Everything but the slices, and room for them; the first of three steps."""
     from .layout import lay_out
 
@@ -192,7 +190,7 @@ def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSour
     return laid_out
 
 
-def copy_slices(path: Path, laid_out: LaidOut, sources: Sequence[PartsSource]) -> None:
+def copy_slices(path: Path, laid_out: "LaidOut", sources: Sequence[PartsSource]) -> None:
     """The second step: the parts that this process holds."""
     with open(path, "r+b") as file:
         for source, addresses in zip(sources, laid_out.addresses, strict=True):

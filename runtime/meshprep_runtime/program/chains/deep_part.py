@@ -1,7 +1,5 @@
 """What the loops of a chain reach from one rank's elements: a part that is deep enough for all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +82,7 @@ class _Grown:
         tables = {m.name: self.number[m.to_set][m.table[chosen]] for m in maps}
         return self.number[of][chosen], tables
 
-    def grow(self, wanted: Iterable[str]) -> _Grown:
+    def grow(self, wanted: Iterable[str]) -> "_Grown":
         own = {s: self.number[s][: self.part.sets[s].owned] for s in self.sets}
         need = {s: own[s] if s in wanted else NONE for s in self.sets}
         for loop in reversed(self.loops):

@@ -1,7 +1,5 @@
 """Runs a chain tile by tile on the host: arrays, second copies, scratch rows, reductions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tiled chain as a CUDA program: arrays of the schedule, shared memory, and what it moves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The inspector: from the loops of a chain and owners of elements to tiles [R14 algorithm 9]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Tiles of a chain on one of several ranks: one exchange, deep enough for all of its loops."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

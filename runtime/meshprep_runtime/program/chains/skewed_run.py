@@ -1,7 +1,5 @@
 """Runs a chain by skewed tiles on the host, on the dats themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

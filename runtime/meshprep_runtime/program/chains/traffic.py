@@ -1,7 +1,5 @@
 """Bytes that a chain moves between memory and cache, loop by loop and tile by tile."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ...loops import Access, Loop

@@ -1,7 +1,5 @@
 """Checkpoints of a program: each loop, or chain in tiles, runs from here [R14 6.1]."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """When the time for a checkpoint has come; rank 0 says it for all, and is asked seldom."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

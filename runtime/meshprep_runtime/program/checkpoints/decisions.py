@@ -1,7 +1,5 @@
 """Which dats a checkpoint must hold, and where in a sequence of loops these are least [R14 6.1]."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
