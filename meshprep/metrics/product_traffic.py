@@ -63,11 +63,7 @@ class Moved:
 def product_moved(degree: int, store: str) -> Moved:
     """What a product moves for each element [R14 equations 3.16 to 3.18].
 
-    Raises MeshprepError for another store.
-
-    Parameters
-    ----------
-    store : {"lma", "ellpack", "csr"}
+    Raises MeshprepError for another store than ``lma``, ``ellpack`` and ``csr``.
     """
     check_choice("store", store, STORES)
     element = QuadElement(degree)
@@ -140,11 +136,8 @@ class StoreBytes:
 def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None) -> int:
     """Bytes of a call of a loop, its maps and places included, if caches keep what is shared.
 
-    Parameters
-    ----------
-    matrices : mapping of matrix name to MatrixPlan, optional
-        Those that are added up, the plan's unless given; of others the matrices of elements are
-        stored.
+    ``matrices`` are those that are added up, the plan's unless given; of others the matrices of
+    elements are stored.
     """
     added = plan.matrices if matrices is None else matrices
     maps, sizes = with_places(plan.loop, plan.maps, plan.sizes, added)

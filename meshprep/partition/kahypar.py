@@ -46,6 +46,8 @@ OPTIONS: Mapping[str, Option] = {
 def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks from Mt-KaHyPar with the connectivity objective, none larger than S.
 
+    Raises MissingPackageError where the package ``mtkahypar`` is not installed.
+
     Parameters
     ----------
     problem : BlockProblem
@@ -57,11 +59,6 @@ def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     -------
     Blocks
         ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
-
-    Raises
-    ------
-    MissingPackageError
-        Where the package ``mtkahypar`` is not installed.
 
     Its Python interface takes the nets as lists: about 40 bytes for each incidence besides what
     Mt-KaHyPar needs itself.

@@ -53,6 +53,8 @@ OPTIONS: Mapping[str, Option] = {
 def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks from METIS, none larger than S.
 
+    Raises MeshprepError when a conflict graph could have more than 2^31-1 pairs.
+
     Parameters
     ----------
     problem : BlockProblem
@@ -64,11 +66,6 @@ def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     -------
     Blocks
         ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
-
-    Raises
-    ------
-    MeshprepError
-        When a conflict graph could have more than 2^31-1 pairs.
 
     The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
     integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual

@@ -50,6 +50,9 @@ class Lattice:
 def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Cut a structured mesh into lines, rectangles or bricks of at most S elements.
 
+    Raises MeshprepError where there is no structure, and for shapes that do not fit the mesh or the
+    block size.
+
     Parameters
     ----------
     problem : BlockProblem
@@ -63,11 +66,6 @@ def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     -------
     Blocks
         In raster order. ``notes``: elements moved to keep the cap where a lattice is broken.
-
-    Raises
-    ------
-    MeshprepError
-        Where there is no structure, and for shapes that do not fit the mesh or the block size.
 
     O(n log n).
     """

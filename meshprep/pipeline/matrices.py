@@ -25,10 +25,7 @@ def build_matrices(numbering: Numbering, specs: Sequence[LoopSpec]) -> dict[str,
     mesh has not. The pattern is linear in the entries of all elements' matrices, a place
     logarithmic in the length of its row.
 
-    Parameters
-    ----------
-    numbering : Numbering
-        With the final order of every set.
+    ``numbering`` has the final order of every set.
     """
     users: dict[str, list[tuple[LoopSpec, Arg]]] = {}
     for spec in specs:

@@ -41,10 +41,7 @@ FEW, MANY, MAX_ROUNDS = 3, 16, 12
 def gps(graph: Csr) -> Int32s:
     """Order the vertices of a symmetric graph for a small bandwidth and profile [GPS76].
 
-    Parameters
-    ----------
-    graph : Csr
-        Neighbours of each vertex; symmetric, which is not checked. Loops do no harm.
+    ``graph`` must be symmetric, which is not checked. Loops do no harm.
 
     Returns
     -------

@@ -32,10 +32,7 @@ def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
     Vertices come first, then the points of each edge from its first corner to its second, those of
     each face, and those inside; edges and faces as :class:`CellShape` lists them.
 
-    Parameters
-    ----------
-    shape : CellShape
-        One of ``REFERENCE``.
+    ``shape`` is one of ``REFERENCE``.
 
     Returns
     -------

@@ -23,10 +23,7 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 24 a node at
     most.
 
-    Parameters
-    ----------
-    n_nodes : int
-        All nodes are in 0..n_nodes-1.
+    All nodes are in 0..n_nodes-1.
 
     Returns
     -------

@@ -26,12 +26,7 @@ class PermutedField:
 class Permuter:
     """One direction through a plan.
 
-    Parameters
-    ----------
-    plan : Plan
-    inverse : bool
-        From the plan's numbering to that of the mesh file, instead of the other way.
-    declared : mapping of name to ``SET`` or ``FROM->TO``
+    ``inverse`` goes from the plan's numbering to that of the mesh file.
 
     ``known`` is what was declared, or found out, when the plan was made.
     """

@@ -53,10 +53,7 @@ class FileLayout:
 def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None) -> list[str]:
     """What of this mesh a file of this version cannot carry, in a few words each.
 
-    Parameters
-    ----------
-    version, binary : optional
-        As for writing; without them those of the file that the mesh came from.
+    Version and mode are those of the file that the mesh came from where they are left out.
     """
     return list(find_layout(mesh, *target(mesh, version, binary)).lost)
 

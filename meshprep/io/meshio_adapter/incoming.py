@@ -25,10 +25,7 @@ _NO_GROUP = {"obj:group_ids": -1}
 def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
     """Build a Mesh: blocks merged by type, integers of groups as tags, sets as index lists.
 
-    Parameters
-    ----------
-    unread : sequence of str
-        What the reader left out, in words: kept in ``extras["unread"]`` so that writing tells.
+    ``unread`` says in words what the reader left out; ``extras["unread"]`` keeps it for writing.
     """
     points = np.asarray(source.points)
     if points.ndim != 2 or points.shape[1] not in (1, 2, 3):

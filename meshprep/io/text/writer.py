@@ -15,11 +15,7 @@ PIECE, SMALL_PIECE = 1 << 23, 1 << 20
 class NumberWriter:
     """A file being written, and its mode.
 
-    Parameters
-    ----------
-    file : binary file
-    mode : int
-        ``tokens.ASCII`` or ``tokens.LITTLE``.
+    ``mode`` is ``tokens.ASCII`` or ``tokens.LITTLE``.
     """
 
     def __init__(self, file: BinaryIO, mode: Mode) -> None:

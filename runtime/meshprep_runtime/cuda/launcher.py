@@ -31,12 +31,7 @@ class Launcher:
     once. Calls on several streams or threads run one after the other: sums of blocks have one
     place.
 
-    Parameters
-    ----------
-    program : CudaProgram
-    device : Device
-    graph : bool
-        Record the launches of a set of arrays once, and replay them as one graph.
+    With ``graph`` the launches of a set of arrays are recorded once, and replayed as one graph.
     """
 
     def __init__(self, program: CudaProgram, device: Device, graph: bool = False) -> None:

@@ -62,13 +62,7 @@ def columns_of(
 class ColumnValues:
     """A vector with copies of what other ranks own; all ranks make it, and start it, together.
 
-    Parameters
-    ----------
-    plan : DistributedPlan
-    columns : PartColumns
-    copies : integers
-        The columns that other ranks are to send.
-    dtype : dtype
+    ``copies`` are the columns that other ranks are to send.
     """
 
     def __init__(

@@ -80,10 +80,7 @@ def with_places(
 ) -> tuple[dict[str, SetMap], dict[str, int]]:
     """The maps and sizes of a loop with the nonzeros that it adds to as sets, places as maps.
 
-    Parameters
-    ----------
-    matrices : mapping of matrix name to MatrixPlan
-        Of a matrix that is not here the loop stores the matrices of the elements.
+    Of a matrix that is not in ``matrices`` the loop stores the matrices of the elements.
 
     Returns
     -------
@@ -102,10 +99,7 @@ def with_places(
 def plain_args(loop: Loop, maps: Mapping[str, SetMap]) -> tuple[Arg, ...]:
     """The arguments of a loop, matrices as the dats that they are in memory.
 
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-        With places, see :func:`with_places`: a matrix without them is stored element by element.
+    A matrix without places in ``maps``, see :func:`with_places`, is stored element by element.
     """
     return tuple(arg if arg.columns is None else _as_dat(loop, arg, maps) for arg in loop.args)
 

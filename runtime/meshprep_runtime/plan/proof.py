@@ -69,10 +69,7 @@ class StagedColumn:
 def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     """Findings about one variant, empty when it is right.
 
-    Parameters
-    ----------
-    variant : Variant
-        One that passed :func:`structure.check_variant`.
+    ``variant`` has passed :func:`structure.check_variant`.
 
     Returns
     -------

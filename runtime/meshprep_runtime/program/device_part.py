@@ -25,7 +25,6 @@ class DevicePart:
     ----------
     make : function
         A ParLoop from a plan.
-    part : LoopPart
     of_set : SetPart
         Of the loop's set.
     """

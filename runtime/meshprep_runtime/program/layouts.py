@@ -23,7 +23,6 @@ class LoopLayouts:
     ----------
     make : callable
         A ParLoop from the plan of a loop and a layout.
-    plan : LoopPlan
     asked : Layout or None
         The layout that its dats must have; None: that which they have.
 

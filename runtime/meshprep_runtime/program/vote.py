@@ -31,10 +31,7 @@ def together(comm: Any, work: Callable[[], T]) -> T:
     Raises DistributedError on all ranks, when one has failed, with the message of the first that
     did.
 
-    Parameters
-    ----------
-    work : function
-        Without messages: a rank that fails in it would leave the others waiting.
+    ``work`` sends no messages: a rank that fails in it would leave the others waiting.
     """
     found, cause, told = _tried(work)
     told_by_rank = comm.allgather(told)
@@ -52,10 +49,7 @@ def from_root(comm: Any, work: Callable[[], T]) -> T:
 
     Raises DistributedError on all ranks, when it has failed.
 
-    Parameters
-    ----------
-    work : function
-        What it gives is sent to the others.
+    What ``work`` gives is sent to the others.
     """
     found, cause, told = _tried(work) if comm.rank == 0 else (None, None, None)
     told, found = comm.bcast((told, found), 0)

@@ -34,7 +34,6 @@ class CallTrials:
 
     Parameters
     ----------
-    plan : LoopPlan
     backend : Backend
         Where its arrays lie.
     kernel : str

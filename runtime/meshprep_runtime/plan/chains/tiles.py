@@ -156,12 +156,7 @@ class TilePlan:
         return lists + tables + sum(s.nbytes + s.count.nbytes for s in chosen)
 
     def redundancy(self, sizes: Mapping[str, int]) -> float:
-        """Elements that run, by those that would run without tiles: 1 or more.
-
-        Parameters
-        ----------
-        sizes : mapping of set name to number of elements
-        """
+        """Elements that run, by those that would run without tiles: 1 or more."""
         run = sum(int(s.count.sum()) for s in self.runs)
         alone = sum(sizes[loop.over] for loop in self.loops)
         return run / alone if alone else 1.0

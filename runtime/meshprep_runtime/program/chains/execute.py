@@ -33,9 +33,6 @@ class TiledRun:
 
     Parameters
     ----------
-    calls : sequence of Call
-    chain : ChainNumbers
-    tiles : TilePlan
     dats : mapping of name to ProgramDat
         By the names of ``chain``.
     seconds : float

@@ -30,8 +30,6 @@ class SkewedRun:
 
     Parameters
     ----------
-    calls : sequence of Call
-    tiles : SkewedPlan
     dats : mapping of name to ProgramDat
         By the names of the loops of ``tiles``.
     seconds : float

@@ -116,10 +116,8 @@ def cut(
 ) -> TilePlan | SkewedPlan:
     """Skewed tiles where ``ahead``, else overlapped ones, without maps.
 
-    Raises
-    ------
-    MeshprepError
-        As these do, and for matrices in overlapped tiles, which run elements more than once.
+    Raises MeshprepError as these do, and for matrices in overlapped tiles, which run elements more
+    than once.
     """
     if ahead:
         return skewed(chain, all_owners(chain, plans, size))

@@ -47,7 +47,6 @@ class Checkpoints:
         do nothing but hand out the globals that were logged.
     every : float
         Seconds between checkpoints.
-    plan : CheckedPlan
     comm : communicator
         Of the ranks that save and go on together.
 

@@ -11,11 +11,7 @@ class Clock:
     of the calls that the time left allows at the pace so far, but not after more calls than there
     were already: about ``log2(calls)`` messages from one checkpoint to the next.
 
-    Parameters
-    ----------
-    every : float
-        Seconds from one checkpoint to the next.
-    comm : communicator
+    ``every`` is in seconds.
     """
 
     def __init__(self, every: float, comm: Any) -> None:
