@@ -46,22 +46,10 @@ OPTIONS: Mapping[str, Option] = {
 def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks from Mt-KaHyPar with the connectivity objective, none larger than S.
 
-    Raises MissingPackageError where the package ``mtkahypar`` is not installed.
-
-    Parameters
-    ----------
-    problem : BlockProblem
-        Coordinates are not used.
-    options : mapping
-        Every name of :data:`OPTIONS`.
-
-    Returns
-    -------
-    Blocks
-        ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
-
-    Its Python interface takes the nets as lists: about 40 bytes for each incidence besides what
-    Mt-KaHyPar needs itself.
+    Coordinates are not used. ``notes`` of the blocks: parts asked for, elements moved by the
+    repair, and what it split and merged. Its Python interface takes the nets as lists: about 40
+    bytes for each incidence besides what Mt-KaHyPar needs itself. Raises MissingPackageError where
+    the package ``mtkahypar`` is not installed.
     """
     package = _package()
     n, cap = problem.n, problem.block_size

@@ -53,19 +53,9 @@ OPTIONS: Mapping[str, Option] = {
 def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks from METIS, none larger than S.
 
-    Raises MeshprepError when a conflict graph could have more than 2^31-1 pairs.
-
-    Parameters
-    ----------
-    problem : BlockProblem
-        Weights and coordinates are not used.
-    options : mapping
-        Every name of :data:`OPTIONS`.
-
-    Returns
-    -------
-    Blocks
-        ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
+    Weights and coordinates are not used. ``notes`` of the blocks: parts asked for, elements moved
+    by the repair, and what it split and merged. Raises MeshprepError when a conflict graph could
+    have more than 2^31-1 pairs.
 
     The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
     integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual
