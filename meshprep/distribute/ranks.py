@@ -10,6 +10,7 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.program.vote import Alone
 
 T = TypeVar("T")
 
@@ -33,22 +34,7 @@ class Ranks(Protocol):
         """What each rank has for this one, in their order."""
 
 
-class _Alone:
-    """A single process without MPI."""
-
-    rank, size = 0, 1
-
-    def allgather(self, value: T, /) -> list[T]:
-        return [value]
-
-    def bcast(self, value: T, /) -> T:
-        return value
-
-    def alltoall(self, values: Sequence[T], /) -> list[T]:
-        return list(values)
-
-
-ALONE: Ranks = _Alone()
+ALONE: Ranks = Alone()
 
 
 def agreed(ranks: Ranks, work: Callable[[], T], *, named: bool = True) -> T:

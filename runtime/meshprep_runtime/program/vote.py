@@ -1,6 +1,6 @@
 """Steps that all ranks take together: they succeed everywhere, or fail everywhere the same way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ..errors import DistributedError, MeshprepError
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Alone:
-    """The communicator of a program on one rank."""
+    """The communicator of a single process, without MPI."""
 
     rank, size = 0, 1
 
@@ -20,6 +20,10 @@ class Alone:
     def bcast(self, value: T, root: int = 0) -> T:
         """The value of one rank."""
         return value
+
+    def alltoall(self, values: Sequence[T]) -> list[T]:
+        """What each rank has for this one."""
+        return list(values)
 
 
 ALONE = Alone()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +28,6 @@ if TYPE_CHECKING:
 PIECE = 1 << 24
 
 
-class PartsSource(Protocol):
-    """A split whose parts can be copied into a file; ``table`` has addresses of its own."""
-
-    table: PartsTable
-
-    def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
-        """Write the parts that this process can give to where :attr:`PartsTable.ends` says."""
-
-
 class KeptParts:
     """A split that a file has already; its parts ``held`` are copied as they are.
 
@@ -49,7 +40,10 @@ class KeptParts:
         self._path = path
 
     def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
-        """See :class:`PartsSource`; PlanError where the file is cut short."""
+        """Write the parts to where :attr:`PartsTable.ends` says.
+
+        Raises PlanError where the file is cut short.
+        """
         first, last = self._held.start, self._held.stop
         old = os.open(self._path, os.O_RDONLY)
         try:
@@ -148,6 +142,7 @@ class SpilledParts:
         return whole.digest()
 
     def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
+        """Write the parts that were added here, as :meth:`KeptParts.copy`."""
         for part in self.held:
             for begin, data in zip(ends[:, part].tolist(), self._slices(part), strict=True):
                 file.seek(begin)
@@ -159,6 +154,10 @@ class SpilledParts:
         self._file.seek(address)
         data = self._file.read(size)
         return [_array(data, self._arrays[part][one.name], one) for one in self.table.datasets]
+
+
+# Splits whose parts can be copied into a file; their tables have addresses of their own.
+PartsSource = KeptParts | SpilledParts
 
 
 def _array(data: bytes, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[Any]:
