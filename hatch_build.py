@@ -1,7 +1,5 @@
 """A wheel with machine code: what ``make wheel`` compiled goes into the package."""
 
-from __future__ import annotations
-
 import os
 from importlib.metadata import version as version_of
 from pathlib import Path

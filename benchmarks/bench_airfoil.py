@@ -5,8 +5,6 @@ generated. Airfoil in C++ (``examples/cpp``) runs the plan on all threads in a p
 Iterations of all take turns in pieces, so that a slow spell of the machine hits all of them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

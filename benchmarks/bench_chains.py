@@ -13,8 +13,6 @@ Two more figures say what tiles can gain at most and what a schedule costs: the 
 meshes that lie in cache as a whole, and what a schedule adds to loading a plan.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

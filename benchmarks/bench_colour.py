@@ -4,8 +4,6 @@ Bar: 5 million elements within a second after compilation. networkx colours a me
 smaller; the ratio is by element.
 """
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 from common import best, report, timed

@@ -5,8 +5,6 @@ generated. All variants take turns, so that a busy machine slows all of them; th
 turns counts.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import time

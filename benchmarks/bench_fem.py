@@ -7,8 +7,6 @@ counts. MB are predicted, for caches that keep what cells share; GB/s are these 
 measured.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -7,8 +7,6 @@ equally many dofs, so few that the matrices of elements, which are not added up,
 Registers are those of a thread on a GPU, compiled without one.
 """
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import sys

@@ -9,8 +9,6 @@ events. Useful bytes are those of all dats once, of dats that are read and writt
 their rate is put beside that of a plain copy on the same device in the same run.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

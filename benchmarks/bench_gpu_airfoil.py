@@ -7,8 +7,6 @@ residual stays on the GPU until it is asked for. On 720,000 cells the residuals 
 OP2's own program prints, to its six digits.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

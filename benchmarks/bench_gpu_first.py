@@ -11,8 +11,6 @@ that Python's part of a call does not count. Predictions of a large mesh take mi
 processor; --only-measured leaves them out.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

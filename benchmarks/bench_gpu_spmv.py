@@ -7,8 +7,6 @@ algorithms for rows the better one counts. The least bytes are those of values a
 of y once. Every product is compared with scipy's.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -5,8 +5,6 @@ those that the plan predicts for the loops alone: no GPU is needed for that. Whe
 iteration is run, compared with the CPU's, and timed.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

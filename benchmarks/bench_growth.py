@@ -8,8 +8,6 @@ all cells and edges shuffled, and the bytes an element above what held the map a
 before. The last row is the whole command on Airfoil 2400x1200 from file to files.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

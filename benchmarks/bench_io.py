@@ -3,8 +3,6 @@
 Bar: at least as fast as meshio.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Beside it a function compiled by ``numba.njit`` that gets the same arrays and do
 first call of a process with code on disk.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -6,8 +6,6 @@ are (what the list alone costs); with runs of the mesh's order; with the mesh as
 everything renumbered. One thread, processor time; all take turns, and the fastest turn counts.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@
 predicted bytes of memory and times stand beside those of a simulator, see memory_cases.py.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ exchange that waits at once.
 Ranks are started by ``mpiexec`` (or ``mpiexec.hydra`` of the wheel of MPICH).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

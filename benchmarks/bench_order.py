@@ -7,8 +7,6 @@ million points and a complete graph of 3,000 within a second each.
 their figures in ref.csv (generated graphs without one), LARGEST is the most points.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

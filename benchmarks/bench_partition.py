@@ -8,8 +8,6 @@ start from the same locality order, which counts in none of the seconds but in "
 What takes less than five seconds is the best of three runs.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

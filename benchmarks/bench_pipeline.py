@@ -4,8 +4,6 @@ Bar: peak memory under 300 MB plus 12 times the arrays of the mesh and its loop.
 k-way alone, with the dual graph that it needs: what a user would otherwise run to get blocks.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

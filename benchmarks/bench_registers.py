@@ -13,8 +13,6 @@ the loop and the size of a thread block, not on the mesh, so that small meshes d
 written after each kernel; all of them take ten minutes.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@ Bars: the text of a plan of 5.76 million elements in 3 s, its page in 15 s, a pa
 Every run is a process of its own, the second of two, so that kernels are compiled and files cached.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

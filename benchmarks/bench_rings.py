@@ -7,8 +7,6 @@ products: the fastest of many turns, on the slower rank. ``rows again`` is the s
 rank computes beside its own.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

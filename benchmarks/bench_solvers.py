@@ -4,8 +4,6 @@ Peers, in the same run: h5py and NumPy doing the bare minimum without checks or 
 has Airfoil's sets, maps and dats (720,000 cells, shuffled).
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

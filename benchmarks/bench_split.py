@@ -20,8 +20,6 @@ asks the same of tetrahedra of boxes, 1/10 of ``LARGEST`` and ``LARGEST``.
 ``boxes`` where left out. The peak of ``many`` is that of this process: ask for it alone.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -5,8 +5,6 @@ Everything that is compared takes turns, and the fastest of the turns counts. In
 twice, and the second time counts, as in a solver: a second thread that sleeps must be woken first.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,13 +14,14 @@ import numba
 import numpy as np
 import scipy.sparse as sparse
 from common import report, table, timed
+from quad_products import QuadElement, against_lma
 
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 
 import poisson
 from meshprep.io.generate import generate
 from meshprep.io.graphs.common import graph_mesh
-from meshprep.metrics.product_traffic import QuadElement, against_lma, csr_bytes
+from meshprep.metrics.product_traffic import csr_bytes
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime.cuda.nvrtc import compile_program
 from meshprep_runtime.matrix import CsrMatrix, Ellpack, LocalMatrices

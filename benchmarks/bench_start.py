@@ -6,8 +6,6 @@ compiler alone takes. The wheel is what ``make wheel`` builds, installed in an e
 finds everything else where this one does.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

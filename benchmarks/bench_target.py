@@ -4,8 +4,6 @@ The flux loop of Airfoil reads two nodes and two cells of an edge and increments
 run edge by edge, as an unchanged solver does, and block by block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

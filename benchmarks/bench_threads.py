@@ -10,8 +10,6 @@ multiprocessor at once, of at most 64 warps.
 No GPU is needed: meshes have some 20,000 elements, so that blocks are full, and run under g++.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 Bar: faces of a million tets within 1.5 s.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from common import best, mesh_of, report, timed
 from numba import set_num_threads

@@ -5,8 +5,6 @@ it gives. The partitioner ``blocks`` is asked for several prices of a thread col
 that option; Mt-KaHyPar joins where it is installed.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

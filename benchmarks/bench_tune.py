@@ -4,8 +4,6 @@ Meshes have a tenth of the paper's elements. The rule's choice is one of the can
 both times come from one search.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """What every benchmark shares: timing, the machine, a table, a JSON file."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -4,8 +4,6 @@ CuPy refuses its own calls of cuSPARSE while a stream is recorded, and a call of
 takes longer than many products do. So the C functions are called here.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ kernel itself runs on whole arrays in place of rows, and ``bincount`` adds up. S
 blocks, colours, staging and generated code are all left out of it.
 """
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable, Mapping

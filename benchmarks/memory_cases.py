@@ -5,8 +5,6 @@ V100: res_calc of Airfoil, 20,000 cells, f8, AoS, blocks of 256, caches cold. Wh
 here; it had to be given a bandwidth of 22.45 GB/s, of which a copy reached 20.65.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Meshes of a real mesher, Gmsh (extra ``bench``), kept under build/ once they are made."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

@@ -4,8 +4,6 @@ The wheel ``almeshopt`` (extra ``bench``) is the one that has a meshoptimizer ne
 Python functions leave out what is needed here.
 """
 
-from __future__ import annotations
-
 import ctypes
 import time
 from functools import cache

@@ -3,8 +3,6 @@
 mpiexec -n R python -m mpi4py benchmarks/one_rank.py FOLDER WORDS
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

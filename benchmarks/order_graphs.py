@@ -1,7 +1,5 @@
 """Graphs for the benchmark of orders: meshes, hard shapes, and files of reference graphs."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

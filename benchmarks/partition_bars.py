@@ -1,7 +1,5 @@
 """What `blocks` is to reach against METIS in the same run, and whether it does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any

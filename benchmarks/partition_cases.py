@@ -1,7 +1,5 @@
 """The loops that the partitioners are held against, in the locality order of the pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

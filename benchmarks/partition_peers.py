@@ -5,8 +5,6 @@ included; what only its Python interface costs (a graph by way of a file, lists 
 No blocks of peers are repaired: those over the cap are counted in the table.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 import time

@@ -7,8 +7,6 @@ iterations stop at a tenth of the residual, or at 200. Prints the root mean squa
 step, the inner iterations, and the time of each loop.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -13,8 +13,6 @@ boundary edges of which 1 is the wall. The flow starts as the free stream. Print
 square of the change every 100 iterations, and the time of each loop.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -73,7 +71,7 @@ class Airfoil:
     @classmethod
     def on_ranks(
         cls, plan: DistributedPlan, mesh: Mesh, strategy: str = "auto", **options: Any
-    ) -> Airfoil:
+    ) -> "Airfoil":
         """This rank's part of the flow; ``mesh`` is what was split, ``options`` a Program's."""
         full, _ = plan_request_maps(mesh, read_requests(KERNELS / "airfoil.toml"))
         x = rounded(mesh)[plan.numbers("nodes")]

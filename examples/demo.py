@@ -5,8 +5,6 @@
 Everything lands in the folder ``demo``.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

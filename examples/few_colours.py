@@ -1,7 +1,5 @@
 """Pictures of the documentation as PNG files of few colours, a fraction of the size."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from meshprep.report.draw import encode_png

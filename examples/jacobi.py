@@ -7,8 +7,6 @@ Laplace's equation with the value 1 around the square, so that 1 is the answer e
 the error falls by cos(pi / n) an iteration. The points are shuffled first: the plan orders them.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ the coarse one. Each level is planned by itself; the map between them is brought
 of both, and its plan keeps that.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 python examples/picture.py docs/reordered.png
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -7,8 +7,6 @@ preconditioner, iterations, seconds and the error of the solution. The vertices 
 the right side is an eigenvector on a uniform grid, where conjugate gradients end at once.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from dataclasses import dataclass

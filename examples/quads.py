@@ -15,8 +15,6 @@ form           order of the loops                                what is kept
 takes ``laplacian(2, "local")``, after the nodes' coordinates through ``cells->nodes``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,6 @@
 python examples/report_picture.py docs/report.png
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

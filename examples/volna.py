@@ -8,8 +8,6 @@ case says how the water stands at the beginning, and when something happens: the
 (any format with fields of cells: .vtu), the water at a place is noted, the bottom rises.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """The public API: every name on its page, every parameter described, every example run."""
 
-from __future__ import annotations
-
 import doctest
 import enum
 import importlib
@@ -67,7 +65,7 @@ def names(parameter, thing):
     """What users write for a parameter: its name, or the names that a TypedDict gives."""
     if parameter.name in ("self", "cls"):
         return set()
-    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+    unpacked = re.search(r"\bUnpack\[(?:\w+\.)*(\w+)\]$", str(parameter.annotation))
     if unpacked is None:
         return {parameter.name}
     return set(vars(sys.modules[thing.__module__])[unpacked[1]].__annotations__)

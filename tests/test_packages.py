@@ -1,7 +1,5 @@
 """The two distributions: one version, what each needs, and the runtime installed alone."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

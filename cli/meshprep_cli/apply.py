@@ -1,7 +1,5 @@
 """``meshprep apply``: values on sets into the plan's order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

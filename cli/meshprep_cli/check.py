@@ -1,7 +1,5 @@
 """``meshprep check``: prove a plan right, or say where it is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``meshprep generate``: meshes to try things on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

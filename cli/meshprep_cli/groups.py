@@ -1,7 +1,5 @@
 """Options in groups: a command takes dataclasses, and its users see an option for each field."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass

@@ -1,7 +1,5 @@
 """``meshprep info``: what a mesh, a plan or a file of parts holds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``meshprep loops``: a loops.toml to start from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

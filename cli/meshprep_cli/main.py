@@ -1,7 +1,5 @@
 """The ``meshprep`` program: commands, exit codes and one-line errors."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """The ranks that run a command together: ``mpiexec -n R python -m mpi4py -m meshprep_cli.main``."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
 
 
-def ranks() -> Ranks:
+def ranks() -> "Ranks":
     """MPI's ranks, or the one process that there is.
 
     Raises MeshprepError for several processes that do not know of each other, which would do the

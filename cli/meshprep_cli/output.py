@@ -1,7 +1,5 @@
 """Standard output for results alone: what libraries in C print goes to standard error."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``meshprep plan``: a plan for a mesh that keeps its order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated

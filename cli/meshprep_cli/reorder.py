@@ -1,7 +1,5 @@
 """``meshprep reorder``: a renumbered mesh and a plan from a mesh."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -89,7 +87,9 @@ def run(
     show(done, shown, watch)
 
 
-def show(done: JobResult | dict[str, Any], shown: options.Shown, watch: console.Stopwatch) -> None:
+def show(
+    done: "JobResult | dict[str, Any]", shown: options.Shown, watch: console.Stopwatch
+) -> None:
     """Print what a job did, or, of a dry run, what it would do."""
     from meshprep.report import plan_table
 

@@ -1,7 +1,5 @@
 """``meshprep report``: the figures of one plan or several, side by side, and pictures of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """``meshprep restore``: values on sets back into the order of the mesh file."""
 
-from __future__ import annotations
-
 from .apply import FieldFiles, move
 
 

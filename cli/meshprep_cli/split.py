@@ -1,7 +1,5 @@
 """``meshprep split``: a mesh cut into parts, one for each rank of a distributed run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -133,7 +131,7 @@ def run(
     console.show(f"wrote {' and '.join(map(str, done.written))} in {watch}")
 
 
-def _describe(job: SplitJob, adding: bool, shown: options.Shown) -> None:
+def _describe(job: "SplitJob", adding: bool, shown: options.Shown) -> None:
     parts = " and ".join(map(str, job.parts))
     verb = "add to" if adding else "write"
     by = f" by {job.how.cut}" if job.how.cut else ""

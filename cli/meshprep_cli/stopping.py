@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM end a run between two stages at the latest, and leave nothing behind."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

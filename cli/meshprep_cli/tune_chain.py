@@ -1,7 +1,5 @@
 """``meshprep tune --chain``: whether a chain of loops runs faster in tiles on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +55,7 @@ def run(path: Path, chosen: ChainOptions, dry_run: bool, as_json: bool, quiet: b
         _show(done, path, dry_run)
 
 
-def _show(done: ChainTuning, path: Path, dry_run: bool) -> None:
+def _show(done: "ChainTuning", path: Path, dry_run: bool) -> None:
     tuned = done.tuned
     least = tuned.trials[0].seconds
     rows = [

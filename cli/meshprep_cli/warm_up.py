@@ -1,7 +1,5 @@
 """``meshprep warm-up``: compile before the first run."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -4,8 +4,6 @@ python examples/cpp/prepare.py --cells 720000 airfoil
     -> airfoil.plan.h5, airfoil.x.bin (doubles), airfoil.bound.bin (64-bit whole numbers)
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

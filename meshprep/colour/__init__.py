@@ -2,12 +2,11 @@
 
 from .block_colours import BlockColours, colour_blocks
 from .thread_colours import ThreadColours, colour_threads, sort_by_colour, thread_bound
-from .whole_set import WholeSetColours, colour_whole_set
+from .whole_set import colour_whole_set
 
 __all__ = [
     "BlockColours",
     "ThreadColours",
-    "WholeSetColours",
     "colour_blocks",
     "colour_threads",
     "colour_whole_set",

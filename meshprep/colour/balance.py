@@ -3,8 +3,6 @@
 A colour with a handful of blocks leaves a device idle for a whole launch.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import Int32s, Int64s, UInt64s, helper, kernel

@@ -1,7 +1,5 @@
 """Words of 64 colours."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import helper

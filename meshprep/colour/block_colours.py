@@ -1,7 +1,5 @@
 """Block colours: no two blocks of one colour write the same point, so that they run together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The conflicts of blocks: which blocks share which points, for block colouring."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ turned it away, and a point whose word is full costs nothing: a point with n ele
 n / 64 rounds, but not n / 64 visits to every element.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import Int32s, UInt64s, helper, kernel

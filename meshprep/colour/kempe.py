@@ -7,8 +7,6 @@ the alternating path of edge colouring, which always succeeds where the conflict
 cycle (quads, hexahedra: Koenig's theorem).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Every kernel takes the numbers of some blocks and works on these alone, so that 
 may run it. A step that no block needs is never compiled.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

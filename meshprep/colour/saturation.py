@@ -4,8 +4,6 @@ First-fit in storage order is good where the mesh is ordered and poor where it i
 by saturation does not depend on how the block is stored.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import Int32s, UInt64s, helper

@@ -1,7 +1,5 @@
 """Thread colours: inside a block, no two elements of one colour write the same point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

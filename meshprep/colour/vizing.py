@@ -8,8 +8,6 @@ swapped (Misra and Gries 1992; with parallel edges, the multi-fans of Stiebitz, 
 Favrholdt, Graph Edge Coloring, 2012).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

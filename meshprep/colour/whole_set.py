@@ -1,7 +1,5 @@
 """Colours of a whole set: no two elements of one colour write the same point [S19 section 2.1]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One part from the tables that are here: local maps, blocks, colours, staging, messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The proof of a file of parts, and its comparison with a mesh."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import chain
 from pathlib import Path

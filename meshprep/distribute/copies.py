@@ -1,7 +1,5 @@
 """Which foreign elements each part copies, and the messages that fill the copies [R14 7.1.1]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Parts for OP2 programs that cut their mesh by a dat from outside (its ``EXTERNAL``)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of a split: the halo table [R14 Table 10.2], bytes and messages of each loop."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Everything is made of one pass over the tables and of what the passes find at borders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -72,10 +70,7 @@ def executed_copies(
 ) -> dict[str, PartRows]:
     """The foreign elements that each part executes, as they write what it owns.
 
-    Parameters
-    ----------
-    written : mapping of map name to columns
-        Those that loops write through whose increments are not sent back.
+    ``written`` names the columns that loops write through whose increments are not sent back.
     """
     pairs: dict[str, list[NDArray[np.int64]]] = {name: [] for name in subject.sizes}
     for name, columns in written.items():

@@ -1,7 +1,5 @@
 """Increments across parts: executed twice, or sent back; chosen by counted bytes and work."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -96,7 +94,7 @@ class _Border:
     parts: int
 
     @classmethod
-    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop, parts: int) -> _Border:
+    def of(cls, subject: SplitSubject, owners: Owners, loop: Loop, parts: int) -> "_Border":
         own = owners[loop.over]
         maps = {name: subject.maps[name] for name in loop.maps}
         crosses = np.zeros(own.size, np.bool_)

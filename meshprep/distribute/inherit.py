@@ -1,7 +1,5 @@
 """Owners of every set from those of the leading one [R14 7.1]."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """From file to file: what ``meshprep split`` does, for scripts that want the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """The mesh that a file of parts holds, put together from the parts, or slices of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

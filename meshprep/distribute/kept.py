@@ -1,7 +1,5 @@
 """Orders and blocks that parts take over from the file of parts that they are made from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Numbers of elements in the split mesh, where each part owns a contiguous range."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

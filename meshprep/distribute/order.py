@@ -1,7 +1,5 @@
 """The order of what each part owns: the serial pipeline, inside core and inside boundary."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain

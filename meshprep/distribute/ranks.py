@@ -1,7 +1,5 @@
 """Work that several ranks share: MPI's communicator, or none, and one word on what fails."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +10,7 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.program.vote import Alone
 
 T = TypeVar("T")
 
@@ -35,22 +34,7 @@ class Ranks(Protocol):
         """What each rank has for this one, in their order."""
 
 
-class _Alone:
-    """A single process without MPI."""
-
-    rank, size = 0, 1
-
-    def allgather(self, value: T, /) -> list[T]:
-        return [value]
-
-    def bcast(self, value: T, /) -> T:
-        return value
-
-    def alltoall(self, values: Sequence[T], /) -> list[T]:
-        return list(values)
-
-
-ALONE: Ranks = _Alone()
+ALONE: Ranks = Alone()
 
 
 def agreed(ranks: Ranks, work: Callable[[], T], *, named: bool = True) -> T:

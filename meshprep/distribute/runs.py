@@ -1,7 +1,5 @@
 """Runs of elements in an order, one for each part, and the places that give orders."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

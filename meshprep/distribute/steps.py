@@ -1,7 +1,5 @@
 """From a mesh and its loops to parts: the steps in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What is split: the sets and maps that loops use, in the numbering of the input."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -49,7 +47,7 @@ class SplitSubject:
     # the end; empty where it is not known.
     leading_runs: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def shared(self) -> SplitSubject:
+    def shared(self) -> "SplitSubject":
         """The same with tables that are read-only, as they are no more when they were sent."""
         maps = {m.name: replace(m, table=m.table) for m in self.maps.values()}
         places = {
@@ -58,7 +56,7 @@ class SplitSubject:
         }
         return replace(self, maps=maps, centroids=places)
 
-    def with_block_size(self, size: int | None) -> SplitSubject:
+    def with_block_size(self, size: int | None) -> "SplitSubject":
         """The same where all loops have blocks of one size; None: each has its own."""
         if size is None:
             return self

@@ -1,7 +1,5 @@
 """Capabilities of file formats, as data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 # Arrays that hold group numbers, under the names that formats and meshio give them.

@@ -1,7 +1,5 @@
 """Whether a written file, read back, is the mesh that was written."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any

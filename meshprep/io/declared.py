@@ -5,8 +5,6 @@ values are indices into another; ``flags=none`` that it belongs to no set. Two n
 datasets: ``base=1`` says where indices begin, ``coordinates=p_x`` where the nodes lie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cells that name a node twice, and cells that have the same nodes."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ Reading checks the path, reads, and validates; writing asks first what would be 
 the target, reads the result back, compares it with the mesh, and only then puts it in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """meshio's mesh objects in and out, without a file between."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError

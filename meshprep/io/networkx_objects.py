@@ -1,7 +1,5 @@
 """networkx's graphs in and out: a graph to order, and the graphs that a loop sees."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

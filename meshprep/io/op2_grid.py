@@ -4,8 +4,6 @@ A line of four counts (nodes, cells, edges, boundary edges); a line ``x y`` a no
 cell; ``node node cell cell`` an edge; ``node node cell bound`` a boundary edge. From 0.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

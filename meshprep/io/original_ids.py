@@ -1,7 +1,5 @@
 """Original numbers in the mesh file: every element's number in the file that was read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

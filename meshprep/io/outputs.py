@@ -1,7 +1,5 @@
 """Whether outputs can be written, said before any work is done."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a path can be read, said before anything is opened."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

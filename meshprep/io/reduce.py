@@ -1,7 +1,5 @@
 """What of a mesh is left in a format that cannot carry everything, and what is lost."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The table of file formats: which module reads and writes each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """scikit-fem's meshes in and out: named boundaries and subdomains follow the numbering."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any

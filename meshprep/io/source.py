@@ -1,7 +1,5 @@
 """A mesh file, and what it does not say by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +32,7 @@ class MeshSource:
         """The mesh, validated, as :func:`meshprep.io.read` gives it."""
         return read(self.path, format=self.format, dimension=self.dimension, sets=self.sets or None)
 
-    def declared_by(self, plans: Iterable[Plan]) -> MeshSource:
+    def declared_by(self, plans: Iterable[Plan]) -> "MeshSource":
         """With the sets that the first of the plans declares, where none are given yet."""
         known = next((s for p in plans if isinstance(s := p.options.get("sets"), dict)), None)
         if self.sets or not known or "sets" not in self.find_format().read_options:

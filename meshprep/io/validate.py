@@ -1,7 +1,5 @@
 """What every mesh must satisfy, whatever file it came from; linear time and little memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,11 +21,8 @@ def validate(mesh: Mesh, dimension: int | None = None) -> None:
     highest dimension have the same nodes; every lower cell but a vertex is a face or an edge of a
     cell of the highest dimension. Indices were checked when the mesh was made. Expected O(size).
 
-    Parameters
-    ----------
-    dimension : int, optional
-        Accepts lower cells that are no face or edge: loops run over the cells of this dimension,
-        the others are carried along. Must be the highest there is.
+    ``dimension``, which must be the highest there is, accepts lower cells that are no face or edge:
+    loops run over the cells of this dimension, the others are carried along.
     """
     cells = [s for s in mesh.cell_sets if s.size and shape_of(str(s.cell_type)).dim > 0]
     if not cells:

@@ -1,7 +1,5 @@
 """Whole numbers of a set as a file: a line each, or an array of NumPy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -2,7 +2,6 @@
 
 from .arrays import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from .compiled import KERNELS, clock, helper, inlined, kernel
-from .machine_code import folder
 
 __all__ = [
     "KERNELS",
@@ -15,7 +14,6 @@ __all__ = [
     "UInt32s",
     "UInt64s",
     "clock",
-    "folder",
     "helper",
     "inlined",
     "kernel",

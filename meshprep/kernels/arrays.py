@@ -1,7 +1,5 @@
 """What kernels need of NumPy, in loops: numba's own versions take a second each to compile."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -7,8 +7,6 @@ the constants these read, the types and the processor. So no change is missed, o
 does not reach compiles nothing, and processes that compile the same write the same file.
 """
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 import time

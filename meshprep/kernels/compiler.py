@@ -4,8 +4,6 @@ A helper, or a function that numba brings, such as np.empty, is left as LLVM's c
 links all that it calls, each part once, and only the whole is optimised and made machine code.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 numba's version of heapq takes a second and a half to compile.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

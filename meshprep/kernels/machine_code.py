@@ -6,8 +6,6 @@ that is compiled for a family of processors. Where that is not of this Python, t
 family, kernels are compiled on this machine.
 """
 
-from __future__ import annotations
-
 import platform
 import sys
 import time

@@ -4,8 +4,6 @@ A parallel loop inside a kernel takes several times as long to compile, and its 
 for each other; these sleep.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Which chains of loops to cut into tiles: the tables ``[chain.NAME]`` of loops.toml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

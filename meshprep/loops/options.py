@@ -4,8 +4,6 @@ Each field of :class:`Options` carries an :class:`OptionRow`: its flag, its help
 take it, and whether a loop may have its own in loops.toml. Name, type and default are the field's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any, get_args, get_type_hints
@@ -244,7 +242,7 @@ class Options:
         joined = {name for name, row in table() if row.of_partitioner}
         return {name: value for name, value in values.items() if name not in joined}
 
-    def for_loop(self, own: Mapping[str, Any]) -> Options:
+    def for_loop(self, own: Mapping[str, Any]) -> "Options":
         """These options with those of one loop over them.
 
         Parameters

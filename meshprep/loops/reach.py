@@ -1,7 +1,5 @@
 """What a loop reaches through its maps: sets, dats, and the points that it writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

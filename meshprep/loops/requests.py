@@ -5,8 +5,6 @@ steps: :func:`read_requests` or :func:`simple_request` say which maps are needed
 :func:`resolve` makes checked :class:`Loop` objects once the mesh has them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A loops.toml to start from: a loop over each set, through every map that leads away from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -32,12 +30,8 @@ def template(mesh: Mesh, name: str) -> str:
     """The text of a loops.toml for the maps that a mesh has or can give.
 
     Where the mesh has values on the sets, they are listed as read, else ``value``; through the
-    first map of each loop a sum is added to. The text is valid as it is.
-
-    Parameters
-    ----------
-    name : str
-        Of the file, for the heading.
+    first map of each loop a sum is added to. The text is valid as it is. ``name`` is that of the
+    file, for the heading.
     """
     maps = {m.name: (m.arity, m.from_set, m.to_set) for m in mesh.maps.values()}
     refused = _refused(mesh)

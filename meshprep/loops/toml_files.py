@@ -1,7 +1,5 @@
 """Reading TOML with errors that say where."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

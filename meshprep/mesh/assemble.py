@@ -6,8 +6,6 @@ where they are of one type, else as one set a type and the union ``cells``; ever
 as one set a type. Inside a set, cells stand in the order of the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -31,7 +29,7 @@ class GroupTable:
     group_id: NDArray[np.int64]
 
     @classmethod
-    def of(cls, lists: Collection[tuple[int, ...]], values: NDArray[np.int32]) -> GroupTable:
+    def of(cls, lists: Collection[tuple[int, ...]], values: NDArray[np.int32]) -> "GroupTable":
         """The table of these lists of groups."""
         offset = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         return cls(values, offset, np.array([i for groups in lists for i in groups], np.int64))

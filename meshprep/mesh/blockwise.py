@@ -1,7 +1,5 @@
 """The points of one block, numbered from 0: what colouring and staging both begin with."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import Int32s, helper

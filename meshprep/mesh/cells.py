@@ -4,8 +4,6 @@ Cell types carry meshio's names (``"tetra"``, ``"hexahedron20"``, ``"VTK_LAGRANG
 Every convention puts the corners first, so topology needs corners only, at any order.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

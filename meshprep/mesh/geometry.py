@@ -1,7 +1,5 @@
 """Where the elements of a set lie: needed by orderings and partitioners that use coordinates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 All linear in the size of the result; indices are int32, offsets int64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a mesh is made of beside its maps: sets, dats, tags and index lists, each frozen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
@@ -153,7 +151,7 @@ class Tag:
     @classmethod
     def from_ids(
         cls, name: str, set: str, ids: NDArray[np.integer], names: Mapping[int, str] | None = None
-    ) -> Tag:
+    ) -> "Tag":
         """The tag of elements that are in one group each, or in none.
 
         Parameters

@@ -5,8 +5,6 @@ a :class:`SetMap` (rows follow the from-set, values point into the to-set), a :c
 :class:`Tag` (rows follow a set), or an :class:`IndexList` (values point into a set, rows stay).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -241,7 +239,7 @@ class Mesh:
         maps: Iterable[SetMap] = (),
         dats: Iterable[Dat] = (),
         tags: Iterable[Tag] = (),
-    ) -> Mesh:
+    ) -> "Mesh":
         """The mesh with more in it; nothing is replaced.
 
         Parameters
@@ -266,7 +264,7 @@ class Mesh:
             self.extras,
         )
 
-    def renumber(self, ordering: Mapping[str, Ordering]) -> Mesh:
+    def renumber(self, ordering: Mapping[str, Ordering]) -> "Mesh":
         """The same mesh with the elements of some sets in a new order.
 
         Parameters

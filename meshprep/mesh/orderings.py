@@ -1,7 +1,5 @@
 """Orderings from long arrays, on all cores."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +15,8 @@ def ordering_of(
 ) -> Ordering:
     """The ordering with this direction, as :meth:`Ordering.from_new_to_old` gives it.
 
+    Raises MeshprepError where a number of ``new_to_old`` is outside 0..n-1 or stands twice.
+
     Parameters
     ----------
     new_to_old : (n,) integers
@@ -25,11 +25,6 @@ def ordering_of(
     before : Ordering, optional
         The new order is one of the elements as this one numbers them; what is returned leads from
         its old numbering.
-
-    Raises
-    ------
-    MeshprepError
-        Where a number of ``new_to_old`` is outside 0..n-1 or stands twice.
 
     O(n), in parallel.
     """

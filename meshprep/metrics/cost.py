@@ -1,7 +1,5 @@
 """What a plan costs and when it pays: seconds of preparation against time saved a call."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a report shows of a variant: reuse, blocks, colours, bytes, and how blocks differ."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,11 +47,8 @@ def variant_metrics(
 ) -> VariantMetrics:
     """The measures of one variant.
 
-    Parameters
-    ----------
-    loop, maps, sizes
-        The loop, its maps in the plan's numbering and the sizes of the sets, with places in
-        matrices as :func:`~.traffic.traffic` takes them.
+    ``maps`` are in the plan's numbering, with places in matrices as :func:`~.traffic.traffic` takes
+    them.
 
     O(n x arity + loads x dats).
     """
@@ -167,10 +162,7 @@ REUSE_STEP = 0.01
 def histograms(variant: Variant, columns: int) -> Histograms:
     """Blocks by reuse factor, staged points and thread colours.
 
-    Parameters
-    ----------
-    columns : int
-        Entries that an element has in the loop's maps together.
+    ``columns`` counts the entries that an element has in the loop's maps together.
 
     O(blocks).
     """

@@ -6,8 +6,6 @@ staged, find it in the cache: as long as those in between touch no more than the
 Nothing is simulated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ The limits are those of "Compute Capabilities" in NVIDIA's *CUDA C++ Programming
 registers and shared memory are handed out is that of the *CUDA Occupancy Calculator*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The types of ``metrics`` are checked when a plan is read. ``about`` and ``option
 and names may be any text: whoever shows them checks them once, with :func:`check_printable`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

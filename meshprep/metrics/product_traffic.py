@@ -4,8 +4,6 @@ Caches are left out: every number is moved each time it is used. Only :func:`lin
 a first-level cache would keep.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
@@ -13,76 +11,12 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.matrix.rule import CsrThreads
 from meshprep_runtime.plan import LoopPlan, MatrixPlan
 from meshprep_runtime.plan.matrices import plain_args, with_places
 from meshprep_runtime.program.useful import useful_bytes
 
 INDEX_BYTES, LINE_BYTES = 4, 128
-STORES = ("lma", "ellpack", "csr")
-
-
-@dataclass(frozen=True)
-class QuadElement:
-    """Counts of Lagrange elements of one degree on a large structured mesh of quads [R14 3.13]."""
-
-    degree: int  # at least 1
-
-    def __post_init__(self) -> None:
-        if self.degree < 1:
-            raise MeshprepError(f"degree is {self.degree}: give at least 1")
-
-    @property
-    def dofs(self) -> int:
-        return (self.degree + 1) ** 2
-
-    @property
-    def rows(self) -> int:
-        """Rows of the matrix for each element: of its vertex, its edges, its inside."""
-        return self.degree**2
-
-    @property
-    def nonzeros(self) -> int:
-        """Nonzeros of the matrix for each element [R14 equation 3.17]."""
-        p = self.degree
-        vertex, edge, inside = (2 * p + 1) ** 2, (2 * p + 1) * (p + 1), (p + 1) ** 2
-        return vertex + 2 * (p - 1) * edge + (p - 1) ** 2 * inside
-
-
-@dataclass(frozen=True)
-class Moved:
-    """Numbers that are moved, values and indices apart."""
-
-    values: int
-    indices: int
-
-    def nbytes(self, itemsize: int) -> int:
-        """Bytes, with values of ``itemsize`` and indices of 4 bytes."""
-        return self.values * itemsize + self.indices * INDEX_BYTES
-
-
-def product_moved(degree: int, store: str) -> Moved:
-    """What a product moves for each element [R14 equations 3.16 to 3.18].
-
-    Raises MeshprepError for another store.
-
-    Parameters
-    ----------
-    store : {"lma", "ellpack", "csr"}
-    """
-    check_choice("store", store, STORES)
-    element = QuadElement(degree)
-    if store == "lma":
-        return Moved(element.dofs**2 + 2 * element.dofs, element.dofs)
-    offsets = element.rows if store == "csr" else 0
-    return Moved(2 * element.nonzeros + element.rows, element.nonzeros + offsets)
-
-
-def against_lma(degree: int, store: str, itemsize: int) -> float:
-    """How many times the bytes of local matrices a product moves [R14 Table 3.1]."""
-    lma = product_moved(degree, "lma").nbytes(itemsize)
-    return product_moved(degree, store).nbytes(itemsize) / lma
 
 
 @dataclass(frozen=True)
@@ -142,11 +76,8 @@ class StoreBytes:
 def call_bytes(plan: LoopPlan, matrices: Mapping[str, MatrixPlan] | None = None) -> int:
     """Bytes of a call of a loop, its maps and places included, if caches keep what is shared.
 
-    Parameters
-    ----------
-    matrices : mapping of matrix name to MatrixPlan, optional
-        Those that are added up, the plan's unless given; of others the matrices of elements are
-        stored.
+    ``matrices`` are those that are added up, the plan's unless given; of others the matrices of
+    elements are stored.
     """
     added = plan.matrices if matrices is None else matrices
     maps, sizes = with_places(plan.loop, plan.maps, plan.sizes, added)

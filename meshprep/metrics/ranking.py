@@ -1,7 +1,5 @@
 """Which strategy, blocks and layout a GPU would run fastest, by the traffic model alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

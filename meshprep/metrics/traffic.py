@@ -6,8 +6,6 @@ through maps, its direct values, the maps and the arrays of the plan; globals ar
 dat of its nonzeros, reached through their places, that blocks do not stage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -189,10 +187,6 @@ def traffic(
     return Traffic(reads, writes)
 
 
-def _stored(variant: Variant) -> Widths:
-    return Widths(colour=variant.thread_colour.itemsize)
-
-
 def uses_of(loop: Loop, maps: Mapping[str, SetMap]) -> list[Use]:
     """What a loop does with each of its dats."""
     found: dict[tuple[str, str | None], Use] = {}
@@ -317,7 +311,7 @@ def plan_sectors(
     loop: Loop, kept: list[Use], variant: Variant, widths: Widths | None = None
 ) -> int:
     """Sectors of the arrays that tell a block what to do."""
-    widths = widths or _stored(variant)
+    widths = widths or Widths(colour=variant.thread_colour.itemsize)
     lists = dict.fromkeys(str(use.to_set) for use in kept)
     rows = dict.fromkeys(column for use in kept for column in use.columns)
     total = _block_sectors(variant.n_blocks, len(lists), coloured=bool(loop.conflict_columns))

@@ -1,7 +1,5 @@
 """Lines and sectors under the points that blocks stage."""
 
-from __future__ import annotations
-
 from weakref import WeakKeyDictionary
 
 import numpy as np

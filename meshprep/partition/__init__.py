@@ -2,17 +2,8 @@
 
 from .blocks_of import Blocks, blocks_of
 from .loads import loads
-from .options import Option, Partitioner
+from .options import Option
 from .problem import BlockProblem
 from .registry import PARTITIONERS, partition
 
-__all__ = [
-    "PARTITIONERS",
-    "BlockProblem",
-    "Blocks",
-    "Option",
-    "Partitioner",
-    "blocks_of",
-    "loads",
-    "partition",
-]
+__all__ = ["PARTITIONERS", "BlockProblem", "Blocks", "Option", "blocks_of", "loads", "partition"]

@@ -4,8 +4,6 @@ A point keeps a short list of (block, count) in a slice as long as its number of
 gain costs the blocks around an element, not the elements.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Chunks of the current order: what OP2 does [G12], and what every other way is measured by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

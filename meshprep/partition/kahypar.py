@@ -4,8 +4,6 @@ Elements are the vertices and points the nets, so that its connectivity objectiv
 loads less the points in use: what :mod:`blocks` minimises too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from importlib import import_module
@@ -48,25 +46,10 @@ OPTIONS: Mapping[str, Option] = {
 def kahypar(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks from Mt-KaHyPar with the connectivity objective, none larger than S.
 
-    Parameters
-    ----------
-    problem : BlockProblem
-        Coordinates are not used.
-    options : mapping
-        Every name of :data:`OPTIONS`.
-
-    Returns
-    -------
-    Blocks
-        ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
-
-    Raises
-    ------
-    MissingPackageError
-        Where the package ``mtkahypar`` is not installed.
-
-    Its Python interface takes the nets as lists: about 40 bytes for each incidence besides what
-    Mt-KaHyPar needs itself.
+    Coordinates are not used. ``notes`` of the blocks: parts asked for, elements moved by the
+    repair, and what it split and merged. Its Python interface takes the nets as lists: about 40
+    bytes for each incidence besides what Mt-KaHyPar needs itself. Raises MissingPackageError where
+    the package ``mtkahypar`` is not installed.
     """
     package = _package()
     n, cap = problem.n, problem.block_size

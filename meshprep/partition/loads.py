@@ -1,7 +1,5 @@
 """The objective: how many points the blocks load."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import Int32s, Int64s, kernel

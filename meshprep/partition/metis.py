@@ -6,8 +6,6 @@ with a facet in common are few, and a cut through facets is close to the points 
 graph counts a pair of elements once, whether they share a facet or a corner.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -55,22 +53,9 @@ OPTIONS: Mapping[str, Option] = {
 def metis(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Blocks from METIS, none larger than S.
 
-    Parameters
-    ----------
-    problem : BlockProblem
-        Weights and coordinates are not used.
-    options : mapping
-        Every name of :data:`OPTIONS`.
-
-    Returns
-    -------
-    Blocks
-        ``notes``: parts asked for, elements moved by the repair, and what it split and merged.
-
-    Raises
-    ------
-    MeshprepError
-        When a conflict graph could have more than 2^31-1 pairs.
+    Weights and coordinates are not used. ``notes`` of the blocks: parts asked for, elements moved
+    by the repair, and what it split and merged. Raises MeshprepError when a conflict graph could
+    have more than 2^31-1 pairs.
 
     The graph takes 8 bytes for each pair of neighbours, 4 more while it is widened to METIS's
     integers, and two to three times that inside METIS. A tetrahedron has 4 neighbours in the dual

@@ -6,8 +6,6 @@ four. Nothing is known here of cells and facets: elements are neighbours when th
 tetrahedra, 2 for plane cells, 4 for hexahedra, 1 for faces and their cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options of a partitioner as data: one table gives parsing, defaults, help and errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a partitioner is given: the elements of a loop and the points they reach."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

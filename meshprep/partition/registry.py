@@ -3,8 +3,6 @@
 ``partition(problem, name, options)`` runs the partitioner of that name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from meshprep_runtime.errors import MeshprepError
@@ -40,17 +38,15 @@ def partition(
 ) -> Blocks:
     """Cut the elements into blocks of at most ``problem.block_size``.
 
+    Raises MeshprepError on an unknown partitioner or option, listing what there is, and on values
+    that do not fit.
+
     Parameters
     ----------
     name : str
         A name in :data:`PARTITIONERS`.
     options : mapping of option name to value
         Values may be text, as a command line gives them.
-
-    Raises
-    ------
-    MeshprepError
-        On an unknown partitioner or option, listing what there is, and on values that do not fit.
     """
     if name not in PARTITIONERS:
         raise MeshprepError(f"there is no partitioner '{name}': choose {', '.join(PARTITIONERS)}")

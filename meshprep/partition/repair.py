@@ -7,8 +7,6 @@ is none within reach, the block is split evenly. Slivers go to their neighbours 
 room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

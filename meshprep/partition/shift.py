@@ -1,7 +1,5 @@
 """Kernels that take elements out of a block: one by one by gain, along a chain, by a split."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ another along y; so do the two triangles of a split square. These elements share
 one element of every kind.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -52,26 +50,14 @@ class Lattice:
 def structured(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     """Cut a structured mesh into lines, rectangles or bricks of at most S elements.
 
-    Parameters
-    ----------
-    problem : BlockProblem
-        In any order. Centroids on lines along the axes show the structure. Weights are not used.
-    options : mapping
-        Every name of :data:`OPTIONS`. ``line`` follows the longest axis, line after line, in full
-        blocks; ``rectangle`` is one layer thick; ``brick`` is a rectangle in two dimensions.
-        Explicit sizes follow the axes of the coordinates.
+    Elements may stand in any order: centroids on lines along the axes show the structure. Weights
+    are not used. ``line`` follows the longest axis, line after line, in full blocks; ``rectangle``
+    is one layer thick; ``brick`` is a rectangle in two dimensions; explicit sizes follow the axes
+    of the coordinates. Blocks stand in raster order; their ``notes``: elements moved to keep the
+    cap where a lattice is broken. O(n log n).
 
-    Returns
-    -------
-    Blocks
-        In raster order. ``notes``: elements moved to keep the cap where a lattice is broken.
-
-    Raises
-    ------
-    MeshprepError
-        Where there is no structure, and for shapes that do not fit the mesh or the block size.
-
-    O(n log n).
+    Raises MeshprepError where there is no structure, and for shapes that do not fit the mesh or the
+    block size.
     """
     wanted = _sizes(options["shape"])
     n, cap = problem.n, problem.block_size

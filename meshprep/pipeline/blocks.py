@@ -1,7 +1,5 @@
 """One loop: its blocks, the grouping of what they reach, and their colours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """``tune --chain``: whether a chain of a plan runs faster in tiles, and in which."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -115,7 +113,7 @@ def _schedules(plan: Plan, chain: ChainPlan, sizes: Sequence[int] | None) -> dic
 
 
 def _times(
-    timed: _TimedChain, schedules: Sequence[str], runs: int, progress: Progress
+    timed: "_TimedChain", schedules: Sequence[str], runs: int, progress: Progress
 ) -> dict[str, list[float]]:
     """Seconds of each run of the loops alone and of each schedule; the first runs compile."""
     ways: dict[str, Chain | None] = {LOOPS: None}

@@ -1,7 +1,5 @@
 """Schedules of chains, made ahead and kept in the plan; the inspector is the runtime's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from meshprep_runtime.errors import MeshprepError

@@ -1,7 +1,5 @@
 """The check of a plan's file, alone or beside its mesh."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

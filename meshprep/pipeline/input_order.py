@@ -1,7 +1,5 @@
 """The maps and matrices of a plan in the numbering of the input mesh, which it is compared with."""
 
-from __future__ import annotations
-
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, MatrixPlan
 from meshprep_runtime.plan.matrices import with_places

@@ -1,7 +1,5 @@
 """The matrices that loops add to: their pattern, and the place of every entry of an element."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -27,10 +25,7 @@ def build_matrices(numbering: Numbering, specs: Sequence[LoopSpec]) -> dict[str,
     mesh has not. The pattern is linear in the entries of all elements' matrices, a place
     logarithmic in the length of its row.
 
-    Parameters
-    ----------
-    numbering : Numbering
-        With the final order of every set.
+    ``numbering`` has the final order of every set.
     """
     users: dict[str, list[tuple[LoopSpec, Arg]]] = {}
     for spec in specs:

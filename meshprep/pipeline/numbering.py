@@ -27,11 +27,7 @@ class Numbering:
     Whatever ends up in a plan is read through ``ordering`` and ``map``, which refuse sets that may
     still move: staging lists or colours of an order that is not final cannot be made.
 
-    Parameters
-    ----------
-    mesh : Mesh
-    settled : iterable of str
-        Sets that keep the order of the mesh.
+    ``settled`` sets keep the order of the mesh.
     """
 
     def __init__(self, mesh: Mesh, settled: Iterable[str] = ()) -> None:

@@ -1,7 +1,5 @@
 """The locality order of the leading points, which every other set follows, and its figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -13,7 +11,6 @@ from meshprep_runtime.plan.metrics import OrderMetrics, TriedOrder
 from ..kernels import Int32s
 from ..loops.options import Options
 from ..loops.reach import indirect_dats
-from ..mesh import Mesh
 from ..mesh.geometry import centroids
 from ..reorder import (
     FOLLOW,
@@ -67,15 +64,11 @@ def order_for_locality(
             followed[loop.leading_map] = rows
         known |= {leaf: numbering.present_ordering(leaf) for leaf in numbering.leaves(points)}
     # what no loop reaches follows once blocks are cut
-    reached = {s for loop, _ in loops for s in _sets_of(mesh, loop)}
+    reached = {loop.over for loop, _ in loops}
+    reached |= {mesh.map(name).to_set for loop, _ in loops for name in loop.maps}
     wanted = {leaf for name in reached for leaf in numbering.leaves(name)}
     numbering.follow(propagate(mesh, known, follow, followed, wanted))
     return tuple(leads)
-
-
-def _sets_of(mesh: Mesh, loop: Loop) -> set[str]:
-    """The sets that a loop runs over and reaches."""
-    return {loop.over} | {mesh.map(name).to_set for name in loop.maps}
 
 
 def _lead(

@@ -1,7 +1,5 @@
 """``tune --spmv``: how the product with a matrix runs fastest on this machine."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,10 +67,7 @@ def read_matrix(path: Path, loop: str | None = None) -> tuple[CsrMatrix, LoopPla
     Raises MeshprepError for a file with another content, and where there are several matrices or
     none.
 
-    Parameters
-    ----------
-    loop : str or None
-        Of a plan with several matrices, the loop that adds to the one.
+    ``loop`` adds to the matrix that is meant, of a plan with several.
 
     Returns
     -------
@@ -103,11 +98,8 @@ def read_csr(path: Path) -> CsrMatrix:
 
     Raises MeshprepError for what is no sparse matrix of real numbers.
 
-    Parameters
-    ----------
-    path : Path
-        Real or integer values, or none, which count as 1; symmetric or not. Entries in one place
-        are added.
+    Values are real, integer, or none, which count as 1; symmetric or not. Entries in one place are
+    added.
     """
     from scipy.sparse import coo_array
 

@@ -1,7 +1,5 @@
 """Who made a plan, when, and with what: recorded in every plan and benchmark."""
 
-from __future__ import annotations
-
 import platform
 from datetime import UTC, datetime
 from functools import cache

@@ -1,7 +1,5 @@
 """Bilinear forms of scikit-fem, added up by a plan."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +67,7 @@ class FormAssembly:
         # scikit-fem has elements last, and columns first
         self._sums = BatchSums(place.transpose(2, 1, 0), self._matrix.columns.size)
 
-    def __call__(self, form: Any, **parameters: Any) -> csr_array:
+    def __call__(self, form: Any, **parameters: Any) -> "csr_array":
         """Assemble a form.
 
         Parameters

@@ -3,8 +3,6 @@
 Who runs these compiles the kernels that any mesh needs; see :mod:`warm_up`.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A block works on its own copy of the to-set elements it touches [G10 section 6]:
 which these are, and the local map where in the list each argument of an element stands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

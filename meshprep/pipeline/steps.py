@@ -6,8 +6,6 @@ those who have something to do meanwhile. Every step is a function of arrays in 
 only this module, :mod:`order`, :mod:`blocks` and :mod:`matrices` know them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Products of a plan's matrix in each of its stores, timed beside the bytes that they move."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

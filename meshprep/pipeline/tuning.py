@@ -1,7 +1,5 @@
 """``tune``: finds how a loop of a plan runs fastest, and writes it into the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack

@@ -1,7 +1,5 @@
 """Further variants of a planned loop: other block sizes on the order that the plan has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Reading, preparing and writing in one call each, all or nothing on disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

@@ -4,13 +4,13 @@
 best where it gains.
 """
 
-from .choose import METHOD_NAMES, LocalityResult, OrderCandidate, locality_order
+from .choose import METHOD_NAMES, OrderCandidate, locality_order
 from .figures import Envelope, Figures, envelope, figures
 from .gps import gps
 from .grouping import group_points
 from .lexicographic import from_set_order, order_by_ends
 from .methods import METHODS
-from .problem import FOLLOW, LocalityProblem, Method
+from .problem import FOLLOW, LocalityProblem
 from .propagate import followers, keep_parts, propagate
 
 __all__ = [
@@ -20,8 +20,6 @@ __all__ = [
     "Envelope",
     "Figures",
     "LocalityProblem",
-    "LocalityResult",
-    "Method",
     "OrderCandidate",
     "envelope",
     "figures",

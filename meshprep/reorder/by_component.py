@@ -1,7 +1,5 @@
 """What the orders of graphs share: components as ranges of a graph that is local in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

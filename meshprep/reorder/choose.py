@@ -1,7 +1,5 @@
 """Locality orders, measured, and applied only where they gain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 
@@ -71,7 +69,8 @@ def locality_order(
 
     An order is better when the product of its bandwidth and its profile is smaller. For the GPU,
     the orders along curves, which narrow neither, and ``auto`` go by the lines that runs of
-    ``block_size`` elements touch, and among equals by that product.
+    ``block_size`` elements touch, and among equals by that product. Raises MeshprepError on an
+    unknown method, and on one that needs coordinates where there are none.
 
     Parameters
     ----------
@@ -80,11 +79,6 @@ def locality_order(
         lasts, and the best one kept.
     seconds : float
         For ``auto``: none is begun later than this. What was not tried is told.
-
-    Raises
-    ------
-    MeshprepError
-        On an unknown method, and on one that needs coordinates where there are none.
     """
     if method not in METHOD_NAMES:
         raise MeshprepError(f"method '{method}' is unknown: use {', '.join(METHOD_NAMES)}")

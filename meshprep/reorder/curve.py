@@ -1,7 +1,5 @@
 """Points along a curve that fills the space, Hilbert's or Morton's."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Neighbours in an order change places: a lower profile at no more bandwidth."""
 
-from __future__ import annotations
-
 from numpy.typing import NDArray
 
 from ..kernels import helper

@@ -1,7 +1,5 @@
 """What an order of points is worth: to a loop that streams, and to blocks that are staged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -14,8 +14,6 @@ Smaller graphs try both ends and several starts instead, and in the order of the
 neighbours change places where the profile gains and the bandwidth does not grow (:mod:`exchange`).
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -43,10 +41,7 @@ FEW, MANY, MAX_ROUNDS = 3, 16, 12
 def gps(graph: Csr) -> Int32s:
     """Order the vertices of a symmetric graph for a small bandwidth and profile [GPS76].
 
-    Parameters
-    ----------
-    graph : Csr
-        Neighbours of each vertex; symmetric, which is not checked. Loops do no harm.
+    ``graph`` must be symmetric, which is not checked. Loops do no harm.
 
     Returns
     -------

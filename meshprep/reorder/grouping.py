@@ -1,7 +1,5 @@
 """Data grouping: points that the same blocks use stand together [S19 section 2.3.2]."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

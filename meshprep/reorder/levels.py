@@ -4,8 +4,6 @@ Kernels over a symmetric graph, which is a tuple of offsets and neighbours; a lo
 no harm. Scratch arrays run over all vertices, so that a component costs no more than its own size.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

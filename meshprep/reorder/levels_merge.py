@@ -4,8 +4,6 @@ The second algorithm of [GPS76], with the connected pieces labelled once and onl
 a piece touches looked at.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

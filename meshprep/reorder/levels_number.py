@@ -3,8 +3,6 @@
 The third algorithm of [GPS76].
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

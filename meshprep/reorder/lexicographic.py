@@ -1,7 +1,5 @@
 """The order of a from-set that follows the order of the points it reaches."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,17 +51,8 @@ def order_by_ends(table: Int32s) -> Int32s:
     """Sort elements by the lowest and then the highest of their points.
 
     For a loop that streams: what an element reaches in between was touched, or will be, by its
-    neighbours in the order. With two points an element the same as :func:`from_set_order`.
-
-    Parameters
-    ----------
-    table : (n_from, arity) int32
-        The points of each element in the new numbering, not negative.
-
-    Returns
-    -------
-    new_to_old : (n_from,) int32
-        Elements with the same two points keep their order. O(n_from x arity).
+    neighbours in the order. Takes and returns what :func:`from_set_order` does, and with two points
+    an element the same; elements with the same two points keep their order. O(n_from x arity).
     """
     if table.shape[1] <= 2:
         return from_set_order(table)

@@ -1,7 +1,5 @@
 """The table of locality methods."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a locality method is given, and what a method is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

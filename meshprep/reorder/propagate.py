@@ -1,7 +1,5 @@
 """From the orderings of some sets to an ordering of every set of a mesh."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Stable sorting of integer keys in linear time."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Recursive coordinate bisection down to single points: an order from coordinates alone."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Reverse Cuthill-McKee from a George-Liu node."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

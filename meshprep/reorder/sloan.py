@@ -1,7 +1,5 @@
 """Sloan's ordering: a small profile and wavefront, whatever the bandwidth."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

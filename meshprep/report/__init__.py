@@ -2,17 +2,8 @@
 
 from ..metrics.cost import Assumptions
 from .compare import Comparison, compare, plan_table
-from .describe import Description, describe
+from .describe import describe
 from .table import Table
 from .verdict import verdict
 
-__all__ = [
-    "Assumptions",
-    "Comparison",
-    "Description",
-    "Table",
-    "compare",
-    "describe",
-    "plan_table",
-    "verdict",
-]
+__all__ = ["Assumptions", "Comparison", "Table", "compare", "describe", "plan_table", "verdict"]

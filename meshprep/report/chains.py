@@ -1,7 +1,5 @@
 """The chains of a plan: redundancy, and bytes before and after, as records and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

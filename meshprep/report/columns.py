@@ -1,7 +1,5 @@
 """What stands in one column of a comparison: a variant of a loop, its figures and its verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

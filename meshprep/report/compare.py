@@ -1,7 +1,5 @@
 """The figures of one plan before and after, and of several plans side by side."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence
@@ -169,10 +167,7 @@ def compare(paths: Sequence[Path | str], assumptions: Assumptions | None = None)
     plan has. Raises PlanError for a file that is no plan, or a damaged one, or whose figures are
     not those of a plan.
 
-    Parameters
-    ----------
-    assumptions : Assumptions, optional
-        Device, registers, bandwidth, and times of calls that were measured.
+    ``assumptions`` are device, registers, bandwidth, and times of calls that were measured.
     """
     if not paths:
         raise MeshprepError("name at least one plan to report on")

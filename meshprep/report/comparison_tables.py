@@ -1,7 +1,5 @@
 """Tables of columns: before and after, plans side by side, or a line a plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from meshprep_runtime.plan import Plan

@@ -1,7 +1,5 @@
 """What a mesh or a plan holds, for ``meshprep info``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any

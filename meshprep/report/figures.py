@@ -1,7 +1,5 @@
 """The figures of a loop's variant that reports show, and which of several is the best."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

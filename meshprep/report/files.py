@@ -1,7 +1,5 @@
 """Reports as files: a page, a picture, a mesh for ParaView; all of them or none."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The matrices of a plan: rows, nonzeros, and the bytes of each store, as records and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

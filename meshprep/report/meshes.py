@@ -1,7 +1,5 @@
 """Where the blocks of a plan lie in a mesh file: what pictures and ParaView files begin with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

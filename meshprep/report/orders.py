@@ -1,7 +1,5 @@
 """The figures of the order of points: of the input, of every method tried, and of the plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from meshprep_runtime.plan import Plan

@@ -1,7 +1,5 @@
 """Tables of a mesh in parts: the columns of [R14 Table 10.2], sets, bytes and messages of loops."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

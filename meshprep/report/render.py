@@ -1,7 +1,5 @@
 """HTML and SVG from the templates of this folder; all text that is put in is escaped."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

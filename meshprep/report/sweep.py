@@ -1,7 +1,5 @@
 """Many plans of one mesh: every order, partitioner and block size asked for, side by side."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

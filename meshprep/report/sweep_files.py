@@ -1,7 +1,5 @@
 """A sweep from a mesh file to a page: reading, every plan, the comparison."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from meshprep_runtime.errors import Progress

@@ -1,7 +1,5 @@
 """A table as data, and how figures read in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ class Table:
             for i, row in enumerate(self.rows)
         ]
 
-    def transposed(self) -> Table:
+    def transposed(self) -> "Table":
         """Rows as columns: for tables with more columns than a page is wide."""
         columns = list(zip(self.header, *self.rows, strict=True))
         best, changed = (

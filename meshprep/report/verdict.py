@@ -1,7 +1,5 @@
 """What a plan did to a loop, in words."""
 
-from __future__ import annotations
-
 from meshprep_runtime.cuda.strategies import COMMITS
 from meshprep_runtime.plan import LoopPlan
 from meshprep_runtime.plan.metrics import VariantMetrics
@@ -34,10 +32,7 @@ def outcome(before: VariantMetrics | None, after: VariantMetrics) -> str:
 def verdict(before: VariantMetrics | None, after: VariantMetrics) -> str:
     """One line: did the plan help this loop, by how much, and at what price?
 
-    Parameters
-    ----------
-    before, after : VariantMetrics
-        ``before`` is None where the blocks of the input order are too scattered to be staged.
+    ``before`` is None where the blocks of the input order are too scattered to be staged.
     """
     new = after.reuse
     if new is None and after.blocks == 0:

@@ -1,7 +1,5 @@
 """A mesh with what a plan says of it, as a file for ParaView."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,10 +31,7 @@ def paraview_mesh(plan: Plan, loop: str, named: NamedMesh) -> Mesh:
     behind the other. Raises MeshprepError where the mesh has no coordinates, or its elements no
     nodes.
 
-    Parameters
-    ----------
-    named : NamedMesh
-        What :func:`~meshprep.report.meshes.mesh_of` gives.
+    ``named`` is what :func:`~meshprep.report.meshes.mesh_of` gives.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Cells of lower dimension (boundary triangles, lines) against the facets they lie on."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ..kernels import Bools, Int32s, inlined, kernel

@@ -1,7 +1,5 @@
 """Which points of a map are constrained: those on the boundary of the mesh, or in a group of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

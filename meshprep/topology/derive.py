@@ -1,7 +1,5 @@
 """From the cells of a mesh to the sets and maps that loops ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce

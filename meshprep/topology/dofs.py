@@ -1,7 +1,5 @@
 """Dofs of Lagrange elements as a derived set, shared by cells where their points coincide."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Unique facets (or edges) of one type, and the tables from them to cells and nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ a simplex is the origin and corner ``i`` the unit vector ``i - 1``; a quad and a
 unit square and cube in VTK's order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 
@@ -34,10 +32,7 @@ def local_points(shape: CellShape, degree: int) -> NDArray[np.int64]:
     Vertices come first, then the points of each edge from its first corner to its second, those of
     each face, and those inside; edges and faces as :class:`CellShape` lists them.
 
-    Parameters
-    ----------
-    shape : CellShape
-        One of ``REFERENCE``.
+    ``shape`` is one of ``REFERENCE``.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """The cells of a mesh as topology sees them: parts of one shape each, of one dimension."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

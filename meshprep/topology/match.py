@@ -1,7 +1,5 @@
 """Which slots are the same facet: bucket by lowest node, then compare or hash in the bucket."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -25,10 +23,7 @@ def first_slots(slots: Slots, n_nodes: int) -> Int32s:
     Expected O(slots + nodes), in parallel; 8 bytes a slot, the result included, and 24 a node at
     most.
 
-    Parameters
-    ----------
-    n_nodes : int
-        All nodes are in 0..n_nodes-1.
+    All nodes are in 0..n_nodes-1.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Which maps a mesh can give, and why not the others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -4,8 +4,6 @@ A slot is one (cell, local facet) pair; slots are numbered cell by cell, part af
 same holds for edges of 3-D cells: what a slot stands for is in the table of local corners.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Tags of lower-dimension cells, carried to the derived sets that lie on them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

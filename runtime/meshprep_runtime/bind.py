@@ -1,7 +1,5 @@
 """From the arrays of a call to arrays that compiled code may trust, or an error that names one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -229,7 +229,7 @@ class ParLoop:
             # What tunes is loaded when it is wanted.
             from .tuning.calls import begin
 
-            self._trials = begin(self, self._plan, arrays, self._again)
+            self._trials = begin(self.kernel, self.slots, self._plan, arrays, self._again)
         self._trials(arrays)
 
     def _again(self, **changed: Any) -> ParLoop:

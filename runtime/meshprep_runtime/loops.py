@@ -1,7 +1,5 @@
 """Loops over a set and their arguments: OP2's abstraction, as data [G12 section 2]."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """A map between two sets: the table of indices that a loop reaches its data through."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +65,7 @@ class SetMap:
     def __repr__(self) -> str:
         return f"SetMap('{self.name}', {self.size:,} x {self.arity})"
 
-    def compose(self, then: SetMap, name: str | None = None) -> SetMap:
+    def compose(self, then: "SetMap", name: str | None = None) -> "SetMap":
         """Go on by another map: from each element to all that its own elements reach.
 
         Parameters

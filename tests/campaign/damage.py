@@ -1,7 +1,5 @@
 """Damaged mesh files, and damaged plans under a right seal: one line of error or nothing wrong."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Prints the seed that repeats each wrong outcome, and exits with 1 if there was any.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

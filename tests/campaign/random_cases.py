@@ -1,7 +1,5 @@
 """One random combination of mesh, loops and options: planned, proved twice, and run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Random meshes of every kind that a plan can be made for."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The parts that thread colours are made of, each against a slow version."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Two points an element: never more colours than Vizing's theorem says."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Small meshes of every kind for the tests of reading and writing."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -4,8 +4,6 @@ Each reader finds the nodes of a cell by its own tables (edges, faces, places in
 cell), so that the order of nodes is told by whoever will use the file.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import os

@@ -1,7 +1,5 @@
 """When a plan pays, and what its figures rest on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Histograms over blocks and the lanes of warps, against counting by hand."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from types import SimpleNamespace
 

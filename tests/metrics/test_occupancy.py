@@ -1,7 +1,5 @@
 """Occupancy against values of NVIDIA's calculator and figures worked out from its rules."""
 
-from __future__ import annotations
-
 import pytest
 
 from meshprep.metrics.occupancy import DEVICES, Occupancy, occupancy

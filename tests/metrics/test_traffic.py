@@ -1,7 +1,5 @@
 """Predicted sectors against sets of byte addresses, gathered element by element."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A headless Chromium, spoken to over a pipe (DevTools protocol) with the standard library."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

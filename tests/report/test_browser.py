@@ -1,7 +1,5 @@
 """The page in a real browser: nothing missing, nothing outside the window, no network."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -1,7 +1,5 @@
 """Comparisons of plans: the best of each row, verdicts, CSV and HTML."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Pages, pictures and ParaView files of plans, and the errors on the way."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Axes of coordinates: short ticks that stand where they say."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

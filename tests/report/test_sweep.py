@@ -1,7 +1,5 @@
 """Sweeps: the same plans as one by one, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

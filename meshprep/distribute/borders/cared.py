@@ -1,7 +1,5 @@
 """The elements whose moves a rank decides, and those of other ranks that share points with them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

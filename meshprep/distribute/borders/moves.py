@@ -1,7 +1,5 @@
 """Which elements of borders move: what each would gain, and who of several neighbours may."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What elements share: their nodes, and the rows of the leading map that reach them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ the highest key moves, so that what a move costs is exact. Keys, draws and caps 
 elements' numbers in the mesh and on counts over all ranks only.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -71,7 +69,7 @@ def refined(
     return out
 
 
-def _anneal(cared: CaredElements, prices: Prices, sizes: _Sizes) -> None:
+def _anneal(cared: CaredElements, prices: Prices, sizes: "_Sizes") -> None:
     """Move elements of borders, turn after turn."""
     at = parts_at_points(cared.table, cared.part, cared.points)
     n = cared.ids.size
@@ -122,7 +120,7 @@ class _Sizes:
     ranks: Ranks
 
     @classmethod
-    def of(cls, cared: CaredElements, shares: NDArray[np.float64], n: int) -> _Sizes:
+    def of(cls, cared: CaredElements, shares: NDArray[np.float64], n: int) -> "_Sizes":
         count = np.bincount(cared.part[: cared.own], minlength=shares.size)
         wanted = shares * n
         most = np.maximum(np.floor(MOST * wanted + 1e-6), np.ceil(wanted - 1e-6)).astype(np.int64)

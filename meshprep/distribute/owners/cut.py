@@ -5,8 +5,6 @@ bisected, and all levels are annealed with the loads counted exactly (:mod:`part
 what is kept small is what is sent: points that several parts have, and facets between parts.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

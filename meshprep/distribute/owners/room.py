@@ -1,7 +1,5 @@
 """Takes elements out of parts that are over their cap."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """What each part is to hold: shares and weights as whole numbers, and caps that can be kept."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -30,23 +28,11 @@ def wanted_sizes(
 ) -> Wanted:
     """Sizes of the parts.
 
-    Raises MeshprepError for numbers of parts, weights, shares and tolerances that do not fit.
-
-    Parameters
-    ----------
-    weights : (n,) numbers or None
-        The work of each element, from 0; 1 where left out.
-    shares : (parts,) numbers or None
-        What each part is to hold relative to the others, from 0; equal where left out.
-    tolerance : float
-        A part may hold so many times its share, or one element more than it where that is more; it
-        should not hold less than :data:`LEAST` times its share.
-
-    Returns
-    -------
-    Wanted
-        Parts whose share is 0 are left out. So are those with the smallest shares (of equals, the
-        last ones) where there are more parts than elements.
+    Weights, shares and tolerance are those of :func:`~.cut.part_of_element`; without weights
+    elements weigh 1, without shares parts are equal. A part should not hold less than :data:`LEAST`
+    times its share. Parts whose share is 0 are left out. So are those with the smallest shares (of
+    equals, the last ones) where there are more parts than elements. Raises MeshprepError for
+    numbers of parts, weights, shares and tolerances that do not fit.
     """
     if parts < 1:
         raise MeshprepError(f"there are {parts} parts to cut into: ask for at least 1")

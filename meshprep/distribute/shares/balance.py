@@ -1,7 +1,5 @@
 """Weights of ranks for the shortest run: from times alone, from one measured run, by both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -35,12 +33,7 @@ class Balance:
 def weights_alone(seconds: Sequence[float]) -> NDArray[np.float64]:
     """Weights from the time that each kind takes for everything alone: T_slowest / T.
 
-    Raises MeshprepError for times that are not above 0.
-
-    Parameters
-    ----------
-    seconds : sequence of float
-        One a kind.
+    ``seconds`` has one a kind. Raises MeshprepError for times that are not above 0.
     """
     times = np.asarray(seconds, np.float64)
     if not (np.isfinite(times) & (times > 0)).all() or not times.size:

@@ -1,7 +1,5 @@
 """The time of a distributed run whose messages travel while interiors are computed [R14 6.3]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run was measured to take, as a model of runs with other shares."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A cut of sets that stand in an order of locality: runs of it are clusters, which METIS cuts."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

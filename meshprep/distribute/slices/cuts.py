@@ -1,7 +1,5 @@
 """Cuts of the leading set that ranks find together, each for the elements at home there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

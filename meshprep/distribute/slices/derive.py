@@ -1,7 +1,5 @@
 """Sets and maps of facets that the file does not hold, for the elements that are at home here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -4,8 +4,6 @@ Each rank matches the facets of its own cells. Two ranks can share a facet only 
 of its corners: such facets go to a rank that a hash of the corners names, where those of all meet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -47,7 +45,7 @@ class FacetSlice:
     slots: Slots  # of this rank, in numbers of its own
     nodes: NDArray[np.integer]  # (m,) integers: the nodes that these stand for
 
-    def chosen(self, keep: NDArray[np.bool_]) -> FacetSlice:
+    def chosen(self, keep: NDArray[np.bool_]) -> "FacetSlice":
         ends = np.append(0, np.cumsum(keep))[self.ends]
         rest = self.first[keep], self.cells[keep], self.count[keep]
         return FacetSlice(ends, *rest, self.slots, self.nodes)

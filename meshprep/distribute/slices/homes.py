@@ -1,7 +1,5 @@
 """Where elements are at home before they are owned, and how values of others are fetched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a rank needs to make its parts: their elements, those that write to them, and targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,12 +37,8 @@ def local_subject(subject: SplitSubject, owners: Owners, parts: int, ranks: Rank
     """Bring elements from their homes to the ranks that make parts of them.
 
     A rank gets the rows of what its parts own, and of what writes to that in any loop. O(n / ranks
-    log n), and as much memory.
-
-    Parameters
-    ----------
-    owners : Owners
-        Both of the elements at home here.
+    log n), and as much memory. ``owners`` are those of the elements at home
+    here.
     """
     rows, tables = _rows(subject, owners, parts, ranks)
     ids = {name: _known(subject, name, rows[name], tables) for name in subject.sizes}

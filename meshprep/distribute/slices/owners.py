@@ -1,7 +1,5 @@
 """Owners of all sets, each found where its elements are at home."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What is split, of which each rank holds the rows that are at home there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -67,7 +65,7 @@ def subject_of_slices(
     return _with_centroids(found, slices)
 
 
-def _with_centroids(subject: SplitSubject, slices: _Slices) -> SplitSubject:
+def _with_centroids(subject: SplitSubject, slices: "_Slices") -> SplitSubject:
     """The subject with centroids, but of sets whose centroids ranks find from others."""
     through = {name: m for name in subject.sizes if (m := slices.through(name, subject))}
     places = {name: slices.places(name) for name in subject.sizes if name not in through}

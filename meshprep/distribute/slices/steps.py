@@ -1,7 +1,5 @@
 """The steps of a split where ranks hold slices: owners, halos, orders, parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

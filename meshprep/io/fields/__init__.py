@@ -5,8 +5,6 @@ of the file with other arrays in their place. Meshes (``.vtu`` and every format 
 move as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

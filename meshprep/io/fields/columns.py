@@ -1,7 +1,5 @@
 """Text tables with one line a row (``.csv``, ``.tsv``): lines move whole, as they are."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from pathlib import Path

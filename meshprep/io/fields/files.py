@@ -1,7 +1,5 @@
 """Several files of values at once, all or none: what the commands do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

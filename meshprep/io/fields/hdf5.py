@@ -1,7 +1,5 @@
 """HDF5 files of any layout, OP2's results among them: datasets change in a copy of the file."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

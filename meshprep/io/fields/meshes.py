@@ -1,7 +1,5 @@
 """Meshes with values on them, such as ``.vtu``: nodes, cells and all that is on them move."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from meshprep_runtime.errors import MeshprepError

@@ -1,7 +1,5 @@
 """``.npy`` and ``.npz``."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Permuting fields: the set that an array belongs to, and its rows in the other numbering."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +26,7 @@ class PermutedField:
 class Permuter:
     """One direction through a plan.
 
-    Parameters
-    ----------
-    plan : Plan
-    inverse : bool
-        From the plan's numbering to that of the mesh file, instead of the other way.
-    declared : mapping of name to ``SET`` or ``FROM->TO``
+    ``inverse`` goes from the plan's numbering to that of the mesh file.
 
     ``known`` is what was declared, or found out, when the plan was made.
     """

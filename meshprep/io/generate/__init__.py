@@ -1,7 +1,5 @@
 """Meshes for demonstrations, tests and benchmarks, each by a name and a few options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,10 +68,7 @@ def generate(name: str, **options: Any) -> Mesh:
 
     Raises MeshprepError for unknown names, options and values, and for sizes out of range.
 
-    Parameters
-    ----------
-    options
-        Override the generator's defaults; text is converted to the type of the default.
+    ``options`` override the generator's defaults; text is converted to the type of the default.
 
     Returns
     -------

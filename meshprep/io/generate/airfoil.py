@@ -1,7 +1,5 @@
 """The C-mesh around a NACA0012 airfoil: the standard benchmark of OP2 [G12, R14, S19]."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

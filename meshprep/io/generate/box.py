@@ -1,7 +1,5 @@
 """Structured boxes, split into cells of one type or of several."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

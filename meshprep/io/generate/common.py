@@ -1,7 +1,5 @@
 """What the generators share: building the mesh, tagging its sides, shuffling, checking sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

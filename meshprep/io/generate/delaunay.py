@@ -1,7 +1,5 @@
 """Truly unstructured meshes: Delaunay triangulations of random points in a box."""
 
-from __future__ import annotations
-
 from math import ceil
 
 import numpy as np

@@ -4,8 +4,6 @@ The text grid is what OP2's ``naca0012.m`` writes, and the HDF5 file what its ``
 makes of that.
 """
 
-from __future__ import annotations
-
 from math import atan, sqrt
 from typing import Any
 

@@ -21,8 +21,6 @@ none, or where those of one entity differ in their groups) is noted in a section
 which Gmsh ignores, so that reading gives the mesh as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From what a file holds to a mesh: numbers become positions, groups become tags."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sections of values become dats; those that meshprep wrote for tags become tags again."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -66,11 +64,7 @@ def field_values(
 ) -> tuple[list[Dat], list[Tag]]:
     """Dats and tags of all sections, in their order.
 
-    Parameters
-    ----------
-    names : mapping of cell type to the name of its set
-    taken : set of str
-        Names of dats that the nodes have already.
+    ``names`` are those of the sets, by cell type; ``taken`` those of dats that the nodes have.
     """
     dats: list[Dat] = []
     tags: list[Tag] = []

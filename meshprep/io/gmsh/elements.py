@@ -1,7 +1,5 @@
 """The cells of a file as they will be in memory, and where the elements of the file went."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +37,7 @@ class ElementLookup:
     cell: NDArray[np.int64]
 
     @classmethod
-    def of(cls, cells: list[FileCells]) -> ElementLookup:
+    def of(cls, cells: list[FileCells]) -> "ElementLookup":
         """Look at all cells; raises MeshprepError where a number stands for two of them."""
         labels = [c.element_label for c in cells]
         label = np.concatenate([*labels, np.empty(0, np.int64)])

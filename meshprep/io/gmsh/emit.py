@@ -1,7 +1,5 @@
 """Sections, nodes and elements of Gmsh files, in text or binary, a piece at a time."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -5,8 +5,6 @@ that differ in these are split over new entities, and cells without an entity ge
 notes which entity a new one was made from, so that reading it gives the mesh as it was.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Sections of values on nodes and elements: $NodeData, $ElementData, $ElementNodeData."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt8s, kernel

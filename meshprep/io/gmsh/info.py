@@ -1,7 +1,5 @@
 """Names that reader and writer share, and what a mesh says about the file it came from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,10 +53,7 @@ class FileLayout:
 def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None) -> list[str]:
     """What of this mesh a file of this version cannot carry, in a few words each.
 
-    Parameters
-    ----------
-    version, binary : optional
-        As for writing; without them those of the file that the mesh came from.
+    Version and mode are those of the file that the mesh came from where they are left out.
     """
     return list(find_layout(mesh, *target(mesh, version, binary)).lost)
 

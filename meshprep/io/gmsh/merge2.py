@@ -1,7 +1,5 @@
 """MSH 2 repeats an element for each of its physical groups: make one cell of the copies."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """From the numbers that a file gives its nodes and elements to positions; distinct values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

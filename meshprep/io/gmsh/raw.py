@@ -1,7 +1,5 @@
 """What is in a file, with the file's own numbers: what readers hand to :mod:`.build`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading a Gmsh file: its sections one after the other, then the mesh."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,20 +51,13 @@ _REFUSED = {
 def read_file(path: Path) -> Mesh:
     """Read a Gmsh mesh, MSH 2.2 or 4.1, text or binary.
 
-    Parameters
-    ----------
-    path : Path
-        A regular file.
+    ``path`` is a regular file. Raises MeshprepError with the line (of text) or the byte (of a
+    binary file) where it is damaged.
 
     Returns
     -------
     Mesh
         See :mod:`meshprep.io.gmsh` for what it holds.
-
-    Raises
-    ------
-    MeshprepError
-        With the line (of text) or the byte (of a binary file) where the file is damaged.
     """
     path = Path(path)
     try:

@@ -1,7 +1,5 @@
 """Nodes, elements and periodic links of MSH 2."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import Int64s, UInt8s, helper, kernel

@@ -1,7 +1,5 @@
 """Nodes and elements of MSH 4.1: blocks, one for each entity, of which there may be many."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Walking through a Gmsh file: its header, its sections, and where something is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

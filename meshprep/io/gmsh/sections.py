@@ -1,7 +1,5 @@
 """The small sections: names, entities, periodic links, ghosts, and meshprep's own notes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gmsh's element types and node order, against the names and the order (VTK's) in memory."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

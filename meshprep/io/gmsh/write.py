@@ -1,7 +1,5 @@
 """Writing a Gmsh file: every section in the order that Gmsh expects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,6 +28,8 @@ def write_file(
 ) -> None:
     """Write a mesh in its order: nodes and the cells of each set one after the other.
 
+    Raises MeshprepError when there are no coordinates or cells, or the version is unknown.
+
     Parameters
     ----------
     mesh : Mesh
@@ -38,11 +38,6 @@ def write_file(
         That of the file that the mesh came from, else 4.1.
     binary : bool, optional
         As in that file, else True.
-
-    Raises
-    ------
-    MeshprepError
-        When there are no coordinates or cells, or the version is unknown.
     """
     version, binary = target(mesh, version, binary)
     points = mesh.coordinates

@@ -1,7 +1,5 @@
 """The sections of MSH 2.2: nodes, elements with their tags, periodic links."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sections of MSH 4.1: entities, and blocks of nodes and elements in the order of the mesh."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sections of values on their way out; tags without a place of their own go the same way."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a graph is as a mesh, and what of a mesh is no graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ scipy takes the numbers that a line begins with and skips the rest, and reads pa
 whose last line is cut off. So the text is looked at, line by line, before.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Mapping

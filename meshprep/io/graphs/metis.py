@@ -4,8 +4,6 @@ Every edge stands in the lines of both its vertices; the mesh has it once, in th
 file first names it. A graph is undirected, without edges from a vertex to itself.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

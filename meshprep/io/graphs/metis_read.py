@@ -1,7 +1,5 @@
 """Reads METIS's graph files; every edge must stand in the lines of both its vertices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 meshio itself is imported when a file is read or written, not before.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

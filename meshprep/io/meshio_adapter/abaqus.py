@@ -5,8 +5,6 @@ meshio cuts elements from the numbers of a block without looking at lines, gives
 reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO

@@ -4,8 +4,6 @@ Each check raises MeshprepError where the result would be wrong or larger than t
 justify, and returns what meshio leaves out, in words.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

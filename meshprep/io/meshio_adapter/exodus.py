@@ -4,8 +4,6 @@ meshio leaves out the numbers and names of blocks, node sets without names and s
 values that only some blocks have to other blocks, and takes nodes of second order for VTK's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ meshio numbers blocks from 0, which Exodus does not allow, loses their names, wr
 cells, and leaves the nodes of second order in VTK's order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

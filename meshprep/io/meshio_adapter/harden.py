@@ -6,8 +6,6 @@ read about half a second: a NumPy that refuses to read more than the file holds,
 loops at their end, and warnings that become findings.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sys

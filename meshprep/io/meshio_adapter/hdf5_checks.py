@@ -1,7 +1,5 @@
 """What meshio would get wrong of formats in HDF5 files, looked for before it reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """From meshio's mesh to ours."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,10 +25,7 @@ _NO_GROUP = {"obj:group_ids": -1}
 def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
     """Build a Mesh: blocks merged by type, integers of groups as tags, sets as index lists.
 
-    Parameters
-    ----------
-    unread : sequence of str
-        What the reader left out, in words: kept in ``extras["unread"]`` so that writing tells.
+    ``unread`` says in words what the reader left out; ``extras["unread"]`` keeps it for writing.
     """
     points = np.asarray(source.points)
     if points.ndim != 2 or points.shape[1] not in (1, 2, 3):

@@ -5,8 +5,6 @@ listed, with groups or without. A field that nodes and cells have in common goes
 Gmsh takes such values for one array.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

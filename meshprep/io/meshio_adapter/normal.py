@@ -1,7 +1,5 @@
 """Where single formats keep less of names and sets than the table of capabilities can say."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

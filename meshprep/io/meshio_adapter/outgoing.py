@@ -1,7 +1,5 @@
 """From our mesh to meshio's, after :func:`meshprep.io.reduce.reduce` has left what fits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

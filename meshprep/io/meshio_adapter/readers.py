@@ -1,7 +1,5 @@
 """meshio's reading functions, past its front: that one prints and leaves the interpreter."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

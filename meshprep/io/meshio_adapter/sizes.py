@@ -4,8 +4,6 @@ meshio takes a number of words for each cell, from the front of its line or from
 next, and leaves the others.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from itertools import islice, takewhile

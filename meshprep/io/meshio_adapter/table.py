@@ -4,8 +4,6 @@
 or a loss with a name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -4,8 +4,6 @@ meshio cuts the nodes of a cell by its type alone, knows few of the types of num
 writes, and takes names as they stand, where VTK writes a blank as ``%20``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any

@@ -4,8 +4,6 @@ The file is the same: arrays in base64, each as a header (number of blocks, thei
 a last part, packed sizes) and blocks of 32 KiB packed by themselves.
 """
 
-from __future__ import annotations
-
 import binascii
 import re
 import sys

@@ -3,8 +3,6 @@
 But for cells of several types, where meshio takes the number of nodes of a point for its node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from itertools import pairwise

@@ -5,8 +5,6 @@ from row counts and index ranges, and asks where that leaves a choice. What is n
 (constants, groups, links, attributes) is kept as an HDF5 image and written back as it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Numbers from 0 fit every set that is large enough, so a wrong declaration reads 
 and what runs on the file computes nonsense. What contradicts itself is refused here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -47,12 +45,6 @@ class MapRows(Protocol):
 
 def check_fit(maps: Mapping[str, MapRows], sizes: Sizes, declared: Mapping[str, str]) -> None:
     """Raise MeshprepError for a map that cannot be what it is declared as, or was taken for.
-
-    Parameters
-    ----------
-    maps : mapping of path to SetMap, or to what reads a map
-    sizes : mapping of set to size
-    declared : mapping of path to ``FROM->TO``
 
     Refused is a map whose name says another set as OP2's names do (``pecell``: from edges to
     cells), one most of whose rows hold an index twice, and one whose rows are no neighbours in its

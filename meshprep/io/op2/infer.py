@@ -1,7 +1,5 @@
 """Which sets maps and dats belong to: declared, or the only ones that fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,24 +30,19 @@ def infer(
 ) -> InferredSets:
     """Find the sets of every map and dat.
 
-    A row count names the from-set of a map and the set of a dat. The to-set is the only set that
-    is large enough; else the only one whose last element the map reaches, if it is not the
-    from-set, since maps of boundary elements often reach as many nodes as there are of them; else
-    the only large one beside the from-set. Arrays that have as many rows as a set belong to it,
-    others to none.
+    A row count names the from-set of a map and the set of a dat. The to-set is the only set that is
+    large enough; else the only one whose last element the map reaches, if it is not the from-set,
+    since maps of boundary elements often reach as many nodes as there are of them; else the only
+    large one beside the from-set. Arrays that have as many rows as a set belong to it, others to
+    none. Raises a MeshprepError that names everything that has several choices, with what to
+    declare.
 
     Parameters
     ----------
-    sizes : mapping of set name to size
     declared : mapping of path to ``SET`` or ``FROM->TO``
         Goes before everything; ``base`` may be among them.
     range_of : callable
         ``range_of(path)``: smallest and largest index of a map.
-
-    Raises
-    ------
-    MeshprepError
-        One that names everything that has several choices, with what to declare.
     """
     maps = [f for f in found if f.kind == "map"]
     ranges = {m.path: range_of(m.path) for m in maps}

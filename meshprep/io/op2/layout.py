@@ -1,7 +1,5 @@
 """What is kept of an OP2 file, and under which names a mesh goes into one; imports no h5py."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What an OP2 file holds: which of its datasets are sets, maps, dats, or none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """Reading OP2's HDF5 meshes, and any other HDF5 file whose datasets are declared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """HDF5 objects from file to file, byte for byte: what meshprep does not have to understand."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Collection
 from typing import Any

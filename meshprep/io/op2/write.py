@@ -1,7 +1,5 @@
 """Writing OP2's HDF5 meshes."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mesh files read by slices: what they hold, found by one process, and rows for every process."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,7 +22,8 @@ def scan(
 ) -> SlicedMesh:
     """What a mesh file holds, for one process, which may send it to others.
 
-    O(bytes) time, piece by piece: the hash of the mesh needs every row in turn.
+    O(bytes) time, piece by piece: the hash of the mesh needs every row in turn. Raises
+    MeshprepError as :func:`meshprep.io.read`, and for formats that are not read by slices.
 
     Parameters
     ----------
@@ -32,11 +31,6 @@ def scan(
         The name of a format; without it the ending of the name tells.
     sets : mapping, optional
         What the datasets of a file are that does not say it.
-
-    Raises
-    ------
-    MeshprepError
-        As :func:`meshprep.io.read`, and for formats that are not read by slices.
     """
     with named(path):
         check_input(path)

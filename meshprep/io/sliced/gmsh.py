@@ -1,7 +1,5 @@
 """Gmsh's binary MSH by slices: blocks of nodes and elements are found by their headers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Blocks of nodes and of elements in Gmsh's binary MSH 4.1 and 2.2."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from meshprep_runtime.errors import MeshprepError

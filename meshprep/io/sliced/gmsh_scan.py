@@ -1,7 +1,5 @@
 """Headers of Gmsh's binary files, and the rows that lie between them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

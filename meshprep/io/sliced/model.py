@@ -1,7 +1,5 @@
 """A mesh that stays in its file, and rows of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """OP2's HDF5 meshes by slices; what they hold is found as :mod:`meshprep.io.op2` finds it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,10 +76,10 @@ class _Sampled:
     to_set: str
     size: int
     arity: int
-    table: _Table
+    table: "_Table"
 
     @classmethod
-    def of(cls, m: StoredMap) -> _Sampled:
+    def of(cls, m: StoredMap) -> "_Sampled":
         return cls(m.from_set, m.to_set, m.rows.size, m.rows.width, _Table(m.rows))
 
 

@@ -1,7 +1,5 @@
 """XDMF whose numbers lie in HDF5 files beside it, by slices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -8,6 +8,6 @@ from ..registry import Format
 from .read import read
 from .write import losses, reduced, write
 
-__all__ = ["FORMAT", "losses", "read", "reduced", "write"]
+__all__ = ["FORMAT"]
 
 FORMAT = Format("su2", (".su2",), read, write, losses, reduce=reduced)

@@ -1,7 +1,5 @@
 """Reading SU2 mesh files."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

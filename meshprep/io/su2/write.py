@@ -1,7 +1,5 @@
 """Writing SU2 mesh files, and what they cannot hold."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A position in a file of numbers and words, and errors that say where."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Literal

@@ -6,8 +6,6 @@ writing finds the shortest decimal that reads back as the same double, after Giu
 numbers of 20 digits or more) it reports, for Python's ``float`` to decide.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import UInt8s, UInt64s, helper

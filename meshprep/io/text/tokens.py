@@ -4,8 +4,6 @@ Every ``next_*`` returns the value and the position behind it; a negative positi
 means that there is no such number at ``p``. Nothing is read past the end of the bytes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import Float64s, Int64s, UInt8s, helper, kernel

@@ -1,7 +1,5 @@
 """Putting numbers into a file, in text or binary, a piece at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import BinaryIO
 
@@ -17,11 +15,7 @@ PIECE, SMALL_PIECE = 1 << 23, 1 << 20
 class NumberWriter:
     """A file being written, and its mode.
 
-    Parameters
-    ----------
-    file : binary file
-    mode : int
-        ``tokens.ASCII`` or ``tokens.LITTLE``.
+    ``mode`` is ``tokens.ASCII`` or ``tokens.LITTLE``.
     """
 
     def __init__(self, file: BinaryIO, mode: Mode) -> None:

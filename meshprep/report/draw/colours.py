@@ -1,7 +1,5 @@
 """Colours for blocks that people with any colour vision can tell apart."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import Int32s, Int64s, UInt8s, kernel

@@ -1,7 +1,5 @@
 """From the elements that pixels show to colours."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +24,7 @@ class Painted:
         """The picture as a PNG file; transparent outside the mesh."""
         return encode_png(self.pixels, self.palette)
 
-    def on(self, colour: tuple[int, int, int]) -> Painted:
+    def on(self, colour: tuple[int, int, int]) -> "Painted":
         """On a background of one colour."""
         palette = self.palette.copy()
         palette[0] = (*colour, 255)

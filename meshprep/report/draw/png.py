@@ -3,8 +3,6 @@
 Format: *Portable Network Graphics (PNG) Specification*, W3C Recommendation, sections 5 and 11.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 

@@ -1,7 +1,5 @@
 """Triangles to pixels: every pixel gets the number of the element that its centre lies in."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import Float64s, Int32s, helper, kernel

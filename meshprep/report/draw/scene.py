@@ -1,7 +1,5 @@
 """Where the elements of a set lie: cells, their sides and corners, in a mesh with coordinates."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Cells in space as triangles: what their surface shows, and what a plane cut through them does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

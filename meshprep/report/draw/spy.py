@@ -1,7 +1,5 @@
 """Dots of what is not zero: which elements of a map reach which points, or those of a matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Pictures of a scene: the plane mesh, a part of it, or the surface of cells and a cut."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The chains of a plan on the page: their figures, and the layers of one tile."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

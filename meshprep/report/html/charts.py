@@ -1,7 +1,5 @@
 """Charts as SVG: steps before and after, series of points and curves, pictures, spy plots."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

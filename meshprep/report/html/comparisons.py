@@ -1,7 +1,5 @@
 """The figures of one loop over all plans: reuse, colours and occupancy against block size."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from meshprep_runtime.cuda.strategies import WARP

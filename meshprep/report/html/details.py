@@ -1,7 +1,5 @@
 """The figures of one plan's loop: pictures of the mesh and the map, histograms over blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

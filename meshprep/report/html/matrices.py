@@ -1,7 +1,5 @@
 """The matrices of plans on the page: their figures, and their nonzeros before and after."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from meshprep_runtime.plan import MatrixPlan, Plan

@@ -1,7 +1,5 @@
 """The whole report as one page: verdicts, tables, figures; no address outside itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

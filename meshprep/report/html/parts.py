@@ -1,7 +1,5 @@
 """What a page is made of: figures with captions, and sections of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Axes and frames of charts, as SVG whose colours a style sheet gives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

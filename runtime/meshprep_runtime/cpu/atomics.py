@@ -1,7 +1,5 @@
 """What the threads of one parallel region share: counters, and a call whose failure all see."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From the text of a loop and a kernel to machine code, taken from disk where it is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +40,8 @@ def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Non
     known = stable(reach(request.kernel))
     kept = None
     if known is not None and not request.boundscheck:
-        kept = cache.module(_name(request, known, signature), request.text)
+        name = cache.name_of((known, request.options(), cache.describe_types(signature)))
+        kept = cache.module(name, request.text)
     try:
         return _compile(request, kept, signature)
     except Exception as error:
@@ -51,10 +50,6 @@ def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Non
         # What lies on disk is of no use: the folder went away, is full, or a file was cut off.
         cache.forget(kept)
         return _compile(request, None, signature)
-
-
-def _name(request: Request, known: object, signature: Sequence[Any]) -> str:
-    return cache.name_of((known, request.options(), cache.describe_types(signature)))
 
 
 def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callable[..., None]:

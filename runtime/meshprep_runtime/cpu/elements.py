@@ -4,8 +4,6 @@ Maps come as unsigned integers, which spares the test for negative indices that 
 ``U`` is ``np.uint64``, since signed and unsigned 64-bit integers together make a float.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Runs a bound loop on the CPU: schedules, compiles and keeps its code, and launches it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence

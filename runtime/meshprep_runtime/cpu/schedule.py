@@ -4,8 +4,6 @@ Every strategy is a list of *ranges* of elements in *phases*: the ranges of one 
 common point, so that threads may share them; a phase starts when the one before has ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

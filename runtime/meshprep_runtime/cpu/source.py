@@ -1,7 +1,5 @@
 """The text of the function that one call runs: it hands ranges of elements to threads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..bind import Slot

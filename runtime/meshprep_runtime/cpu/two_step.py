@@ -4,8 +4,6 @@ It needs neither colours nor atomics, and pays with the traffic of the array: th
 LULESH and miniAero [S19 section 3.1].
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

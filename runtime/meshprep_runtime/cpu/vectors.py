@@ -6,8 +6,6 @@ between rows and chunks itself (it makes gathers, or shuffles of whole tables, b
 no chunks at all), so four rows at a time are transposed here by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,45 +8,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..tuning.choose_gpu import Choice, choose
-    from .detect import on_device
-    from .element import PythonKernel
-    from .executor import DeviceExecutor, DeviceOptions
     from .function import DeviceFunction
-    from .programs import CudaProgram, Launch, program
+    from .programs import CudaProgram, program
     from .strategies import COMMITS, STRATEGIES, refusal
 
-
-__all__ = [
-    "COMMITS",
-    "STRATEGIES",
-    "Choice",
-    "CudaProgram",
-    "DeviceExecutor",
-    "DeviceFunction",
-    "DeviceOptions",
-    "Launch",
-    "PythonKernel",
-    "choose",
-    "on_device",
-    "program",
-    "refusal",
-]
+__all__ = ["COMMITS", "STRATEGIES", "CudaProgram", "DeviceFunction", "program", "refusal"]
 
 _HOME = {
-    "COMMITS": ".strategies",
-    "Choice": "..tuning.choose_gpu",
-    "DeviceExecutor": ".executor",
-    "DeviceFunction": ".function",
-    "DeviceOptions": ".executor",
-    "Launch": ".programs",
-    "CudaProgram": ".programs",
-    "PythonKernel": ".element",
-    "STRATEGIES": ".strategies",
-    "choose": "..tuning.choose_gpu",
-    "on_device": ".detect",
-    "program": ".programs",
-    "refusal": ".strategies",
+    **dict.fromkeys(("COMMITS", "STRATEGIES", "refusal"), ".strategies"),
+    **{"CudaProgram": ".programs", "DeviceFunction": ".function", "program": ".programs"},
 }
 
 

@@ -1,7 +1,5 @@
 """From the arrays of a call on a GPU to addresses that kernels may trust, or an error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Stage, compute, add up in shared memory, commit.
 """
 
-from __future__ import annotations
-
 from ..kernel.rows import Row
 from . import by_points, collapsed
 from .reductions import begin, fold

@@ -1,7 +1,5 @@
 """Staging and commit with a thread a point, which moves all components."""
 
-from __future__ import annotations
-
 from .rows import (
     Lines,
     add_atomically,

@@ -4,8 +4,6 @@ Neighbouring threads move neighbouring pieces of a row, so that a warp asks for 
 in SoA have that anyway: there a thread moves all components of its point.
 """
 
-from __future__ import annotations
-
 from .rows import Lines, by_role, from_global, indent, place_in_shared, to_global, to_shared
 from .rows import add_atomically as add_row_atomically
 from .rows import from_shared as row_from_shared

@@ -1,7 +1,5 @@
 """Machine code of programs on disk: found by the content of everything that went into it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from functools import cache
@@ -34,12 +32,7 @@ def compiled(program: CudaProgram, arch: str) -> Compiled:
 
     Kernels in Python that reach objects without a content to compare are compiled every time. A
     file that is damaged is made anew; one that cannot be written is left out. Processes may share
-    the folder.
-
-    Raises
-    ------
-    MissingPackageError, MeshprepError
-        As compiling does.
+    the folder. Raises MissingPackageError and MeshprepError as compiling does.
     """
     place = _place(program, arch)
     found = None if place is None else _read(place)

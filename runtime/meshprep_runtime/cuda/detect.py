@@ -1,7 +1,5 @@
 """Is an array in the memory of a GPU?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

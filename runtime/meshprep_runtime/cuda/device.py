@@ -5,8 +5,6 @@ place of a GPU. Memory is named by its address, and every argument of a kernel i
 bytes: an address or an ``Index``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -4,8 +4,6 @@ The text of a loop only declares it. For CUDA it is linked in as LTO-IR and inli
 on the CPU gets its address.
 """
 
-from __future__ import annotations
-
 import dis
 import re
 import threading

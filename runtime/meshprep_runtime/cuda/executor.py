@@ -1,7 +1,5 @@
 """Runs a loop on arrays of a GPU: chooses, writes the program and keeps its launcher."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

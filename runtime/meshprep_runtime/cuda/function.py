@@ -1,7 +1,5 @@
 """A kernel in CUDA C, as the user hands it over."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,11 +1,10 @@
 """A program on a device: its code, the plan's arrays, and launches made once a set of arrays."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,12 +30,7 @@ class Launcher:
     once. Calls on several streams or threads run one after the other: sums of blocks have one
     place.
 
-    Parameters
-    ----------
-    program : CudaProgram
-    device : Device
-    graph : bool
-        Record the launches of a set of arrays once, and replay them as one graph.
+    With ``graph`` the launches of a set of arrays are recorded once, and replayed as one graph.
     """
 
     def __init__(self, program: CudaProgram, device: Device, graph: bool = False) -> None:
@@ -60,7 +54,7 @@ class Launcher:
         # Globals of the host have a place here, and constants what stands in it.
         self._globals: dict[int, Memory] = {}
         self._constants: dict[int, bytes] = {}
-        self._bound: dict[tuple[int, ...], _Bound] = {}
+        self._bound: dict[tuple[int, ...], Callable[[], None]] = {}
 
     def __call__(self, given: Sequence[BoundArray]) -> None:
         """Queue the loop on the current stream; wait only for reductions that the host wants."""
@@ -71,7 +65,7 @@ class Launcher:
             for i, one in enumerate(given):
                 if one.host is not None:
                     self._write_global(i, one.host)
-            self._bound_to(given).run()
+            self._bound_to(given)()
             for i, one in enumerate(given):
                 if one.host is not None and self._slots[i].written:
                     self.device.read(self._globals[i], one.host)
@@ -102,7 +96,8 @@ class Launcher:
             self.device.write(self._globals[i], np.frombuffer(content, np.uint8))
         self._constants[i] = content
 
-    def _bound_to(self, given: Sequence[BoundArray]) -> _Bound:
+    def _bound_to(self, given: Sequence[BoundArray]) -> Callable[[], None]:
+        """The launches of one set of arrays."""
         key = self._key(given)
         found = self._bound.get(key)
         if found is None:
@@ -111,14 +106,13 @@ class Launcher:
             found = self._bound[key] = self._bind(given)
         return found
 
-    def _bind(self, given: Sequence[BoundArray]) -> _Bound:
+    def _bind(self, given: Sequence[BoundArray]) -> Callable[[], None]:
         self._check_alignment(given)
         places = {name: memory.pointer for name, memory in self._own.items()}
         for i, one in enumerate(given):
             places[f"s{i}"] = self._globals[i].pointer if one.host is not None else one.pointer
         calls = [call for step in self._steps for call in step.calls(places, self._numbers)]
-        run = self.device.record(calls) if self._graph else None
-        return _Bound(self.device, tuple(calls), run)
+        return self.device.record(calls) if self._graph else partial(self.device.run, calls)
 
     def _key(self, given: Sequence[BoundArray]) -> tuple[int, ...]:
         return tuple([one.pointer for one in given])
@@ -140,7 +134,7 @@ class Launcher:
             )
 
 
-def _step(program: CudaProgram, device: Device) -> _Step:
+def _step(program: CudaProgram, device: Device) -> "_Step":
     own = {name: device.upload(a) for name, a in program.arrays.items()}
     return _Step(device.load(program), own, program.parameters, program.launches)
 
@@ -164,23 +158,6 @@ class _Step:
             arguments = [known[p.name] for p in self.parameters]
             made.append(self.kernel.prepare(launch.blocks, arguments))
         return made
-
-
-class _Bound:
-    """The launches of one set of arrays."""
-
-    def __init__(
-        self, device: Device, calls: tuple[Call, ...], replay: Callable[[], None] | None
-    ) -> None:
-        self._device = device
-        self._calls = calls
-        self._replay = replay
-
-    def run(self) -> None:
-        if self._replay is not None:
-            self._replay()
-        else:
-            self._device.run(self._calls)
 
 
 def join_program(program: CudaProgram, i: int) -> CudaProgram:

@@ -4,8 +4,6 @@ Where the kernel is in Python, NVRTC and numba-cuda make LTO-IR, which nvJitLink
 is inlined. The libraries come with numba-cuda, and so do the bindings they are called by.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the kernel of a loop is handed: names, types, and the arrays of the plan behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..bind import Slot
 from ..kernel.rows import Row
 from ..plan import Variant
 from .shape import C_TYPES, MOST_THREADS, LoopShape
@@ -115,7 +112,8 @@ def _staged_bytes(shape: LoopShape, variant: Variant) -> int:
         need += row.stride * np.diff(variant.staging[shape.sets[s]].point_offset)
     for i in shape.gathered:
         adding = sum(r.adds for r in shape.rows_to(i))
-        need += _bytes(shape.slots[i]) * adding * np.diff(variant.block_offset)
+        one = shape.slots[i].dim * shape.slots[i].dtype.itemsize
+        need += one * adding * np.diff(variant.block_offset)
     return int(need.max(initial=0))
 
 
@@ -197,7 +195,3 @@ def _incidences(shape: LoopShape, v: Variant, slot: int) -> tuple[NDArray[Any], 
     offset[after] = ends - np.repeat(first, many)
     kind = np.uint16 if len(adding) * MOST_THREADS <= np.iinfo(np.uint16).max else np.int32
     return offset.astype(kind), place[np.argsort(point, kind="stable")].astype(kind)
-
-
-def _bytes(slot: Slot) -> int:
-    return slot.dim * slot.dtype.itemsize

@@ -1,7 +1,5 @@
 """From a loop's plan and a device function to CUDA C with the arrays and launches it takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,7 +66,7 @@ class CudaProgram:
     # By parameter name: arrays that the caller provides, with nothing in particular in them.
     scratch: Mapping[str, tuple[np.dtype, int]] = field(default_factory=dict)
     # What is launched after: on the same dats and scratch, with arrays of its own.
-    then: tuple[CudaProgram, ...] = ()
+    then: "tuple[CudaProgram, ...]" = ()
     fastmath: bool = False  # how it is to be compiled, see :func:`programs`
     # Whether indices have 32 bits; else some array may hold 2^31 values or more.
     narrow: bool = False

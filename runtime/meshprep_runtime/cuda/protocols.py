@@ -1,7 +1,5 @@
 """What a GPU has to do for a loop; what stands for one does the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 

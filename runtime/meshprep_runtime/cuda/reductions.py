@@ -4,8 +4,6 @@ Neither atomics nor their order come in, so that results are the same bits in ev
 last step is :func:`join` on the host, or a kernel of one block a component on the device.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of a kernel in the text of a loop: their names, where their values lie, their loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -5,8 +5,6 @@ index that adds: neither colours nor atomics, for the traffic of that array. The
 and miniAero [S19 section 3.1].
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

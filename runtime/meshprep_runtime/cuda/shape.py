@@ -1,7 +1,5 @@
 """What the text of a loop depends on: the loop's structure, never the numbers of a mesh."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Where a block keeps what it stages: all values of a point lie together in shared memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How a GPU keeps increments apart: the strategies, as what their text does [S19, G10, R14]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

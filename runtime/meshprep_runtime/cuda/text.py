@@ -3,8 +3,6 @@
 The text takes :file:`device.hpp` in front of it for CUDA and :file:`checked.hpp` for the CPU.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

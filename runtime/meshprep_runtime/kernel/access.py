@@ -4,8 +4,6 @@ The kernel runs in Python, three times on each element, on copies of its rows. R
 must not matter (``write``, ``inc``, ``min``, ``max``) begin with other values each time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ Functions that are reached as attributes of a module are numba's, and keep numba
 Functions of NumPy and of the standard library count by name: their version is in the key.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import sys

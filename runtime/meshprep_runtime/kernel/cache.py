@@ -6,8 +6,6 @@ the options, the types and the versions: what changes gets another folder, and n
 numba then keeps its machine code beside that file, by processor and version.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Colours of a whole set, for the strategies that use neither blocks nor atomics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a user can do about a kernel that does not compile, in one line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

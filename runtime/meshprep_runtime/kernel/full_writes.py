@@ -6,8 +6,6 @@ Anything else proves nothing, so a kernel that is not understood is taken to lea
 were.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap
@@ -35,10 +33,7 @@ def _direct(arg: Arg) -> bool:
 def full_writes(kernel: object, loop: Loop) -> frozenset[str]:
     """Names of the direct ``write`` arguments that every element sets whole.
 
-    Parameters
-    ----------
-    kernel : function, or one compiled by numba
-        Nothing is proved of anything else.
+    Nothing is proved of a kernel that is neither a function nor one compiled by numba.
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """The rows that a kernel gets, one for each argument and index, as pieces of generated text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

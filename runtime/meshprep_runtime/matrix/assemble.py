@@ -1,7 +1,5 @@
 """Assembly: a loop over the elements computes their matrices and adds them up [R14 3.2.3, 4.1]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -92,10 +90,6 @@ class Assembly:
         return made
 
 
-def _csr(plan: LoopPlan, arg: Arg) -> CsrMatrix:
-    return plan.matrices[arg.name].csr(arg.dtype)
-
-
 def _ellpack(plan: LoopPlan, arg: Arg) -> Ellpack:
     matrix = plan.matrices[arg.name]
     places = _ellpack_places(matrix)
@@ -136,7 +130,7 @@ def _local(plan: LoopPlan, arg: Arg) -> LocalMatrices:
 
 # A matrix of zeros, by the name of its store.
 STORES: dict[str, Callable[[LoopPlan, Arg], Store]] = {
-    "csr": _csr,
+    "csr": lambda plan, arg: plan.matrices[arg.name].csr(arg.dtype),
     "ellpack": _ellpack,
     "lazy-ellpack": _lazy,
     "local": _local,

@@ -1,7 +1,5 @@
 """Entries of all elements at once: sorted once, summed as often as there are new values [K11]."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -1,7 +1,5 @@
 """Runs a kernel over the ranges of a schedule with the arrays of a matrix, x and y."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

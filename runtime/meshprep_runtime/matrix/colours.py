@@ -1,7 +1,5 @@
 """Colours of the rows of a matrix: rows of one colour do not see each other [R14 Algorithm 6]."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 from numpy.typing import NDArray

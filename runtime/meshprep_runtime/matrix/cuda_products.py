@@ -1,7 +1,5 @@
 """Products as CUDA C: texts with their arrays and launches, for the same runners as loops."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -57,10 +55,7 @@ def csr_program(matrix: CsrMatrix, threads: CsrThreads | None = None) -> CudaPro
     types alone. Rows with more than 64 nonzeros for each of their threads are summed by blocks of
     their own, and then once more.
 
-    Parameters
-    ----------
-    threads : CsrThreads or None
-        None for the fixed rule's.
+    ``threads`` is None for the fixed rule's.
     """
     check_matrix(matrix)
     rows = matrix.shape[0]
@@ -114,10 +109,7 @@ def ellpack_program(matrix: Ellpack, threads: int = ROW_THREADS) -> CudaProgram:
 
     Raises MeshprepError for a matrix whose arrays do not fit, and threads that no block can have.
 
-    Parameters
-    ----------
-    threads : int
-        Of a block.
+    ``threads`` are those of a block.
     """
     check_matrix(matrix)
     if not 1 <= threads <= MOST_BLOCK:

@@ -1,7 +1,5 @@
 """The bodies of the products' kernels in CUDA C; x is ``s0`` and y is ``s1``, as in loops."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..cuda.rows import Lines, indent

@@ -4,8 +4,6 @@ Indices come unsigned, which spares the test for negative ones. Sums have four p
 addition need not wait for the one before; the result does not depend on the threads.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lazy ELLPACK: rows keep what elements add side by side, and sum nothing [R14 3.2.3]."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

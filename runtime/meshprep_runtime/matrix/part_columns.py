@@ -1,7 +1,5 @@
 """The dofs behind the columns of a rank's rows, and the messages that bring their values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,13 +62,7 @@ def columns_of(
 class ColumnValues:
     """A vector with copies of what other ranks own; all ranks make it, and start it, together.
 
-    Parameters
-    ----------
-    plan : DistributedPlan
-    columns : PartColumns
-    copies : integers
-        The columns that other ranks are to send.
-    dtype : dtype
+    ``copies`` are the columns that other ranks are to send.
     """
 
     def __init__(

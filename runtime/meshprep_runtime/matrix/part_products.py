@@ -1,7 +1,5 @@
 """Products on ranks: rows without copies are multiplied while messages are under way."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Matrices on a mesh in parts: each rank assembles the rows of the dofs that it owns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

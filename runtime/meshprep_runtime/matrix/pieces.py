@@ -1,7 +1,5 @@
 """The work of a CSR product cut by nonzeros, long rows apart."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

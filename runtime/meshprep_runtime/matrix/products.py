@@ -1,7 +1,5 @@
 """Products ``y = A x`` on the threads of a CPU, for each way to store a matrix [R14 3.2, 4.5]."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

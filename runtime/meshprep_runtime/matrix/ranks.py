@@ -1,7 +1,5 @@
 """A matrix whose rows belong to ranks, from elements that lie on any of them [K11]."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several products with one exchange: a rank also has rows around its own, in rings [R14 4.5.3]."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Threads of a CSR product on a GPU: three parameters, and the rule that fixes them [R14 4.5]."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ..errors import MeshprepError

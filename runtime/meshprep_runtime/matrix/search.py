@@ -4,8 +4,6 @@ The search is a state machine without a clock: it proposes parameters, and is to
 took. So it can be replayed against tables of times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, replace
 from functools import partial

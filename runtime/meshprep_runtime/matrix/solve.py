@@ -3,8 +3,6 @@
 For real use there are scipy, PETSc and AMGX, which take a CSR matrix as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

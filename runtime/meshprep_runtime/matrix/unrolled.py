@@ -4,8 +4,6 @@ Compilers do not unroll a loop over a triangle. Written out, every value of x an
 register, which takes two thirds of the time of the loops; beyond 16 dofs compiling takes too long.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

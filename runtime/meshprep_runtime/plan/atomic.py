@@ -1,7 +1,5 @@
 """Files that appear whole or not at all, several of them together."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress

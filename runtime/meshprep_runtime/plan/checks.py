@@ -1,7 +1,5 @@
 """Checks of one array of a plan, as cheap as they can be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

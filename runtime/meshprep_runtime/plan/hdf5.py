@@ -5,8 +5,6 @@ room for the seal, in the format of HDF5 1.8; the same tree always gives the sam
 anything else is refused before memory is asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO

@@ -6,8 +6,6 @@ a folder whose lock can be had belongs to nobody. A lock may count on one host o
 of other hosts stay. Where there are no locks, folders have no file ``lock``, and stay, too.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """The pattern of a sparse matrix, and where loops add to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,7 +53,7 @@ class MatrixPlan:
         """Rows and columns of the matrix."""
         return self.row_ptr.size - 1, int(np.count_nonzero(self.column_of >= 0))
 
-    def csr(self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None) -> CsrMatrix:
+    def csr(self, dtype: DTypeLike = "f8", values: NDArray[Any] | None = None) -> "CsrMatrix":
         """A matrix of this pattern.
 
         Parameters
@@ -86,10 +84,7 @@ def with_places(
 ) -> tuple[dict[str, SetMap], dict[str, int]]:
     """The maps and sizes of a loop with the nonzeros that it adds to as sets, places as maps.
 
-    Parameters
-    ----------
-    matrices : mapping of matrix name to MatrixPlan
-        Of a matrix that is not here the loop stores the matrices of the elements.
+    Of a matrix that is not in ``matrices`` the loop stores the matrices of the elements.
 
     Returns
     -------
@@ -108,10 +103,7 @@ def with_places(
 def plain_args(loop: Loop, maps: Mapping[str, SetMap]) -> tuple[Arg, ...]:
     """The arguments of a loop, matrices as the dats that they are in memory.
 
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-        With places, see :func:`with_places`: a matrix without them is stored element by element.
+    A matrix without places in ``maps``, see :func:`with_places`, is stored element by element.
     """
     return tuple(arg if arg.columns is None else _as_dat(loop, arg, maps) for arg in loop.args)
 

@@ -3,8 +3,6 @@
 From the maps alone, by gathers: independent of the code that derives patterns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -22,11 +20,7 @@ def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]
     column, or has no place where one of the two is constrained; every nonzero is added to.
     O(entries of all elements' matrices), one entry of all elements at a time.
 
-    Parameters
-    ----------
-    matrix : MatrixPlan
-        One that passed :func:`structure.check_plan`, as ``loops`` have.
-    loops : mapping of loop name to LoopPlan
+    ``matrix`` and ``loops`` have passed :func:`structure.check_plan`.
 
     Returns
     -------

@@ -5,8 +5,6 @@ none of it. :mod:`meshprep.metrics` computes the figures, ``docs/reports.md`` sa
 "Older plans" below are files of version 1 from before a figure was known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -254,7 +252,7 @@ class OrderMetrics(Record):
     # Of the numbering in the plan: after points were grouped by blocks; None in older plans.
     final: OrderFigures | None = field(default=None, metadata=LEFT_OUT)
     # Orders of parts that no chain of maps ties to these points; None in one of these.
-    more: tuple[OrderMetrics, ...] | None = field(default=None, metadata=LEFT_OUT)
+    more: "tuple[OrderMetrics, ...] | None" = field(default=None, metadata=LEFT_OUT)
 
 
 @dataclass(frozen=True)

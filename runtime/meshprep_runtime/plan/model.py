@@ -3,8 +3,6 @@
 Frozen arrays only; :mod:`store` reads and writes them, :mod:`verify` proves them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

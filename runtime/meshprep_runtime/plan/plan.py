@@ -1,7 +1,5 @@
 """The plan with its file: load, save, prove."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +40,7 @@ class Plan(PlanContent):
     """
 
     @classmethod
-    def load(cls, path: str | Path) -> Plan:
+    def load(cls, path: str | Path) -> "Plan":
         """Read a plan file.
 
         Parameters

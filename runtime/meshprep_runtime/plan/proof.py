@@ -5,8 +5,6 @@ costs little beside the planning and every plan is proved before it is saved. Ev
 what :mod:`structure` has checked, so that indices are safe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,10 +69,7 @@ class StagedColumn:
 def prove(loop_plan: LoopPlan, variant: Variant) -> list[str]:
     """Findings about one variant, empty when it is right.
 
-    Parameters
-    ----------
-    variant : Variant
-        One that passed :func:`structure.check_variant`.
+    ``variant`` has passed :func:`structure.check_variant`.
 
     Returns
     -------

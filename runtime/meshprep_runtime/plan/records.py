@@ -5,8 +5,6 @@ seconds: finite, and never negative. What this version has no field for is kept 
 "Versions" in docs/plan-format.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache

@@ -1,7 +1,5 @@
 """A plan as a tree of groups and datasets, and back: docs/plan-format.md in code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

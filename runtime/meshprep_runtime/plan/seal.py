@@ -4,8 +4,6 @@ HDF5 leaves a *user block* before its own data to whoever writes the file. No fl
 unseen, HDF5's own metadata and unused bytes included, and damage is found before HDF5 sees it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Plan files: written whole or not at all, and believed only when every byte is accounted for."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
@@ -26,10 +24,7 @@ def save(plan: PlanContent, path: str | Path, *, overwrite: bool = False) -> Non
     MeshprepError when the file exists and not ``overwrite``, or cannot be written. The same plan
     always gives the same bytes. O(bytes): hashing runs at 1 to 2 GB/s.
 
-    Parameters
-    ----------
-    overwrite : bool
-        Replace a file of that name.
+    ``overwrite`` replaces a file of that name.
     """
     hdf5 = hdf5_module()
     check_plan(plan)

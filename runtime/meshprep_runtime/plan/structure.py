@@ -4,8 +4,6 @@ These checks are cheap (a few passes) and made on every load and save, so that c
 leave bounds checks out. Whether the plan is also free of races is :mod:`verify`'s question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

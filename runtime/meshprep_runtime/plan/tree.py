@@ -1,7 +1,5 @@
 """A plan file as plain values: no HDF5 in here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What was found to run a loop fastest, and the machine it holds for [G12 section 6]."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The proof of a plan, and its comparison with a mesh."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 

@@ -1,11 +1,9 @@
 """A loop on one part, class by class: core in pieces, boundary, exec; on the host or on a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,20 +69,6 @@ def class_ranges(
 Reduced = Mapping[int, NDArray[Any]]
 
 
-class ClassRuns(Protocol):
-    """``arrays`` are the globals of the call, by slot, and on the host the dats."""
-
-    @property
-    def arrays(self) -> Sequence[Any]:
-        """By slot."""
-
-    def core(self, reduced: Reduced, between: Callable[[], None]) -> None:
-        """Run core elements, and call something between their pieces."""
-
-    def run(self, which: str, reduced: Reduced) -> None:
-        """Run ``"owned"``, ``"boundary"`` or ``"exec"`` elements."""
-
-
 @dataclass(frozen=True, eq=False)
 class HostRuns:
     """On the host: slices of a schedule."""
@@ -94,14 +78,17 @@ class HostRuns:
 
     @property
     def arrays(self) -> Sequence[Any]:
+        """By slot: the globals of the call, and the dats."""
         return self.call.arrays
 
     def core(self, reduced: Reduced, between: Callable[[], None]) -> None:
+        """Run core elements, and call something between their pieces."""
         for piece in self.ranges.core:
             self.call.run(piece, reduced)
             between()
 
     def run(self, which: str, reduced: Reduced) -> None:
+        """Run ``"owned"``, ``"boundary"`` or ``"exec"`` elements."""
         ranges = getattr(self.ranges, which)
         if ranges is not None:
             self.call.run(ranges, reduced)
@@ -109,12 +96,12 @@ class HostRuns:
 
 @dataclass(frozen=True, eq=False)
 class DeviceRuns:
-    """On a GPU: a loop a class, queued one after the other."""
+    """As :class:`HostRuns` on a GPU: a loop a class, queued one after the other."""
 
     part: DevicePart
     slots: Sequence[Slot]
     given: Mapping[str, Any]
-    arrays: Sequence[Any]
+    arrays: Sequence[Any]  # the globals alone
 
     def core(self, reduced: Reduced, between: Callable[[], None]) -> None:
         self.run("core", reduced)

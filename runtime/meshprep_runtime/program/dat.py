@@ -1,7 +1,5 @@
 """The values of a set that a program works on, and what it knows about them [G12 section 2]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """A loop on one part, on a GPU: each class of its elements is a loop of its own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,7 +25,6 @@ class DevicePart:
     ----------
     make : function
         A ParLoop from a plan.
-    part : LoopPart
     of_set : SetPart
         Of the loop's set.
     """
@@ -64,7 +61,7 @@ class DevicePart:
         }
         loop(**given)
 
-    def _view(self, which: str, name: str, array: Any, first: int, last: int) -> DeviceView:
+    def _view(self, which: str, name: str, array: Any, first: int, last: int) -> "DeviceView":
         # The same object again, so that it need not be checked again.
         found = self._views.get((which, name))
         if found is None or found.array is not array:

@@ -3,8 +3,6 @@
 Messages lie on the host: buffers are copied there and back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

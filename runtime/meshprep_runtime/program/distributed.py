@@ -1,7 +1,5 @@
 """The plan of one rank: its part of a mesh, and what it does together with the other ranks."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,7 +48,7 @@ class DistributedPlan:
     @classmethod
     def load(
         cls, path: str | Path, comm: Any = None, *, timeout: float | None = None
-    ) -> DistributedPlan:
+    ) -> "DistributedPlan":
         """Read this rank's part of a file that ``meshprep split`` made.
 
         Parameters

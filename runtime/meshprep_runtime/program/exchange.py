@@ -82,7 +82,6 @@ class Exchange:
     ----------
     comm : communicator
         Its messages are this object's alone.
-    part : PartPlan
     timeout : float, optional
         Seconds after which a message that does not come is an error.
     """

@@ -4,8 +4,6 @@ Files are HDF5 with contiguous datasets. One rank makes and writes them, a run o
 time; each rank reads what it needs by its place in the file, without HDF5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,10 +1,8 @@
 """Layouts of dats: loops that take them as they are stored, and what was tuned for them."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ..bind import AOS, SOA, Layout
 from ..cuda.function import name_of
@@ -25,7 +23,6 @@ class LoopLayouts:
     ----------
     make : callable
         A ParLoop from the plan of a loop and a layout.
-    plan : LoopPlan
     asked : Layout or None
         The layout that its dats must have; None: that which they have.
 
@@ -62,13 +59,7 @@ class LoopLayouts:
         return self._asked.get(name, AOS)
 
 
-class LaidOutLoop(Protocol):
-    """A runner of a loop of a program, as far as layouts go."""
-
-    layouts: LoopLayouts
-
-
-def settle(loop: LoopLayouts, given: Mapping[str, Any], others: Iterable[LaidOutLoop]) -> float:
+def settle(loop: LoopLayouts, given: Mapping[str, Any], others: Sequence[LoopLayouts]) -> float:
     """Store dats of layout ``"auto"`` as a loop wants them; where it takes any, as was tuned.
 
     Returns the seconds that it took. What was tuned is asked for once a dat, of all loops of the
@@ -88,7 +79,7 @@ def settle(loop: LoopLayouts, given: Mapping[str, Any], others: Iterable[LaidOut
     return time.perf_counter() - begin if changed else 0.0
 
 
-def _tuned(dat: ProgramDat, loops: Iterable[LaidOutLoop]) -> frozenset[str]:
+def _tuned(dat: ProgramDat, loops: Sequence[LoopLayouts]) -> frozenset[str]:
     """The dats that the machine on which a dat lies wants component after component."""
     if dat.on_device:
         from ..cuda.device import current
@@ -96,5 +87,5 @@ def _tuned(dat: ProgramDat, loops: Iterable[LaidOutLoop]) -> frozenset[str]:
         machine = Machine(GPU, current().name)
     else:
         machine = Machine(CPU, processor(), import_numba().get_num_threads())
-    plans = [(one.layouts.plan, name_of(one.layouts.par_loop.kernel)) for one in loops]
+    plans = [(one.plan, name_of(one.par_loop.kernel)) for one in loops]
     return fastest_soa(plans, machine)

@@ -1,7 +1,5 @@
 """The one module of the runtime that imports mpi4py."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

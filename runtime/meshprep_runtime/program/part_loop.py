@@ -5,8 +5,6 @@ writes through a map also executes the elements of other ranks that write what t
 else sends what its elements have added to copies back to their owners.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +16,7 @@ from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Access, Loop
 from ..plan.parts import LoopPart, PartPlan
-from .classes import ClassRanges, ClassRuns, HostRuns, class_ranges, device_runs
+from .classes import ClassRanges, DeviceRuns, HostRuns, class_ranges, device_runs
 from .dat import EXEC, HALO, ProgramDat, arrays_of
 from .device_part import DevicePart
 from .exchange import Exchange, Transfer, Wanted
@@ -31,7 +29,7 @@ READING = (Access.READ, Access.RW)
 
 
 class PartLoop:
-    """Runs a loop as one of several ranks; see :class:`program.Runner`."""
+    """Runs a loop as one of several ranks; see :class:`~.whole_loop.WholeLoop`."""
 
     def __init__(
         self,
@@ -88,7 +86,7 @@ class PartLoop:
     def settle(self) -> None:
         """Nothing is owed."""
 
-    def _run_owned(self, call: ClassRuns, wanted: Sequence[Wanted]) -> None:
+    def _run_owned(self, call: HostRuns | DeviceRuns, wanted: Sequence[Wanted]) -> None:
         reduced = self._reductions.partial
         if not wanted:
             now = time.perf_counter()
@@ -133,7 +131,7 @@ class PartLoop:
                     found[id(dat)] = dat, (*before, *(s for s in stale if s not in before))
         return list(found.values())
 
-    def _runs(self, loop: ParLoop, arrays: Mapping[str, Any]) -> ClassRuns:
+    def _runs(self, loop: ParLoop, arrays: Mapping[str, Any]) -> HostRuns | DeviceRuns:
         if not any(on_device(value) for value in arrays.values()):
             call = loop.on_host(arrays)
             return HostRuns(call, self._ranges_of(call))

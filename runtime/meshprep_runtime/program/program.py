@@ -1,10 +1,8 @@
 """A solver's program: its dats and loops, and what each call does and takes [G12 section 2]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,18 +26,8 @@ from .timings import LoopTimes, Timings
 from .vote import ALONE
 from .whole_loop import WholeLoop
 
-
-class Runner(Protocol):
-    """Runs a loop of a program, on one rank or as one of several."""
-
-    times: LoopTimes
-    layouts: LoopLayouts
-
-    def __call__(self, given: Mapping[str, Any]) -> None:
-        """Run it with dats and arrays, and add up what it took."""
-
-    def settle(self) -> None:
-        """Add up what a GPU still owes."""
+# What runs a loop of a program, on one rank or as one of several.
+Runner = WholeLoop | PartLoop
 
 
 class Program:
@@ -170,7 +158,7 @@ class Program:
 
     def loop(
         self, kernel: Callable[..., None] | DeviceFunction, name: str, **options: Any
-    ) -> ProgramLoop:
+    ) -> "ProgramLoop":
         """A loop of the plan with its kernel.
 
         Parameters
@@ -200,7 +188,7 @@ class Program:
             return ParLoop(kernel, of, layout=layout, **options)
 
         layouts = LoopLayouts(make, plan, asked)
-        runner: PartLoop | WholeLoop
+        runner: Runner
         if isinstance(self.plan, DistributedPlan):
             whole = self.plan.part
             runner = PartLoop(layouts, whole.loops[plan.loop.name], whole, self.plan.messages)
@@ -354,7 +342,7 @@ class ProgramLoop:
         MeshprepError
             When something does not fit; the message names the argument.
         """
-        others = self._program.runners.values()
+        others = [runner.layouts for runner in self._program.runners.values()]
         self._runner.times.layout += settle(self._runner.layouts, given, others)
         if self._program.active is not None:
             self._program.active.record(self, given)

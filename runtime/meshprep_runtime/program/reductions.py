@@ -1,7 +1,5 @@
 """Reduced globals of one loop over all ranks, in one message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,11 +20,7 @@ class Reductions:
     Where all are of one kind, one Allreduce combines them; else one Allgather, and every rank
     combines in the order of the ranks.
 
-    Parameters
-    ----------
-    comm : communicator
-    slots : sequence of Slot
-        Those of the loop.
+    ``slots`` are those of the loop.
 
     Attributes
     ----------

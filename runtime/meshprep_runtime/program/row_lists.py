@@ -1,7 +1,5 @@
 """Rows of other ranks by their global numbers: asking for them, and lists of who sends which."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,7 +57,7 @@ def row_lists(
     return MapPart(_listed(sent), _listed(wanted))
 
 
-def exchange_by(plan: DistributedPlan, lists: Mapping[str, MapPart]) -> Exchange:
+def exchange_by(plan: "DistributedPlan", lists: Mapping[str, MapPart]) -> Exchange:
     """An exchange of these lists of rows, by their names."""
     part = replace(plan.part, sets={}, maps={}, loops={}, partial=lists)
     return Exchange(plan.comm, part, plan.messages.timeout)

@@ -1,7 +1,5 @@
 """What the loops of a program took, as a table and as JSON [OP2's op_timing_output]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Useful bytes: what no call of a loop can do without."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import numpy as np

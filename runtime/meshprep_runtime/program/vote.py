@@ -1,8 +1,6 @@
 """Steps that all ranks take together: they succeed everywhere, or fail everywhere the same way."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from ..errors import DistributedError, MeshprepError
@@ -11,7 +9,7 @@ T = TypeVar("T")
 
 
 class Alone:
-    """The communicator of a program on one rank."""
+    """The communicator of a single process, without MPI."""
 
     rank, size = 0, 1
 
@@ -23,6 +21,10 @@ class Alone:
         """The value of one rank."""
         return value
 
+    def alltoall(self, values: Sequence[T]) -> list[T]:
+        """What each rank has for this one."""
+        return list(values)
+
 
 ALONE = Alone()
 
@@ -33,10 +35,7 @@ def together(comm: Any, work: Callable[[], T]) -> T:
     Raises DistributedError on all ranks, when one has failed, with the message of the first that
     did.
 
-    Parameters
-    ----------
-    work : function
-        Without messages: a rank that fails in it would leave the others waiting.
+    ``work`` sends no messages: a rank that fails in it would leave the others waiting.
     """
     found, cause, told = _tried(work)
     told_by_rank = comm.allgather(told)
@@ -54,10 +53,7 @@ def from_root(comm: Any, work: Callable[[], T]) -> T:
 
     Raises DistributedError on all ranks, when it has failed.
 
-    Parameters
-    ----------
-    work : function
-        What it gives is sent to the others.
+    What ``work`` gives is sent to the others.
     """
     found, cause, told = _tried(work) if comm.rank == 0 else (None, None, None)
     told, found = comm.bcast((told, found), 0)

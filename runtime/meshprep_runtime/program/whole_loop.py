@@ -1,7 +1,5 @@
 """A loop of a program over all of its set, timed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +29,7 @@ class WholeLoop:
         self._marks: list[tuple[Any, Any, Any]] = []
 
     def __call__(self, given: Mapping[str, Any]) -> None:
-        """See :class:`~.program.Runner`."""
+        """Run it with dats and arrays, and add up what it took."""
         loop, arrays = self.layouts.taking(given), arrays_of(given)
         self.times.calls += 1
         if any(on_device(value) for value in arrays.values()):
@@ -52,5 +50,6 @@ class WholeLoop:
             self.settle()
 
     def settle(self) -> None:
+        """Add up what a GPU still owes."""
         self.times.core += sum(device.seconds(a, b) for device, a, b in self._marks)
         self._marks.clear()

@@ -4,8 +4,6 @@ Every way to run a loop gives the same sums, so that no call is lost: each runs 
 until all have been timed, and the fastest stays.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +34,6 @@ class CallTrials:
 
     Parameters
     ----------
-    plan : LoopPlan
     backend : Backend
         Where its arrays lie.
     kernel : str
@@ -140,18 +137,12 @@ class CallTrials:
         )
 
 
-class TunableLoop(Protocol):
-    """A loop, its kernel and what its arrays must be."""
-
-    kernel: Any
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """What its arrays must be."""
-
-
 def begin(
-    loop: TunableLoop, plan: LoopPlan, arrays: Mapping[str, Any], again: Callable[..., Call]
+    kernel: Any,
+    slots: Iterable[Slot],
+    plan: LoopPlan,
+    arrays: Mapping[str, Any],
+    again: Callable[..., Call],
 ) -> CallTrials:
     """The trials of a loop, where the arrays of its first call lie.
 
@@ -167,8 +158,8 @@ def begin(
         )
 
     gpu = any(type(v) is not np.ndarray and on_device(v) for v in arrays.values())
-    soa = tuple(s.name for s in loop.slots if s.soa)
-    return CallTrials(plan, _backend(gpu), name_of(loop.kernel), soa, make)
+    soa = tuple(s.name for s in slots if s.soa)
+    return CallTrials(plan, _backend(gpu), name_of(kernel), soa, make)
 
 
 def _backend(gpu: bool) -> Backend:

@@ -1,7 +1,5 @@
 """The ways to run a loop that are timed, and what is kept of each."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Which strategy and blocks ``strategy="auto"`` runs: what was tuned, else a rule."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cache
 

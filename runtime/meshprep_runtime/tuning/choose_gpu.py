@@ -1,7 +1,5 @@
 """What a loop does on a GPU when nobody says: strategy, blocks and commit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

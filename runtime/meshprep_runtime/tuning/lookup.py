@@ -1,7 +1,5 @@
 """Which of the tuned choices of a plan holds for this machine, kernel and layout."""
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Where loops are tuned: what may be tried there, and how arrays get there and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

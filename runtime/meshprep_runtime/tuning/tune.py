@@ -6,8 +6,6 @@ dat on its own, for one dat's hardly matters to another's. What is clearly slowe
 given up.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -141,7 +139,7 @@ def _whole(layouts: Sequence[str], dats: Sequence[str]) -> list[tuple[str, ...]]
     return list(dict.fromkeys(tuple(dats) if name == SOA else () for name in layouts))
 
 
-def _mix_layouts(race: _Race, dats: Sequence[str]) -> None:
+def _mix_layouts(race: "_Race", dats: Sequence[str]) -> None:
     """The other layout for each dat alone, then for all together whose change paid."""
     start, seconds = race.best()
     paid = set()

@@ -1,7 +1,5 @@
 """PNG files, read back by a decoder of a few lines and by matplotlib."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

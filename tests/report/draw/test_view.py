@@ -1,7 +1,5 @@
 """Pictures of meshes against slow searches for the element at each pixel."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -6,8 +6,6 @@ askew, threads that part at a barrier, and a thread colour past those of its blo
 order of memory, warps that rely on running in step, what a device has less of than the text asks.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import json
@@ -49,20 +47,9 @@ def run_checked(program: CudaProgram, /, **arrays: Any) -> None:
     """Run a program on NumPy arrays, in place, launch by launch.
 
     Building takes a second or two, once a text and process; a run some microseconds an element.
-
-    Parameters
-    ----------
-    **arrays
-        As in a call of a ParLoop.
-
-    Raises
-    ------
-    CheckError
-        At the first check that fails; the arrays are then half changed.
-    MissingPackageError
-        Where there is no g++ with C++20.
-    MeshprepError
-        For arrays that do not fit, and text that does not compile.
+    ``arrays`` are those of a call of a ParLoop. Raises CheckError at the first check that fails;
+    the arrays are then half changed. Raises MissingPackageError where there is no g++ with C++20,
+    MeshprepError for arrays that do not fit, and text that does not compile.
     """
     dats = {f"s{i}": a for i, a in enumerate(Binder(program.loop, program.slots)(arrays))}
     _check_alignment(program, dats)

@@ -5,8 +5,6 @@ often each part of the text (what stands in one pair of braces) is run. Both are
 simulated. PTX is not yet machine code: it loads parameters, which machine code finds in place.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections import Counter
@@ -66,7 +64,8 @@ def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Exe
     """Count what a call on these arrays executes.
 
     Loops of the text must not be unrolled (``MP_LOOP``), and loops that stay in the user's function
-    count once. Statements with a condition on one line count whether it holds or not.
+    count once. Statements with a condition on one line count whether it holds or not. Raises
+    CheckError and MeshprepError as the checked run and the compilers do.
 
     Parameters
     ----------
@@ -74,11 +73,6 @@ def executed(program: CudaProgram, arch: str = "sm_90", /, **arrays: Any) -> Exe
         Whose PTX is counted.
     **arrays
         As in a call of a ParLoop; they are changed.
-
-    Raises
-    ------
-    CheckError, MeshprepError
-        As the checked run and the compilers do.
     """
     steps = (program, *program.then)
     counted = [replace(one, text=_with_tallies(one.text), then=()) for one in steps]

@@ -4,8 +4,6 @@ Independent of the inspector, which goes backward from what is needed: here valu
 forward. A value in a tile is *right* while it is what the loops alone would have made at that time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice

@@ -1,7 +1,5 @@
 """Schedules of chains as groups and datasets, and back: /chains in docs/plan-format.md."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A chain cut into skewed tiles, as arrays: what each runs, and which run at the same time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,7 +36,7 @@ class LoopTiles:
     length: NDArray[np.int32]
 
     @classmethod
-    def of_elements(cls, offset: NDArray[np.int64], elements: NDArray[np.int32]) -> LoopTiles:
+    def of_elements(cls, offset: NDArray[np.int64], elements: NDArray[np.int32]) -> "LoopTiles":
         """From the list itself. O(n)."""
         return cls(offset, *as_runs(elements))
 

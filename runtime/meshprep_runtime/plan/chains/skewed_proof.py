@@ -5,8 +5,6 @@ tiles give what the loops give where, for each value that the chain changes, lat
 the same tiles or later ones, and no two tiles of one colour touch it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise

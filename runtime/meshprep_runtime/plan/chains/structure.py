@@ -4,8 +4,6 @@ Made on every load and save, as the checks of :mod:`..structure`. Whether tiles 
 loops alone compute is :mod:`.proof`'s question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

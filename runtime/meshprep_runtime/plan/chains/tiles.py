@@ -1,7 +1,5 @@
 """A chain cut into tiles, as arrays: what each runs, copies and keeps [R14 algorithm 9]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,7 +33,7 @@ class LocalSet:
     @classmethod
     def of_elements(
         cls, offset: NDArray[np.int64], elements: NDArray[np.int32], own: NDArray[np.int64]
-    ) -> LocalSet:
+    ) -> "LocalSet":
         """From the list itself. O(n)."""
         return cls(offset, *as_runs(elements), own)
 
@@ -158,12 +156,7 @@ class TilePlan:
         return lists + tables + sum(s.nbytes + s.count.nbytes for s in chosen)
 
     def redundancy(self, sizes: Mapping[str, int]) -> float:
-        """Elements that run, by those that would run without tiles: 1 or more.
-
-        Parameters
-        ----------
-        sizes : mapping of set name to number of elements
-        """
+        """Elements that run, by those that would run without tiles: 1 or more."""
         run = sum(int(s.count.sum()) for s in self.runs)
         alone = sum(sizes[loop.over] for loop in self.loops)
         return run / alone if alone else 1.0

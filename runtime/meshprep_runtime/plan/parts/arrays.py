@@ -1,7 +1,5 @@
 """A part as named arrays, and back: docs/plan-format.md, "Parts", in code."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

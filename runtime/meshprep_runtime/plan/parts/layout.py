@@ -1,7 +1,5 @@
 """Where HDF5 puts the tables and slices of a file of parts, found without writing a slice."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

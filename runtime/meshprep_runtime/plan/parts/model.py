@@ -6,8 +6,6 @@ and are executed here as well, since they write something that the part owns. Ha
 to other parts and are only read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Parts are looked at one after another. What must fit between parts is kept in ar
 the parts own that are proved, in global numbers, and compared at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The slices of parts in a file: where each lies, and reading one without HDF5."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

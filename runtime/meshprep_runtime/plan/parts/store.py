@@ -1,7 +1,5 @@
 """Files of parts: which there are, and reading one part of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,17 +36,8 @@ def about(path: str | Path) -> dict[str, Any]:
 def parts_table(path: str | Path, parts: int) -> PartsTable:
     """Where the slices of each part lie; for one process, which may send it to others.
 
-    Parameters
-    ----------
-    parts : int
-        One of :func:`kept`.
-
-    Raises
-    ------
-    PlanError
-        As :func:`kept`, and where the file is not split into so many; the message lists those
-        there are, and the command that adds one.
-
+    ``parts`` is one of :func:`kept`. Raises PlanError as :func:`kept`, and where the file is
+    not split into so many; the message lists those there are, and the command that adds one.
     O(bytes of the tables): 8 for each part and dataset, and 32 for each part.
     """
     with _Opened(path) as opened:
@@ -93,17 +82,14 @@ def _named(path: str | Path, part: int) -> Iterator[None]:
 def load_part(path: str | Path, parts: int, part: int) -> PartPlan:
     """:func:`read_part` of :func:`parts_table`: what one process does that is alone.
 
+    Raises PlanError as :func:`parts_table` and :func:`read_part` do.
+
     Parameters
     ----------
     path : path
         Usually ``MESH.parts.h5``.
     parts, part : int
         Which part of how many.
-
-    Raises
-    ------
-    PlanError
-        See :func:`parts_table` and :func:`read_part`.
     """
     return read_part(path, parts_table(path, parts), part)
 
@@ -114,7 +100,7 @@ class _Opened:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
-    def __enter__(self) -> _Opened:
+    def __enter__(self) -> "_Opened":
         hdf5: Any = store.hdf5_module()
         self.size = store.size_of_file(self.path)
         try:

@@ -1,7 +1,5 @@
 """Is a part safe to run: do its arrays fit each other and does every index stay inside?"""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

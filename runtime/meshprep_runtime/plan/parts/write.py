@@ -1,7 +1,5 @@
 """Writing files of parts: every part once, with the memory of one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -10,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +28,6 @@ if TYPE_CHECKING:
 PIECE = 1 << 24
 
 
-class PartsSource(Protocol):
-    """A split whose parts can be copied into a file; ``table`` has addresses of its own."""
-
-    table: PartsTable
-
-    def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
-        """Write the parts that this process can give to where :attr:`PartsTable.ends` says."""
-
-
 class KeptParts:
     """A split that a file has already; its parts ``held`` are copied as they are.
 
@@ -51,7 +40,10 @@ class KeptParts:
         self._path = path
 
     def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
-        """See :class:`PartsSource`; PlanError where the file is cut short."""
+        """Write the parts to where :attr:`PartsTable.ends` says.
+
+        Raises PlanError where the file is cut short.
+        """
         first, last = self._held.start, self._held.stop
         old = os.open(self._path, os.O_RDONLY)
         try:
@@ -150,6 +142,7 @@ class SpilledParts:
         return whole.digest()
 
     def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
+        """Write the parts that were added here, as :meth:`KeptParts.copy`."""
         for part in self.held:
             for begin, data in zip(ends[:, part].tolist(), self._slices(part), strict=True):
                 file.seek(begin)
@@ -163,12 +156,16 @@ class SpilledParts:
         return [_array(data, self._arrays[part][one.name], one) for one in self.table.datasets]
 
 
+# Splits whose parts can be copied into a file; their tables have addresses of their own.
+PartsSource = KeptParts | SpilledParts
+
+
 def _array(data: bytes, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[Any]:
     found = np.frombuffer(data, spilled.dtype, prod(spilled.shape), spilled.begin)
     return found.reshape(spilled.shape).astype(dataset.dtype, copy=False)
 
 
-def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> LaidOut:
+def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> "LaidOut":
     """Everything but the slices, and room for them; the first of three steps."""
     from .layout import lay_out
 
@@ -192,7 +189,7 @@ def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSour
     return laid_out
 
 
-def copy_slices(path: Path, laid_out: LaidOut, sources: Sequence[PartsSource]) -> None:
+def copy_slices(path: Path, laid_out: "LaidOut", sources: Sequence[PartsSource]) -> None:
     """The second step: the parts that this process holds."""
     with open(path, "r+b") as file:
         for source, addresses in zip(sources, laid_out.addresses, strict=True):

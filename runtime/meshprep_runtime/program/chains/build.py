@@ -1,7 +1,5 @@
 """From the text of a chain and its kernels to machine code, kept on disk where it can be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Chains: calls of loops are recorded, and run when somebody wants to see a result [R14 6.2]."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
@@ -45,7 +43,7 @@ MOST_LOOPS = 64
 class Recorder(Protocol):
     """A program, as its chains see it."""
 
-    active: Chain | None
+    active: "Chain | None"
     plan: Any
     checkpoints: Checkpoints | None
 
@@ -80,7 +78,7 @@ class Chain:
         self._replaced: dict[Hashable, int] = {}
         self._steps: dict[Hashable, Step] = {}
 
-    def __enter__(self) -> Chain:
+    def __enter__(self) -> "Chain":
         if self._program.active is not None:
             raise MeshprepError("a chain is under way already: end it before another one begins")
         self._program.active = self

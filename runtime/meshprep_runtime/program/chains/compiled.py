@@ -1,7 +1,5 @@
 """Compiled parts of the inspector; each serves every chain."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -1,7 +1,5 @@
 """Compiled parts of the inspector of skewed tiles. Numbers are int32; points may be a column."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -1,7 +1,5 @@
 """What the loops of a chain reach from one rank's elements: a part that is deep enough for all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,11 +82,13 @@ class _Grown:
         tables = {m.name: self.number[m.to_set][m.table[chosen]] for m in maps}
         return self.number[of][chosen], tables
 
-    def grow(self, wanted: Iterable[str]) -> _Grown:
+    def grow(self, wanted: Iterable[str]) -> "_Grown":
         own = {s: self.number[s][: self.part.sets[s].owned] for s in self.sets}
         need = {s: own[s] if s in wanted else NONE for s in self.sets}
         for loop in reversed(self.loops):
-            run = np.unique(np.concatenate([*self._writers(loop, need), *_reducing(loop, own)]))
+            # all owned elements of a loop that reduces count
+            reducing = [own[loop.over]] if reduces(loop) else []
+            run = np.unique(np.concatenate([*self._writers(loop, need), *reducing]))
             if loop.maps:
                 known = self.rows[loop.over][0]
                 self._ask(loop.over, run[~np.isin(run, known)], None)
@@ -180,8 +180,3 @@ def _places(numbers: Numbers, wanted: Numbers) -> Numbers:
     order = np.argsort(numbers)
     found: Numbers = order[np.searchsorted(numbers, wanted, sorter=order)]
     return found
-
-
-def _reducing(loop: Loop, own: Mapping[str, Numbers]) -> list[Numbers]:
-    """The owned elements of a loop that reduces: all of them count."""
-    return [own[loop.over]] if reduces(loop) else []

@@ -1,7 +1,5 @@
 """Which tile each element of a chain depends on, and which tiles touch a common value."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Runs a chain tile by tile on the host: arrays, second copies, scratch rows, reductions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,9 +33,6 @@ class TiledRun:
 
     Parameters
     ----------
-    calls : sequence of Call
-    chain : ChainNumbers
-    tiles : TilePlan
     dats : mapping of name to ProgramDat
         By the names of ``chain``.
     seconds : float

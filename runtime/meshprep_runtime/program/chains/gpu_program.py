@@ -1,7 +1,5 @@
 """A tiled chain as a CUDA program: arrays of the schedule, shared memory, and what it moves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,7 +71,8 @@ def tiled_program(
     texts = dict.fromkeys(functions[loop.name].text for loop in tiles.loops)
     kernel = tiles_text(chain, [p.text for p in parameters])
     return CudaProgram(
-        loop=_pseudo_loop(tiles.loops),
+        # what error messages name
+        loop=Loop("chain", tiles.loops[-1].over, tiles.loops[-1].args),
         name=NAME,
         text="\n\n".join([*texts, kernel]),
         parameters=parameters,
@@ -232,8 +231,3 @@ def _parameters(
                 found.append(Parameter(f"start{k}_{n}", "in", c_type))
                 found.append(Parameter(f"partial{k}_{n}", "out", c_type))
     return (*found, *(Parameter(n, "size") for n in (*sizes, "first")))
-
-
-def _pseudo_loop(loops: Sequence[Loop]) -> Loop:
-    """What error messages name."""
-    return Loop("chain", loops[-1].over, loops[-1].args)

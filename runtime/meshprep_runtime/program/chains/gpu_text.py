@@ -5,8 +5,6 @@ of the device, or is read where it is. Threads share the elements of a loop, add
 wait for each other between loops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The inspector: from the loops of a chain and owners of elements to tiles [R14 algorithm 9]."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -85,11 +83,7 @@ def schedule(
 def with_maps(tiles: TilePlan, maps: Mapping[str, SetMap], sizes: Mapping[str, int]) -> TilePlan:
     """Tiles with their local maps, which a plan file leaves out. O(rows x arity).
 
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-        Those that the loops use.
-    sizes : mapping of set name to int
+    ``maps`` are those that the loops use.
     """
     used = dict.fromkeys(m for loop in tiles.loops for m in loop.maps)
     local = on_threads(lambda m: _local_map(tiles, maps[m], sizes[maps[m].to_set]), used)

@@ -1,7 +1,5 @@
 """What every way to run tiles shares: functions, threads, and globals that tiles reduce."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any

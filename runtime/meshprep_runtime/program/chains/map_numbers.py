@@ -1,7 +1,5 @@
 """The maps of a chain as arrays of numbers, each transposed where a loop writes through it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

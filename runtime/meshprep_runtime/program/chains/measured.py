@@ -1,7 +1,5 @@
 """Tiles only where they are faster: a sequence runs in each way some times, then in the fastest."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """A chain as arrays of numbers, for compiled code that serves every chain."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar

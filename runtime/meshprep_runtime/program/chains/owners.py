@@ -1,7 +1,5 @@
 """Which tile owns an element: neighbouring blocks are joined, other sets follow through maps."""
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tiles of a chain on one of several ranks: one exchange, deep enough for all of its loops."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,13 +68,7 @@ class RankTiledRun:
 
     Raises DistributedError on all ranks, where one cannot cut the chain.
 
-    Parameters
-    ----------
-    calls : sequence of Call
-    plan : DistributedPlan
-    tile_size : int
-    kept : Kept
-        By the names of dats that ``common_names`` gives.
+    ``kept`` names dats as ``common_names`` does.
     """
 
     def __init__(

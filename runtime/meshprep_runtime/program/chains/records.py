@@ -1,7 +1,5 @@
 """What a chain has recorded: calls of loops, and values given to globals between them."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

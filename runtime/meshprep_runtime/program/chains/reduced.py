@@ -1,7 +1,5 @@
 """Globals that loops reduce, and whose values are asked for later [R14 6.2]."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +12,7 @@ from ..dat import Queue
 class GlobalQueue(Queue, Protocol):
     """Loops that wait, and values that a global gets between them."""
 
-    def assign(self, target: ReducedGlobal, values: NDArray[Any]) -> None:
+    def assign(self, target: "ReducedGlobal", values: NDArray[Any]) -> None:
         """Queue new values."""
 
 

@@ -4,8 +4,6 @@ Nothing runs twice, and there are no second copies: what touches a value after a
 the same tile or in a later one. Tiles of one colour touch no common value that the chain changes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial

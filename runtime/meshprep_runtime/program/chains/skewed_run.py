@@ -1,7 +1,5 @@
 """Runs a chain by skewed tiles on the host, on the dats themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,8 +30,6 @@ class SkewedRun:
 
     Parameters
     ----------
-    calls : sequence of Call
-    tiles : SkewedPlan
     dats : mapping of name to ProgramDat
         By the names of the loops of ``tiles``.
     seconds : float

@@ -5,8 +5,6 @@ tiles' elements, the rows of their maps, and listed selections. Each thread has 
 the dats of one tile, small enough to stay in its cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Work on all threads: kernels without the lock of the interpreter, and NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise

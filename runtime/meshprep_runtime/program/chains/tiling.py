@@ -1,7 +1,5 @@
 """From recorded calls to tiles that can run: what a chain cuts, and what it refuses."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,7 +52,7 @@ class TileOptions:
         if self.skewed and (self.dropped or self.zero):
             raise MeshprepError("skewed tiles store every dat: leave dropped and zero out")
 
-    def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> TileOptions:
+    def with_saved(self, chains: Mapping[str, ChainPlan], name: str | None) -> "TileOptions":
         """The options with the schedules of a plan, or with that of one name alone.
 
         Raises MeshprepError for a name that the plan does not have, and for options that contradict
@@ -118,10 +116,8 @@ def cut(
 ) -> TilePlan | SkewedPlan:
     """Skewed tiles where ``ahead``, else overlapped ones, without maps.
 
-    Raises
-    ------
-    MeshprepError
-        As these do, and for matrices in overlapped tiles, which run elements more than once.
+    Raises MeshprepError as these do, and for matrices in overlapped tiles, which run elements more
+    than once.
     """
     if ahead:
         return skewed(chain, all_owners(chain, plans, size))

@@ -1,7 +1,5 @@
 """Bytes that a chain moves between memory and cache, loop by loop and tile by tile."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from ...loops import Access, Loop
@@ -16,24 +14,13 @@ INDEX_BYTES = 4
 def untiled_bytes(
     loops: Sequence[Loop], maps: Mapping[str, SetMap], sizes: Mapping[str, int]
 ) -> int:
-    """What loops move that share nothing in cache: useful bytes, and all maps of each loop.
-
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-    sizes : mapping of set name to int
-    """
+    """What loops move that share nothing in cache: useful bytes, and all maps of each loop."""
     tables = sum(INDEX_BYTES * maps[m].table.size for loop in loops for m in loop.maps)
     return tables + sum(useful_bytes(loop, maps, sizes) for loop in loops)
 
 
 def tiled_bytes(tiles: TilePlan, maps: Mapping[str, SetMap]) -> int:
-    """What tiles move whose elements stay in cache: the schedule, copies and stored values once.
-
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-    """
+    """What tiles move whose elements stay in cache: the schedule, copies and stored values once."""
     nbytes, home = {}, {}
     for loop in tiles.loops:
         for arg in loop.args:
@@ -61,11 +48,6 @@ def skewed_bytes(tiles: SkewedPlan, maps: Mapping[str, SetMap], sizes: Mapping[s
 
     Each dat is read once, and written back once where a loop changes it; maps are read once, and
     the lists of elements.
-
-    Parameters
-    ----------
-    maps : mapping of map name to SetMap
-    sizes : mapping of set name to int
     """
     moved: dict[str, int] = {}
     for loop in tiles.loops:

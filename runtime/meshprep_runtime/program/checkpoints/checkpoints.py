@@ -1,16 +1,16 @@
 """Checkpoints of a program: each loop, or chain in tiles, runs from here [R14 6.1]."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import MeshprepError
+from ...plan.model import PlanContent
+from ..distributed import DistributedPlan
 from ..vote import ALONE, together
 from .clock import Clock
 from .decisions import Decisions, calls_to_wait, period
@@ -22,18 +22,6 @@ from .steps import Step, Steps, title_of
 WINDOW = 64
 # Calls among which a period is looked for.
 RECENT = 256
-
-
-class CheckedPlan(Protocol):
-    """What of a plan checkpoints need."""
-
-    @property
-    def mesh_hash(self) -> str:
-        """Of the mesh, or of one rank's part."""
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """Of the sets, on all ranks together."""
 
 
 class Checkpoints:
@@ -49,7 +37,6 @@ class Checkpoints:
         do nothing but hand out the globals that were logged.
     every : float
         Seconds between checkpoints.
-    plan : CheckedPlan
     comm : communicator
         Of the ranks that save and go on together.
 
@@ -59,7 +46,9 @@ class Checkpoints:
         Has the dats of the program.
     """
 
-    def __init__(self, path: Path, every: float, plan: CheckedPlan, comm: Any = ALONE) -> None:
+    def __init__(
+        self, path: Path, every: float, plan: PlanContent | DistributedPlan, comm: Any = ALONE
+    ) -> None:
         self._files = Generations(path, plan.mesh_hash, comm)
         self._clock, self._comm, self._sizes = Clock(every, comm), comm, plan.sizes
         self.steps = Steps()

@@ -1,7 +1,5 @@
 """When the time for a checkpoint has come; rank 0 says it for all, and is asked seldom."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -13,11 +11,7 @@ class Clock:
     of the calls that the time left allows at the pace so far, but not after more calls than there
     were already: about ``log2(calls)`` messages from one checkpoint to the next.
 
-    Parameters
-    ----------
-    every : float
-        Seconds from one checkpoint to the next.
-    comm : communicator
+    ``every`` is in seconds.
     """
 
     def __init__(self, every: float, comm: Any) -> None:

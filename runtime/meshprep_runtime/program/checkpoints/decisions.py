@@ -1,7 +1,5 @@
 """Which dats a checkpoint must hold, and where in a sequence of loops these are least [R14 6.1]."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
@@ -14,10 +12,8 @@ class Decisions(Generic[K]):
     A dat that a loop overwrites fully, before anybody has read it, is dropped; another is saved
     when a loop meets it, since its value is still that of the entry.
 
-    Parameters
-    ----------
-    modified : collection of keys
-        Dats that some loop has changed since the program began; others are never saved.
+    ``modified`` are the dats that some loop has changed since the program began; others are never
+    saved.
 
     Attributes
     ----------
@@ -31,10 +27,7 @@ class Decisions(Generic[K]):
     def before(self, full: Mapping[K, bool]) -> list[K]:
         """Decide the dats of a loop that is about to run.
 
-        Parameters
-        ----------
-        full : mapping of key to bool
-            For each dat of the loop, whether the loop overwrites all of it and reads nothing.
+        ``full`` tells of each dat of the loop whether it overwrites all of it and reads nothing.
 
         Returns
         -------
@@ -71,11 +64,7 @@ def calls_to_wait(
 ) -> int:
     """How many calls to wait for the smallest checkpoint of a period.
 
-    Parameters
-    ----------
-    calls : sequence of mappings
-        The last period: for each dat of a call, whether all of it is overwritten.
-    sizes : mapping of dat to int
+    ``calls`` is the last period: for each dat of a call, whether all of it is overwritten.
     """
     twice = [*calls, *calls]
     found = [saved_values([*twice[i:], *calls], modified, sizes) for i in range(len(calls))]

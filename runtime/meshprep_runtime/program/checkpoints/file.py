@@ -1,7 +1,5 @@
 """The file of a checkpoint: one rank's share of a program's state, sealed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

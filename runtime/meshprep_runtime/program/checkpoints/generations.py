@@ -5,8 +5,6 @@ already and others have not. Rank 0 gives its file the name after all others: wh
 as its newest or as the one before.
 """
 
-from __future__ import annotations
-
 import os
 import uuid
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """What runs between two calls at which a checkpoint can begin: a loop, or a chain in tiles."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
