@@ -26,8 +26,9 @@ BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
 STAND_INS, SMOOTHING = (4, 12), 4
 # How often labels are propagated.
 ROUNDS = 2
-# Clusters grow inside runs of so many members, each on any thread.
-RUN = 60_000
+# Clusters grow inside runs of at most so many members, each on any thread; fewer than the second
+# number are one run.
+RUN, LONE_RUN = 60_000, 6_000
 
 
 class Level(NamedTuple):
@@ -153,7 +154,7 @@ def hollow(level: Level) -> Level:
 
 def _runs(n: int) -> int:
     """In how many runs members are worked on; the same for any number of threads."""
-    return 2 * -(-n // (2 * RUN)) if n > RUN else 1
+    return 2 * -(-n // (2 * RUN)) if n > LONE_RUN else 1
 
 
 def _shares(n: int, runs: int) -> list[tuple[int, int]]:
