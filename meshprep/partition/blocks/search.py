@@ -24,9 +24,10 @@ from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
-# phase; smaller ones fit a cache. Their number is even, for machines with few cores.
+# phase; smaller ones fit a cache. Their number is even, for machines with few cores. So many are one
+# group; fewer in a plane, where fewer blocks are at a rim.
 GROUP_ELEMENTS = 120_000
-LONE_GROUP = 40_000
+LONE_GROUP, LONE_IN_PLANE = 40_000, 25_000
 # Blocks of a group at least: of fewer, most would be at its rim.
 GROUP_BLOCKS = 16
 # Several starts are annealed on levels of at most so many clusters, then the best alone.
@@ -82,7 +83,9 @@ class Search:
     @property
     def small(self) -> bool:
         """Whether all elements are annealed as one group."""
-        return self._elements.weight.size <= LONE_GROUP
+        plane = self.geometry.coordinates.shape[1] == 2
+        most = min(LONE_GROUP, LONE_IN_PLANE) if plane else LONE_GROUP
+        return self._elements.weight.size <= most
 
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
