@@ -24,8 +24,8 @@ from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
-# phase; smaller ones fit a cache. Their number is even, for machines with few cores. So many are one
-# group; fewer in a plane, where fewer blocks are at a rim.
+# phase; smaller ones fit a cache. Their number is even, for machines with few cores. Few elements
+# are one group: more of them in space, where more blocks are at a rim.
 GROUP_ELEMENTS = 120_000
 LONE_GROUP, LONE_IN_PLANE = 40_000, 25_000
 # Blocks of a group at least: of fewer, most would be at its rim.
