@@ -24,10 +24,9 @@ from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
 
 # Elements of a group. Larger groups have fewer blocks at their rims, which stay as they are for a
-# phase; smaller ones fit a cache. Their number is even, for machines with few cores. Few elements
-# are one group: more of them in space, where more blocks are at a rim.
+# phase; smaller ones fit a cache. Their number is even, for machines with few cores.
 GROUP_ELEMENTS = 120_000
-LONE_GROUP, LONE_IN_PLANE = 40_000, 25_000
+LONE_GROUP = 40_000
 # Blocks of a group at least: of fewer, most would be at its rim.
 GROUP_BLOCKS = 16
 # Several starts are annealed on levels of at most so many clusters, then the best alone.
@@ -83,9 +82,7 @@ class Search:
     @property
     def small(self) -> bool:
         """Whether all elements are annealed as one group."""
-        plane = self.geometry.coordinates.shape[1] == 2
-        most = min(LONE_GROUP, LONE_IN_PLANE) if plane else LONE_GROUP
-        return self._elements.weight.size <= most
+        return self._elements.weight.size <= LONE_GROUP
 
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
