@@ -26,6 +26,8 @@ FEWEST, FEW, MANY = 1.5, 6.2, 16.0
 # elements are beside the nearest in their order alone.
 HIGH_DEGREE = 128
 NEAREST = 8
+# Elements whose pairs are worth a second thread.
+LEAST_SHARED = 1 << 14
 
 
 def facet_graph(table: Int32s, n_points: int) -> Csr:
@@ -74,7 +76,9 @@ def _choose(mean: Float64s) -> tuple[int, int]:
 
 def _graph(table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int) -> Csr:
     n = table.shape[0]
-    pairs = each(_pairs, [(table, *entries, need, window, *piece) for piece in pieces(n)])
+    pairs = each(
+        _pairs, [(table, *entries, need, window, *piece) for piece in pieces(n, LEAST_SHARED)]
+    )
     # pairs that one thread counts, and then enters behind those of the threads before
     shares = [pairs[a:b] for a, b in pieces(len(pairs), 2, COUNTING)]
     degree, offset = np.zeros((len(shares), n), np.int64), np.empty(n + 1, np.int64)
