@@ -44,11 +44,10 @@ class ElementLookup:
         labels = [c.element_label for c in cells]
         label = np.concatenate([*labels, np.empty(0, np.int64)])
         start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
-        moved = [
-            s + (np.arange(c.element_label.size) if c.cell is None else c.cell)
-            for c, s in zip(cells, start, strict=False)
-        ]
-        cell = np.concatenate([*moved, np.empty(0, np.int64)])
+        cell = np.arange(label.size)
+        for c, s in zip(cells, start, strict=False):
+            if c.cell is not None:
+                cell[s : s + c.cell.size] = s + c.cell
         lookup, twice = make_lookup(label)
         if twice >= 0:
             bad = cell[lookup.find(label)] != cell
@@ -69,6 +68,6 @@ class ElementLookup:
                 f"{section}: element {label[np.argmax(at < 0)]} is not in $Elements: "
                 "write mesh and values together"
             )
-        cell = self.cell[at] if at.size else at.astype(np.int64)
+        cell = self.cell[at]
         kind = np.searchsorted(self.start, cell, side="right") - 1
         return kind, cell - self.start[kind]
