@@ -27,6 +27,8 @@ FEWEST, FEW, MANY = 1.5, 6.2, 16.0
 # elements are beside the nearest in their order alone.
 HIGH_DEGREE = 128
 NEAREST = 8
+# Elements whose pairs are worth a second thread.
+LEAST_SHARED = 1 << 14
 
 
 def facet_graph(table: Int32s, n_points: int) -> Csr:
@@ -82,7 +84,8 @@ def _all_pairs(
     table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int
 ) -> list[tuple[Int32s, Int32s]]:
     """The pairs of neighbours, in shares of the elements that stand before."""
-    return each(_pairs, [(table, *entries, need, window, *run) for run in pieces(len(table))])
+    shares = pieces(len(table), LEAST_SHARED)
+    return each(_pairs, [(table, *entries, need, window, *share) for share in shares])
 
 
 def _graph(n: int, pairs: list[tuple[Int32s, Int32s]]) -> Csr:

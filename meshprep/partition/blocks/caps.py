@@ -34,8 +34,10 @@ def within_cap(geometry: Geometry, graph: Csr, block: Int32s, n_blocks: int, cap
     if not over.any():
         return False
     near = near_blocks(graph, block, over)
-    if cap * near.sum() < size[near].sum():
-        near[:] = True
+    while cap * near.sum() < size[near].sum() and not near.all():
+        reached = np.count_nonzero(near)
+        near = near_blocks(graph, block, near)
+        near |= np.count_nonzero(near) == reached
     inside = np.flatnonzero(near[block]).astype(np.int32)
     rows, points = extract(geometry.table, inside, np.full(geometry.weight.size, -1, np.int32))
     owned = np.flatnonzero(near).astype(np.int32)

@@ -104,8 +104,8 @@ def _moments(
                 continue
             count[b] += 1
             for a in range(d):
+                off = position[t, a] - coordinates[i, a]
                 for e in range(d):
-                    off = position[t, a] - coordinates[i, a]
                     moment[b, a, e] += off * (position[t, e] - coordinates[i, e])
     for b in range(n_blocks):
         for a in range(d):

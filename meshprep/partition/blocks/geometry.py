@@ -126,12 +126,14 @@ def rotated(d: int, rotation: float) -> NDArray[np.float64]:
 def block_count(n: int, block_size: int) -> int:
     """Blocks for ``n`` elements: 1 % more than needed, so that elements can move; at most n.
 
-    One more than needed where that is less than 1 %.
+    Where that is less than a block, one more unless half a percent of the room is left anyway.
     """
     if n <= block_size:
         return min(n, 1)
     needed = -(-n // block_size)
-    return min(n, -(-101 * n // (100 * block_size)), needed + max(1, needed // 100))
+    if needed < 100:
+        return min(n, -(-201 * n // (200 * block_size)))
+    return min(n, -(-101 * n // (100 * block_size)), needed + needed // 100)
 
 
 def _in_use(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:

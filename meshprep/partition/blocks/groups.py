@@ -20,7 +20,7 @@ from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
 from .levels import Level, facets_between
-from .moves import UNKNOWN, Sweep, new_memory
+from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
 # The share of the sweeps after which excess and its price have their last values.
@@ -156,10 +156,10 @@ def anneal_groups(
         degrees = _degrees(state, points.written, kept)
         random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
-        memory = new_memory(state.block.size, state.size.size, quantile)
+        memory = new_memory(state, quantile)
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
-                memory.best[:] = UNKNOWN
+                forget_scores(memory)
             sweep = _sweep_at(schedule, k)
             random, moved = sweep_over(
                 state, centroids, degrees, sweep, k, memory, found_there, random
@@ -241,7 +241,8 @@ def _extract(
     """The clusters of a group with points, neighbours and blocks numbered in it; the points.
 
     Points with one cluster, or with more than a slot can count, are left out, and so are
-    neighbours in other groups. ``number`` is -1 for all before and afterwards.
+    neighbours in other groups. ``number`` is -1 for all before and afterwards; in between it has
+    where the list of each point begins.
     """
     clusters = group.clusters
     pairs, links = 0, 0
@@ -251,24 +252,22 @@ def _extract(
     met, degree = np.empty(pairs, np.int32), np.zeros(pairs, np.int32)
     count = 0
     for c in clusters:
-        for s in range(level.point_offset[c], level.point_offset[c + 1]):
-            p = level.points[s]
-            if number[p] < 0:
-                number[p] = count
-                met[count] = p
-                count += 1
-            degree[number[p]] += 1
-    kept = 0
+        for s in range(np.uint64(level.point_offset[c]), np.uint64(level.point_offset[c + 1])):
+            p = np.uint32(level.points[s])
+            fresh = number[p] < 0
+            at = np.uint32(count if fresh else number[p])
+            number[p], met[count] = at, p
+            count += fresh
+            degree[at] += 1
+    kept, words, starts = 0, 0, np.empty(count, np.int32)
     for k in range(count):
         keeps = 2 <= degree[k] <= MOST
-        number[met[k]] = kept if keeps else -1
+        number[met[k]] = words if keeps else -1
         if keeps:
-            met[kept], degree[kept] = met[k], degree[k]
+            met[kept], starts[kept] = met[k], words
+            words += FIRST + max(ROOM, degree[k])
             kept += 1
-    begin, words = np.empty(kept, np.int32), 0
-    for k in range(kept):
-        begin[k] = words
-        words += FIRST + max(ROOM, degree[k])
+    begin = starts[:kept].copy()
     state = Counts(
         np.zeros(clusters.size + 1, np.uint32),
         np.empty(pairs, np.uint32),
@@ -319,12 +318,13 @@ def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Coun
         c = group.clusters[k]
         state.weight[k] = level.weight[c]
         state.block[k] = group.rank_of_block[block[c]]
-        for s in range(level.point_offset[c], level.point_offset[c + 1]):
-            if number[level.points[s]] >= 0:
-                state.points[pairs] = state.begin[number[level.points[s]]]
+        for s in range(np.uint64(level.point_offset[c]), np.uint64(level.point_offset[c + 1])):
+            begin = number[np.uint32(level.points[s])]
+            if begin >= 0:
+                state.points[pairs] = begin
                 pairs += 1
-        for s in range(level.offset[c], level.offset[c + 1]):
-            j = level.neighbours[s]
+        for s in range(np.uint64(level.offset[c]), np.uint64(level.offset[c + 1])):
+            j = np.uint32(level.neighbours[s])
             if group.group_of_cluster[j] == group.number:
                 state.neighbours[links] = group.rank_of_cluster[j]
                 state.facets[links] = facets_between(level, s)

@@ -26,8 +26,9 @@ BELOW_BLOCKS, BELOW_NEXT, LEAST_SIZE = 6.4, 3.3, 2.8
 STAND_INS, SMOOTHING = (4, 12), 4
 # How often labels are propagated.
 ROUNDS = 2
-# Clusters grow inside runs of so many members, each on any thread.
-RUN = 60_000
+# Clusters grow inside runs of at most so many members, each on any thread; fewer than the second
+# number are one run.
+RUN, LONE_RUN = 60_000, 6_000
 
 
 class Level(NamedTuple):
@@ -159,7 +160,7 @@ def hollow(level: Level) -> Level:
 
 def _runs(n: int) -> int:
     """In how many runs members are worked on; the same for any number of threads."""
-    return 2 * -(-n // (2 * RUN)) if n > RUN else 1
+    return 2 * -(-n // (2 * RUN)) if n > LONE_RUN else 1
 
 
 def _shares(n: int, runs: int) -> list[tuple[int, int]]:
@@ -200,7 +201,11 @@ def _points_of(table: Int32s) -> tuple[Int64s, Int32s]:
 
 @kernel
 def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int32s) -> int:
-    """Clusters of the members ``begin`` to ``end - 1``; their labels, and how many there are."""
+    """Clusters of the members ``begin`` to ``end - 1``; their labels, and how many there are.
+
+    Innermost indices are unsigned, here and below: of a signed one numba asks whether it is
+    negative.
+    """
     n = end - begin
     weight, shared = np.empty(n, np.int32), np.zeros(n, np.int32)
     met = np.empty(n, np.int32)
@@ -212,19 +217,19 @@ def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int
     for _ in range(rounds):
         for i in range(begin, end):
             found, home, own = 0, label[i], level.weight[i]
-            for s in range(level.offset[i], level.offset[i + 1]):
-                j = level.neighbours[s]
+            for s in range(np.uint64(level.offset[i]), np.uint64(level.offset[i + 1])):
+                j = np.uint32(level.neighbours[s])
                 if j < begin or j >= end:
                     continue
-                other = label[j]
+                other = np.uint32(label[j])
                 met[found] = other
                 found += shared[other] == 0
                 shared[other] += facets_between(level, s)
             alone, best, best_value = weight[home] == own, home, float(shared[home])
             for k in range(found):
-                other = met[k]
+                other = np.uint32(met[k])
                 if other != home and weight[other] + own <= most:
-                    value = shared[other] / (root[weight[other]] if alone else 1.0)
+                    value = shared[other] / (root[np.uint32(weight[other])] if alone else 1.0)
                     if value > best_value:
                         best, best_value = other, value
                 shared[other] = 0
@@ -251,8 +256,8 @@ def _shared_points(level: Level, label: Int32s, n_points: int) -> Bools:
     """The points that more than one cluster has."""
     first, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
     for i in range(label.size):
-        for s in range(level.point_offset[i], level.point_offset[i + 1]):
-            p = level.points[s]
+        for s in range(np.uint64(level.point_offset[i]), np.uint64(level.point_offset[i + 1])):
+            p = np.uint32(level.points[s])
             if first[p] < 0:
                 first[p] = label[i]
             elif first[p] != label[i]:
@@ -264,7 +269,11 @@ def _shared_points(level: Level, label: Int32s, n_points: int) -> Bools:
 def _contract(
     level: Level, label: Int32s, begin: Int64s, members: Int32s, shared: Bools, low: int, high: int
 ) -> Level:
-    """The clusters ``low`` to ``high - 1``; points that no other cluster has are left out."""
+    """The clusters ``low`` to ``high - 1``; points that no other cluster has are left out.
+
+    Points and neighbours are written before it is known whether they are new, as no processor
+    guesses that; facets inside a cluster count at a place that nobody reads.
+    """
     count, n_points, n_facets = high - low, 0, 0
     for k in range(begin[low], begin[high]):
         i = members[k]
@@ -274,38 +283,38 @@ def _contract(
         np.zeros(count + 1, np.int64),
         np.empty(n_points, np.int32),
         np.zeros(count + 1, np.int64),
-        np.empty(n_facets, np.int32),
-        np.empty(n_facets, np.int32),
+        np.empty(n_facets + 1, np.int32),
+        np.empty(n_facets + 1, np.int32),
         np.zeros(count, np.int32),
         np.zeros((count, level.place.shape[1])),
         np.zeros(count, np.int32),
     )
     seen = np.full(shared.size, -1, np.int32)
     where = np.full(begin.size - 1, -1, np.int64)
-    n_points, n_facets = 0, 0
+    inside, n_points, n_facets = np.int64(n_facets), 0, 0
     for c in range(low, high):
         k, start = c - low, n_facets
+        where[c] = inside
         for m in range(begin[c], begin[c + 1]):
             i = members[m]
             out.weight[k] += level.weight[i]
             for a in range(level.place.shape[1]):
                 out.place[k, a] += level.weight[i] * level.place[i, a]
-            for s in range(level.point_offset[i], level.point_offset[i + 1]):
-                p = level.points[s]
-                if shared[p] and seen[p] != c:
-                    seen[p], out.points[n_points] = c, p
-                    n_points += 1
-            for s in range(level.offset[i], level.offset[i + 1]):
-                other = label[level.neighbours[s]]
-                if other == c:
-                    continue
-                if where[other] < start:
-                    where[other] = n_facets
-                    out.neighbours[n_facets], out.facets[n_facets] = other, 0
-                    n_facets += 1
-                out.facets[where[other]] += facets_between(level, s)
+            for s in range(np.uint64(level.point_offset[i]), np.uint64(level.point_offset[i + 1])):
+                p = np.uint32(level.points[s])
+                out.points[n_points] = p
+                n_points += shared[p] & (seen[p] != c)
+                seen[p] = c
+            for s in range(np.uint64(level.offset[i]), np.uint64(level.offset[i + 1])):
+                other = np.uint32(label[np.uint32(level.neighbours[s])])
+                fresh = where[other] < start
+                at = np.uint64(n_facets if fresh else where[other])
+                where[other], out.neighbours[at] = at, other
+                out.facets[at] = (0 if fresh else out.facets[at]) + facets_between(level, s)
+                n_facets += fresh
         for a in range(level.place.shape[1]):
             out.place[k, a] /= out.weight[k]
+        where[c] = -1
         middle = members[(begin[c] + begin[c + 1]) >> 1]
         out.example[k] = level.example[middle]
         out.point_offset[k + 1], out.offset[k + 1] = n_points, n_facets

@@ -58,10 +58,15 @@ class MoveMemory(NamedTuple):
 
 
 @helper
-def new_memory(n_clusters: int, n_blocks: int, quantile: Float64s) -> MoveMemory:
-    """Every cluster is to be looked at, and none is offered."""
+def new_memory(state: Counts, quantile: Float64s) -> MoveMemory:
+    """Clusters beside another block are to be looked at, and none is offered. O(facets)."""
+    n_blocks, best = state.size.size, np.full(state.block.size, INSIDE, np.float32)
+    for i in range(best.size):
+        for s in range(state.offset[i], state.offset[i + 1]):
+            if state.block[state.neighbours[s]] != state.block[i]:
+                best[i] = UNKNOWN
     return MoveMemory(
-        np.full(n_clusters, UNKNOWN, np.float32),
+        best,
         np.full((n_blocks, KEPT), -1, np.int32),
         np.empty((n_blocks, KEPT), np.int32),
         np.empty((n_blocks, KEPT), np.float32),
@@ -69,6 +74,14 @@ def new_memory(n_clusters: int, n_blocks: int, quantile: Float64s) -> MoveMemory
         np.zeros(n_blocks, np.int32),
         quantile,
     )
+
+
+@helper
+def forget_scores(memory: MoveMemory) -> None:
+    """Clusters that may move are to be looked at again."""
+    for i in range(memory.best.size):
+        if memory.best[i] != INSIDE:
+            memory.best[i] = UNKNOWN
 
 
 @inlined

@@ -167,13 +167,16 @@ def _mended(search: Search, block: Int32s) -> Int32s:
     """The blocks within the cap and connected; changed in place."""
     g = search.geometry
     search.within_cap(block)
-    for k in range(REUNIONS + 1):
-        fragmented = _fragmented(search, block, search.n_blocks)
-        search.fragmented = int(fragmented.sum())
-        if k == REUNIONS or search.fragmented * FEW <= search.n_blocks:
+    fragmented = _fragmented(search, block, search.n_blocks)
+    count, before = int(fragmented.sum()), search.n_blocks
+    for k in range(REUNIONS):
+        if count * FEW <= search.n_blocks or count >= before:
             break
-        groups, near = search.groups(block, k), near_blocks(search.graph, block, fragmented)
+        near = near_blocks(search.graph, block, fragmented)
+        groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
+        before, count = count, int(fragmented.sum())
+    search.fragmented = count
     return block
 
 

@@ -37,11 +37,13 @@ def reconnect_groups(
 ) -> None:
     """Give all but the largest component of blocks to neighbours; ``block`` is changed.
 
-    ``fragmented`` (n_blocks,) tells which blocks have several components, ``near`` (n_blocks,)
-    which may change: these and some around them. Groups that would have more of them afterwards
-    stay as they are. O(n) to find the groups, O(arity) for each element of blocks that may change.
+    ``fragmented`` (n_blocks,) tells which blocks have several components, and is changed as well;
+    ``near`` (n_blocks,) which may change: these and some around them. Groups that would have more
+    of them afterwards stay as they are. O(n) to find the elements that may change, O(arity) for
+    each of these.
     """
-    table, grouping = read_only(table), Grouping.of(block, group_of_block)
+    table, elements = read_only(table), np.flatnonzero(near[block]).astype(np.int32)
+    grouping = Grouping.of(block[elements], group_of_block)
 
     def bring_together(groups: Int64s) -> None:
         number = np.full(weight.size, -1, np.int32)
@@ -50,12 +52,13 @@ def reconnect_groups(
             owned = group.blocks[near[group.blocks]]
             if not fragmented[owned].any():
                 continue
-            inside = group.clusters[near[block[group.clusters]]]
+            inside = elements[group.clusters]
             rows, points = extract(table, inside, number)
             rank[owned] = np.arange(owned.size)
             found = rank[block[inside]]
-            if reconnect(rows, weight[points], found, owned.size, cap):
-                block[inside] = owned[found]
+            components = reconnect(rows, weight[points], found, owned.size, cap)
+            if components is not None:
+                block[inside], fragmented[owned] = owned[found], components > 1
 
     each(bring_together, [(share,) for share in grouping.shares()])
 
@@ -73,15 +76,16 @@ def near_blocks(graph: Csr, block: Int32s, some: Bools) -> Bools:
     return near
 
 
-def reconnect(rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int) -> bool:
+def reconnect(
+    rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: int
+) -> Int64s | None:
     """Give fragments to neighbours; ``block`` is changed, and undone where it does not help.
 
-    ``rows`` with -1 for no point. Returns True when fewer blocks are fragmented than before; then
-    no block is over the cap that was not before, and none is empty.
+    ``rows`` with -1 for no point. Returns the components of each block where fewer are fragmented
+    than before, otherwise None; no block is over the cap that was not before, and none is empty.
     """
     components = count_components(read_only(rows), weight.size, block, n_blocks)
-    first = found = np.count_nonzero(components > 1)
-    kept = block.copy()
+    found, kept, best = np.count_nonzero(components > 1), block.copy(), None
     for _ in range(ROUNDS):
         if _give_away(rows, weight, block, n_blocks, cap, components):
             enforce_cap(rows, weight, block, n_blocks, cap)
@@ -89,12 +93,12 @@ def reconnect(rows: Int32s, weight: Int32s, block: Int32s, n_blocks: int, cap: i
         left = np.count_nonzero(components > 1)
         if left >= found or components.min() == 0:
             break
-        found = left
+        found, best = left, components
         kept[:] = block
         if left == 0:
             break
     block[:] = kept
-    return bool(found < first)
+    return best
 
 
 @kernel

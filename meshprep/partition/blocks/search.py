@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...colour.thread_colours import colour_threads
-from ...kernels import Float64s, Int32s, clock, kernel
+from ...kernels import Bools, Float64s, Int32s, clock, kernel
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
@@ -270,8 +270,10 @@ class Search:
     def _examples(self, level: Level) -> Int32s:
         return level.example[:: self._sample(level)].copy()
 
-    def groups(self, block: Int32s, number: int) -> Int32s:
-        """Groups of neighbouring blocks of elements, one where there are few."""
+    def groups(self, block: Int32s, number: int, near: Bools) -> Int32s:
+        """Groups of neighbouring blocks, one where the elements of those ``near`` are few."""
+        if np.count_nonzero(near) * self.cap <= LONE_GROUP:
+            return np.zeros(self.n_blocks, np.int32)
         return self._groups(self._elements, block, number)
 
     def _groups(self, level: Level, block: Int32s, number: int) -> Int32s:

@@ -14,8 +14,8 @@ import numpy as np
 from meshprep_runtime.maps import chunks
 
 from ...kernels import Float64s, Int32s, Int64s, kernel
+from ...kernels.parallel import each
 from ...mesh.incidence import Csr
-from ..loads import weighted_loads_of
 from .geometry import Geometry, block_count
 
 # Rotations of the frame, in radians. A little more than none, because elements of a grid stand in
@@ -26,6 +26,8 @@ ROTATIONS = (JITTER, np.pi / 8 + JITTER, np.pi / 4 + JITTER, 3 * np.pi / 8 + JIT
 # share another must be better to be chosen: less is chance.
 GRID_SPREAD = 0.015
 WORTH_ROTATING = 0.01
+# A mesh that two cuts across each other load alike, up to this share, is no grid.
+UNLIKELY = 0.005
 # The share of a grid's neighbours that have one on the other side, so far from there at most.
 SYMMETRIC = 0.7
 AWRY = 0.3
@@ -54,8 +56,15 @@ def choose_start(geometry: Geometry, graph: Csr, block_size: int) -> Start:
     n_blocks = block_count(sample.table.shape[0], block_size)
     if n_blocks < 4:
         return Start()
-    cuts = [sample.cut(rotation, n_blocks) for rotation in ROTATIONS]
-    loads = [weighted_loads_of(sample.table, sample.weight, cut, n_blocks) for cut in cuts]
+
+    def loads_in(rotation: float) -> int:
+        return sample.loads(sample.cut(rotation, n_blocks), n_blocks)
+
+    first, across = each(loads_in, [(ROTATIONS[k],) for k in (0, 2)])
+    if abs(first - across) < UNLIKELY * first:
+        return Start()
+    rest = each(loads_in, [(ROTATIONS[k],) for k in (1, 3)])
+    loads = [first, rest[0], across, rest[1]]
     best = int(np.argmin(loads))
     best = best if loads[best] < (1 - WORTH_ROTATING) * loads[0] else 0
     return Start(ROTATIONS[best], max(loads) > (1 + GRID_SPREAD) * min(loads))

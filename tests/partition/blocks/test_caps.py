@@ -4,10 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep.partition import BlockProblem, partition
-from meshprep.partition.blocks.caps import room_for_bytes, split_for_bytes
+from meshprep.partition.blocks.caps import room_for_bytes, split_for_bytes, within_cap
 from meshprep.partition.blocks.geometry import Geometry
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.loads import staged_bytes
+from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -74,3 +75,18 @@ def test_a_cap_on_bytes_holds_for_every_block(quad_edges, check_blocks, coordina
     number = np.empty(len(table), np.int32)
     number[blocks.new_to_old] = np.repeat(np.arange(blocks.n_blocks), np.diff(blocks.block_offset))
     assert max(slow_bytes(table, weight, number, blocks.n_blocks)) <= 1500
+
+
+def test_room_is_found_past_full_blocks_and_no_block_behind_it_changes():
+    n, cap = 400, 10
+    table = np.column_stack([np.arange(n), np.arange(1, n + 1)]).astype(np.int32)
+    sizes = np.full(40, cap)
+    sizes[[0, 9]] = cap + 1, cap - 1
+    block = np.repeat(np.arange(40, dtype=np.int32), sizes)
+    weight = np.ones(n + 1, np.int32)
+    known = Geometry.of(table, weight, weight > 0, np.arange(n, dtype=np.float64)[:, None])
+    start = block.copy()
+    assert within_cap(known, facet_graph(table, n + 1), block, 40, cap)
+    assert (np.bincount(block) == cap).all()
+    assert (block[start > 12] == start[start > 12]).all()
+    assert (block[start <= 9] != start[start <= 9]).sum() == 9

@@ -35,11 +35,12 @@ def test_fewer_blocks_are_in_pieces_and_the_cap_holds(data, tables):
     assert before == count_components(rows, n_points, block, n_blocks).tolist()
     cap = max(-(-n // n_blocks), int(np.bincount(block, minlength=1).max())) + 1
     start = block.copy()
-    helped = reconnect(rows.copy(), weight, block, n_blocks, cap)
+    components = reconnect(rows.copy(), weight, block, n_blocks, cap)
     after = slow_components(table, block, n_blocks)
-    if not helped:
+    if components is None:
         assert (block == start).all()
         return
+    assert components.tolist() == after
     assert sum(p > 1 for p in after) < sum(p > 1 for p in before)
     sizes = np.bincount(block, minlength=n_blocks)
     assert sizes.max() <= cap
@@ -79,6 +80,7 @@ def test_only_blocks_nearby_change(quad_edges):
     assert np.flatnonzero(near).tolist() == [0, 1, 2, 3]
     groups, weight, start = np.zeros(n_blocks, np.int32), np.ones(n_points, np.int32), block.copy()
     reconnect_groups(table, weight, block, groups, 100, fragmented, near)
+    assert not fragmented.any()
     assert slow_components(table, block, n_blocks) == [1] * n_blocks
     assert (np.bincount(block) <= 100).all()
     far = ~near[start]
