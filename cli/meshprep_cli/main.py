@@ -31,6 +31,7 @@ from . import (
 from .groups import with_options
 from .help import Command
 from .output import own_stdout
+from .process import own_process
 from .stopping import stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
@@ -97,6 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 all well, 1 a check failed, 2 bad input or usage, 3 a fault in meshprep, 130 interrupted.
     """
+    if argv is None:
+        own_process()
     args = list(sys.argv[1:] if argv is None else argv)
     trace = "--traceback" in args
     args = [a for a in args if a != "--traceback"] or ["--help"]

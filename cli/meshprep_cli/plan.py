@@ -8,7 +8,7 @@ import typer
 
 from meshprep.loops.options import Options
 
-from . import console, options
+from . import console, options, process
 from .reorder import Blocks, show
 
 
@@ -32,6 +32,7 @@ def run(
     from meshprep.pipeline import workflow
 
     options.set_threads(how.threads)
+    process.keep_freed()
     watch = console.Stopwatch()
     job = workflow.Job(
         source=inputs.of(mesh, loops.loops),

@@ -8,7 +8,7 @@ import typer
 
 from meshprep.loops.options import Options
 
-from . import console, options
+from . import console, options, process
 
 if TYPE_CHECKING:
     from meshprep.pipeline.workflow import JobResult
@@ -67,6 +67,7 @@ def run(
     from meshprep.pipeline import workflow
 
     options.set_threads(how.threads)
+    process.keep_freed()
     watch = console.Stopwatch()
     job = workflow.Job(
         source=inputs.of(mesh, loops.loops),

@@ -10,7 +10,7 @@ import typer
 
 from meshprep.loops.options import Options
 
-from . import console, options
+from . import console, options, process
 from .groups import words
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def run(
     from meshprep.report.sweep_files import SweepJob, run_sweep
 
     options.set_threads(how.threads)
+    process.keep_freed()
     job = SweepJob(
         source=inputs.of(mesh, loops.loops),
         sweep_points=axes.points,

@@ -4,10 +4,8 @@ A parallel loop inside a kernel takes several times as long to compile, and its 
 for each other; these sleep.
 """
 
-import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,8 @@ from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks
+
+from .memory import give_back
 
 # Less work than this is done faster than threads start.
 WORTHWHILE = 1 << 16
@@ -75,7 +75,7 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
         return work()
 
     found = each(run, [(work,) for work in works])
-    _give_back()
+    give_back()
     return found
 
 
@@ -87,9 +87,3 @@ def on_fewer_cores(work: Callable[[], Any]) -> Any:
         return work()
     finally:
         set_num_threads(threads)
-
-
-def _give_back() -> None:
-    """Return what threads have freed to the system: glibc keeps it for each of them."""
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)

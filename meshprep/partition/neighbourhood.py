@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ..kernels import Float64s, Int32s, Int64s, helper, kernel
-from ..kernels.arrays import first_places
 from ..kernels.parallel import COUNTING, each, pieces
 from ..mesh.incidence import Csr
 
@@ -46,15 +45,20 @@ def facet_graph(table: Int32s, n_points: int) -> Csr:
 
     O(n * arity * elements at a point), which are at most 128 for each point.
     """
-    n = table.shape[0]
-    entries = _entries(read_only(table), n_points)
+    n, table = table.shape[0], read_only(table)
+    entries = _entries(table, n_points)
     shared = _histogram(table, *entries, max(1, n // SAMPLE))
     mean = shared[:0:-1].cumsum()[::-1] / max(1, shared[0])
     least, window = _choose(mean)
     need = np.full(n, least, np.int32)
-    graph = _graph(table, entries, need, window)
-    if _lower_needs(table, *entries, graph.offset, window, need):
-        graph = _graph(table, entries, need, window)
+    pairs = _all_pairs(table, entries, need, window)
+    # as large as the table, and seldom asked for again
+    del entries
+    graph = _graph(n, pairs)
+    if (graph.offset[1:] == graph.offset[:-1]).any():
+        entries = _entries(table, n_points)
+        if _lower_needs(table, *entries, graph.offset, window, need):
+            graph = _graph(n, _all_pairs(table, entries, need, window))
     return graph
 
 
@@ -74,18 +78,23 @@ def _choose(mean: Float64s) -> tuple[int, int]:
     return least, max(1, NEAREST // mean.size) if many else 0
 
 
-def _graph(table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int) -> Csr:
-    n = table.shape[0]
-    pairs = each(
-        _pairs, [(table, *entries, need, window, *piece) for piece in pieces(n, LEAST_SHARED)]
-    )
+def _all_pairs(
+    table: Int32s, entries: tuple[Int64s, Int32s], need: Int32s, window: int
+) -> list[tuple[Int32s, Int32s]]:
+    """The pairs of neighbours, in shares of the elements that stand before."""
+    shares = pieces(len(table), LEAST_SHARED)
+    return each(_pairs, [(table, *entries, need, window, *share) for share in shares])
+
+
+def _graph(n: int, pairs: list[tuple[Int32s, Int32s]]) -> Csr:
     # pairs that one thread counts, and then enters behind those of the threads before
     shares = [pairs[a:b] for a, b in pieces(len(pairs), 2, COUNTING)]
-    degree, offset = np.zeros((len(shares), n), np.int64), np.empty(n + 1, np.int64)
+    degree, offset = np.zeros((len(shares), n), np.int32), np.empty(n + 1, np.int64)
     each(_in_turn(_count_pairs), list(zip(shares, degree, strict=True)))
-    first_places(degree, offset)
+    _begin_rows(degree, offset)
     index = np.empty(offset[-1], np.int32)
-    each(_in_turn(_enter_pairs), [(*share, index) for share in zip(shares, degree, strict=True)])
+    tasks = [(share, offset, at, index) for share, at in zip(shares, degree, strict=True)]
+    each(_in_turn(_enter_pairs), tasks)
     return Csr(offset, index)
 
 
@@ -98,17 +107,33 @@ def _in_turn(kernel: Callable[..., None]) -> Callable[..., None]:
 
 
 @kernel
-def _count_pairs(low: Int32s, high: Int32s, degree: Int64s) -> None:
+def _begin_rows(degree: Int32s, offset: Int64s) -> None:
+    """Where the row of each element begins, and in it the entries of each thread.
+
+    ``degree`` (threads, n) holds how many these are, and then where in the row they begin.
+    """
+    offset[0] = 0
+    for i in range(degree.shape[1]):
+        length = np.int32(0)
+        for thread in range(degree.shape[0]):
+            own = degree[thread, i]
+            degree[thread, i] = length
+            length += own
+        offset[i + 1] = offset[i] + length
+
+
+@kernel
+def _count_pairs(low: Int32s, high: Int32s, degree: Int32s) -> None:
     for k in range(low.size):
         degree[low[k]] += 1
         degree[high[k]] += 1
 
 
 @kernel
-def _enter_pairs(low: Int32s, high: Int32s, at: Int64s, index: Int32s) -> None:
+def _enter_pairs(low: Int32s, high: Int32s, offset: Int64s, at: Int32s, index: Int32s) -> None:
     for k in range(low.size):
         i, j = low[k], high[k]
-        index[at[i]], index[at[j]] = j, i
+        index[offset[i] + at[i]], index[offset[j] + at[j]] = j, i
         at[i] += 1
         at[j] += 1
 
@@ -236,7 +261,7 @@ def _pairs(
             low[used], high[used] = i, e
             used += count[e] >= min(own, need[e])
             count[e] = 0
-    return low[:used].copy(), high[:used].copy()
+    return low[:used], high[:used]
 
 
 @helper

@@ -8,11 +8,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from meshprep.io.gmsh.merge2 import merge_copies
-from meshprep.io.gmsh.numbering import distinct, distinct_lists, distinct_pairs, make_lookup
+from meshprep.io.gmsh.numbering import (
+    distinct,
+    distinct_lists,
+    distinct_pairs,
+    is_range,
+    make_lookup,
+)
 from meshprep.io.gmsh.raw import RawCells
 from meshprep.io.text.decimal import parse_double, put_double
 from meshprep.io.text.tokens import ASCII, BIG, LITTLE, next_int, put_int, take_doubles, take_ints
 from meshprep.kernels.compiled import from_python
+from meshprep_runtime.maps import CHUNK
 
 # Python cannot call helpers as they are.
 parse_double, put_double = from_python(parse_double), from_python(put_double)
@@ -135,6 +142,17 @@ def test_lookup_like_a_dict(keys, asked):
     where = {k: i for i, k in reversed(list(enumerate(keys)))}
     found = lookup.find(np.array(asked + keys, dtype=np.int64)).tolist()
     assert found == [where.get(k, -1) for k in asked + keys]
+
+
+@pytest.mark.parametrize("low", [0, 1, -3])
+def test_numbers_in_a_row(low):
+    n = CHUNK + 5
+    for size in (0, 1, CHUNK, n):
+        assert is_range(np.arange(low, low + size), low)
+    for wrong in (0, CHUNK - 1, CHUNK, n - 1):
+        row = np.arange(low, low + n)
+        row[wrong] += 1
+        assert not is_range(row, low)
 
 
 @quick

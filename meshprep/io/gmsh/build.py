@@ -145,7 +145,9 @@ def _add_ghosts(cells: list[FileCells], raw: RawMesh) -> list[FileCells]:
     label = np.array([g[0] for g in raw.ghosts], dtype=np.int64)
     # Gmsh lists those of the whole mesh, even where it saves a part of the elements.
     there = np.flatnonzero(where.lookup.find(label) >= 0)
-    kind, row = where.find(label[there], "$GhostElements")
+    cell = where.find(label[there], "$GhostElements")
+    kind = np.searchsorted(where.start, cell, side="right") - 1
+    row = cell - where.start[kind]
     by_kind: dict[int, dict[int, list[int]]] = {}
     for g, t, r in zip(there.tolist(), kind.tolist(), row.tolist(), strict=True):
         _, owner, ghosts = raw.ghosts[g]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -112,12 +113,15 @@ def _pieces(
         yield _dat(name, "nodes", nodes.size, at, _shaped(f.values, mark, name), attrs)
         return
     assert where is not None
-    kind, row = where.find(f.label, f"${f.section} '{name}'")
-    types = np.flatnonzero(np.bincount(kind)).tolist() if kind.size else [len(cells) - 1]
-    for t in types if cells else []:
-        c, mine = cells[t], np.flatnonzero(kind == t)
+    cell = where.find(f.label, f"${f.section} '{name}'")
+    for c, (begin, end) in zip(cells, pairwise(where.start.tolist()), strict=True):
+        mine = np.flatnonzero((cell >= begin) & (cell < end))
+        # values of no element belong to the last type
+        if not mine.size and (cell.size or c is not cells[-1]):
+            continue
         for rows, values in _values(f, mark, c, mine, name):
-            yield _dat(name, names[c.name], len(c.nodes), row[rows], values, attrs)
+            row = cell[rows] - np.int32(begin)
+            yield _dat(name, names[c.name], len(c.nodes), row, values, attrs)
 
 
 def _values(

@@ -30,11 +30,14 @@ class FileCells:
 
 @dataclass(frozen=True, eq=False)
 class ElementLookup:
-    """Where the element of each number is: its type (place in the list of cells) and its row."""
+    """The cell of the element of each number, counted through all types.
+
+    Those of a type begin at ``start``, which has the number of all behind them.
+    """
 
     lookup: Lookup
     start: NDArray[np.int64]
-    cell: NDArray[np.int64]
+    cell: NDArray[np.int32]
 
     @classmethod
     def of(cls, cells: list[FileCells]) -> "ElementLookup":
@@ -42,11 +45,10 @@ class ElementLookup:
         labels = [c.element_label for c in cells]
         label = np.concatenate([*labels, np.empty(0, np.int64)])
         start = np.concatenate([[0], np.cumsum([x.size for x in labels])]).astype(np.int64)
-        moved = [
-            s + (np.arange(c.element_label.size) if c.cell is None else c.cell)
-            for c, s in zip(cells, start, strict=False)
-        ]
-        cell = np.concatenate([*moved, np.empty(0, np.int64)])
+        cell = np.arange(label.size, dtype=np.int32)
+        for c, s in zip(cells, start, strict=False):
+            if c.cell is not None:
+                cell[s : s + c.cell.size] = s + c.cell
         lookup, twice = make_lookup(label)
         if twice >= 0:
             bad = cell[lookup.find(label)] != cell
@@ -57,16 +59,12 @@ class ElementLookup:
                 )
         return cls(lookup, start, cell)
 
-    def find(
-        self, label: NDArray[np.int64], section: str
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Type and row of the elements with these numbers."""
+    def find(self, label: NDArray[np.int64], section: str) -> NDArray[np.int32]:
+        """The cells of the elements with these numbers."""
         at = self.lookup.find(label)
         if at.size and at.min() < 0:
             raise MeshprepError(
                 f"{section}: element {label[np.argmax(at < 0)]} is not in $Elements: "
                 "write mesh and values together"
             )
-        cell = self.cell[at] if at.size else at.astype(np.int64)
-        kind = np.searchsorted(self.start, cell, side="right") - 1
-        return kind, cell - self.start[kind]
+        return self.cell[at]

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import chunks
+
 from ...kernels.parallel import each, pieces
 
 # Rows whose positions are found together, in the cache.
@@ -88,7 +90,10 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
 
 def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
-    return np.array_equal(numbers, np.arange(low, low + numbers.size))
+    return all(
+        np.array_equal(numbers[some], np.arange(low + some.start, low + some.stop))
+        for some in chunks(numbers.size)
+    )
 
 
 def unused(taken: Sequence[NDArray[np.int64]], n: int, limit: int) -> NDArray[np.int64]:

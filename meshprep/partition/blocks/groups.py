@@ -7,6 +7,7 @@ next phase.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from .anneal import acceptance_thresholds, new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
-from .levels import Level
+from .levels import Level, facets_between
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
@@ -182,9 +183,8 @@ def unit_of(weight: Int32s) -> float:
 def _ranks(offset: Int64s, members: Int32s) -> Int32s:
     """The place of every member in its own row."""
     rank = np.empty(members.size, np.int32)
-    place = np.arange(members.size, dtype=np.int32)
-    place -= np.repeat(offset[:-1].astype(np.int32), np.diff(offset))
-    rank[members] = place
+    for begin, end in pairwise(offset):
+        rank[members[begin:end]] = np.arange(end - begin, dtype=np.int32)
     return rank
 
 
@@ -199,9 +199,9 @@ def _centroids(
         for a in range(6):
             own[k, a] = metric[group.blocks[k], a]
     drawn = group.clusters.size if pull > 0.0 else 0
-    place = np.empty((drawn, 3), np.float64)
+    place = np.zeros((drawn, 3), np.float64)
     for k in range(drawn):
-        for a in range(3):
+        for a in range(level.place.shape[1]):
             place[k, a] = level.place[group.clusters[k], a]
     centroids = Centroids(place, own, centroid)
     if pull > 0.0:
@@ -327,6 +327,6 @@ def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Coun
             j = np.uint32(level.neighbours[s])
             if group.group_of_cluster[j] == group.number:
                 state.neighbours[links] = group.rank_of_cluster[j]
-                state.facets[links] = level.facets[s]
+                state.facets[links] = facets_between(level, s)
                 links += 1
         state.point_offset[k + 1], state.offset[k + 1] = pairs, links

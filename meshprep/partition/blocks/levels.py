@@ -13,7 +13,7 @@ import numpy as np
 
 from meshprep_runtime.maps import read_only
 
-from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
+from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
@@ -35,8 +35,9 @@ class Level(NamedTuple):
     """Clusters of elements, with what annealing needs of them.
 
     Cluster ``c`` has the points ``points[point_offset[c]:point_offset[c + 1]]``, and beside it
-    ``neighbours[offset[c]:offset[c + 1]]``, with so many ``facets`` in common. ``weight`` is its
-    number of elements, ``place`` their mean and ``example`` one of them.
+    ``neighbours[offset[c]:offset[c + 1]]``, with so many ``facets`` in common; none are given where
+    all have 1. ``weight`` is its number of elements, ``place`` their mean, (clusters, d) with at
+    most three dimensions, and ``example`` one of them.
     """
 
     point_offset: Int64s
@@ -78,23 +79,28 @@ def element_level(
     if table.min(initial=0) < 0:
         point_offset, points = _points_of(read_only(table))
     else:
-        point_offset, points = np.arange(n + 1, dtype=np.int64) * arity, table.reshape(-1)
-    ones = np.ones(max(n, graph.index.size), np.int32)
-    each_element = np.arange(n, dtype=np.int32)
-    facets, counts = ones[: graph.index.size], ones[:n] if weight is None else weight
+        point_offset, points = np.arange(n + 1, dtype=np.int64), table.reshape(-1)
+        point_offset *= arity
+    one_each, each_element = np.empty(0, np.int32), np.arange(n, dtype=np.int32)
+    weight = np.ones(n, np.int32) if weight is None else weight
+    place = read_only(np.ascontiguousarray(coordinates[:, :3]))
     return Level(
-        point_offset, read_only(points), graph.offset, graph.index, facets, counts,
-        read_only(_in_space(coordinates)), each_element,
+        point_offset, read_only(points), graph.offset, graph.index, one_each, weight, place,
+        each_element,
     )  # fmt: skip
 
 
-def _in_space(coordinates: Float64s) -> Float64s:
-    """The first three columns, with zeros in place of those that are missing."""
-    if coordinates.shape[1] == 3:
-        return coordinates
-    place = np.zeros((len(coordinates), 3))
-    place[:, : min(3, coordinates.shape[1])] = coordinates[:, :3]
-    return place
+def in_space(place: Float64s) -> Float64s:
+    """A copy of places with three coordinates, 0 for those that are missing."""
+    full = np.zeros((len(place), 3))
+    full[:, : place.shape[1]] = place
+    return full
+
+
+@inlined
+def facets_between(level: Level, s: int) -> int:
+    """How many facets a cluster shares with neighbour ``s`` of the level."""
+    return level.facets[s] if level.facets.size > 0 else 1
 
 
 def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
@@ -218,7 +224,7 @@ def _grow(level: Level, most: int, rounds: int, begin: int, end: int, label: Int
                 other = np.uint32(label[j])
                 met[found] = other
                 found += shared[other] == 0
-                shared[other] += level.facets[s]
+                shared[other] += facets_between(level, s)
             alone, best, best_value = weight[home] == own, home, float(shared[home])
             for k in range(found):
                 other = np.uint32(met[k])
@@ -280,7 +286,7 @@ def _contract(
         np.empty(n_facets + 1, np.int32),
         np.empty(n_facets + 1, np.int32),
         np.zeros(count, np.int32),
-        np.zeros((count, 3)),
+        np.zeros((count, level.place.shape[1])),
         np.zeros(count, np.int32),
     )
     seen = np.full(shared.size, -1, np.int32)
@@ -292,7 +298,7 @@ def _contract(
         for m in range(begin[c], begin[c + 1]):
             i = members[m]
             out.weight[k] += level.weight[i]
-            for a in range(3):
+            for a in range(level.place.shape[1]):
                 out.place[k, a] += level.weight[i] * level.place[i, a]
             for s in range(np.uint64(level.point_offset[i]), np.uint64(level.point_offset[i + 1])):
                 p = np.uint32(level.points[s])
@@ -304,9 +310,9 @@ def _contract(
                 fresh = where[other] < start
                 at = np.uint64(n_facets if fresh else where[other])
                 where[other], out.neighbours[at] = at, other
-                out.facets[at] = (0 if fresh else out.facets[at]) + level.facets[s]
+                out.facets[at] = (0 if fresh else out.facets[at]) + facets_between(level, s)
                 n_facets += fresh
-        for a in range(3):
+        for a in range(level.place.shape[1]):
             out.place[k, a] /= out.weight[k]
         where[c] = -1
         middle = members[(begin[c] + begin[c + 1]) >> 1]

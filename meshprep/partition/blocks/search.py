@@ -19,7 +19,7 @@ from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
-from .levels import Level, cluster_sizes, coarsen, contract, element_level, hollow
+from .levels import Level, cluster_sizes, coarsen, contract, element_level, hollow, in_space
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
 
@@ -153,8 +153,9 @@ class Search:
         pairs = np.unique(level.points.astype(np.int64) * self.n_blocks + block[rows])
         loads = self.geometry.weight[pairs // self.n_blocks].sum(dtype=np.int64)
         rows = np.repeat(np.arange(block.size), np.diff(level.offset))
-        cut = level.facets[block[rows] != block[level.neighbours]].sum(dtype=np.int64) / 2
-        return float(loads + ELEMENTS.facet * unit_of(self.geometry.weight) * cut)
+        apart = block[rows] != block[level.neighbours]
+        facets = level.facets[apart].sum(dtype=np.int64) if level.facets.size else apart.sum()
+        return float(loads + ELEMENTS.facet * unit_of(self.geometry.weight) * facets / 2)
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
         """Blocks within the cap, annealed element by element from those given; no worse."""
@@ -258,7 +259,7 @@ class Search:
             block[::step].copy(), self.n_blocks, g.thinnest,
         )  # fmt: skip
         radius = squared_radius(
-            level.place[::step].copy(), level.weight[::step].copy(), block[::step].copy(), metric
+            in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(), metric
         )
         return metric / radius if radius > 0.0 else metric
 
@@ -283,7 +284,7 @@ class Search:
             return np.zeros(self.n_blocks, np.int32)
         step = self._sample(level)
         where = middles(
-            level.place[::step].copy(), level.weight[::step].copy(), block[::step].copy(),
+            in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(),
             self.n_blocks,
         )  # fmt: skip
         directions, _ = np.linalg.qr(np.random.default_rng(number).normal(size=(3, 3)))

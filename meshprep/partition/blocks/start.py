@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from meshprep_runtime.maps import chunks
+
 from ...kernels import Float64s, Int32s, Int64s, kernel
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
@@ -92,12 +94,20 @@ def _symmetric_share(offset: Int64s, neighbours: Int32s, coordinates: Float64s, 
 def _around_the_centre(geometry: Geometry, count: int) -> Geometry:
     where = geometry.coordinates
     n = where.shape[0]
-    chosen = np.arange(n)
-    if n > count:
-        far = np.zeros(n)
-        for axis in where.T:
-            off = axis - axis[n // 2]
-            off *= off
-            far += off
-        chosen = np.flatnonzero(far <= np.partition(far, count)[count])[: 2 * count]
-    return geometry.sample(chosen)
+    if n <= count:
+        return geometry.sample(np.arange(n))
+    nearest = np.empty(0)
+    for some in chunks(n):
+        far = np.concatenate([nearest, _squared_distances(where[some], where[n // 2])])
+        nearest = np.partition(far, count)[: count + 1] if far.size > count else far
+    inside = [_squared_distances(where[some], where[n // 2]) <= nearest.max() for some in chunks(n)]
+    return geometry.sample(np.flatnonzero(np.concatenate(inside))[: 2 * count])
+
+
+def _squared_distances(where: Float64s, centre: Float64s) -> Float64s:
+    far = np.zeros(len(where))
+    for axis, middle in zip(where.T, centre, strict=True):
+        off = axis - middle
+        off *= off
+        far += off
+    return far

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numba import get_num_threads, set_num_threads
 
 from meshprep.partition.blocks import levels
-from meshprep.partition.blocks.levels import cluster_sizes, coarsen, element_level
+from meshprep.partition.blocks.levels import cluster_sizes, coarsen, element_level, in_space
 from meshprep.partition.connectivity import distinct_rows
 from meshprep.partition.neighbourhood import facet_graph
 from meshprep_runtime.maps import read_only
@@ -21,14 +21,17 @@ def rows_of(offset, index):
     return [index[a:b].tolist() for a, b in pairwise(offset)]
 
 
-def test_places_in_space_are_not_copied():
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_places_are_not_copied_and_facets_are_not_counted(d):
     rows, graph = np.zeros((5, 1), np.int32), facet_graph(np.zeros((5, 1), np.int32), 1)
-    where = np.random.default_rng(0).normal(size=(5, 3))
+    where = np.random.default_rng(0).normal(size=(5, d))
     for came in (where, read_only(where)):
-        place = element_level(rows, graph, came).place
-        assert np.array_equal(place, where)
-        assert np.shares_memory(place, came)
-    assert np.array_equal(element_level(rows, graph, where[:, :2]).place[:, :2], where[:, :2])
+        level = element_level(rows, graph, came)
+        assert np.array_equal(level.place, where[:, :3])
+        assert np.shares_memory(level.place, came) == (d < 4)
+    assert (level.neighbours.size, level.facets.size) == (20, 0)
+    assert np.array_equal(in_space(where[:, :3])[:, :d], where[:, :3])
+    assert in_space(where[:, :3])[:, d:].tolist() == [[0.0] * max(0, 3 - d)] * 5
 
 
 def levels_of(data, tables):
