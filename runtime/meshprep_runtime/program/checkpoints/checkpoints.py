@@ -124,9 +124,9 @@ class Checkpoints:
             found = period(recent)
             if found is None:
                 return step.writes
-            # Of all ranks, so that they wait for the same call.
+            # Of all ranks, so that they wait for the same call; matrices are on one rank.
             sizes = {
-                i: self._sizes[dat.set] * dat.dim * dat.dtype.itemsize
+                i: self._sizes.get(dat.set, dat.owned) * dat.dim * dat.dtype.itemsize
                 for i, dat in enumerate(self._dats)
             }
             last = [full for _, full in recent[-found:]]
