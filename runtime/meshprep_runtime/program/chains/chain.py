@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -94,7 +95,9 @@ class Chain:
     ) -> None:
         self._program.active = None
         # Loops that were called before an exception have run, as they would have without a chain.
-        self.flush()
+        checkpoints = self._program.checkpoints
+        with checkpoints.held() if checkpoints and error else nullcontext():
+            self.flush()
 
     def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
         """Queue a call, or run it with all that is queued.
