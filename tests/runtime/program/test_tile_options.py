@@ -156,6 +156,15 @@ def test_options_that_are_refused(flow, options, said):
         run()
 
 
+def test_a_tile_may_be_larger_than_any_set(flow):
+    for size in (10**6, 10**20):
+        with flow.program.chain(4, tile_size=size) as chain:
+            flow.step()
+            flow.step()
+        (run,) = chain.tiled.values()
+        assert run.tiles.n_tiles == 1
+
+
 def test_arguments_that_are_refused(flow):
     with flow.tiled():
         with pytest.raises(
