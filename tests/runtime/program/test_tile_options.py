@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, Program
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.owners import tile_owners
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 GATHER = (
@@ -156,13 +158,11 @@ def test_options_that_are_refused(flow, options, said):
         run()
 
 
-def test_a_tile_may_be_larger_than_any_set(flow):
-    for size in (10**6, 10**20):
-        with flow.program.chain(4, tile_size=size) as chain:
-            flow.step()
-            flow.step()
-        (run,) = chain.tiled.values()
-        assert run.tiles.n_tiles == 1
+def test_a_tile_may_be_larger_than_any_set():
+    loop = Loop("take", "cells", (Arg("q", Access.RW),))
+    plan = LoopPlan(loop, {"cells": 30}, {}, {}, "")
+    owner = tile_owners(number([loop], plan.sizes, {}), [plan], 10**20)
+    assert owner["cells"].tolist() == [0] * 30
 
 
 def test_arguments_that_are_refused(flow):
