@@ -7,9 +7,13 @@ from typing import Any
 import h5py
 import numpy as np
 
+from meshprep_runtime.plan.hdf5 import new_hdf5
 from meshprep_runtime.plan.parts import parts_table, read_part
 
 from ..io.op2.write import describe
+
+# Bytes that are written at once.
+PIECE = 1 << 20
 
 
 def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -> None:
@@ -30,18 +34,28 @@ def write_external(path: Path, source: Path, counts: Sequence[int], name: str) -
         The leading set.
     """
     tables = [parts_table(source, parts) for parts in counts]
-    with h5py.File(path, "w") as file:
+    with new_hdf5(path, userblock=0) as file:
         address = [
             _dataset(file, f"part_{table.parts}", int(table.description["sets"][name]))
             for table in tables
         ]
     for table, begin in zip(tables, address, strict=True):
         n = int(table.description["sets"][name])
+        if n:
+            _reserve(path, begin, 4 * n)
         values = np.memmap(path, "<i4", "r+", begin, (n,)) if n else np.empty(0, np.int32)
         for part in range(table.parts):
             values[read_part(source, table, part).sets[name].original] = part
         if isinstance(values, np.memmap):
             values.flush()
+
+
+def _reserve(path: Path, begin: int, nbytes: int) -> None:
+    """Take room on the disk; where there is none, a mapped page would end the process."""
+    with path.open("r+b") as file:
+        file.seek(begin)
+        for left in range(nbytes, 0, -PIECE):
+            file.write(bytes(min(left, PIECE)))
 
 
 def _dataset(file: Any, name: str, n: int) -> int:

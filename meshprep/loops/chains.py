@@ -7,7 +7,9 @@ from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Loop, with_arrow
+from meshprep_runtime.program.chains.numbers import MOST
 
+from .options import MOST_ELEMENTS
 from .toml_files import read_toml
 
 KEYS = ("loops", "repeat", "dropped", "zero", "tile", "skewed")
@@ -80,6 +82,9 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
     if "/" in name:
         raise MeshprepError(f"{where}: a chain's name must not hold '/'")
     calls = [_call(one, f"{where}, loop {i}") for i, one in enumerate(values["loops"], start=1)]
+    repeat = _count(values.get("repeat", 1), f"{where}: repeat")
+    if len(calls) * repeat > MOST:
+        raise MeshprepError(f"{where}: has {len(calls) * repeat} loops, at most {MOST} go together")
     tile, skewed = values.get("tile"), values.get("skewed", False)
     if not isinstance(skewed, bool):
         raise MeshprepError(f"{where}: skewed is {skewed!r}, must be true or false")
@@ -87,7 +92,7 @@ def _request(name: str, values: Any, where: str) -> ChainRequest:
         raise MeshprepError(f"{where}: skewed tiles store every dat: leave dropped and zero out")
     return ChainRequest(
         name,
-        tuple(calls) * _count(values.get("repeat", 1), f"{where}: repeat"),
+        tuple(calls) * repeat,
         _names(values.get("dropped", []), f"{where}: dropped"),
         _names(values.get("zero", []), f"{where}: zero"),
         None if tile is None else _count(tile, f"{where}: tile"),
@@ -122,4 +127,6 @@ def _names(values: Any, where: str) -> tuple[str, ...]:
 def _count(value: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise MeshprepError(f"{where} is {value!r}, must be a whole number from 1")
+    if value > MOST_ELEMENTS:
+        raise MeshprepError(f"{where} is {value}, must be within 1..2^31-1")
     return value

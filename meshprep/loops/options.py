@@ -15,6 +15,9 @@ TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
 PARTITIONERS = ("blocks", "contiguous", "metis", "structured", "kahypar")
 
+# Of a set, and so of a block.
+MOST_ELEMENTS = 2**31 - 1
+
 ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
 EVERY = ("reorder", "plan", "sweep", "split")
@@ -208,8 +211,12 @@ class Options:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
         if self.block_elements < 1:
             raise MeshprepError(f"block size {self.block_size} must be at least 1")
+        if self.block_elements > MOST_ELEMENTS:
+            raise MeshprepError(f"block size is {self.block_size}, must be within 1..2^31-1")
         if self.tile is not None and self.tile < 1:
             raise MeshprepError(f"tile {self.tile} must be at least 1")
+        if self.tile is not None and self.tile > MOST_ELEMENTS:
+            raise MeshprepError(f"tile is {self.tile}, must be within 1..2^31-1")
         if not self.order_time >= 0:
             raise MeshprepError(f"order time {self.order_time} must be a number of seconds from 0")
 

@@ -82,7 +82,8 @@ def write_files(
             progress(done, total, f"writing {target.name}")
             if target == files.html:
                 page = html_report(comparison, known, title=title, best=best)
-                path.write_text(page, encoding="utf-8")
+                # names of files may be no UTF-8
+                path.write_text(page, encoding="utf-8", errors="replace")
             elif target == files.png:
                 path.write_bytes(_picture(*_first(comparison, files, known)))
             else:

@@ -236,7 +236,7 @@ class ParLoop:
         """The same loop, with something else asked for."""
         return ParLoop(self.kernel, self._plan, **{**self._given, "tune": False, **changed})
 
-    def __call__(self, **arrays: Any) -> None:
+    def __call__(self, /, **arrays: Any) -> None:
         """Run the loop on these arrays, by the names of its arguments.
 
         Parameters

@@ -28,6 +28,7 @@ class Access(StrEnum):
     MAX = "max"
 
 
+ARROW = "->"  # in the names of maps
 # What a loop writes through a map must not be written by two elements at once.
 CONFLICTING = frozenset({Access.WRITE, Access.RW, Access.INC})
 
@@ -63,8 +64,8 @@ class Arg:
     ------
     MeshprepError
         For a dim below 1, a type that is no number, an access that does not go with a global or a
-        dat, columns that are negative or repeated, ``full`` where it means nothing, and a matrix
-        that is not added to.
+        dat, columns that are negative or repeated, ``full`` where it means nothing, a matrix that
+        is not added to, and one that has the name of a map.
     """
 
     name: str
@@ -82,6 +83,8 @@ class Arg:
             raise MeshprepError(
                 f'matrix \'{self.name}\' takes rows = "MAP", columns = "MAP" and access "inc"'
             )
+        if self.columns is not None and ARROW in self.name:
+            raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
         if self.dim < 1:
             raise MeshprepError(f"argument '{self.name}': dim is {self.dim}, must be at least 1")
         try:
@@ -238,9 +241,6 @@ class Loop:
             JSON values, in the words of loops.toml; without the name.
         """
         return {"over": self.over, "args": [a.to_dict() for a in self.args]}
-
-
-ARROW = "->"
 
 
 def with_arrow(text: str) -> str:

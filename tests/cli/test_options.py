@@ -93,6 +93,8 @@ def test_what_an_option_cannot_be():
         ({"partition": "scotch"}, "partitioner 'scotch' is unknown: use blocks"),
         ({"target": "tpu"}, "target 'tpu' is unknown: use gpu, cpu"),
         ({"block_size": 0}, "block size 0 must be at least 1"),
+        ({"block_size": 10**20}, r"block size is 1000.*, must be within 1\.\.2\^31-1"),
+        ({"tile": 10**20}, r"tile is 1000.*, must be within 1\.\.2\^31-1"),
         ({"order_time": -1}, "order time -1 must be a number of seconds from 0"),
     ):
         with pytest.raises(MeshprepError, match=said):

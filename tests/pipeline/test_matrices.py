@@ -88,6 +88,23 @@ def test_what_the_order_is_compared_with(mesh, columns):
     assert np.array_equal(np.bincount(rows), np.diff(wanted.row_ptr))
 
 
+@pytest.mark.parametrize(
+    ("over", "matrix", "said"),
+    [
+        ("e", "e->p", "matrix 'e->p' has the name of a map: leave '->' out"),
+        ("nonzeros of K", "K", "a set has the name 'nonzeros of K': give the matrix another one"),
+    ],
+)
+def test_names_that_others_have_are_refused(over, matrix, said):
+    """Compiled code went through the map, or past the end of the set, of that name."""
+    table = SetMap(f"{over}->p", over, "p", np.array([[0, 1], [1, 2]]))
+    mesh = Mesh([ElementSet(over, 2), ElementSet("p", 3)], [table])
+    arg = {"mat": matrix, "rows": table.name, "columns": table.name, "access": "inc"}
+    request = LoopRequest("l", {"over": over, "args": [arg]}, "here")
+    with pytest.raises(MeshprepError, match=said):
+        prepare(mesh, [request])
+
+
 @st.composite
 def random_maps(draw):
     """Two maps of one set, not onto, points named twice; and which points of one are fixed."""

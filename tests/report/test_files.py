@@ -1,6 +1,7 @@
 """Pages, pictures and ParaView files of plans, and the errors on the way."""
 
 import json
+import os
 import re
 from dataclasses import replace
 
@@ -245,6 +246,13 @@ def test_names_from_files_cannot_break_the_page():
     page = html_report(Comparison(('<script>alert("x")</script>.plan.h5',), (plan,)))
     assert "<script" not in page
     assert not re.search(r"https?://", page)
+
+
+def test_a_page_of_a_plan_whose_name_is_no_utf_8(tmp_path):
+    plan = tmp_path / os.fsdecode(b"wing\xff.plan.h5")
+    prepare(generate("delaunay2d", cells=100), ["edges->cells"]).plan.save(plan)
+    (page,) = write_files(compare([plan]), ReportFiles(tmp_path / "a.html"))
+    assert "wing?" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -308,6 +308,17 @@ def test_constants_may_be_numbers(slow):
     assert np.array_equal(v, np.full(v.size, 18.0))
 
 
+def test_a_dat_may_be_called_self(slow):
+    plan = edge_plan(slow, Arg("self", RW, 1, "f8"))
+
+    def double(v):
+        v[0] *= 2
+
+    v = np.ones(plan.sizes["edges"])
+    ParLoop(double, plan, strategy="sequential")(self=v)
+    assert np.array_equal(v, np.full(v.size, 2.0))
+
+
 def test_one_dat_through_two_maps(slow):
     """Increments of one dat by two arguments: kept apart by the same colours."""
     loop = Loop(

@@ -1,6 +1,7 @@
 """Text tables with one line a row (``.csv``, ``.tsv``): lines move whole, as they are."""
 
 import csv
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,20 +35,28 @@ def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:
 
 
 def _lines(path: Path, permuter: Permuter) -> tuple[bytes, list[bytes], str]:
-    """The header, empty where there is none, the lines of the rows, and what parts the fields."""
-    records = _records(path)
+    """The header, empty where there is none, the lines of the rows, and what parts the fields.
+
+    A byte order mark is kept as part of the header, with or without one: no row moves it.
+    """
+    data = path.read_bytes()
+    if b"\0" in data:
+        raise MeshprepError("holds zero bytes, as UTF-16 does: save it as UTF-8")
+    mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
+    records = _records(data.removeprefix(mark))
     delimiter = _delimiter(records)
     has_head = bool(records) and not _is_numeric(records[0], delimiter)
     sizes = set(permuter.sizes.values())
     # Text in the first line makes it a header, unless only with it the number of rows fits.
     if has_head and len(records) - 1 not in sizes and len(records) in sizes:
         has_head = False
-    return (records[0], records[1:], delimiter) if has_head else (b"", records, delimiter)
+    if not has_head:
+        return mark, records, delimiter
+    return mark + records[0], records[1:], delimiter
 
 
-def _records(path: Path) -> list[bytes]:
+def _records(data: bytes) -> list[bytes]:
     """The rows as they stand in the file, line ends included; quoted fields may hold line ends."""
-    data = path.read_bytes()
     lines = data.splitlines(keepends=True)
     if b'"' in data:
         texts = iter([line.decode("latin-1") for line in lines])
@@ -82,7 +91,7 @@ def _fields(line: bytes, delimiter: str) -> list[str]:
 
 
 def _column(head: bytes, name: str, delimiter: str) -> int:
-    names = [n.strip() for n in _fields(head, delimiter)]
+    names = [n.strip() for n in _fields(head.removeprefix(BOM_UTF8), delimiter)]
     if name not in names:
         raise MeshprepError(f"has no column '{name}': choose {', '.join(names) or 'another file'}")
     return names.index(name)

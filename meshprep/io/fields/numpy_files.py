@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
+
 from ..declared import ANY
 from ..meshio_adapter.harden import guarded
 from .permute import FieldFormat, Permuter, PlacedArray
@@ -20,7 +22,13 @@ def _load(path: Path) -> dict[str, NDArray]:
         found = np.load(file, allow_pickle=False)
         if isinstance(found, np.ndarray):
             return {ANY: found}
-        return {name: found[name] for name in found.files}
+        members = {name: found[name] for name in found.files}
+        # Of other files in the archive NumPy gives the bytes.
+        arrays = {n: values for n, values in members.items() if isinstance(values, np.ndarray)}
+        for name in members.keys() - arrays.keys():
+            if f"{name}.npy" in found.zip.namelist():
+                raise MeshprepError(f"member '{name}.npy' is no array: the file is damaged")
+        return arrays
 
 
 def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:

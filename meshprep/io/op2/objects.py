@@ -42,11 +42,19 @@ class DatasetInfo:
 
 
 def datasets(group: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Every dataset with its path, by hard links only, in the order of the names."""
+    """Every dataset with its path, by hard links only, in the order of the names.
+
+    Raises MeshprepError for a link into another file: values there would keep their order.
+    """
     if depth > MAX_DEPTH:
         raise MeshprepError(f"group '{prefix}' is nested too deep or linked into itself")
     for name in sorted(group):
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise MeshprepError(
+                f"link '{prefix}{name}' leads into another file: copy what is there into this one"
+            )
+        if not isinstance(link, h5py.HardLink):
             continue
         item = group[name]
         if isinstance(item, h5py.Group):

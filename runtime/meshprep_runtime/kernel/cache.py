@@ -23,13 +23,17 @@ MOST_KEPT = 400
 def root() -> Path | None:
     """Where machine code is kept; None when ``MESHPREP_CACHE_DIR`` is set to nothing.
 
-    That folder, or ``meshprep`` in ``NUMBA_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``.
+    That folder, or ``meshprep`` in ``NUMBA_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``. None,
+    too, where the user has no home, as in some containers.
     """
     given = os.environ.get(FOLDER)
     if given is not None:
         return Path(given) if given else None
     named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    return Path(named or Path.home() / ".cache") / "meshprep"
+    try:
+        return Path(named or Path.home() / ".cache") / "meshprep"
+    except RuntimeError:
+        return None
 
 
 def folder() -> Path | None:

@@ -81,7 +81,7 @@ class Assembly:
             strategy = "two-step" if store == "local" else coloured
         self.loop = ParLoop(kernel, stored, strategy=strategy)
 
-    def __call__(self, **arrays: Any) -> Store:
+    def __call__(self, /, **arrays: Any) -> Store:
         """The matrix of these arrays, in new memory; the arrays are those of a ParLoop."""
         empty = self._empty.values
         made = replace(self._empty, values=np.zeros(empty.shape, empty.dtype))

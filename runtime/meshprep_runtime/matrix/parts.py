@@ -101,7 +101,7 @@ class PartAssembly:
         self._values = np.zeros((len(table), table.shape[1] ** 2), self._arg.dtype)
         self._sums = BatchSums(self._pattern.place, self._pattern.columns.size)
 
-    def __call__(self, **given: Any) -> CsrMatrix:
+    def __call__(self, /, **given: Any) -> CsrMatrix:
         """The rows of this rank, in new memory.
 
         Parameters

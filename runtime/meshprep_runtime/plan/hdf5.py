@@ -25,13 +25,27 @@ MAX_ATTRIBUTE = 1 << 20
 
 def write_tree(tree: Tree, path: Path, version: int) -> None:
     """Write a new sealed file; raises OSError when the disk refuses. O(bytes)."""
+    with new_hdf5(path) as made:
+        fill(made, tree)
+    with open(path, "r+b", buffering=0) as file:
+        seal.write_seal(file, version)
+
+
+@contextmanager
+def new_hdf5(path: Path, userblock: int = seal.SIZE) -> Iterator[Any]:
+    """A new HDF5 file to write into; raises OSError when the disk refuses.
+
+    Parameters
+    ----------
+    userblock : int
+        Bytes before the part that is HDF5's: 0, or a power of 2 from 512.
+    """
     with open(path, "w+b", buffering=0) as file:
         target = _Target(file)
-        with h5py.File(create(target)) as made:
-            fill(made, tree)
+        with h5py.File(create(target, userblock)) as made:
+            yield made
         if target.error is not None:
             raise target.error
-        seal.write_seal(file, version)
 
 
 class _Target:
@@ -86,7 +100,7 @@ def fill(file: Any, tree: Tree) -> dict[str, Any]:
     return made
 
 
-def create(buffer: Any) -> Any:
+def create(buffer: Any, userblock: int = seal.SIZE) -> Any:
     """A new file in something that reads and writes as files do."""
     access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
@@ -94,7 +108,7 @@ def create(buffer: Any) -> Any:
     access.set_fileobj_driver(h5py.h5fd.fileobj_driver, buffer)
     creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
     creation.set_obj_track_times(False)
-    creation.set_userblock(seal.SIZE)
+    creation.set_userblock(userblock)
     name = b"plan"
     return h5py.h5f.create(name, h5py.h5f.ACC_TRUNC, creation, access)
 

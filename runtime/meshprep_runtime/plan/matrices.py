@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..errors import MeshprepError
 from ..loops import Access, Arg, Loop
 from ..maps import SetMap, read_only
 
@@ -91,10 +92,17 @@ def with_places(
     maps : dict of map name to SetMap
         A place of -1 is none.
     sizes : dict of set name to number of elements
+
+    Raises
+    ------
+    MeshprepError
+        Where a set has the name that the nonzeros get.
     """
     maps, sizes = dict(maps), dict(sizes)
     for name in (arg.name for arg in loop.matrices if arg.name in matrices):
         to_set, matrix = nonzeros_of(name), matrices[name]
+        if to_set in sizes:
+            raise MeshprepError(f"a set has the name '{to_set}': give the matrix another one")
         maps[_places(loop, name)] = SetMap(name, loop.over, to_set, matrix.place[loop.name])
         sizes[to_set] = matrix.columns.size
     return maps, sizes

@@ -5,7 +5,7 @@ time; each rank reads what it needs by its place in the file, without HDF5.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,11 +136,13 @@ def _create(path: Path, fields: Mapping[str, OwnedRows]) -> dict[str, Dataset]:
     """The file with room for all values, and where that is."""
     import h5py
 
+    from ..plan.hdf5 import new_hdf5
+
     creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     found = {}
-    with h5py.File(path, "w") as file:
+    with _refused(), new_hdf5(path, userblock=0) as file:
         for name, rows in fields.items():
             space = h5py.h5s.create_simple(rows.shape)
             kind = h5py.h5t.py_create(rows.dat.dtype)
@@ -150,11 +152,16 @@ def _create(path: Path, fields: Mapping[str, OwnedRows]) -> dict[str, Dataset]:
 
 
 def _put(path: Path, place: Dataset, first: int, values: NDArray[Any]) -> None:
-    """Without HDF5, which crashes the process where the disk is full."""
+    with _refused(), path.open("r+b") as file:
+        file.seek(place.offset + first * values.shape[1] * values.dtype.itemsize)
+        file.write(values.data)
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """What the disk refuses, as an error of one line."""
     try:
-        with path.open("r+b") as file:
-            file.seek(place.offset + first * values.shape[1] * values.dtype.itemsize)
-            file.write(values.data)
+        yield
     except OSError as error:
         raise MeshprepError(f"cannot write fields: {error.strerror}") from error
 

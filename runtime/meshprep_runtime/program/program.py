@@ -329,7 +329,7 @@ class ProgramLoop:
         self._runner.settle()
         return self._runner.times
 
-    def __call__(self, **given: Any) -> None:
+    def __call__(self, /, **given: Any) -> None:
         """Run the loop; inside a chain, queue it.
 
         Parameters

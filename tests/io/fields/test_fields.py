@@ -136,6 +136,54 @@ def test_tables_without_a_header(tmp_path):
     assert first == order["nodes"].new_to_old.tolist()
 
 
+@pytest.mark.parametrize("head", ["", "first;second\n"])
+def test_a_byte_order_mark_stays_at_the_start(tmp_path, head):
+    plan, order = make_plan(tmp_path)
+    path = tmp_path / "t.csv"
+    path.write_text(head + "".join(f"{i};{i}.5\n" for i in range(7)), encoding="utf-8-sig")
+    there, back = there_and_back(plan, path)
+    rows = [f"{i};{i}.5\n" for i in order["nodes"].new_to_old]
+    assert there.read_text(encoding="utf-8-sig") == head + "".join(rows)
+    assert back.read_bytes() == path.read_bytes()
+
+
+def test_a_column_after_a_byte_order_mark_is_found(tmp_path):
+    plan, order = make_plan(tmp_path)
+    path = tmp_path / "t.csv"
+    path.write_text("cell;x\n" + "".join(f"{i % 5};{i}\n" for i in range(7)), "utf-8-sig")
+    there, _ = there_and_back(plan, path, declared={"cell": "nodes->cells"})
+    _, *rows = there.read_text("utf-8-sig").splitlines()
+    new = order["cells"].old_to_new
+    assert rows == [f"{new[i % 5]};{i}" for i in order["nodes"].new_to_old]
+
+
+def test_other_files_in_an_archive_stay(tmp_path):
+    plan, order = make_plan(tmp_path)
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.arange(7))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("about.txt", "seven nodes")
+    there, _ = there_and_back(plan, path)
+    with np.load(there) as found:
+        assert found["x"].tolist() == order["nodes"].new_to_old.tolist()
+        assert found["about.txt"] == b"seven nodes"
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("y.npy", "rubbish")
+    with pytest.raises(MeshprepError, match=r"a\.npz: member 'y\.npy' is no array"):
+        move_files(plan, [path], overwrite=True)
+
+
+def test_values_in_another_hdf5_file_are_not_left_behind(tmp_path):
+    plan, _ = make_plan(tmp_path)
+    for name in ("values", "a"):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["t"] = np.arange(7.0)
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["more/u"] = h5py.ExternalLink("values.h5", "t")
+    with pytest.raises(MeshprepError, match=r"a\.h5: link 'more/u' leads into another file"):
+        move_files(plan, [tmp_path / "a.h5"])
+
+
 def test_maps_in_hdf5_by_declaration(tmp_path):
     plan, order = make_plan(tmp_path)
     table = np.random.default_rng(1).integers(0, 5, (11, 2))
@@ -234,6 +282,7 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
         ("a.h5", b"rubbish", "not a readable HDF5 file"),
         ("a.h5", b"meshprep-plan 1\n", "is a plan"),
         ("a.csv", b"x\n1\n2\n", "nothing in it has as many rows"),
+        ("a.csv", "".join(f"{i}\n" for i in range(7)).encode("utf-16"), "zero bytes"),
         ("a.doc", b"x", "cannot tell the format"),
     ],
 )

@@ -220,3 +220,16 @@ def test_what_is_kept_on_disk_does_not_call_itself():
         "def f(x):\n    return x\ndef g(x):\n    return f(x)\ndef h(x):\n    return f(g(x))", twice
     )
     assert stable(reach(twice["h"])) is not None
+
+
+def test_a_user_without_a_home_keeps_nothing(monkeypatch):
+    """As in a container that runs under a number no user has."""
+
+    def no_user(uid):
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "MESHPREP_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", no_user)
+    assert cache.root() is None
+    assert cache.folder() is None

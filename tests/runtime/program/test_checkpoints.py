@@ -214,6 +214,55 @@ def test_a_stopped_chain_in_tiles_ends_as_if_it_had_not_stopped(plan, path, kind
     assert run_chain(kind, plan, path, 12, every=0.0) == expected
 
 
+@pytest.mark.parametrize("call", [5, 8])
+def test_a_chain_that_an_exception_ends_goes_on_from_its_checkpoint(plan, path, call):
+    """The loops of the last tiles have run one by one, which no other run does."""
+
+    def steps(last, checkpoint):
+        program, (q, res, old, some), total, loops = begin(plan, checkpoint, every=0.0)
+        given = {"res": res, "q": q, "old": old, "some": some, "total": total}
+        with program.chain(3, tile_size=4):
+            for n in range(9):
+                if n == last:
+                    raise KeyboardInterrupt
+                loops[n % 2](**(given if n % 2 else {"res": res, "q": q}))
+        return q.values().tolist()
+
+    expected = steps(None, None)
+    with pytest.raises(KeyboardInterrupt):
+        steps(call, path)
+    assert steps(None, path) == expected
+
+
+def test_a_full_disk_ends_with_an_error_and_leaves_what_was_saved(plan, path):
+    """A limit on the size of files stands for a full disk, as for plans."""
+    plan.save(path.parent / "plan.h5")
+    code = f"""
+import resource, sys
+import numpy as np
+from meshprep_runtime import MeshprepError, Plan, Program, run_ranks
+from meshprep_runtime.program import fields
+from meshprep_runtime.program.checkpoints.file import Checkpoint
+plan = Plan.load({str(path.parent / "plan.h5")!r})
+def save(limit):
+    files = Program(plan, checkpoint={str(path)!r}).checkpoints._files
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    files.write(Checkpoint(["take"], [b""], {{0: np.arange(1.0, 1000.0)}}))
+save(resource.RLIM_INFINITY)
+for limit in range(0, 8000, 200):
+    try:
+        save(limit)
+    except MeshprepError as error:
+        assert str(error) == {f"{path}: cannot write: File too large"!r}, error
+    else:
+        sys.exit(f"wrote past {{limit}}")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert sorted(p.name for p in path.parent.iterdir()) == ["plan.h5", "run.h5"]
+    assert file.read(path).dats[0][-1] == 999
+
+
 def test_what_tiles_drop_is_not_saved_and_what_is_zero_takes_no_room(plan, path):
     run_chain("tiles", plan, path, 6, every=0.0)
     with h5py.File(path) as saved:

@@ -10,7 +10,7 @@ from random_chains import KERNELS, grid_mesh, random_loops, random_mesh, run_eag
 from test_tile_options import Flow, gather, take
 from test_tiles import FAST, owners, run_tiles
 
-from meshprep_runtime import MeshprepError, Plan, Program
+from meshprep_runtime import Access, Arg, Loop, MeshprepError, Plan, Program
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan.chains.proof import prove_chain
 from meshprep_runtime.plan.chains.structure import check_chain
@@ -248,3 +248,12 @@ def test_a_schedule_of_other_loops_is_refused(flow, tmp_path):
         flow.program.chain(schedule="step")
     with pytest.raises(MeshprepError, match="schedule 'two steps' says how the chain is cut"):
         other.program.chain(schedule="two steps", tile_size=4)
+
+
+def test_names_of_dats_are_never_those_of_others():
+    args = tuple(Arg(name, Access.RW) for name in ("q", "q_2"))
+    owned = [{"q": 1, "q_2": 2}, {"q": 3, "q_2": 4}]
+    loops, dats = with_common_names([Loop("l", "cells", args)] * 2, owned)
+    assert sorted(dats.values()) == [1, 2, 3, 4]
+    for loop, own in zip(loops, owned, strict=True):
+        assert [dats[a.name] for a in loop.args] == [*own.values()]

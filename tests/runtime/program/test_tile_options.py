@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from meshprep_runtime import Access, Arg, Loop, MeshprepError, Program
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, Program
 from meshprep_runtime.cuda.check.emulated import EmulatedDevice
+from meshprep_runtime.program.chains.numbers import number
+from meshprep_runtime.program.chains.owners import tile_owners
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 GATHER = (
@@ -154,6 +156,13 @@ def test_options_that_are_refused(flow, options, said):
 
     with pytest.raises(MeshprepError, match=said):
         run()
+
+
+def test_a_tile_may_be_larger_than_any_set():
+    loop = Loop("take", "cells", (Arg("q", Access.RW),))
+    plan = LoopPlan(loop, {"cells": 30}, {}, {}, "")
+    owner = tile_owners(number([loop], plan.sizes, {}), [plan], 10**20)
+    assert owner["cells"].tolist() == [0] * 30
 
 
 def test_arguments_that_are_refused(flow):

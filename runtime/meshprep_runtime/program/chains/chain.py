@@ -1,6 +1,7 @@
 """Chains: calls of loops are recorded, and run when somebody wants to see a result [R14 6.2]."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -92,7 +93,9 @@ class Chain:
     ) -> None:
         self._program.active = None
         # Loops that were called before an exception have run, as they would have without a chain.
-        self.flush()
+        checkpoints = self._program.checkpoints
+        with checkpoints.held() if checkpoints and error else nullcontext():
+            self.flush()
 
     def record(self, loop: RecordedLoop, given: Mapping[str, Any]) -> None:
         """Queue a call, or run it with all that is queued.

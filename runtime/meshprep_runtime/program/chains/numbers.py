@@ -99,7 +99,9 @@ def with_common_names(
                 continue
             dat = own[arg.name]
             if dat not in names:
-                free = arg.name if arg.name not in dats else f"{arg.name}_{len(dats)}"
+                free, i = arg.name, len(dats)
+                while free in dats:
+                    free, i = f"{arg.name}_{i}", i + 1
                 names[dat], dats[free] = free, dat
             args.append(replace(arg, name=names[dat]))
         made.append(replace(loop, args=tuple(args)))

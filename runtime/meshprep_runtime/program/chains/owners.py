@@ -48,6 +48,7 @@ def all_owners(
     compact = [p for p in plans if p.variants and p.loop.conflict_columns]
     seed = max(compact, key=_elements, default=last)
     size = max(tile_size * _elements(seed) // max(_elements(last), 1), 1)
+    size = min(size, np.iinfo(np.int32).max)  # as many as a set can have
     block = blocks_of(seed, size)
     joined = join(block, _meetings(chain, seed.loop.over, block), size)
     part = {seed.loop.over: joined[block]}

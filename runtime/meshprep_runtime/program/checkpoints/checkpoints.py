@@ -1,7 +1,8 @@
 """Checkpoints of a program: each loop, or chain in tiles, runs from here [R14 6.1]."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +62,22 @@ class Checkpoints:
         self._pending: Decisions[int] | None = None
         self._entry = 0
         self._saved: dict[int, NDArray[Any]] = {}
-        self._asked = self._inside = False
+        self._asked = self._inside = self._held = False
         self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
         self._begin_at: int | None = None
 
     def here(self) -> None:
         """Let the next checkpoint begin before the next loop, whatever the clock says."""
         self._asked = self._replay is None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No checkpoint begins: what runs now is not what the program runs when it goes on."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
 
     def run(self, step: Step, work: Callable[[], None]) -> None:
         """Run a step by ``work``; while the program goes on from a file, hand out its globals.
@@ -91,7 +101,7 @@ class Checkpoints:
         self._note(step, b"".join(values.tobytes() for values in step.globals))
 
     def _before(self, step: Step) -> None:
-        if self._pending is None and self._is_due(step):
+        if self._pending is None and not self._held and self._is_due(step):
             self._pending, self._entry = Decisions(self._modified), len(self._calls)
             self._saved, self._asked, self._begin_at = {}, False, None
         if self._pending is not None:
@@ -113,9 +123,9 @@ class Checkpoints:
             found = period(recent)
             if found is None:
                 return step.writes
-            # Of all ranks, so that they wait for the same call.
+            # Of all ranks, so that they wait for the same call; matrices are on one rank.
             sizes = {
-                i: self._sizes[dat.set] * dat.dim * dat.dtype.itemsize
+                i: self._sizes.get(dat.set, dat.owned) * dat.dim * dat.dtype.itemsize
                 for i, dat in enumerate(self._dats)
             }
             last = [full for _, full in recent[-found:]]

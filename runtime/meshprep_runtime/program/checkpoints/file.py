@@ -37,12 +37,12 @@ class Checkpoint:
 
 
 def write(path: Path, origin: Origin, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint and seal it."""
-    import h5py
+    """Write a checkpoint and seal it; raises OSError when the disk refuses."""
+    from ...plan.hdf5 import new_hdf5
 
     names = sorted(set(checkpoint.calls))
     number = {name: i for i, name in enumerate(names)}
-    with h5py.File(path, "w", userblock_size=SIZE) as file:
+    with new_hdf5(path, SIZE) as file:
         file.attrs["entry"] = len(checkpoint.calls)
         for name, value in vars(origin).items():
             file.attrs[name] = value

@@ -46,7 +46,11 @@ class Generations:
 
             def stage() -> None:
                 staged = ending.enter_context(new_file(self.newest, overwrite=True))
-                write(staged, Origin(self.plan, comm.size, mark), checkpoint)
+                try:
+                    write(staged, Origin(self.plan, comm.size, mark), checkpoint)
+                except OSError as error:
+                    why = f"{self.newest}: cannot write: {error.strerror}"
+                    raise MeshprepError(why) from error
 
             def publish() -> None:
                 # From here until the new file has its name there is only the one before.
