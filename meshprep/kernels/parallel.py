@@ -77,7 +77,7 @@ def at_once(*works: Callable[[], Any]) -> list[Any]:
         return work()
 
     found = each(run, [(work,) for work in works])
-    _give_back()
+    give_back()
     return found
 
 
@@ -91,7 +91,7 @@ def on_fewer_cores(work: Callable[[], Any]) -> Any:
         set_num_threads(threads)
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Return what threads have freed to the system: glibc keeps it for each of them."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
