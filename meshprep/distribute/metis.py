@@ -72,9 +72,7 @@ def sections(
     return [Section(range(n), range(shares.size), UFACTOR)]
 
 
-def _sections(
-    ends: NDArray[np.int64], shares: NDArray[np.float64], count: int
-) -> list[Section]:
+def _sections(ends: NDArray[np.int64], shares: NDArray[np.float64], count: int) -> list[Section]:
     """Runs of the parts of the file of about equal size."""
     n, before = int(ends[-1]), np.append(0, np.cumsum(shares))
     middles = np.arange(1, count) / count

@@ -113,8 +113,8 @@ class Search:
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
-        levels, labels, one = [self._elements], [], self._sizes.mean_weight
-        arity = self.geometry.table.shape[1]
+        levels, labels = [self._elements], list[Int32s]()
+        arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
         if self.lean:
             self._let_go()
             self._looked_at = _Sample(self.geometry)
