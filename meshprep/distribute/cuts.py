@@ -16,7 +16,7 @@ from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
-from .metis import UFACTOR, Section, kway, kway_elsewhere, sections
+from .metis import UFACTOR, FileSection, kway, kway_elsewhere, sections
 from .owners import part_of_element
 from .ranks import ALONE
 from .runs import places, runs
@@ -128,7 +128,7 @@ def _metis(problem: CutProblem) -> NDArray[np.int32]:
         graph = point_graph(leading.table, problem.size)
         return kway(graph.offset, graph.index, problem.weights, UFACTOR, seed)
 
-    def cut(one: Section) -> NDArray[np.int32]:
+    def cut(one: FileSection) -> NDArray[np.int32]:
         graph, own = _graph_of(leading.table, one.elements), slice(one.parts.start, one.parts.stop)
         part = kway_elsewhere(graph.offset, graph.index, problem.weights[own], one.overfill, seed)
         return part + np.int32(one.parts.start)

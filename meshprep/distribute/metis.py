@@ -29,7 +29,7 @@ SECTIONS, LEAST_ELEMENTS, LEAST_OVERFILL, BORDERS = (8, 4, 2), 100_000, 15, 0.12
 SAMPLE = 1 << 18
 
 
-class Section(NamedTuple):
+class FileSection(NamedTuple):
     """Elements that are cut on their own, the parts that they get, and by what these overfill."""
 
     elements: range
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 
 def sections(
     table: NDArray[np.int32], ends: NDArray[np.int64], shares: NDArray[np.float64]
-) -> list[Section]:
+) -> list[FileSection]:
     """As many sections as have short borders, or a single one.
 
     Parameters
@@ -53,7 +53,7 @@ def sections(
 
     Returns
     -------
-    list of Section
+    list of FileSection
         No part is over its share by more than :data:`UFACTOR` allows in one section. O(parts).
     """
     n, rows = int(ends[-1]) if ends.size else 0, table[:: max(1, len(table) // SAMPLE)]
@@ -69,10 +69,12 @@ def sections(
             and _crossing(rows, starts) <= allowed
         ):
             return found
-    return [Section(range(n), range(shares.size), UFACTOR)]
+    return [FileSection(range(n), range(shares.size), UFACTOR)]
 
 
-def _sections(ends: NDArray[np.int64], shares: NDArray[np.float64], count: int) -> list[Section]:
+def _sections(
+    ends: NDArray[np.int64], shares: NDArray[np.float64], count: int
+) -> list[FileSection]:
     """Runs of the parts of the file of about equal size."""
     n, before = int(ends[-1]), np.append(0, np.cumsum(shares))
     middles = np.arange(1, count) / count
@@ -83,7 +85,7 @@ def _sections(ends: NDArray[np.int64], shares: NDArray[np.float64], count: int) 
         elements, own = range(near[i], near[i + 1]), range(parts[i], parts[i + 1])
         share = before[own.stop] - before[own.start]
         room = (1 + UFACTOR / 1000) * share * n / max(1, len(elements))
-        found.append(Section(elements, own, int(1000 * (room - 1))))
+        found.append(FileSection(elements, own, int(1000 * (room - 1))))
     return found
 
 

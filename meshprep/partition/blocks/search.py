@@ -93,6 +93,7 @@ class Search:
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
         del levels
+        self._tidy()
         self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
         if self.lean:
             self._let_go()
@@ -122,7 +123,7 @@ class Search:
         for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
             if self.lean and labels:
-                # the smallest clusters, which take half of the memory of all, come back in time
+                # the smallest clusters take the most memory, and come back in time
                 levels[1] = hollow(levels[1])
             levels.append(level)
             labels.append(label)
