@@ -9,7 +9,7 @@ import typer
 from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
-from . import console, mpi, options, process
+from . import console, mpi, options
 
 if TYPE_CHECKING:
     from meshprep.distribute.job import SplitJob
@@ -117,7 +117,6 @@ def run(
         _describe(job, adding, shown)
         return
     options.set_threads(how.threads)
-    process.keep_freed()
     watch, together = console.Stopwatch(), mpi.ranks()
     with console.progress(shown.quiet) as report, mpi.nobody_waits(together):
         done = jobs.run(job, report, together)

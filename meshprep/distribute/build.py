@@ -1,7 +1,8 @@
 """One part from the tables that are here: local maps, blocks, colours, staging, messages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +43,22 @@ class PartBuilder:
 
     def build(self, part: int) -> PartPlan:
         """One of the parts that are made here. O(its size)."""
-        place, sizes = self.numbers.held.index(part), self.numbers.sizes
+        place = self.numbers.held.index(part)
+        if self.ordered.owns_any(place):
+            return self._built(part, place)
+        start = {name: self.numbers.owned(name, part)[0] for name in self._nothing.sets}
+        sets = {n: replace(one, owned_start=start[n]) for n, one in self._nothing.sets.items()}
+        return replace(self._nothing, part=part, sets=sets)
+
+    @cached_property
+    def _nothing(self) -> PartPlan:
+        """The first part that owns nothing; the others are alike, and there may be many."""
+        held = self.numbers.held
+        place = next(p for p in range(len(held)) if not self.ordered.owns_any(p))
+        return self._built(held[place], place)
+
+    def _built(self, part: int, place: int) -> PartPlan:
+        sizes = self.numbers.sizes
         sets = {name: self._set(name, place) for name in self.subject.sizes}
         maps = {name: self._map(m, sets, place) for name, m in self.subject.maps.items()}
         loops = {

@@ -7,24 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pymetis
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, check_choice
 from meshprep_runtime.maps import SetMap
 
-from ..mesh.incidence import point_graph, transpose
+from ..kernels.parallel import each
+from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
+from .metis import UFACTOR, FileSection, kway, kway_elsewhere, sections
 from .owners import part_of_element
 from .ranks import ALONE
 from .runs import places, runs
 from .slices.cuts import leading_owners
 from .subject import SplitSubject
 
-# Thousandths by which METIS may overfill a part. Twice its 10 passes on each level take a quarter
-# more time, for 0.25 % fewer ghosts.
-UFACTOR = 30
 # Rows of the leading map that our search looks at, for each element.
 MOST_ROWS = 32
 
@@ -120,23 +118,32 @@ def _joins(leading: SetMap) -> bool:
 def _metis(problem: CutProblem) -> NDArray[np.int32]:
     """METIS k-way on the points of the leading map; elements that share a facet, for faces->cells.
 
-    O(map entries), and 8 bytes a pair of neighbours twice.
+    Large sets from a file of parts are cut by sections (:mod:`metis`). O(map entries).
     """
-    leading = problem.subject.leading_map
+    leading, seed = problem.subject.leading_map, problem.seed
     if leading is None or not _joins(leading):
         return runs(problem.size, problem.weights)
-    graph = point_graph(leading.table, problem.size)
-    wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
-    del graph
-    even = bool((problem.weights == problem.weights[0]).all())
-    _, part = pymetis.part_graph(
-        problem.parts,
-        wide,
-        tpwgts=None if even else problem.weights.tolist(),
-        recursive=False,
-        options=pymetis.Options(ufactor=UFACTOR, seed=problem.seed),
-    )
-    return np.asarray(part, dtype=np.int32)
+    found = sections(leading.table, problem.subject.leading_runs[::2], problem.weights)
+    if len(found) == 1:
+        graph = point_graph(leading.table, problem.size)
+        return kway(graph.offset, graph.index, problem.weights, UFACTOR, seed)
+
+    def cut(one: FileSection) -> NDArray[np.int32]:
+        graph, own = _graph_of(leading.table, one.elements), slice(one.parts.start, one.parts.stop)
+        part = kway_elsewhere(graph.offset, graph.index, problem.weights[own], one.overfill, seed)
+        return part + np.int32(one.parts.start)
+
+    return np.concatenate(each(cut, [(one,) for one in found]))
+
+
+def _graph_of(table: NDArray[np.int32], elements: range) -> Csr:
+    """Some elements, joined as the rows of a map join them; others give way to one of these."""
+    inside = (table >= elements.start) & (table < elements.stop)
+    rows = np.flatnonzero(inside.any(axis=1))
+    near, inside = table[rows], inside[rows]
+    own = near[np.arange(rows.size), inside.argmax(axis=1)]
+    near = np.where(inside, near, own[:, None]) - np.int32(elements.start)
+    return point_graph(near, len(elements))
 
 
 def _rcb(problem: CutProblem) -> NDArray[np.int32]:

@@ -14,6 +14,7 @@ from meshprep_runtime.plan.parts.arrays import COUNTS, Arrays, loops_of
 from meshprep_runtime.plan.parts.slices import PartsTable
 from meshprep_runtime.plan.parts.store import about
 
+from ..kernels.memory import give_back
 from ..loops import LoopSpec
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root
 from .slices.homes import Homes
@@ -48,6 +49,8 @@ def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
         source_hash=source,
         blocks={spec.loop.name: rows.joined(f"block {spec.loop.name}") for spec in specs},
     )
+    # what was read part by part is as large as the result
+    give_back()
     return replace(found, leading_runs=rows.runs(table, found.leading_set, ranks))
 
 
@@ -103,8 +106,8 @@ class _RowsHere:
         self._pieces.setdefault(what, []).append(rows.astype(np.int32))
 
     def joined(self, what: str, *row: int) -> NDArray[np.int32]:
-        """All rows here of one kind."""
-        return np.concatenate([np.empty((0, *row), np.int32), *self._pieces.get(what, ())])
+        """All rows here of one kind, which are given away."""
+        return np.concatenate([np.empty((0, *row), np.int32), *self._pieces.pop(what, ())])
 
     def runs(self, table: PartsTable, name: str, ranks: Ranks) -> NDArray[np.int64]:
         """Where core and boundary of a set begin in each part, on any rank, and the end."""

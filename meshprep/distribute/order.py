@@ -33,6 +33,10 @@ class OrderedParts:
     runs: Mapping[str, OwnedRuns]  # by set name
     blocks: list[BlockEnds]  # blocks of owned elements; none crosses from core to boundary
 
+    def owns_any(self, part: int) -> bool:
+        """Whether a part has any element; without, it reaches none either."""
+        return owns_any(self.runs, part)
+
 
 def order_parts(
     subject: SplitSubject,
@@ -60,7 +64,8 @@ def order_parts(
         return part, *_ordered(subject, local, options)
 
     mine = own_parts(ranks, n_made) if own is None else own
-    found = agreed(ranks, lambda: list(in_turn(ordered, mine, progress)))
+    some = [part for part in mine if owns_any(runs, part)]
+    found = agreed(ranks, lambda: list(in_turn(ordered, some, progress)))
     blocks: list[BlockEnds] = [{}] * n_made
     every = chain.from_iterable(ranks.allgather(found)) if own is None else found
     for part, order, blocks[part] in every:
@@ -69,6 +74,10 @@ def order_parts(
             elements[name][low:high] = runs[name].of(part)[new_to_old]
     done = {name: replace(run, elements=elements[name]) for name, run in runs.items()}
     return OrderedParts(done, blocks)
+
+
+def owns_any(runs: Mapping[str, OwnedRuns], part: int) -> bool:
+    return any(run.offset[part] < run.offset[part + 1] for run in runs.values())
 
 
 def refuse_lists(subject: SplitSubject, options: Options) -> None:

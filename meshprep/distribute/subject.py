@@ -149,7 +149,8 @@ def refuse_fixed(specs: Iterable[LoopSpec]) -> None:
     for spec in (spec for spec in specs if any(spec.fixed.values())):
         raise MeshprepError(
             f"loop '{spec.loop.name}': matrix '{next(iter(spec.fixed))}' has fixed dofs, which a "
-            "mesh in parts does not keep: leave 'fixed' out, and give them to PartAssembly"
+            "mesh in parts does not keep: leave 'fixed' out here, and give the ranks' "
+            "PartAssembly(..., fixed=dat) a dat that is not 0 at these dofs"
         )
 
 

@@ -130,15 +130,15 @@ def _apply_first(mesh: Mesh, done: Orderings, rules: tuple[Rule, ...]) -> bool:
 
 
 def _unions(mesh: Mesh, done: Orderings) -> Iterator[tuple[str, Ordering]]:
-    for union in mesh.sets.values():
-        sizes = [mesh.size(p) for p in union.parts]
-        bound = np.cumsum([0, *sizes])
-        if union.name in done:
+    for union in (s for s in mesh.sets.values() if s.parts):
+        missing = [p for p in union.parts if p not in done]
+        if union.name in done and missing:
+            bound = np.cumsum([0, *(mesh.size(p) for p in union.parts)])
             for part, low, high in zip(union.parts, bound[:-1], bound[1:], strict=True):
-                if part not in done:
+                if part in missing:
                     piece = done[union.name].new_to_old[low:high] - np.int32(low)
                     yield part, Ordering.from_new_to_old(piece, part)
-        elif union.parts and all(p in done for p in union.parts):
+        elif union.name not in done and not missing:
             yield union.name, _side_by_side([done[p] for p in union.parts], union.name)
 
 

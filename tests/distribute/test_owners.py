@@ -272,7 +272,7 @@ def test_the_search_has_the_memory_of_the_graph_and_the_table_it_came_with(monke
 def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeypatch):
     graph, _, where = tetrahedra
     waiting, placed, found = [], [], {}
-    came, held = [], []
+    came, held, tables = [], [], []
 
     def facets(graph):
         table = usual_facets(graph)
@@ -285,6 +285,10 @@ def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeyp
         waiting.append([level.weight.strides[0] for level, _ in todo])
         return usual(search, todo, blocks)
 
+    def examples(search, level):
+        tables.append(search.geometry.table.size)
+        return usual_examples(search, level)
+
     def positions(table, n_points, coordinates):
         placed.append(n_points)
         return point_positions(table, n_points, coordinates)
@@ -293,12 +297,15 @@ def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeyp
         return lambda *given, **named: Search(*given, **{**named, "lean": lean})
 
     usual, usual_facets = Search._groupings, own_cut._facets_as_points
+    usual_examples = Search._examples
+    monkeypatch.setattr(Search, "_examples", examples)
     monkeypatch.setattr(own_cut, "_facets_as_points", facets)
     monkeypatch.setattr(Search, "_groupings", groupings)
     monkeypatch.setattr(geometry, "point_positions", positions)
     for lean in (False, True):
         waiting.clear()
         placed.clear()
+        tables.clear()
         held.clear()
         monkeypatch.setattr(own_cut, "Search", searched(lean))
         found[lean] = part_of_element(graph, 7, coordinates=where)
@@ -306,6 +313,8 @@ def test_a_lean_search_finds_the_same_parts_with_less_memory(tetrahedra, monkeyp
     assert waiting[0] == [4] * (len(waiting[0]) - 2) + [0, 4]
     assert all(0 not in one for one in waiting[-2:])
     assert not any(held)
+    assert len(tables) > 3
+    assert not any(tables)
     assert max(placed) < graph.index.size / 4
 
 

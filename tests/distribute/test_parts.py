@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from parts_by_hand import most, slow_part, slow_partial
 
+from meshprep.distribute import order
+from meshprep.distribute.build import PartBuilder
 from meshprep.distribute.copies import PARTIAL
 from meshprep.distribute.inherit import inherit
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
@@ -21,6 +23,7 @@ from meshprep.pipeline.steps import plan_request_maps
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
+from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.structure import check_part
 from meshprep_runtime.plan.proof import prove
 
@@ -248,6 +251,27 @@ def test_more_parts_than_elements_leave_some_empty():
     made = split(subject, n + 3, SplitOptions(), Options()).builder
     owned = [made.build(p).sets["cells"].owned for p in range(n + 3)]
     assert owned == [1] * n + [0] * 3
+
+
+def test_parts_that_own_nothing_are_built_and_ordered_once(monkeypatch):
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=8)
+    n, ordered, built = subject.sizes["cells"], [], []
+    usual, usual_build = order._ordered, PartBuilder._built
+
+    def followed(builder, part, place):
+        built.append(part)
+        return usual_build(builder, part, place)
+
+    monkeypatch.setattr(order, "_ordered", lambda *given: ordered.append(1) or usual(*given))
+    monkeypatch.setattr(PartBuilder, "_built", followed)
+    made = split(subject, n + 9, SplitOptions(), Options()).builder
+    parts = [made.build(p) for p in range(n + 9)]
+    assert (len(ordered), built) == (n, list(range(n + 1)))
+    for p in range(n, n + 9):
+        alone, found = arrays_of(usual_build(made, p, p)), arrays_of(parts[p])
+        assert (parts[p].part, parts[p].parts, alone.keys()) == (p, n + 9, found.keys())
+        for name, array in alone.items():
+            assert (array.dtype, array.tolist()) == (found[name].dtype, found[name].tolist())
 
 
 def test_what_cannot_be_split_is_said():

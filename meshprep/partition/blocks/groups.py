@@ -19,14 +19,12 @@ from .anneal import acceptance_thresholds, new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
-from .levels import Level, facets_between
+from .levels import MAX_WORKERS, Level, facets_between
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
 # The share of the sweeps after which excess and its price have their last values.
 HOLDS = 0.9
-# Each worker numbers the points of its group in an array over all points.
-MAX_WORKERS = 8
 
 
 class Points(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from meshprep_runtime.maps import read_only
 
 from ...kernels import Bools, Float64s, Int32s, Int64s, helper, inlined, kernel
-from ...kernels.parallel import each
+from ...kernels.parallel import each, pieces
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .pivots import pivot_coordinates
@@ -29,6 +29,8 @@ ROUNDS = 2
 # Clusters grow inside runs of at most so many members, each on any thread; fewer than the second
 # number are one run.
 RUN, LONE_RUN = 60_000, 6_000
+# Each worker notes the points that it has met in an array over all points.
+MAX_WORKERS = 8
 
 
 class Level(NamedTuple):
@@ -113,10 +115,8 @@ def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
     for most in STAND_INS:
         level, label = coarsen(level, n_points, most)
         cluster = label[cluster]
-    width = np.diff(level.point_offset)
-    rows = np.full((width.size, max(1, int(width.max(initial=0)))), -1, np.int32)
-    rows[np.arange(rows.shape[1]) < width[:, None]] = level.points
-    place = pivot_coordinates(rows, n_points)[cluster]
+    widest = int(np.diff(level.point_offset).max(initial=1))
+    place = pivot_coordinates(rows_of(level, widest), n_points)[cluster]
     if not graph.index.size:
         return place
     lone = np.diff(graph.offset) == 0
@@ -128,6 +128,16 @@ def stand_in_places(table: Int32s, graph: Csr, n_points: int) -> Float64s:
         )
         place = np.where(lone[:, None], place, (place + mean) / 2)
     return place
+
+
+def rows_of(level: Level, arity: int) -> Int32s:
+    """The points of each cluster, (clusters, arity), with -1 behind them; no copy where all fit."""
+    width = np.diff(level.point_offset)
+    if level.points.size == width.size * arity:
+        return level.points.reshape(-1, arity)
+    rows = np.full((width.size, arity), -1, np.int32)
+    rows[np.arange(arity) < width[:, None]] = level.points
+    return rows
 
 
 def coarsen(level: Level, n_points: int, most: int) -> tuple[Level, Int32s]:
@@ -145,7 +155,7 @@ def contract(level: Level, n_points: int, label: Int32s) -> Level:
     """The level of these clusters, which :func:`coarsen` found. Linear."""
     count = int(label.max(initial=-1)) + 1
     offset, members = sort_by(label, count)
-    shared, shares = _shared_points(level, label, n_points), _shares(count, _runs(label.size))
+    shared, shares = _shared_points(level, label, n_points), pieces(count, RUN // 4, MAX_WORKERS)
     parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
     joined = _joined(parts)
     # as those of elements, so that kernels are compiled once
@@ -168,9 +178,7 @@ def _shares(n: int, runs: int) -> list[tuple[int, int]]:
 
 
 def _joined(parts: list[Level]) -> Level:
-    """One level of several, whose offsets begin at 0 each."""
-    if len(parts) == 1:
-        return parts[0]
+    """One level of several, whose offsets begin at 0 each; as large as what it holds."""
     fields, joined = [list(arrays) for arrays in zip(*parts, strict=True)], []
     # together they are as large as the result: each goes when it is in there
     parts.clear()
@@ -318,8 +326,8 @@ def _contract(
         middle = members[(begin[c] + begin[c + 1]) >> 1]
         out.example[k] = level.example[middle]
         out.point_offset[k + 1], out.offset[k + 1] = n_points, n_facets
+    # what is left of these arrays was never written to, and takes no memory
     return Level(
-        out.point_offset, out.points[:n_points].copy(), out.offset,
-        out.neighbours[:n_facets].copy(), out.facets[:n_facets].copy(), out.weight, out.place,
-        out.example,
+        out.point_offset, out.points[:n_points], out.offset, out.neighbours[:n_facets],
+        out.facets[:n_facets], out.weight, out.place, out.example,
     )  # fmt: skip

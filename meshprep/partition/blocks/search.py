@@ -10,6 +10,7 @@ import numpy as np
 
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s, clock, kernel
+from ...kernels.memory import give_back
 from ...kernels.parallel import each
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
@@ -19,7 +20,16 @@ from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
 from .groups import AnnealingSchedule, Grouping, Points, anneal_groups, unit_of
-from .levels import Level, cluster_sizes, coarsen, contract, element_level, hollow, in_space
+from .levels import (
+    Level,
+    cluster_sizes,
+    coarsen,
+    contract,
+    element_level,
+    hollow,
+    in_space,
+    rows_of,
+)
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
 
@@ -92,9 +102,11 @@ class Search:
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
-        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
         del levels
-        self._set_aside(todo)
+        self._tidy()
+        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        if self.lean:
+            self._let_go()
         for k in range(len(todo)):
             for tasks in self._groupings(todo[k:], blocks):
                 each(anneal_groups, tasks)
@@ -112,32 +124,44 @@ class Search:
 
     def _levels(self) -> tuple[list[Level], list[Int32s]]:
         """Elements and ever larger clusters, and the cluster that each of one level is in."""
-        levels, labels, one = [self._elements], [], self._sizes.mean_weight
+        levels, labels = [self._elements], list[Int32s]()
+        arity, one = self.geometry.table.shape[1], self._sizes.mean_weight
+        if self.lean:
+            self._let_go()
+            self._looked_at = _Sample(self.geometry)
+        examples = [self._examples(self._elements)]
         for size in cluster_sizes(int(self._sizes.cap.mean() / one)):
             level, label = coarsen(levels[-1], self.geometry.weight.size, round(size * one))
+            if self.lean and labels:
+                # the smallest clusters take the most memory, and come back in time
+                levels[1] = hollow(levels[1])
             levels.append(level)
             labels.append(label)
+            examples.append(self._examples(level))
+            self._tidy()
         if self.lean:
+            self.geometry = replace(self.geometry, table=rows_of(self._elements, arity))
             # of the last one, all are bisected
-            some = [*map(self._examples, levels), levels[-1].example]
-            elements = np.unique(np.concatenate(some))
+            elements = np.unique(np.concatenate([*examples, levels[-1].example]))
             self._looked_at = _Sample(self.geometry.sample(elements), elements)
         return levels, labels
 
-    def _set_aside(self, todo: list[tuple[Level, Phase]]) -> None:
-        """In a lean search, let go of the table, and of the smallest clusters until their turn."""
-        if self.lean:
-            nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
-            self.geometry = replace(self.geometry, table=nothing)
-        if self.lean and len(todo) > 2:
-            level, phase = todo[-2]
-            todo[-2] = hollow(level), phase
+    def _let_go(self) -> None:
+        """Go on without the table, whose points the level of elements has, too."""
+        nothing = np.empty((0, self.geometry.table.shape[1]), np.int32)
+        self.geometry = replace(self.geometry, table=nothing)
 
     def _bring_back(self, todo: list[tuple[Level, Phase]], k: int, labels: list[Int32s]) -> None:
         """Make the smallest clusters again where they are next."""
         if self.lean and 0 < k == len(todo) - 2:
             level = contract(self._elements, self.geometry.weight.size, labels[0])
             todo[k] = level, todo[k][1]
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """In a lean search, return what is free; the allocator keeps much of it in small pieces."""
+        if self.lean:
+            give_back()
 
     def _bisect(self, top: Level, frame: Float64s) -> Int32s:
         """Blocks of the largest clusters."""

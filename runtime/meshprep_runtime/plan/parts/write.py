@@ -145,8 +145,9 @@ class SpilledParts:
         """Write the parts that were added here, as :meth:`KeptParts.copy`."""
         for part in self.held:
             for begin, data in zip(ends[:, part].tolist(), self._slices(part), strict=True):
-                file.seek(begin)
-                file.write(np.ascontiguousarray(data).data)
+                if data.size:
+                    file.seek(begin)
+                    file.write(np.ascontiguousarray(data).data)
 
     def _slices(self, part: int) -> Sequence[NDArray[Any]]:
         """The arrays of a part in the order of the datasets."""
