@@ -11,7 +11,10 @@ def _tables(draw, max_rows=40, max_points=20, max_arity=4):
     n, arity = draw(st.integers(0, max_rows)), draw(st.integers(1, max_arity))
     n_points = draw(st.integers(1, max_points))
     values = draw(st.lists(st.integers(0, n_points - 1), min_size=n * arity, max_size=n * arity))
-    return np.array(values, dtype=np.int32).reshape(n, arity), n_points
+    table = np.array(values, dtype=np.int32).reshape(n, arity)
+    # As that of a map; kernels are compiled for each kind of array.
+    table.flags.writeable = False
+    return table, n_points
 
 
 def _slow_loads(table, blocks, weight=None):

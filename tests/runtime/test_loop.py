@@ -245,26 +245,31 @@ def test_chunks(slow, strategy, layout, lists):
             assert np.array_equal(value.T if name in turned else value, expected[name]), name
 
 
-def scale(a1, a2, b1, b2, k):
+def scale_two(a1, a2, b1, b2, k, c1, c2, d1, d2, m):
     b1[0] += a1[0] * k[0]
     b2[0] += a2[0]
+    d1[0] += c1[0] * m[0]
+    d2[0] += c2[0]
 
 
 @BOTH
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
-def test_dtypes(slow, strategy, dtype):
-    plan = edge_plan(
-        slow,
-        Arg("a", READ, 1, dtype, "edges->cells", (0, 1)),
-        Arg("b", INC, 1, dtype, "edges->nodes", (0, 1)),
-        Arg("k", READ, 1, dtype, is_global=True),
-    )
-    # Small whole numbers: exact in every dtype, in any order.
-    a = np.arange(20, dtype=dtype)
-    b = np.zeros(30, dtype=dtype)
-    ours = check(scale, plan, {"a": a, "b": b, "k": np.array([3], dtype=dtype)}, strategy)
-    assert ours["b"].dtype == np.dtype(dtype)
-    assert ours["b"].sum() == sum(3 * a[i] + a[j] for i, j in plan.maps["edges->cells"].table)
+@pytest.mark.parametrize("dtypes", [("f4", "i4"), ("f8", "i8")])
+def test_dtypes(slow, strategy, dtypes):
+    """Two in one loop, which takes a second to compile; f4 beside f8 would be computed in f8."""
+    args, given = [], {}
+    for (a, b, k), dtype in zip(("abk", "cdm"), dtypes, strict=True):
+        args.append(Arg(a, READ, 1, dtype, "edges->cells", (0, 1)))
+        args.append(Arg(b, INC, 1, dtype, "edges->nodes", (0, 1)))
+        args.append(Arg(k, READ, 1, dtype, is_global=True))
+        # Small whole numbers: exact in every dtype, in any order.
+        given |= {a: np.arange(20, dtype=dtype), b: np.zeros(30, dtype=dtype)}
+        given[k] = np.array([3], dtype=dtype)
+    plan = edge_plan(slow, *args)
+    ours = check(scale_two, plan, given, strategy)
+    expected = sum(3 * i + j for i, j in plan.maps["edges->cells"].table)
+    for name, dtype in zip("bd", dtypes, strict=True):
+        assert ours[name].dtype == np.dtype(dtype)
+        assert ours[name].sum() == expected
 
 
 def norm(v, rms, largest):

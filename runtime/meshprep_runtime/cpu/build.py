@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernel import cache
-from ..kernel.analysis import fresh, reach, stable
+from ..kernel.analysis import INNER, fresh, reach, stable
 from . import atomics, vectors
 from .source import COUNTERS
+
+# One parallel region: numba would make one of each array that is filled, too.
+OTHER_REGIONS = ("comprehension", "fusion", "inplace_binop", "numpy", "reduction", "setitem")
+PRANGE = dict.fromkeys((*OTHER_REGIONS, "stencil"), False) | {"prange": True}
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def build(request: Request, arrays: Sequence[NDArray[Any]]) -> Callable[..., Non
 
 def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callable[..., None]:
     # Division by zero gives inf or nan, as in NumPy: threads cannot raise.
-    common: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    common: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
     common["fastmath"] = request.fastmath
     scope: dict[str, Any] = {} if kept is None else vars(kept)
     scope |= names_in_texts()
@@ -62,16 +66,16 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     def compile_one(function: Any, own: dict[str, Any]) -> Any:
         # A helper that is called costs more than it does: its rows travel as structures.
         checked = {"boundscheck": request.boundscheck, "forceinline": True}
-        return numba.jit(**(common | checked | own))(function)
+        return numba.jit(**(common | checked | own | INNER))(function)
 
     module = __name__ if kept is None else kept.__name__
     scope["kernel"] = fresh(request.kernel, compile_one, request.single, module)
     file = "<meshprep loop>" if kept is None else kept.__file__
     exec(compile(request.text, file, "exec"), scope)
     if "elements" in scope:
-        scope["elements"] = numba.jit(**common)(scope["elements"])
+        scope["elements"] = numba.jit(**(common | INNER))(scope["elements"])
     # Threads cannot hand on the place of an exception, so bounds are checked on one.
-    parallel = request.parallel and not request.boundscheck
+    parallel: Any = PRANGE if request.parallel and not request.boundscheck else False
     run = numba.jit(parallel=parallel, cache=kept is not None, **common)(scope["run"])
     run.compile(signature)
     # Straight into the machine code: what the arrays are has been checked on binding.

@@ -46,9 +46,12 @@ COUNTERS = {"TAKEN": 0, "DONE": 16, "FAILED": 32, "WHERE": 33}
 
 # Every range reduces into a row of its own; the rows are combined in the order of the ranges, so
 # that the result does not depend on the threads. Rows of ranges that are not run now add nothing.
+# A slice would be filled by a region of its own, with a message that takes seconds to compile.
 PREPARE = """\
     part_{name} = np.empty((range_offset.size - 1, {name}.size), {name}.dtype)
-    part_{name}[:] = {start}
+    for r in range(range_offset.size - 1):
+        for k in range({name}.size):
+            part_{name}[r, k] = {start}
 """
 
 COMBINE = """\
@@ -76,7 +79,7 @@ def parallel(params: Sequence[str], slots: Sequence[Slot]) -> str:
     for i, slot in enumerate(slots):
         name = f"s{i}"
         if slot.rows is None and slot.written:
-            start = "0" if slot.access is Access.INC else name
+            start = "0" if slot.access is Access.INC else f"{name}[k]"
             value = COMBINED[slot.access].format(total=f"{name}[k]", value=f"part_{name}[b, k]")
             prepare += PREPARE.format(name=name, start=start)
             combine += COMBINE.format(name=name, combined=value)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..bind import Slot
 from ..errors import MeshprepError, MissingPackageError
-from ..kernel.analysis import fresh, reach, takes_single
+from ..kernel.analysis import INNER, fresh, reach, takes_single
 from ..kernel.compiler import compile_error, import_numba
 from ..kernel.rows import Row
 from ..plan import LoopPlan
@@ -139,7 +139,7 @@ class PythonKernel:
 
         def compile_one(function: Any, own: dict[str, Any]) -> Any:
             self._refuse_raising(function)
-            return numba.jit(**options | own)(function)
+            return numba.jit(**options | own | INNER)(function)
 
         entry, types = self._entry(compile_one, _host_tools())
         return numba.cfunc(types, **options)(entry)

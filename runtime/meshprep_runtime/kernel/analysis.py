@@ -22,6 +22,9 @@ from ..plan import LoopPlan
 
 GENERATOR = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
+# numba's options for functions that only compiled ones call: no way in from Python or C.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 KNOWN_PACKAGES = frozenset({"_heapq", "builtins", "cmath", "math", "numba", "numpy", "operator"})
 
 

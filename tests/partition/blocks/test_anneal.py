@@ -94,6 +94,14 @@ def drawn(data, tables):
     return Drawn(table, weight, level, cluster, block, n_blocks, groups)
 
 
+def points_of(weight, written=None):
+    """As the search has them; kernels are compiled for each kind of array."""
+    for array in (weight, written):
+        if array is not None:
+            array.flags.writeable = False
+    return Points(weight, written)
+
+
 def schedule(cap, temperature=0.5, pull=0.2, colour=0.0, end=9, total=6):
     heat, pulls = (float(temperature), 0.0), (float(pull), 0.0)
     return AnnealingSchedule(
@@ -122,7 +130,7 @@ def test_what_annealing_says_it_gained_is_what_the_objective_lost(
     case = drawn(data, tables)
     count = len(case.weight)
     written = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    points = Points(case.weight, written if colour else None)
+    points = points_of(case.weight, written if colour else None)
     extra = data.draw(st.lists(st.integers(2, 9), min_size=case.n_blocks, max_size=case.n_blocks))
     cap, start = -(-len(case.table) // case.n_blocks) + np.array(extra), case.block.copy()
     first = case.sizes
@@ -187,7 +195,7 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
         data.draw(st.lists(st.booleans(), min_size=number.size, max_size=number.size))
     )
     state, degrees, fresh, fresh_degrees = _moved(
-        case.level, Points(case.weight, None), grouping.group(0), case.block, number, written,
+        case.level, points_of(case.weight), grouping.group(0), case.block, number, written,
         clusters, targets, 10,
     )  # fmt: skip
     assert (number == -1).all()
@@ -269,7 +277,7 @@ def test_refinement_does_not_depend_on_the_number_of_threads(quad_edges):
     level = element_level(table, facet_graph(table, n_points), where)
     start = (np.arange(len(table)) // 60).astype(np.int32)
     groups = (np.arange(start.max() + 1) // 8).astype(np.int32)
-    points = Points(np.ones(n_points, dtype=np.int32), None)
+    points = points_of(np.ones(n_points, dtype=np.int32))
     found = []
     threads = get_num_threads()
     for count in (threads, 1):
@@ -289,7 +297,7 @@ def test_elements_of_full_blocks_change_places(quad_edges):
     level = element_level(table, facet_graph(table, n_points), where)
     start = (np.arange(len(table)) // 60).astype(np.int32)
     sizes = np.bincount(start)
-    points, block = Points(np.ones(n_points, dtype=np.int32), None), start.copy()
+    points, block = points_of(np.ones(n_points, dtype=np.int32)), start.copy()
     plan = schedule(sizes, 0.4, 0.2, end=20, total=15)._replace(excess=(0.0, 0.0))
     metric, one_group = np.zeros((sizes.size, 6)), np.zeros(sizes.size, np.int32)
     gained = anneal(level, points, metric, block, one_group, plan, 5)

@@ -1,8 +1,12 @@
 """Kernels: compiled with all they reach, never stale, and explained when they do not compile."""
 
+import re
+from collections import Counter
+
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
 from meshprep_runtime.cpu import executor
@@ -141,6 +145,31 @@ def test_what_is_kept_is_bounded(plan, monkeypatch):
         exec(f"def kernel(v):\n    v[0] = {c}\n", scope)
         assert result(scope["kernel"], plan) == c
     assert len(executor._kept) == 2
+
+
+@pytest.mark.slow
+def test_a_reduction_has_one_parallel_region_and_no_messages(slow, monkeypatch):
+    """numba makes a region and the text of a message of a slice that is filled: three seconds."""
+
+    def total(v, sums):
+        sums[0] += v[0]
+        sums[1] += 1.0
+
+    args = (Arg("v", Access.READ), Arg("sums", Access.INC, 2, is_global=True))
+    plan = slow.plan({"cells": 9}, {}, [Loop("l", "cells", args)], (2,))["l"]
+    monkeypatch.setenv("MESHPREP_CACHE_DIR", "")
+    monkeypatch.setattr(executor, "_kept", {})
+    sums = np.zeros(2)
+    with event.install_recorder("numba:compile") as record:
+        ParLoop(total, plan, strategy="hierarchical")(v=np.arange(9.0), sums=sums)
+    assert sums.tolist() == [36.0, 9.0]
+    begun = [e.data["dispatcher"] for _, e in record.buffer if e.is_start]
+    times = Counter(one.py_func.__name__ for one in begun)
+    assert [times[name] for name in ("run", "elements", "total")] == [1, 1, 1]
+    run = next(one for one in begun if one.py_func.__name__ == "run")
+    code = run.inspect_llvm(run.signatures[0])
+    assert len(set(re.findall(r"__numba_parfor_gufunc_0x[0-9a-f]+", code))) == 1
+    assert "unicode" not in code
 
 
 def test_wrong_kernels(plan):

@@ -1,11 +1,14 @@
 """Chains that run tile by tile, compiled: whole numbers bit-equal to the same calls without."""
 
+import re
+
 import numpy as np
 import pytest
 from integer_loops import DIMS, LOOPS, SETS, SOA
 from random_chains import KERNELS, full, grid_mesh, loops_and_globals, start_values
 
 from meshprep_runtime import LoopPlan, Program
+from meshprep_runtime.program.chains.source import CallCode, tile_text
 
 NAMES = ("areas", "flux", "mark", "update", "areas", "flux", "update")
 
@@ -82,3 +85,16 @@ def test_short_sequences_run_loop_by_loop(expected):
             case.loops[name](**case.arguments(name))
     assert len(chain.tiled) == 1
     assert case.result() == expected
+
+
+def test_calls_hand_on_numbers_of_one_type():
+    """Or else numba compiles the function of a loop once for each."""
+    column = {"run 0": 1, "own cells": 0, "run 1": 2}
+    calls = [
+        CallCode(0, ["s0"], [], "cells", False, [0]),
+        CallCode(0, ["s0"], [], "cells", False, []),
+    ]
+    text = tile_text(["g", "l", "s0", "x_s0", "state"], column, [], {}, [], calls)
+    numbers = re.findall(r"elements_0\((U\(.+?\)), (U\(.+?\)), l, ", text)
+    own, first, second = "U(g[t, 0])", "U(g[t, 1])", "U(g[t, 2])"
+    assert numbers == [("U(0)", own), (own, first), ("U(0)", second)]

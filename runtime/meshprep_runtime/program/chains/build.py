@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...cpu.build import names_in_texts
 from ...kernel import cache
-from ...kernel.analysis import fresh, reach, stable
+from ...kernel.analysis import INNER, fresh, reach, stable
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,22 @@ def build_chain(
 def _compile(
     functions: Sequence[ElementFunction], text: str, kept: Any, signature: tuple[Any, ...]
 ) -> Callable[..., None]:
-    common: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    common: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
     scope: dict[str, Any] = {} if kept is None else vars(kept)
     scope |= names_in_texts()
     module = __name__ if kept is None else kept.__name__
     for i, one in enumerate(functions):
 
         def compile_one(function: Any, own: dict[str, Any], fast: bool = one.fastmath) -> Any:
-            return numba.jit(**(common | {"forceinline": True, "fastmath": fast} | own))(function)
+            options = common | {"forceinline": True, "fastmath": fast} | own | INNER
+            return numba.jit(**options)(function)
 
         scope[f"kernel_{i}"] = fresh(one.kernel, compile_one, one.single, module)
     exec(compile(text, "<meshprep chain>" if kept is None else kept.__file__, "exec"), scope)
     for i, one in enumerate(functions):
         function = scope[f"elements_{i}"]
-        scope[f"elements_{i}"] = numba.jit(**common, fastmath=one.fastmath)(function)
+        options = common | INNER | {"fastmath": one.fastmath}
+        scope[f"elements_{i}"] = numba.jit(**options)(function)
     run = numba.jit(cache=kept is not None, **common)(scope["run"])
     run.compile(signature)
     entry: Callable[..., None] = run.overloads[signature].entry_point

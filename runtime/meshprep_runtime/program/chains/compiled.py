@@ -6,6 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ...kernel.analysis import INNER
 from .numbers import ChainArrays, MapArrays
 
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -90,7 +91,7 @@ def inspect(
     return elements[:used], runs[:used], copies[:used], count
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _begin(
     chain: ChainArrays, state: Any, t: int, own: NDArray[Any], end_need: NDArray[Any]
 ) -> None:
@@ -105,7 +106,7 @@ def _begin(
         size[s] += 1
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _find_runs(
     chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int, owned: NDArray[Any]
 ) -> None:
@@ -140,7 +141,7 @@ def _find_runs(
         size[s] = n
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int) -> None:
     """Before loop ``k``: not what it overwrites, but what it reads. All it reaches is a member."""
     stamp, need, run, members, size = state
@@ -179,12 +180,13 @@ def _find_needs(chain: ChainArrays, maps: MapArrays, state: Any, t: int, k: int)
         size[to] = found
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _put_in_order(
     part: NDArray[Any], owned: int, run: NDArray[Any], out: NDArray[Any], n_loops: int
 ) -> None:
     """Own elements, then the others by how many loops run them: runs become prefixes."""
-    out[:owned] = part[:owned]
+    for i in range(owned):
+        out[i] = part[i]
     at = np.zeros(n_loops + 2, np.int64)
     for e in part[owned:]:
         at[n_loops - _bits(run[e]) + 1] += 1
@@ -201,7 +203,7 @@ def _put_in_order(
         out[begin[k] : at[k]].sort()
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _bits(mask: np.uint64) -> int:
     found = 0
     while mask:
@@ -210,10 +212,12 @@ def _bits(mask: np.uint64) -> int:
     return found
 
 
-@numba.njit
+@numba.njit(**INNER)
 def _longer(values: NDArray[Any], wanted: int) -> NDArray[Any]:
     made = np.empty(wanted + wanted // 2, values.dtype)
-    made[: values.size] = values
+    # Not by a slice: its message alone would compile for two seconds.
+    for i in range(values.size):
+        made[i] = values[i]
     return made
 
 

@@ -180,16 +180,17 @@ def _call(n: int, call: CallCode, column: Mapping[str, int], maps: Mapping[str, 
         lines.append(f"o = l[{_between(column, f'list run {n}')}]")
         order = "o"
     given = [map_name(maps, m) for m in call.maps]
-    count = f"g[t, {column[f'run {n}']}]"
+    # Numbers of one type, so that the function is compiled once.
+    count = f"U(g[t, {column[f'run {n}']}])"
     function = f"elements_{call.function}"
     if not call.reduced:
-        return [*lines, f"{function}(0, {count}, {order}, {', '.join([*given, *call.given])})"]
-    own = f"g[t, {column[f'own {call.over}']}]"
+        return [*lines, f"{function}(U(0), {count}, {order}, {', '.join([*given, *call.given])})"]
+    own = f"U(g[t, {column[f'own {call.over}']}])"
     mine = [f"{a}[t]" if i in call.reduced else a for i, a in enumerate(call.given)]
     other = [f"x_{a}[thread]" if i in call.reduced else a for i, a in enumerate(call.given)]
     return [
         *lines,
-        f"{function}(0, {own}, {order}, {', '.join([*given, *mine])})",
+        f"{function}(U(0), {own}, {order}, {', '.join([*given, *mine])})",
         f"{function}({own}, {count}, {order}, {', '.join([*given, *other])})",
     ]
 
