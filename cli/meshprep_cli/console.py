@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .messages import LONGEST_WORD, one_line, shortened
 from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
@@ -21,23 +22,8 @@ if TYPE_CHECKING:
 Report = Callable[[float, int, str], None]
 Compiling = Callable[[bool], None]
 
-# Letters of a cell of a table, of a word of a message, and of a message.
-LONGEST_CELL, LONGEST_WORD, LONGEST_MESSAGE = 120, 300, 3000
-
-
-def shortened(text: str, most: int) -> str:
-    """Text of at most so many letters: of longer text the middle is left out."""
-    if len(text) <= most:
-        return text
-    left = f"...({len(text):,} letters)..."
-    head = (most - len(left) + 1) // 2
-    return f"{text[:head]}{left}{text[len(text) - (most - len(left) - head) :]}"
-
-
-def one_line(text: str) -> str:
-    """A message as one line, long names shortened."""
-    line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
-    return shortened(line, LONGEST_MESSAGE)
+# Letters of a cell of a table.
+LONGEST_CELL = 120
 
 
 @contextmanager
