@@ -60,4 +60,4 @@ def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
         {"cells": Ordering.from_new_to_old(np.concatenate([rows[p] for p in parts]))}
     )
     union = replace(mesh.sets["cells"], parts=parts)
-    return replace(moved, sets=[union if s.name == "cells" else s for s in moved.sets.values()])
+    return replace(moved, sets={**moved.sets, "cells": union})
