@@ -53,10 +53,10 @@ def compiled_ahead(tasks: Sequence[str], quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[None]:
+def waiting(text: str, quiet: bool = False) -> Iterator[None]:
     """Say what a command without stages does: on a terminal, and where kernels are compiled."""
-    if sys.stderr.isatty():
-        with progress(quiet=False) as report:
+    if quiet or sys.stderr.isatty():
+        with progress(quiet) as report:
             report(0, 1, text)
             yield
     else:

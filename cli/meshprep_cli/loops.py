@@ -17,13 +17,15 @@ def run(
         Path | None, typer.Option("-o", "--output", help="File to write; default: the terminal.")
     ] = None,
     force: options.Force = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Print a loops.toml with a loop over each set that a mesh has or can give."""
     from meshprep.loops.template import template_of
 
-    with console.waiting(f"reading {mesh.name}"):
+    with console.waiting(f"reading {mesh.name}", quiet):
         text = template_of(inputs.of(mesh), output, overwrite=force)
     if output is None:
         console.show(text.rstrip("\n"))
     else:
-        console.note(f"wrote {output}: adapt it, then meshprep reorder {mesh} --loops {output}")
+        then = f"meshprep reorder {mesh} --loops {output}"
+        console.note(f"wrote {output}: adapt it, then {then}", quiet)

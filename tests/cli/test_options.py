@@ -9,6 +9,7 @@ from meshprep import Options, read_requests
 from meshprep.loops.options import METHODS, PARTITIONERS, loop_options, table
 from meshprep.partition import PARTITIONERS as REGISTRY
 from meshprep.reorder import METHOD_NAMES
+from meshprep_cli.commands import commands
 from meshprep_cli.groups import with_options, words
 from meshprep_cli.options import InputOptions, LoopChoice
 from meshprep_runtime.errors import MeshprepError
@@ -30,6 +31,15 @@ def test_a_command_takes_the_rows_that_name_it(cli, command):
     listed = cli(command, "--help")[1].split()
     for name, row in table():
         assert (row.flag in listed) == (command in row.commands), name
+
+
+def test_every_command_takes_the_options_for_scripts():
+    known = {name: {o for p in c.params for o in p.opts} for name, c in commands().commands.items()}
+    assert all({"-q", "--quiet"} <= own for own in known.values())
+    assert [name for name, own in known.items() if "--json" not in own] == ["loops"]
+    writes = [name for name, own in known.items() if {"-o", "--plan", "--html"} & own]
+    assert all("--force" in known[name] for name in writes)
+    assert {"reorder", "plan", "split", "loops", "report", "sweep", "generate"} <= {*writes}
 
 
 def test_loops_may_set_the_rows_that_say_so(tmp_path):
