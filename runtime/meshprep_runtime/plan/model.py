@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
 from .chains.tiles import ChainPlan
 from .matrices import MatrixPlan
 from .metrics import Metrics
+from .named import UnknownNameError, name_entries
 from .tuned import Tuned
 
 
@@ -97,6 +97,9 @@ class Variant:
     staging: Mapping[str, Staging]
     local: Mapping[str, NDArray[np.uint16]]
     elements: NDArray[np.int32] | None = None
+
+    def __post_init__(self) -> None:
+        name_entries(self, staging="staged set", local="map")
 
     @property
     def n_blocks(self) -> int:
@@ -202,6 +205,9 @@ class LoopPlan:
     rows: Mapping[str, int] = field(default_factory=dict)
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        name_entries(self, sizes="set", maps="map", variants="variant", matrices="matrix")
+
     @property
     def tables(self) -> list[NDArray[np.int32]]:
         """What compiled loops reach their data through: the maps, then the places in matrices."""
@@ -242,7 +248,7 @@ class LoopPlan:
         """
         wanted = self.default if name is None else name
         if wanted not in self.variants:
-            raise PlanError(
+            raise UnknownNameError(
                 f"loop '{self.loop.name}' has no variant '{wanted}': "
                 f"choose {', '.join(self.variants)}"
             )
@@ -266,9 +272,14 @@ class PlanContent:
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
     chains: Mapping[str, ChainPlan] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
+        name_entries(self, tags="tag of set", matrices="matrix", chains="chain")
+
     def __getitem__(self, loop: str) -> LoopPlan:
         name = among(loop, self.loops)
         if name not in self.loops:
             has = ", ".join(self.loops)
-            raise PlanError(f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}")
+            said = f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}"
+            raise UnknownNameError(said)
         return self.loops[name]

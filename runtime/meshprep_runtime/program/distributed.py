@@ -15,6 +15,7 @@ from ..bind import AOS
 from ..errors import MeshprepError, PlanError
 from ..loops import among
 from ..plan.model import LoopPlan
+from ..plan.named import UnknownNameError
 from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..plan.seal import SIZE as SEAL_SIZE
@@ -106,7 +107,7 @@ class DistributedPlan:
         name = among(loop, self.part.loops)
         if name not in self.part.loops:
             has = ", ".join(self.part.loops)
-            raise PlanError(f"the plan has no loop '{loop}': it has {has}")
+            raise UnknownNameError(f"the plan has no loop '{loop}': it has {has}")
         return self.part.loops[name].plan
 
     def set_part(self, name: str) -> SetPart:
