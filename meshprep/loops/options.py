@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any, get_args, get_type_hints
 
-from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.errors import check_choice, check_integer, check_number
 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
@@ -199,12 +199,15 @@ class Options:
             value = getattr(self, name)
             if row.choices and value is not None:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
-        if self.block_elements < 1:
-            raise MeshprepError(f"block size {self.block_size} must be at least 1")
-        if self.tile is not None and self.tile < 1:
-            raise MeshprepError(f"tile {self.tile} must be at least 1")
-        if not self.order_time >= 0:
-            raise MeshprepError(f"order time {self.order_time} must be a number of seconds from 0")
+        for one in _FIELDS:
+            value, kind = getattr(self, one.name), str(one.type)
+            least = one.metadata["row"].least or 0
+            if value is None and "None" in kind:
+                continue
+            if kind.startswith("int"):
+                check_integer(one.name, value, least)
+            elif kind.startswith("float"):
+                check_number(one.name, value, least)
 
     @property
     def block_elements(self) -> int:

@@ -102,8 +102,15 @@ def test_what_an_option_cannot_be():
         ({"method": "gauss"}, "method 'gauss' is unknown: use auto, gps"),
         ({"partition": "scotch"}, "partitioner 'scotch' is unknown: use blocks"),
         ({"target": "tpu"}, "target 'tpu' is unknown: use gpu, cpu"),
-        ({"block_size": 0}, "block size 0 must be at least 1"),
-        ({"order_time": -1}, "order time -1 must be a number of seconds from 0"),
+        ({"block_size": 0}, "block_size is 0, must be a whole number from 1"),
+        ({"block_size": 256.0}, "block_size is 256.0, must be a whole number from 1"),
+        ({"tile": "7"}, "tile is '7', must be a whole number from 1"),
+        ({"seed": True}, "seed is True, must be a whole number from 0"),
+        ({"seed": None}, "seed is None, must be a whole number from 0"),
+        ({"staged_bytes": 1e4}, "staged_bytes is 10000.0, must be a whole number from 0"),
+        ({"order_time": -1}, "order_time is -1, must be a number from 0"),
+        ({"time_limit": float("nan")}, "time_limit is nan, must be a number from 0"),
+        ({"colour_weight": "2"}, "colour_weight is '2', must be a number from 0"),
     ):
         with pytest.raises(MeshprepError, match=said):
             Options(**given)

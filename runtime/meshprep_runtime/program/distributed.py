@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import AOS
-from ..errors import MeshprepError, PlanError
+from ..errors import MeshprepError, PlanError, check_number
 from ..loops import among
 from ..plan.model import LoopPlan
 from ..plan.named import UnknownNameError
@@ -44,6 +44,8 @@ class DistributedPlan:
     """
 
     def __init__(self, part: PartPlan, comm: Any, timeout: float | None = None) -> None:
+        if timeout is not None:
+            check_number("timeout", timeout)
         self.comm = comm.Dup()
         self.part = replace(part, loops={n: _with_rows(part, n) for n in part.loops})
         self.messages = Exchange(self.comm, self.part, timeout)

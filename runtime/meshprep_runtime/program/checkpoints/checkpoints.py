@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError
+from ...errors import MeshprepError, check_number
 from ..vote import ALONE, together
 from .clock import Clock
 from .decisions import Decisions, calls_to_wait, period
@@ -60,6 +60,7 @@ class Checkpoints:
     """
 
     def __init__(self, path: Path, every: float, plan: CheckedPlan, comm: Any = ALONE) -> None:
+        check_number("every", every)
         self._files = Generations(path, plan.mesh_hash, comm)
         self._clock, self._comm, self._sizes = Clock(every, comm), comm, plan.sizes
         self.steps = Steps()
