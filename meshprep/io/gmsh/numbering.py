@@ -90,6 +90,11 @@ def make_lookup(numbers: NDArray[np.int64]) -> tuple[Lookup, int]:
 
 def is_range(numbers: NDArray[np.int64], low: int) -> bool:
     """Whether these are low, low + 1, ... in order."""
+    ends = range(0, numbers.size, AT_ONCE)
+    return all(_is_range(numbers[i : i + AT_ONCE], low + i) for i in ends)
+
+
+def _is_range(numbers: NDArray[np.int64], low: int) -> bool:
     return np.array_equal(numbers, np.arange(low, low + numbers.size))
 
 
