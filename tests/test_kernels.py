@@ -8,6 +8,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+import numba
+import numba.core.compiler
 import numpy as np
 import pytest
 from numba import njit
@@ -17,8 +19,9 @@ from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
 import meshprep
-from meshprep.kernels import KERNELS, clock, helper
+from meshprep.kernels import KERNELS, check_numba, clock, helper
 from meshprep.kernels.compiled import digest, from_python
+from meshprep_runtime.errors import MissingPackageError
 
 INNER = """
 from typing import NamedTuple
@@ -225,3 +228,23 @@ def test_the_clock_leaves_compiling_out():
     compiling = time.perf_counter() - wall - (clock() - ours)
     assert compiling > 0.02
     assert clock() - ours < 0.5 * compiling
+
+
+@pytest.mark.parametrize("name", ["Compiler._compile_core", "CompileResult._rebuild"])
+def test_a_numba_without_an_internal_is_refused_by_its_version(name, monkeypatch):
+    owner, _, attribute = name.partition(".")
+    for base in getattr(numba.core.compiler, owner).__mro__:
+        if attribute in vars(base):
+            monkeypatch.delattr(base, attribute)
+    with pytest.raises(MissingPackageError) as error:
+        check_numba()
+    said = f"numba {numba.__version__} has no numba.core.compiler.{name}, which compiles"
+    assert str(error.value).startswith(said)
+
+
+def test_a_numba_without_an_internal_is_one_line():
+    code = "import sys, numba.core.compiler as c; del c.CompileResult._find_referenced_environments"
+    code += "; from meshprep_cli.main import main; sys.exit(main(['generate', 'box', '-q']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "CompileResult._find_referenced_environments, which compiles" in done.stderr

@@ -34,6 +34,7 @@ class FieldFiles:
     ] = None
     force: options.Force = False
     as_json: options.Json = False
+    quiet: options.Quiet = False
 
 
 def run(files: FieldFiles) -> None:
@@ -48,7 +49,7 @@ def move(files: FieldFiles, *, inverse: bool) -> None:
     """Move every file, and say what was moved."""
     from meshprep.io.fields.files import move_files
 
-    with console.waiting(f"moving values of {files.plan.name}"):
+    with console.waiting(f"moving values of {files.plan.name}", files.quiet):
         done = move_files(
             files.plan,
             files.fields,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .messages import LONGEST_WORD, one_line, shortened
 from .stopping import stop_if_asked
 
 if TYPE_CHECKING:
@@ -23,23 +24,8 @@ if TYPE_CHECKING:
 Report = Callable[[float, int, str], None]
 Compiling = Callable[[bool], None]
 
-# Letters of a cell of a table, of a word of a message, and of a message.
-LONGEST_CELL, LONGEST_WORD, LONGEST_MESSAGE = 120, 300, 3000
-
-
-def shortened(text: str, most: int) -> str:
-    """Text of at most so many letters: of longer text the middle is left out."""
-    if len(text) <= most:
-        return text
-    left = f"...({len(text):,} letters)..."
-    head = (most - len(left) + 1) // 2
-    return f"{text[:head]}{left}{text[len(text) - (most - len(left) - head) :]}"
-
-
-def one_line(text: str) -> str:
-    """A message as one line, long names shortened."""
-    line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
-    return shortened(line, LONGEST_MESSAGE)
+# Letters of a cell of a table.
+LONGEST_CELL = 120
 
 
 @contextmanager
@@ -69,10 +55,10 @@ def compiled_ahead(tasks: Sequence[str], quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def waiting(text: str) -> Iterator[None]:
+def waiting(text: str, quiet: bool = False) -> Iterator[None]:
     """Say what a command without stages does: on a terminal, and where kernels are compiled."""
-    if sys.stderr.isatty():
-        with progress(quiet=False) as report:
+    if quiet or sys.stderr.isatty():
+        with progress(quiet) as report:
             report(0, 1, text)
             yield
     else:

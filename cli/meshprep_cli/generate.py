@@ -38,16 +38,14 @@ def run(
         list[str] | None,
         typer.Option("--option", help="NAME=VALUE of the kind, such as type=triangle. Repeatable."),
     ] = None,
+    as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a mesh to try things on: Delaunay, boxes, an airfoil."""
     from meshprep.pipeline import workflow
 
     if kind is None:
-        kinds = workflow.kinds()
-        console.show_table("", ("kind", "what"), [k[:2] for k in kinds], left=True)
-        console.show("")
-        console.show_table("", ("kind", "options"), [(k[0], k[2]) for k in kinds], left=True)
+        _show_kinds(workflow.kinds(), as_json)
         return
     given: dict[str, int] = {"seed": seed} | ({} if cells is None else {"cells": cells})
     target = written.output or Path(f"{kind}.msh")
@@ -62,7 +60,19 @@ def run(
             overwrite=written.force,
             progress=report,
         )
+    if as_json:
+        console.show_json({"written": [str(target)], "notes": made.notes, "sets": made.sizes})
+        return
     for text in made.notes:
         console.note(text, quiet)
     told = ", ".join(f"{n} {name}" for name, n in made.sizes.items())
     console.note(f"{target}: {told}, in {watch}", quiet)
+
+
+def _show_kinds(kinds: list[tuple[str, str, str]], as_json: bool) -> None:
+    if as_json:
+        console.show_json([dict(zip(("kind", "what", "options"), k, strict=True)) for k in kinds])
+        return
+    console.show_table("", ("kind", "what"), [k[:2] for k in kinds], left=True)
+    console.show("")
+    console.show_table("", ("kind", "options"), [(k[0], k[2]) for k in kinds], left=True)

@@ -15,11 +15,12 @@ def run(
         bool, typer.Option("--full", help="List every group, also the many that have no name.")
     ] = False,
     as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Show what a mesh, a plan or a file of parts holds."""
     from meshprep.report import describe
 
-    with console.waiting(f"reading {file.name}"):
+    with console.waiting(f"reading {file.name}", quiet):
         description = describe(inputs.of(file))
     if as_json:
         console.show_json(description.to_dict())

@@ -15,6 +15,7 @@ def run(
         Path | None, typer.Option("-o", "--output", help="File to write; default: the terminal.")
     ] = None,
     force: options.Force = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Print a loops.toml to start from.
 
@@ -22,9 +23,10 @@ def run(
     """
     from meshprep.loops.template import template_of
 
-    with console.waiting(f"reading {mesh.name}"):
+    with console.waiting(f"reading {mesh.name}", quiet):
         text = template_of(inputs.of(mesh), output, overwrite=force)
     if output is None:
         console.show(text.rstrip("\n"))
     else:
-        console.note(f"wrote {output}: adapt it, then meshprep reorder {mesh} --loops {output}")
+        then = f"meshprep reorder {mesh} --loops {output}"
+        console.note(f"wrote {output}: adapt it, then {then}", quiet)

@@ -1,96 +1,21 @@
-"""The ``meshprep`` program: commands, exit codes and one-line errors."""
+"""The ``meshprep`` program: exit codes and one-line errors.
+
+What takes long to import comes with :mod:`.commands`, so that Ctrl-C meanwhile is dealt with here.
+"""
 
 import os
 import sys
-import traceback
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Annotated, Any
-
-import typer
+from collections.abc import Sequence
 
 from meshprep_runtime.errors import MeshprepError
 
-from . import (
-    apply,
-    check,
-    console,
-    generate,
-    info,
-    loops,
-    mpi,
-    plan,
-    reorder,
-    report,
-    restore,
-    split,
-    sweep,
-    tune,
-    warm_up,
-)
-from .groups import with_options
-from .help import Command
+from . import mpi
+from .messages import one_line
 from .output import own_stdout
 from .process import own_process
-from .stopping import stoppable
+from .stopping import asked, stoppable
 
 FAILED, BAD_INPUT, INTERNAL, INTERRUPTED = 1, 2, 3, 130
-
-# Typer brings its own click or uses the installed one, by version; its base error is the same.
-_UsageError = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
-
-app = typer.Typer(
-    name="meshprep",
-    help="Prepares unstructured meshes so that solvers run fast.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (
-    reorder,
-    plan,
-    split,
-    loops,
-    check,
-    report,
-    sweep,
-    tune,
-    info,
-    apply,
-    restore,
-    generate,
-    warm_up,
-):
-    name = command.__name__.rpartition(".")[2].replace("_", "-")
-    app.command(name, cls=Command)(with_options(command.run))
-
-
-def _show_version(value: bool) -> None:
-    if value:
-        from importlib.metadata import version
-
-        typer.echo(f"meshprep {version('meshprep')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _global(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
-    ] = False,
-    trace: Annotated[
-        bool, typer.Option("--traceback", help="Show where an error arose; goes anywhere.")
-    ] = False,
-) -> None:
-    """Prepares unstructured meshes so that solvers run fast."""
-
-
-@cache
-def _commands() -> Callable[..., Any]:
-    """All commands, put together once: a program may call :func:`main` many times."""
-    return typer.main.get_command(app)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,8 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = [a for a in args if a != "--traceback"] or ["--help"]
     code = 0
     try:
-        with mpi.one_voice(), stoppable(), own_stdout():
-            code = _commands()(args=args, prog_name="meshprep", standalone_mode=False)
+        with stoppable(), mpi.one_voice(), own_stdout():
+            from .commands import commands
+
+            code = commands()(args=args, prog_name="meshprep", standalone_mode=False)
             sys.stdout.flush()
         # Some versions of typer turn Ctrl-C into this code, others into an exception.
         return _explain(KeyboardInterrupt()) if code == INTERRUPTED else int(code or 0)
@@ -116,15 +43,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except (Exception, KeyboardInterrupt) as error:
         if trace:
+            import traceback
+
             traceback.print_exc()
         return _explain(error)
 
 
 def _explain(error: BaseException) -> int:
     """Say in one line what went wrong; returns the exit code."""
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+    # libraries that are being imported may turn Ctrl-C into an error of their own
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort" or asked():
         return _fail("interrupted: nothing was written", INTERRUPTED)
-    if isinstance(error, _UsageError):
+    if any(c.__name__ == "ClickException" for c in type(error).__mro__):
+        # Typer brings its own click or uses the installed one, by version.
         text = error.format_message()  # type: ignore[attr-defined]
         command = getattr(getattr(error, "ctx", None), "command_path", "meshprep")
         return _fail(f"{text} (see {command} --help)", BAD_INPUT)
@@ -140,7 +71,7 @@ def _explain(error: BaseException) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    print(f"meshprep: error: {console.one_line(text)}", file=sys.stderr)  # noqa: T201
+    print(f"meshprep: error: {one_line(text)}", file=sys.stderr)  # noqa: T201
     return code
 
 

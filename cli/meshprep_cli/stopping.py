@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM end a run between two stages at the latest, and leave nothing behind."""
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,16 +20,24 @@ def stoppable() -> Iterator[None]:
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, _stop) for number in numbers]
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda it: None if it.exc_type is KeyboardInterrupt else hook(it)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
 
+def asked() -> bool:
+    """Whether one of the signals has come."""
+    return _asked.is_set()
+
+
 def stop_if_asked() -> None:
     """Raise KeyboardInterrupt once more where a callback of a library has swallowed it."""
-    if _asked.is_set():
+    if asked():
         raise KeyboardInterrupt
 
 

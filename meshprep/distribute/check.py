@@ -1,7 +1,8 @@
 """The proof of a file of parts, and its comparison with a mesh."""
 
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, permutations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ from meshprep_runtime.plan.parts.store import about
 
 from ..io.source import MeshSource
 from ..mesh import Mesh
-from ..pipeline.check_file import CheckResult
+from ..mesh.original import with_type_order
+from ..pipeline.check_file import CheckResult, type_order_note
 from ..topology import derive
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
 
@@ -50,17 +52,19 @@ def check_parts(
                 f"{path}: made for another mesh than {mesh.path}: give the mesh it is of"
             )
     findings: list[str] = []
+    note = ""
     for i, count in enumerate(wanted):
         progress(1 + i, 1 + len(wanted), f"proving {count} parts")
         proof = agreed(ranks, partial(proof_of_split, path, count, ranks), named=False)
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if given is not None and not proof.findings:
-            findings += _unlike(proof, given, count)
+            unlike, names = _order_that_fits(proof, given, count)
+            findings, note = findings + unlike, type_order_note(given, names, "the split")
     number = " and ".join(map(str, wanted))
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
     against = "" if mesh is None else f" and fits {mesh.path}"
-    return CheckResult([], f"{path}: right{against} ({number} parts)")
+    return CheckResult([], f"{path}: right{against} ({number} parts){note}")
 
 
 def _wanted(path: Path, parts: int | None, *, alone: bool) -> list[int]:
@@ -87,8 +91,21 @@ def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
     return proof
 
 
+def _order_that_fits(proof: PartsProof, mesh: Mesh, parts: int) -> tuple[list[str], Sequence[str]]:
+    """Maps of the parts that are not those of the mesh, and the order of cell types that fits.
+
+    The parts do not say how their mesh ordered its cell types: the order of the mesh is tried
+    first, and then the others, 24 at most.
+    """
+    own = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
+    findings = _unlike(proof, mesh, parts)
+    for names in permutations(own) if findings else ():
+        if not _unlike(proof, with_type_order(mesh, names), parts):
+            return [], names
+    return findings, own
+
+
 def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:
-    """Maps of the parts that are not those of the mesh."""
     full, findings = derive(mesh, proof.maps), []
     for name, table in proof.maps.items():
         m = full.map(name)

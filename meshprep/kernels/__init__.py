@@ -1,5 +1,6 @@
 """Compiled functions: how they are compiled and kept, and run on all cores."""
 
+from .accepted_numba import check_numba
 from .arrays import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from .compiled import KERNELS, clock, helper, inlined, kernel
 
@@ -13,6 +14,7 @@ __all__ = [
     "UInt8s",
     "UInt32s",
     "UInt64s",
+    "check_numba",
     "clock",
     "helper",
     "inlined",

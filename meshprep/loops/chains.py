@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.errors import MeshprepError, check_integer
 from meshprep_runtime.loops import Loop, with_arrow
 from meshprep_runtime.program.chains.numbers import MOST
 
-from .options import MOST_ELEMENTS
 from .toml_files import read_toml
 
 KEYS = ("loops", "repeat", "dropped", "zero", "tile", "skewed")
@@ -125,8 +124,5 @@ def _names(values: Any, where: str) -> tuple[str, ...]:
 
 
 def _count(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise MeshprepError(f"{where} is {value!r}, must be a whole number from 1")
-    if value > MOST_ELEMENTS:
-        raise MeshprepError(f"{where} is {value}, must be within 1..2^31-1")
-    return value
+    check_integer(where, value)
+    return int(value)

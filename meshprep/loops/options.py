@@ -6,17 +6,15 @@ take it, and whether a loop may have its own in loops.toml. Name, type and defau
 
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from meshprep_runtime.errors import MeshprepError, check_choice
+from meshprep_runtime.errors import check_choice, check_integer, check_number
 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
 METHODS = ("auto", "gps", "rcm", "sloan", "hilbert", "morton", "rcb", "none")
 PARTITIONERS = ("blocks", "contiguous", "metis", "structured", "kahypar")
-
-# Of a set, and so of a block.
-MOST_ELEMENTS = 2**31 - 1
 
 ORDERING = ("reorder", "split")
 CUTTING = ("reorder", "plan", "split")
@@ -209,16 +207,15 @@ class Options:
             value = getattr(self, name)
             if row.choices and value is not None:
                 check_choice("partitioner" if name == "partition" else name, value, row.choices)
-        if self.block_elements < 1:
-            raise MeshprepError(f"block size {self.block_size} must be at least 1")
-        if self.block_elements > MOST_ELEMENTS:
-            raise MeshprepError(f"block size is {self.block_size}, must be within 1..2^31-1")
-        if self.tile is not None and self.tile < 1:
-            raise MeshprepError(f"tile {self.tile} must be at least 1")
-        if self.tile is not None and self.tile > MOST_ELEMENTS:
-            raise MeshprepError(f"tile is {self.tile}, must be within 1..2^31-1")
-        if not self.order_time >= 0:
-            raise MeshprepError(f"order time {self.order_time} must be a number of seconds from 0")
+        for one in _FIELDS:
+            value, kinds = getattr(self, one.name), get_args(one.type) or (one.type,)
+            least = one.metadata["row"].least or 0
+            if value is None and NoneType in kinds:
+                continue
+            if int in kinds:
+                check_integer(one.name, value, least)
+            elif float in kinds:
+                check_number(one.name, value, least)
 
     @property
     def block_elements(self) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
+from meshprep_runtime.plan.named import Named
 
 from ..kernels.parallel import take
 from .incidence import renumber_table
@@ -383,4 +384,4 @@ def _by_name(items: Iterable[Any], what: str) -> Mapping[str, Any]:
         if item.name in out:
             raise MeshprepError(f"two {what}s are named '{item.name}': names must be unique")
         out[item.name] = item
-    return MappingProxyType(out)
+    return MappingProxyType(Named(what, out))

@@ -60,7 +60,8 @@ def tune_chain(
         Of a chain of the plan.
     kernels : mapping of loop name to function
     tile_sizes : sequence of int, optional
-        Default: that of the plan, what fits into a second-level cache, 4 and 16 times as much.
+        Default: that of the plan, what fits into a second-level cache, 4 and 16 times as much;
+        none larger than the mesh.
     values : mapping of name to array, optional
         Of dats by the chain's names, in the plan's numbering, and of constants; default: made-up
         numbers.
@@ -104,8 +105,8 @@ def _schedules(plan: Plan, chain: ChainPlan, sizes: Sequence[int] | None) -> dic
     kinds = (OVERLAPPED,) if chain.kept.all else (OVERLAPPED, SKEWED)
     if sizes is not None and (not sizes or min(sizes) < 1):
         raise MeshprepError(f"tile sizes are {[*sizes]}: give whole numbers from 1")
-    found = {}
-    for size in sizes or sorted({chain.tile_size, *sizes_to_try(numbers)}):
+    found, n = {}, max(plan.sizes[loops[-1].over], 1)
+    for size in sizes or sorted({min(chain.tile_size, n), *sizes_to_try(numbers)}):
         for kind in kinds:
             key = f"{kind} tiles of {size}"
             found[key] = ChainPlan(key, size, cut(numbers, plans, size, chain.kept, kind == SKEWED))

@@ -1,5 +1,6 @@
 """The check of a plan's file, alone or beside its mesh."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from meshprep_runtime.plan.verify import compare_maps
 from ..io.source import MeshSource
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
+from ..mesh.original import original_of
 from ..topology import derive
 
 
@@ -42,33 +44,29 @@ def check(
     progress(0, total, "proving the plan")
     made = Plan.load(plan)
     findings = made.verify()
-    against = ""
+    against = note = ""
     if mesh is not None:
         progress(1, total, "reading the mesh")
         given = mesh.declared_by([made]).read()
         progress(2, total, "comparing the maps")
-        findings = findings or _compare(made, given, plan, mesh.path)
-        against = f" and fits {mesh.path}"
+        original = original_of(given, made)
+        if original is None:
+            raise PlanError(
+                f"{plan}: made for another mesh than {mesh.path}: "
+                "give the mesh it was made from, the reordered one, or make a new plan"
+            )
+        findings = findings or _compare(made, original)
+        against, note = f" and fits {mesh.path}", type_order_note(given, made.sizes, "the plan")
     if findings:
         return CheckResult(findings, f"{plan}: {len(findings)} findings: the plan is wrong")
     elements = sum(made.sizes[p.loop.over] for p in made.loops.values())
     n = len(made.loops)
     size = f"{n} loop{'' if n == 1 else 's'}, {elements:,} elements"
-    return CheckResult([], f"{plan}: right{against} ({size})")
+    return CheckResult([], f"{plan}: right{against} ({size}){note}")
 
 
-def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[str]:
-    """Findings where the plan's maps are not those that the mesh gives."""
-    content = mesh.content_hash()
-    if content == plan.mesh_hash:
-        # edges and faces are numbered by the order of the cells: derive them in that of the input
-        held = plan.ordering.keys() & mesh.sets.keys()
-        mesh = mesh.renumber({name: plan.ordering[name].inverse for name in held})
-    elif content != plan.source_hash:
-        raise PlanError(
-            f"{plan_path}: made for another mesh than {mesh_path}: "
-            "give the mesh it was made from, the reordered one, or make a new plan"
-        )
+def _compare(plan: Plan, mesh: Mesh) -> list[str]:
+    """Findings where the plan's maps are not those of a mesh in the order of its input."""
     if GRAPH_MAP in plan.maps:
         # files of graphs keep neither the order of the edges nor that of their ends
         own, edges = plan.maps[GRAPH_MAP], mesh.map(GRAPH_MAP)
@@ -76,3 +74,15 @@ def _compare(plan: Plan, mesh: Mesh, plan_path: Path, mesh_path: Path) -> list[s
         same = np.array_equal(rows_as_set(back), rows_as_set(edges.table))
         return [] if same else [f"map '{GRAPH_MAP}' has other edges in the plan than in the mesh"]
     return compare_maps(plan, derive(mesh, plan.maps).maps)
+
+
+def type_order_note(mesh: Mesh, names: Iterable[str], made: str) -> str:
+    """What to know of a mesh file whose cell types do not stand as among these sets."""
+    before = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
+    parts = [name for name in names if name in before]
+    if not before or parts == [*before]:
+        return ""
+    return (
+        f"; {made} numbers the cells by type as {', '.join(parts)}, "
+        f"the file as {', '.join(before)}: number them as {made} does"
+    )

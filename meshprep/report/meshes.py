@@ -12,6 +12,7 @@ from meshprep_runtime.plan import LoopPlan, Plan, Variant
 
 from ..io.source import MeshSource
 from ..mesh import Mesh
+from ..mesh.original import original_of
 from .draw import Scene, place
 
 
@@ -43,13 +44,9 @@ def mesh_of(plan: Plan, meshes: Sequence[NamedMesh]) -> NamedMesh:
     Raises MeshprepError where none of them is.
     """
     for named in meshes:
-        content = named.mesh.content_hash()
-        if content == plan.source_hash:
-            return named
-        if content == plan.mesh_hash:
-            held = plan.ordering.keys() & named.mesh.sets.keys()
-            back = {name: plan.ordering[name].inverse for name in held}
-            return NamedMesh(named.name, named.mesh.renumber(back))
+        original = original_of(named.mesh, plan)
+        if original is not None:
+            return NamedMesh(named.name, original)
     if not meshes:
         raise MeshprepError("a plan holds no coordinates: name its mesh with --mesh")
     names = ", ".join(named.name for named in meshes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from importlib import import_module
+from numbers import Integral, Real
 from typing import Any
 
 Progress = Callable[[float, int, str], None]
@@ -49,3 +50,19 @@ def check_choice(what: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         choice = f"use {', '.join(known)}" if known else "there is none"
         raise MeshprepError(f"{what} '{value}' is unknown: {choice}")
+
+
+def check_integer(what: str, value: object, least: int = 1, most: int = 2**31 - 1) -> None:
+    """Raise MeshprepError unless the value is a whole number within ``least..most``."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:  # type: ignore[operator]
+        large, any_int = whole and value > least, most == 2**31 - 1  # type: ignore[operator]
+        limits = f"from {least}" if any_int and not large else f"within {least}..{most}"
+        raise MeshprepError(f"{what} is {value!r}, must be a whole number {limits}")
+
+
+def check_number(what: str, value: object, least: float = 0) -> None:
+    """Raise MeshprepError unless the value is a number from ``least``; infinity is one."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not value >= least:  # type: ignore[operator]
+        raise MeshprepError(f"{what} is {value!r}, must be a number from {least}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import MeshprepError
+from .errors import MeshprepError, check_integer
 
 
 class Access(StrEnum):
@@ -85,8 +85,7 @@ class Arg:
             )
         if self.columns is not None and ARROW in self.name:
             raise MeshprepError(f"matrix '{self.name}' has the name of a map: leave '->' out")
-        if self.dim < 1:
-            raise MeshprepError(f"argument '{self.name}': dim is {self.dim}, must be at least 1")
+        check_integer(f"argument '{self.name}': dim", self.dim)
         try:
             kind: str = np.dtype(self.dtype).kind
         except TypeError:
@@ -115,9 +114,11 @@ class Arg:
                 f"argument '{self.name}': 'map' and 'index' belong together: "
                 "index lists the columns of the map that the kernel gets"
             )
-        if len(set(self.index)) != len(self.index) or any(i < 0 for i in self.index):
+        for column in self.index:
+            check_integer(f"argument '{self.name}': a column in index", column, 0)
+        if len(set(self.index)) != len(self.index):
             raise MeshprepError(
-                f"argument '{self.name}': index {list(self.index)} must be distinct columns >= 0"
+                f"argument '{self.name}': index {list(self.index)} must be distinct columns"
             )
 
     @property

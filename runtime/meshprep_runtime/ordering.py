@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import MeshprepError
+from .errors import MeshprepError, check_integer
 from .maps import as_indices, chunks, read_only
 
 
@@ -91,7 +91,13 @@ class Ordering:
         Returns
         -------
         Ordering
+
+        Raises
+        ------
+        MeshprepError
+            For a number that is no whole one from 0.
         """
+        check_integer("the number of elements", n, 0)
         numbers = np.arange(n, dtype=np.int32)
         numbers.flags.writeable = False
         return cls(numbers, numbers)

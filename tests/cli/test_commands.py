@@ -328,3 +328,15 @@ def test_values_that_meshio_cannot_read_are_left_out_and_said_so(cli, tmp_path):
     assert "no original_id" not in cli("reorder", tmp_path / "a.msh", "--force", "--no-ids")[2]
     io.write(generate("mixed2d", nx=6, ny=6), tmp_path / "b.msh", version="4.1")
     assert "no original_id" not in cli("reorder", tmp_path / "b.msh")[2]
+
+
+def test_generate_in_json(cli, tmp_path):
+    target = tmp_path / "a.msh"
+    code, out, err = cli("generate", "mixed2d", "--option", "nx=2", "-o", target, "--json", "-q")
+    told = json.loads(out)
+    assert (code, err, told["written"], told["notes"]) == (0, "", [str(target)], [])
+    assert told["sets"]["cells"] == told["sets"]["quad"] + told["sets"]["triangle"]
+    kinds = json.loads(cli("generate", "--json")[1])
+    (mixed,) = (one for one in kinds if one["kind"] == "mixed2d")
+    assert mixed["what"] == "a square of quads and triangles"
+    assert "nx=64" in mixed["options"]

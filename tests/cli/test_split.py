@@ -1,9 +1,14 @@
 """``meshprep split``, and what ``check``, ``info`` and ``report`` say of its file."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from meshprep import io
+from meshprep.io.generate import generate
+from meshprep.mesh.original import with_type_order
 
 
 @pytest.fixture
@@ -65,6 +70,21 @@ def test_check_proves_a_file_and_finds_damage(cli, parts_file, mesh_file):
     parts_file.write_bytes(data)
     code, _, err = cli("check", parts_file, "-q")
     assert (code, "does not match its checksum" in err) == (2, True)
+
+
+def test_check_finds_the_order_of_cell_types_that_was_split(cli, tmp_path):
+    mesh, split, other = (tmp_path / name for name in ("a.msh", "a.parts.h5", "a.med"))
+    one = generate("mixed2d", nx=6, ny=6)
+    turned = with_type_order(one, ["triangle", "quad"])
+    # MED files have quads first, writers go by the order of the sets
+    sets = sorted(turned.sets.values(), key=lambda s: s.name == "quad")
+    io.write(replace(turned, sets=sets), mesh)
+    io.write(io.read(mesh), other, drop=True)
+    assert cli("split", mesh, "--parts", 2, "-q")[0] == 0
+    assert cli("check", split, "--mesh", mesh, "-q")[1].endswith("(2 parts)\n")
+    code, out, _ = cli("check", split, "--mesh", other, "-q")
+    assert code == 0
+    assert "the split numbers the cells by type as triangle, quad, the file as quad, tri" in out
 
 
 def test_info_lists_splits_sets_and_loops(cli, parts_file):

@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -23,3 +25,42 @@ def test_handlers_are_as_before_afterwards():
     with stoppable():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+# Ctrl-C while the program imports: raised there, swallowed by a callback, or turned into an error.
+STOPPED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            {stop}
+sys.meta_path.insert(0, Finder())
+class Dying:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+from meshprep_cli.main import main
+sys.exit(main(["info", "nowhere.msh"]))
+"""
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.parametrize(
+    ("module", "stop"),
+    [
+        ("typer", INTERRUPT),
+        ("numpy", INTERRUPT),
+        ("numpy", "Dying()"),
+        (
+            "numpy",
+            f"""
+            try: {INTERRUPT}
+            except KeyboardInterrupt: raise ImportError("no numpy")""",
+        ),
+    ],
+)
+def test_ctrl_c_while_the_program_imports_is_one_line(module, stop):
+    code = STOPPED.format(module=module, stop=stop)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "meshprep: error: interrupted: nothing was written\n"
+    assert (done.returncode, done.stdout) == (130, "")

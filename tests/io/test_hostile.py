@@ -5,6 +5,7 @@ import signal
 import time
 import tracemalloc
 from contextlib import suppress
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -24,6 +25,7 @@ from io_meshes import decorated, plain_meshes
 
 from meshprep import io
 from meshprep.io.meshio_adapter import harden
+from meshprep.mesh import Tag
 from meshprep_runtime.errors import MeshprepError, MissingPackageError
 
 HUGE = 10**12
@@ -245,6 +247,19 @@ def test_lines_of_nastran_are_rods(tmp_path):
     text = (tmp_path / "a.bdf").read_text()
     assert text.count("CROD") == 4
     assert "CBAR" not in text
+
+
+@pytest.mark.parametrize("number", [123456789, -12345678])
+def test_numbers_that_fields_of_nastran_are_too_small_for(number, tmp_path):
+    mesh = plain_meshes()["triangles"]
+    ids = np.where(np.arange(mesh.size("cells")) == 1, number, 2)
+    tags = (Tag.from_ids("nastran:ref", mesh.cell_sets[0].name, ids),)
+    with pytest.raises(MeshprepError, match=f"a.bdf: group {number} of 'nastran:ref' has more"):
+        io.write(replace(mesh, tags=tags, dats=mesh.dats[:1]), tmp_path / "a.bdf", drop=True)
+    card = f"{'CTRIA3':8}{1:<8}{number:<8}{1:<8}{2:<8}{3:<8}\n"
+    text = NASTRAN[: NASTRAN.index("CTRIA3")] + card + "ENDDATA\n"
+    said = f"a cell has node {str(number)[8:]}1, which is not there: numbers have at most 8 char"
+    assert said in refused(text, ".bdf", tmp_path)
 
 
 def test_values_of_faces_in_binary_ply(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -152,7 +153,13 @@ def test_tiles_that_fit_into_cache(plan):
     cells, edges = plan.sizes["cells"], plan.sizes["edges"]
     fits = CACHE_BYTES * cells // (3 * 8 * cells + 4 * edges)
     assert tile_in_cache(chain) == fits
-    assert sizes_to_try(chain) == [fits, 4 * fits, 16 * fits]
+    # no size gives more than one tile
+    assert cells < fits
+    assert sizes_to_try(chain) == [cells]
+    for n, times in ((100_000, [1]), (10_000_000, [1, 4, 16])):
+        larger = replace(chain, sizes={**chain.sizes, "cells": n})
+        fits = CACHE_BYTES * n // (3 * 8 * n + 4 * edges)
+        assert sizes_to_try(larger) == [k * fits for k in times]
 
 
 def test_what_is_refused_before_anything_is_written(folder, capsys):
@@ -204,6 +211,9 @@ def test_tune_times_a_chain_and_writes_the_fastest_tiles(folder, capsys):
     assert path.read_bytes() == before
     assert call(capsys, *words, "--tile-sizes", "40")[0] == 0
     assert [t.tiles.tile_size for t in Plan.load(path).chains["step"].tuned] == [40]
+    # the mesh fits into cache: what is tried without sizes is the plan's, and one tile
+    told = json.loads(call(capsys, *words, "--json")[1])
+    assert {t["tile_size"] for t in told["trials"]} == {0, 40, plan.sizes["cells"]}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from meshprep import LoopRequest, Options, io, prepare
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
+from meshprep.mesh.original import with_type_order
 from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
 from meshprep.report.files import ReportFiles, write_files
@@ -110,6 +111,17 @@ def test_a_reordered_mesh_serves_as_well(prepared):
     pictures = [re.findall(r"base64,([^\"]+)", page) for page in pages]
     assert pictures[0] == pictures[1]
     assert len(pictures[0]) >= 5
+
+
+def test_a_mesh_whose_cell_types_stand_otherwise_serves_as_well():
+    mesh = generate("mixed2d", nx=4, ny=4)
+    plan = prepare(mesh, ["edges->cells"], Options(block_size=8)).plan
+    turned = with_type_order(mesh, reversed(mesh.sets["cells"].parts))
+    assert turned.sets["cells"].parts == ("triangle", "quad")
+    back = mesh_of(plan, [NamedMesh("turned", turned)]).mesh
+    assert back.sets["cells"].parts == ("quad", "triangle")
+    one, two = (derive(m, ["edges->cells"]).map("edges->cells").table for m in (mesh, back))
+    assert (one == two).all()
 
 
 def compare_one(plan):

@@ -5,21 +5,54 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from meshprep_runtime.errors import MeshprepError
+
 from . import abaqus, exodus, exodus_write, med, vtk, vtu, xdmf
+
+# Characters of a field in Nastran's cards of cells, and in the large ones of nodes.
+_SMALL, _LARGE = 8, 16
+
+
+def _read_nastran(path: str) -> Any:
+    import meshio
+
+    try:
+        return meshio.nastran.read(path)
+    except KeyError as error:
+        raise MeshprepError(
+            f"a cell has node {error.args[0]}, which is not there: numbers have at most {_SMALL} "
+            "characters in small fields, write longer ones with commas between them"
+        ) from error
 
 
 def write_nastran(path: str, mesh: Any) -> None:
     """Lines as rods: the bars that meshio makes of them lack what tells how they lie."""
     import meshio
 
+    for ids in mesh.cell_data.get("nastran:ref", ()):
+        _check_width(ids, _SMALL)
+    _check_width(mesh.point_data.get("nastran:ref", ()), _LARGE)
     meshio.nastran.write(path, mesh)
     cards = Path(path).read_text().replace("\nCBAR", "\nCROD")
     Path(path).write_text(cards)
 
 
+def _check_width(numbers: Any, characters: int) -> None:
+    """Refuse numbers that would run into the next field."""
+    for number in (np.min(numbers, initial=0), np.max(numbers, initial=0)):
+        if len(str(number)) > characters:
+            raise MeshprepError(
+                f"group {number} of 'nastran:ref' has more than the {characters} characters of a "
+                "field: give the group a smaller number, or use another format"
+            )
+
+
 # Formats that are not left to meshio alone.
 READERS: dict[str, Callable[[Any], Any]] = {
     **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
+    "nastran": _read_nastran,
     **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
 }
 WRITERS: dict[str, Callable[..., None]] = {

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, elements
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_integer
 from ..plan import LoopPlan, Variant
 from . import kernels, unrolled
 from .code import MatrixCode, read_only
@@ -125,8 +125,9 @@ def check_matrix(matrix: Store) -> None:
 
 def check_threads(threads: int | None, piece: int = PIECE) -> None:
     """Raise MeshprepError for less than one."""
-    if (threads is not None and threads < 1) or piece < 1:
-        raise MeshprepError(f"threads is {threads} and piece {piece}: give at least 1 of each")
+    if threads is not None:
+        check_integer("threads", threads)
+    check_integer("piece", piece)
 
 
 def check_vector(name: str, array: NDArray[Any], size: int, dtype: np.dtype) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError
+from ..errors import check_integer
 from ..maps import INDEX_LIMIT
 from ..program.distributed import DistributedPlan
 from ..program.row_lists import owner_of, to_each
@@ -57,8 +57,7 @@ class PartPowers:
         *,
         free: NDArray[np.integer] | None = None,
     ) -> None:
-        if count < 1:
-            raise MeshprepError(f"{count} products: give at least 1")
+        check_integer("count", count)
         columns = columns_of(matrix, plan, set_name, free)
         comm, starts = plan.comm, columns.starts
         own = columns.numbers[: columns.owned]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_integer
 
 WARP = 32
 MOST_BLOCK = 512
@@ -27,8 +27,7 @@ class CsrThreads:
             )
         if self.coop not in (1, 2, 4, 8, 16, 32):
             raise MeshprepError(f"coop is {self.coop}: give 1, 2, 4, 8, 16 or 32")
-        if self.repeat < 1:
-            raise MeshprepError(f"repeat is {self.repeat}: give at least 1")
+        check_integer("repeat", self.repeat)
 
     def blocks(self, rows: int) -> int:
         """Thread blocks of a launch [R14 equation 4.7]; 0 where there are no rows."""

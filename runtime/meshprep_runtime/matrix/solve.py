@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule
-from ..errors import MeshprepError
+from ..errors import MeshprepError, check_integer, check_number
 from . import kernels
 from .code import MatrixCode, read_only
 from .products import Store, check_matrix, check_vector, csr_arrays
@@ -65,6 +65,8 @@ def cg(
     MeshprepError
         Where A is not positive definite, and after ``most`` iterations.
     """
+    check_number("tolerance", tolerance)
+    check_integer("most", most, 0)
     x, r = np.zeros_like(b), b.copy()
     wanted = tolerance * float(dot(b, b)) ** 0.5
     p, old, iterations = np.zeros_like(b), 1.0, 0

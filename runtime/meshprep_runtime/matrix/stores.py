@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import MeshprepError, import_package
+from ..errors import MeshprepError, check_integer, import_package
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -42,6 +42,8 @@ class CsrMatrix:
     def __post_init__(self) -> None:
         _check("CsrMatrix.row_ptr", self.row_ptr, ("i4", "i8"), 1)
         _check("CsrMatrix.columns", self.columns, ("i4",), 1)
+        if self.n_columns is not None:
+            check_integer("CsrMatrix.n_columns", self.n_columns, 0)
         if self.row_ptr.size < 1 or self.values.shape != self.columns.shape:
             raise MeshprepError(
                 f"CsrMatrix: row_ptr has {self.row_ptr.size} entries, columns {self.columns.size} "
@@ -141,6 +143,8 @@ class Ellpack:
 
     def __post_init__(self) -> None:
         _check("Ellpack.columns", self.columns, ("i4",), 2)
+        if self.n_columns is not None:
+            check_integer("Ellpack.n_columns", self.n_columns, 0)
         if self.values.shape != self.columns.shape:
             raise MeshprepError(
                 f"Ellpack: values has shape {self.values.shape}, must be {self.columns.shape}"

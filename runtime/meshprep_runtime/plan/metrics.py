@@ -8,6 +8,7 @@ none of it. :mod:`meshprep.metrics` computes the figures, ``docs/reports.md`` sa
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from .named import name_entries
 from .records import IN_PLACE, LEFT_OUT, Record
 
 
@@ -198,6 +199,9 @@ class LoopMetrics(Record):
     # By variant name.
     variants: Mapping[str, BeforeAfter] = field(default_factory=dict, metadata=IN_PLACE)
 
+    def __post_init__(self) -> None:
+        name_entries(self, variants="variant")
+
 
 @dataclass(frozen=True)
 class OrderFigures(Record):
@@ -264,6 +268,9 @@ class Metrics(Record):
     loops: Mapping[str, LoopMetrics] = field(default_factory=dict)  # by loop name
     # By stage: what preparing took, files apart: ``"topology"``, ``"proof"`` and so on.
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        name_entries(self, loops="loop", seconds="stage")
 
     @property
     def orders(self) -> tuple[OrderMetrics, ...]:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PlanError
 from ..loops import Loop, among, cut_by_shell
 from ..maps import SetMap
 from ..ordering import Ordering
 from .chains.tiles import ChainPlan
 from .matrices import MatrixPlan
 from .metrics import Metrics
+from .named import UnknownNameError, name_entries
 from .tuned import Tuned
 
 
@@ -95,6 +95,9 @@ class Variant:
     staging: Mapping[str, Staging]
     local: Mapping[str, NDArray[np.uint16]]
     elements: NDArray[np.int32] | None = None
+
+    def __post_init__(self) -> None:
+        name_entries(self, staging="staged set", local="map")
 
     @property
     def n_blocks(self) -> int:
@@ -206,6 +209,9 @@ class LoopPlan:
     rows: Mapping[str, int] = field(default_factory=dict)
     matrices: Mapping[str, MatrixPlan] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        name_entries(self, sizes="set", maps="map", variants="variant", matrices="matrix")
+
     def __repr__(self) -> str:
         args = ", ".join(a.name for a in self.loop.args)
         variants = ", ".join(self.variants)
@@ -251,23 +257,11 @@ class LoopPlan:
         """
         wanted = self.default if name is None else name
         if wanted not in self.variants:
-            raise PlanError(
+            raise UnknownNameError(
                 f"loop '{self.loop.name}' has no variant '{wanted}': "
                 f"choose {', '.join(self.variants)}"
             )
         return self.variants[wanted]
-
-
-class _Named(dict[str, Any]):
-    """What a plan has by name; asking for another name lists those there are."""
-
-    def __init__(self, kind: str, items: Mapping[str, Any]) -> None:
-        super().__init__(items)
-        self.kind = kind
-
-    def __missing__(self, name: str) -> Any:
-        more = "; a plan holds the maps that its loops use" if self.kind == "map" else ""
-        raise PlanError(f"the plan has no {self.kind} '{name}': it has {', '.join(self)}{more}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,8 +282,8 @@ class PlanContent:
     chains: Mapping[str, ChainPlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, kind in (("sizes", "set"), ("ordering", "set"), ("maps", "map")):
-            object.__setattr__(self, name, _Named(kind, getattr(self, name)))
+        name_entries(self, sizes="set", ordering="set", maps="map", loops="loop")
+        name_entries(self, tags="tag of set", matrices="matrix", chains="chain")
 
     def __repr__(self) -> str:
         sets = ", ".join(f"{name} {size:,}" for name, size in self.sizes.items())
@@ -299,5 +293,6 @@ class PlanContent:
         name = among(loop, self.loops)
         if name not in self.loops:
             has = ", ".join(self.loops)
-            raise PlanError(f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}")
+            said = f"the plan has no loop '{loop}'{cut_by_shell(loop)}: it has {has}"
+            raise UnknownNameError(said)
         return self.loops[name]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..bind import AOS, DTYPES, SOA
 from ..cuda.detect import on_device
-from ..errors import MeshprepError, check_choice
+from ..errors import MeshprepError, check_choice, check_integer
 from ..tuning.lookup import AUTO
 
 # The lists of copies on a rank; partial lists go by the name of their map.
@@ -217,8 +217,7 @@ def make_dat(
     where = f"a dat on '{set_name}'"
     check_choice(f"{where}: layout", layout, (AOS, SOA, AUTO))
     check_choice(f"{where}: dtype", _name_of(dtype), DTYPES)
-    if dim < 1:
-        raise MeshprepError(f"{where} has dim {dim}, must be at least 1")
+    check_integer(f"{where}: dim", dim)
     rows, owned = size
     soa = layout == SOA and dim > 1
     wanted: list[tuple[int, ...]] = [(dim, n) if soa else (n, dim) for n in (rows, owned)]

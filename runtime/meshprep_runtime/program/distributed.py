@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import AOS
-from ..errors import MeshprepError, PlanError
+from ..errors import MeshprepError, PlanError, check_number
 from ..loops import among
 from ..plan.model import LoopPlan
+from ..plan.named import UnknownNameError
 from ..plan.parts import LoopPart, PartPlan, SetPart, parts_table, read_part
 from ..plan.parts.slices import PartsTable
 from ..plan.seal import SIZE as SEAL_SIZE
@@ -41,6 +42,8 @@ class DistributedPlan:
     """
 
     def __init__(self, part: PartPlan, comm: Any, timeout: float | None = None) -> None:
+        if timeout is not None:
+            check_number("timeout", timeout)
         self.comm = comm.Dup()
         self.part = replace(part, loops={n: _with_rows(part, n) for n in part.loops})
         self.messages = Exchange(self.comm, self.part, timeout)
@@ -104,7 +107,7 @@ class DistributedPlan:
         name = among(loop, self.part.loops)
         if name not in self.part.loops:
             has = ", ".join(self.part.loops)
-            raise PlanError(f"the plan has no loop '{loop}': it has {has}")
+            raise UnknownNameError(f"the plan has no loop '{loop}': it has {has}")
         return self.part.loops[name].plan
 
     def set_part(self, name: str) -> SetPart:

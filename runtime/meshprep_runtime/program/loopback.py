@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DistributedError
+from ..errors import DistributedError, check_integer, check_number
 
 Key = tuple[Any, ...]
 
@@ -44,6 +44,8 @@ def run_ranks(
 
     Raises
     ------
+    MeshprepError
+        For ranks that are no whole number from 1, and a delay below 0.
     DistributedError
         Where all ranks wait for each other, or their collective calls differ.
     Exception
@@ -81,6 +83,8 @@ class LoopbackWorld:
     """The ranks, what is under way between them, and whose turn it is."""
 
     def __init__(self, ranks: int, seed: int, delay: float) -> None:
+        check_integer("ranks", ranks)
+        check_number("delay", delay)
         self.size = ranks
         self.delay = delay
         self.random = random.Random(seed)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..bind import AOS, SOA, slots
 from ..cuda import DeviceFunction
 from ..cuda.function import name_of
-from ..errors import MeshprepError, Progress, check_choice
+from ..errors import Progress, check_choice, check_integer, check_number
 from ..loop import ParLoop
 from ..plan import LoopPlan
 from ..plan.tuned import Trial, Tuned
@@ -52,10 +52,9 @@ class TuningSearch:
     registers: int = 48
 
     def __post_init__(self) -> None:
-        if self.runs < 1 or self.patience < 1:
-            raise MeshprepError(
-                f"runs is {self.runs} and patience {self.patience}: give at least 1 of each"
-            )
+        check_integer("runs", self.runs)
+        check_number("patience", self.patience, 1)
+        check_integer("registers", self.registers)
 
 
 def tune(

@@ -156,7 +156,7 @@ def test_mistakes_are_told_where_they_are_made(case):
     assert calls_of(case, "update") == [0]
     with case.program.chain(), pytest.raises(MeshprepError, match="a chain is under way"):
         case.program.chain().__enter__()
-    with pytest.raises(MeshprepError, match="a chain has 1 to 64 loops, not 65"):
+    with pytest.raises(MeshprepError, match="chain is 65, must be a whole number within 1"):
         case.program.chain(65)
 
 

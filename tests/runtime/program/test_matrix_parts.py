@@ -202,7 +202,7 @@ def test_powers_need_a_matrix_of_the_part(path):
     def main(comm):
         plan = DistributedPlan.load(parts_of(path), comm)
         matrix = PartAssembly(stiffness, plan, "stiffness")(x=plan.dat("nodes", 2))
-        with pytest.raises(MeshprepError, match="0 products: give at least 1"):
+        with pytest.raises(MeshprepError, match="count is 0, must be a whole number from 1"):
             PartPowers(matrix, plan, "nodes", 0)
         with pytest.raises(MeshprepError, match="a matrix on 'cells' has shape"):
             PartPowers(matrix, plan, "cells", 2)

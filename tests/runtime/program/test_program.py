@@ -112,7 +112,7 @@ def test_loops_make_what_they_write_stale(plan):
         ({"dtype": "c8"}, "dtype 'c8' is unknown"),
         ({"dtype": "none"}, "dtype 'none' is unknown"),
         ({"dtype": ">f8"}, "dtype '>f8' is unknown"),
-        ({"dim": 0}, "has dim 0, must be at least 1"),
+        ({"dim": 0}, "dim is 0, must be a whole number from 1"),
         ({"values": [1.0]}, "values is a list, must be an array"),
         ({"values": np.zeros((3, 1))}, r"has values of shape \(3, 1\) and dtype float64, must be"),
         ({"values": np.zeros((20, 1), "f4")}, "dtype float32, must be .* of float64"),

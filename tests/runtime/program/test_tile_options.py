@@ -143,7 +143,7 @@ def test_another_dat_makes_another_schedule(flow):
     [
         ({"dropped": ["res"]}, "dat 'res' cannot be dropped at the end of the chain"),
         ({"zero": ["other"]}, "cannot be dropped or zero: no loop of the chain writes it"),
-        ({"tile_size": 0}, "tile_size is 0, must be at least 1"),
+        ({"tile_size": 0}, "tile_size is 0, must be a whole number from 1"),
         ({"tile_size": "large"}, "tile_size is 'large', must be a number or 'auto'"),
     ],
 )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...maps import SetMap
 from ..model import LoopPlan
+from ..named import name_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,3 +102,6 @@ class PartPlan:
     loops: Mapping[str, LoopPart]  # by loop name
     # By map name: maps whose loops exchange only what they reach.
     partial: Mapping[str, MapPart] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        name_entries(self, sizes="set", sets="set", maps="map", loops="loop", partial="map")

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError
+from ...errors import MeshprepError, check_integer
 from ..checkpoints.checkpoints import Checkpoints
 from ..checkpoints.steps import Step
 from ..dat import ProgramDat
@@ -67,8 +67,7 @@ class Chain:
     """
 
     def __init__(self, program: Recorder, length: int, tiles: TileOptions | None = None) -> None:
-        if not 1 <= length <= MOST_LOOPS:
-            raise MeshprepError(f"a chain has 1 to {MOST_LOOPS} loops, not {length}")
+        check_integer("length of a chain", length, 1, MOST_LOOPS)
         self.length = length
         self.tiled: dict[Hashable, TiledRun | SkewedRun | MeasuredRun | RankTiledRun] = {}
         self._tiles = tiles

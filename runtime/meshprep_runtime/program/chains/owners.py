@@ -188,7 +188,9 @@ def tile_in_cache(chain: ChainNumbers) -> int:
 def sizes_to_try(chain: ChainNumbers) -> list[int]:
     """Tile sizes: what fits into a second-level cache, four times and sixteen times as much.
 
-    Where caches are larger than assumed, or the next level is fast, fewer tiles are faster.
+    Where caches are larger than assumed, or the next level is fast, fewer tiles are faster. Sizes
+    from that of the mesh on, which all give one tile, are left out; where all are, that of the mesh
+    stays.
     """
-    fits = tile_in_cache(chain)
-    return [fits, 4 * fits, 16 * fits]
+    fits, n = tile_in_cache(chain), max(chain.sizes[chain.loops[-1].over], 1)
+    return [size for size in (fits, 4 * fits, 16 * fits) if size < n] or [n]

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import MeshprepError
+from ...errors import MeshprepError, check_integer
 from ..dat import Queue
 
 
@@ -66,6 +66,7 @@ class ReducedGlobal:
 
 def start_values(values: ArrayLike, dim: int, dtype: str) -> NDArray[Any]:
     """The ``(dim,)`` values that a global starts from; refused where the dtype changes them."""
+    check_integer("dim of a global", dim)
     given, wanted = np.asarray(values), np.dtype(dtype)
     made = given.astype(wanted)
     if wanted.kind in "iu" and not np.array_equal(made, given):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import MeshprepError
+from ...errors import MeshprepError, check_integer
 from ...loops import Loop
 from ...plan.chains.skewed import SkewedPlan
 from ...plan.chains.tiles import ChainPlan, Kept, TilePlan
@@ -47,8 +47,8 @@ class TileOptions:
     auto: bool = False  # try loops alone, and tiles of several sizes, and keep what is fastest
 
     def __post_init__(self) -> None:
-        if self.size is not None and self.size < 1:
-            raise MeshprepError(f"tile_size is {self.size}, must be at least 1")
+        if self.size is not None:
+            check_integer("tile_size", self.size)
         if self.skewed and (self.dropped or self.zero):
             raise MeshprepError("skewed tiles store every dat: leave dropped and zero out")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import MeshprepError
+from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
 from ..distributed import DistributedPlan
 from ..vote import ALONE, together
@@ -50,6 +50,7 @@ class Checkpoints:
     def __init__(
         self, path: Path, every: float, plan: PlanContent | DistributedPlan, comm: Any = ALONE
     ) -> None:
+        check_number("every", every)
         self._files = Generations(path, plan.mesh_hash, comm)
         self._clock, self._comm, self._sizes = Clock(every, comm), comm, plan.sizes
         self.steps = Steps()

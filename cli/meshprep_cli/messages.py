@@ -1,0 +1,19 @@
+"""Messages of one line."""
+
+# Letters of a word of a message, and of a message.
+LONGEST_WORD, LONGEST_MESSAGE = 300, 3000
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many letters: of longer text the middle is left out."""
+    if len(text) <= most:
+        return text
+    left = f"...({len(text):,} letters)..."
+    head = (most - len(left) + 1) // 2
+    return f"{text[:head]}{left}{text[len(text) - (most - len(left) - head) :]}"
+
+
+def one_line(text: str) -> str:
+    """A message as one line, long names shortened."""
+    line = " ".join(shortened(word, LONGEST_WORD) for word in text.split())
+    return shortened(line, LONGEST_MESSAGE)
