@@ -1,7 +1,5 @@
 """What ``--help`` shows: options under the headings of their groups, and what a value is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, get_args
 

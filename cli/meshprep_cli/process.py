@@ -1,7 +1,5 @@
 """The process that runs a command: the program's own, or that of a caller of :func:`main`."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import threading

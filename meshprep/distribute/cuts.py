@@ -1,7 +1,5 @@
 """Owners of the leading set: our own search, METIS, bisection, a curve, or a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ has its elements part after part, so that runs of its parts are sections with sh
 are cut on their own: on all cores, and with the memory of those that are at work.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What compiling kernels takes of numba and llvmlite beyond what these document."""
 
-from __future__ import annotations
-
 from functools import reduce
 from importlib import import_module
 

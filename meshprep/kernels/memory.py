@@ -1,7 +1,5 @@
 """Memory that arrays have freed: given back to the system, or kept for the arrays that follow."""
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from contextlib import suppress

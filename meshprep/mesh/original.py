@@ -1,7 +1,5 @@
 """A mesh file in the numbering of the mesh that a plan was made from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Blocks as ranges of a new order, made from a block number for every element."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -6,8 +6,6 @@ for the distance from a block's centroid. A move that costs ``c`` is made with p
 ``exp(-c / temperature)``.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

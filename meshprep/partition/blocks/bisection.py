@@ -4,8 +4,6 @@ Each cut is made across the direction in which the part is most elements wide. W
 width is, is measured on a sample of the part, so that thin layers are cut across, not along.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Both caps: how many elements a block may have, and how many bytes of points it may stage."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError

@@ -6,8 +6,6 @@ with the width of an element measured in each block, so that thin layers are tre
 are.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Connected components of blocks: a fragmented block loads more points than it need."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ...kernels import Int32s, Int64s, helper, kernel

@@ -4,8 +4,6 @@ A point keeps a short list of (block, count), as long as its clusters, so that a
 blocks around a cluster, not the clusters.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ block can leave for where the cluster comes from, or for a block with room. Each
 must be allowed by itself, so that annealing goes on as if there were no caps.
 """
 
-from __future__ import annotations
-
 from ...kernels import inlined
 from .centroids import Centroids, update_centroids
 from .counts import Counts, move

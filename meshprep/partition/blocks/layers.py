@@ -5,8 +5,6 @@ figures 20 and 21]. Single moves do not lead from a round block to a plate. So l
 found in the mesh, whatever its shape: an element's neighbours on opposite sides share no point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

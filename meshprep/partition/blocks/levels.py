@@ -4,8 +4,6 @@ Clusters grow by label propagation on the facet graph: each joins the neighbour 
 facets with, while that is not too large. Such clusters are round, which matching does not give.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

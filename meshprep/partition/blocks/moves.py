@@ -1,7 +1,5 @@
 """A move of a cluster to another block: what it is worth, and what is remembered of moves."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

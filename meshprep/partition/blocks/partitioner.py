@@ -13,8 +13,6 @@ nets are the points.
    caps proved (:mod:`caps`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ few times they are smooth, and their principal components are a frame to cut in 
 embedding: Harel and Koren, Graph Drawing 2002).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,6 @@
 That is a lower bound of the block's thread colours, and our colourings hardly ever need more.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Where these are full, they give elements to their own neighbours
 (:func:`repair.enforce_cap`), so that the cap holds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from meshprep_runtime.maps import read_only

@@ -1,7 +1,5 @@
 """The search for better blocks: annealing on every level, from large clusters to elements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

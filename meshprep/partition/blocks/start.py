@@ -5,8 +5,6 @@ what the elements and points are, and clusters would blur these. Neighbours on b
 elements tell a grid; cuts of a sample of some dozens of blocks tell the directions.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
