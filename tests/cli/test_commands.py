@@ -11,7 +11,7 @@ from meshprep import io
 from meshprep.io.generate import generate
 from meshprep.mesh.assemble import Block, assemble
 from meshprep_cli import console
-from meshprep_cli.main import _commands
+from meshprep_cli.commands import commands
 from meshprep_runtime import Plan
 
 
@@ -259,7 +259,7 @@ def test_version_and_help(cli):
     assert cli()[:2] == (0, out)
 
 
-@pytest.mark.parametrize("name", list(_commands().commands))
+@pytest.mark.parametrize("name", list(commands().commands))
 def test_the_list_of_commands_has_whole_sentences(cli, name):
     (line,) = (each for each in cli()[1].splitlines() if each.split()[:1] == [name])
     assert line.endswith(".")

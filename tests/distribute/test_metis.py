@@ -68,7 +68,8 @@ def test_sections_give_parts_that_are_as_even_and_nearly_as_short(tetrahedra, sm
     whole = owners_of_leading_set(replace(problem, subject=alone(subject)), "metis")
     assert cut_faces(subject, owner) <= 1.08 * cut_faces(subject, whole)
     for one in found:
-        assert (np.unique(owner[one.elements.start : one.elements.stop]) == one.parts).all()
+        # METIS may leave the smallest part empty
+        assert set(owner[one.elements.start : one.elements.stop].tolist()) <= set(one.parts)
 
 
 def alone(subject):

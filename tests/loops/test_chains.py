@@ -58,9 +58,9 @@ def test_a_file_without_chains(file):
     [
         ('loops = ["flux"', 'sizes = ["flux"', 'needs loops = \\["NAME"'),
         ("repeat = 2", "repeat = 0", "repeat is 0, must be a whole number from 1"),
-        ("repeat = 2", "repeat = 99999999999", "repeat is 99999999999, must be within"),
+        ("repeat = 2", "repeat = 99999999999", "repeat is 99999999999, must be .* within"),
         ("repeat = 2", "repeat = 2147483647", "loops, at most 64 go together"),
-        ("tile = 500", "tile = 3000000000", "tile is 3000000000, must be within"),
+        ("tile = 500", "tile = 3000000000", "tile is 3000000000, must be .* within"),
         ("tile = 500", "tile = true", "tile is True, must be a whole number from 1"),
         ("tile = 500", "size = 500", "unknown key 'size': use loops, repeat, dropped, zero, tile"),
         ("tile = 500", "skewed = 1", "skewed is 1, must be true or false"),

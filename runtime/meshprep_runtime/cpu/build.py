@@ -75,7 +75,8 @@ def _compile(request: Request, kept: Any, signature: tuple[Any, ...]) -> Callabl
     if "elements" in scope:
         scope["elements"] = numba.jit(**(common | INNER))(scope["elements"])
     # Threads cannot hand on the place of an exception, so bounds are checked on one.
-    parallel: Any = PRANGE if request.parallel and not request.boundscheck else False
+    # A copy, which numba empties.
+    parallel: Any = dict(PRANGE) if request.parallel and not request.boundscheck else False
     run = numba.jit(parallel=parallel, cache=kept is not None, **common)(scope["run"])
     run.compile(signature)
     # Straight into the machine code: what the arrays are has been checked on binding.

@@ -58,7 +58,7 @@ class Program:
         checkpoint: str | Path | None = None,
         every: float = 600.0,
     ) -> None:
-        if not isinstance(plan, PlanContent | DistributedPlan):
+        if not hasattr(plan, "sizes"):
             raise MeshprepError(f"plan is a {type(plan).__name__}: pass Plan.load(FILE)")
         self.plan = plan
         self.checkpoints: Checkpoints | None = None

@@ -107,7 +107,7 @@ def test_loops_make_what_they_write_stale(plan):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"set_name": "sides"}, "the plan has no set 'sides': it has edges, cells, nodes"),
+        ({"set_name": "sides"}, "there is no set 'sides': choose edges, cells, nodes"),
         ({"layout": "rows"}, "layout 'rows' is unknown: use aos, soa"),
         ({"dtype": "c8"}, "dtype 'c8' is unknown"),
         ({"dtype": "none"}, "dtype 'none' is unknown"),
