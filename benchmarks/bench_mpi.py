@@ -39,6 +39,7 @@ def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (
         parts = Path(folder) / "airfoil.parts.h5"
         _split(mesh, parts, ranks)
         found = {k: _run(k, mesh, parts, iterations) for k in ranks}
+        delayed = _delayed(mesh, parts)
     one = found[ranks[0]]
     rows = []
     for k, told in found.items():
@@ -59,7 +60,6 @@ def main(cells: int = 720_000, iterations: int = 200, ranks: tuple[int, ...] = (
                 "rms": told["rms"],
             }
         )
-        delayed = _delayed(mesh, parts)
     report("mpi", rows, delayed=delayed)
     table(delayed)
 
