@@ -123,12 +123,11 @@ def _metis(problem: CutProblem) -> NDArray[np.int32]:
         return runs(problem.size, problem.weights)
     found = sections(leading.table, problem.subject.leading_runs[::2], problem.weights)
     if len(found) == 1:
-        graph = point_graph(leading.table, problem.size)
-        return kway(graph.offset, graph.index, problem.weights, UFACTOR, seed)
+        return kway(point_graph(leading.table, problem.size), problem.weights, UFACTOR, seed)
 
     def cut(one: FileSection) -> NDArray[np.int32]:
         graph, own = _graph_of(leading.table, one.elements), slice(one.parts.start, one.parts.stop)
-        part = kway_elsewhere(graph.offset, graph.index, problem.weights[own], one.overfill, seed)
+        part = kway_elsewhere(graph, problem.weights[own], one.overfill, seed)
         return part + np.int32(one.parts.start)
 
     return np.concatenate(each(cut, [(one,) for one in found]))

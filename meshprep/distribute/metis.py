@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
+from ..mesh.incidence import Csr
+
 # Thousandths by which METIS may overfill a part. Twice its 10 passes on each level take a quarter
 # more time, for 0.25 % fewer ghosts.
 UFACTOR = 30
@@ -93,16 +95,10 @@ def _crossing(rows: NDArray[np.int32], begins: NDArray[np.int64]) -> int:
     return int((place != place[:, :1]).any(axis=1).sum())
 
 
-def kway(
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
-    shares: NDArray[np.float64],
-    overfill: int,
-    seed: int,
-) -> NDArray[np.int32]:
+def kway(graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int) -> NDArray[np.int32]:
     """The part of each element of a graph. O(neighbours), and 8 bytes a neighbour twice."""
-    wide = pymetis.CSRAdjacency(offset, index.astype(np.int64))
-    del index
+    wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
+    del graph
     even = bool((shares == shares[0]).all())
     _, part = pymetis.part_graph(
         shares.size,
@@ -115,15 +111,11 @@ def kway(
 
 
 def kway_elsewhere(
-    offset: NDArray[np.int64],
-    index: NDArray[np.int32],
-    shares: NDArray[np.float64],
-    overfill: int,
-    seed: int,
+    graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int
 ) -> NDArray[np.int32]:
     """:func:`kway` in a process of its own; raises MeshprepError where that fails."""
     given = io.BytesIO()
-    for array in (offset, index, shares, np.array([overfill, seed])):
+    for array in (graph.offset, graph.index, shares, np.array([overfill, seed])):
         np.save(given, array)
     done = subprocess.run(
         [sys.executable, "-c", "from meshprep.distribute.metis import serve; serve()"],
@@ -132,7 +124,7 @@ def kway_elsewhere(
         capture_output=True,
         check=False,
     )
-    if done.returncode or len(done.stdout) != 4 * (offset.size - 1):
+    if done.returncode or len(done.stdout) != 4 * (graph.offset.size - 1):
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
         raise MeshprepError(f"METIS ended with code {done.returncode} and said: {said[-1]}")
     return np.frombuffer(done.stdout, np.int32)
@@ -143,4 +135,4 @@ def serve() -> None:
     given = io.BytesIO(sys.stdin.buffer.read())
     offset, index, shares, (overfill, seed) = (np.load(given) for _ in range(4))
     del given
-    sys.stdout.buffer.write(kway(offset, index, shares, int(overfill), int(seed)).tobytes())
+    sys.stdout.buffer.write(kway(Csr(offset, index), shares, int(overfill), int(seed)).tobytes())

@@ -68,8 +68,9 @@ def test_sections_give_parts_that_are_as_even_and_nearly_as_short(tetrahedra, sm
     whole = owners_of_leading_set(replace(problem, subject=alone(subject)), "metis")
     assert cut_faces(subject, owner) <= 1.08 * cut_faces(subject, whole)
     for one in found:
-        # METIS may leave the smallest part empty
-        assert set(owner[one.elements.start : one.elements.stop].tolist()) <= set(one.parts)
+        got = set(owner[one.elements.start : one.elements.stop].tolist())
+        # METIS may leave a part empty that is to be far smaller than the others
+        assert got == set(one.parts) if shares[0] == shares[-1] else got <= set(one.parts)
 
 
 def alone(subject):
@@ -114,7 +115,7 @@ def test_a_process_gives_what_this_one_gives_or_says_why_not(tetrahedra, monkeyp
     subject, _ = tetrahedra
     graph = point_graph(subject.maps["faces->cells"].table, subject.sizes["cells"])
     for shares in (np.full(7, 1 / 7), np.arange(1.0, 8) / 28):
-        given = graph.offset, graph.index, shares, 20, 3
+        given = graph, shares, 20, 3
         assert (kway_elsewhere(*given) == kway(*given)).all()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(MeshprepError, match="METIS ended with code 1 and said: nothing"):
