@@ -95,7 +95,7 @@ def _order_that_fits(proof: PartsProof, mesh: Mesh, parts: int) -> tuple[list[st
     """Maps of the parts that are not those of the mesh, and the order of cell types that fits.
 
     The parts do not say how their mesh ordered its cell types: the order of the mesh is tried
-    first, and then the others, 24 at most.
+    first, and then the others, 24 of the four linear types of solids.
     """
     own = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
     findings = _unlike(proof, mesh, parts)
