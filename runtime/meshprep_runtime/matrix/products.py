@@ -178,8 +178,9 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
     if matrix.symmetric and n <= unrolled.MOST_DOFS:
         return MatrixCode(unrolled.symmetric_elements(n), arrays, made)
-    kernel = kernels.symmetric_elements if matrix.symmetric else kernels.local_elements
-    return MatrixCode(kernel, arrays, made, room=2 * n, dofs=n)
+    if matrix.symmetric:
+        return MatrixCode(kernels.symmetric_elements, arrays, made, room=2 * n, dofs=n)
+    return MatrixCode(kernels.local_elements, arrays, made, room=n, dofs=n)
 
 
 def check_blocks(matrix: LocalMatrices, blocks: Variant) -> None:
