@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
+from meshprep_runtime.maps import chunks
+
+from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .geometry import Geometry
@@ -22,6 +24,8 @@ OPPOSITE = 0.5
 SPARE = 0.08
 # The share of a grid's neighbours that are one step along an axis away.
 REGULAR = 0.98
+# Elements that tell whether there are opposite neighbours at all.
+SAMPLE = 1000
 
 
 class ElementAxes(NamedTuple):
@@ -56,27 +60,41 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
         yield min(found, key=lambda cut: geometry.loads(*cut))
 
 
-def grid_places(table: Int32s, graph: Csr, n_points: int) -> Float64s | None:
+def grid_places(table: Int32s, graph: Csr, n_points: int) -> Int32s | None:
     """Places of the elements of a grid in steps along its lines, (n, 3); None where it is no grid.
 
-    Components stand beside each other. O(n * arity).
+    Components stand beside each other. O(n * arity); O(n_points) where a sample shows no grid.
     """
-    across, steps, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
-    side = np.flatnonzero(across.ravel() >= 0)
-    if side.size < REGULAR * graph.index.size or not side.size:
+    step = max(1, table.shape[0] // SAMPLE)
+    if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
         return None
-    one, axis, sign = side // (2 * AXES), side % (2 * AXES) // 2, 1 - 2 * (side % 2)
-    step = steps[across.ravel()[side]] - steps[one]
-    straight = (step[np.arange(side.size), axis] == sign) & (np.abs(step).sum(axis=1) == 1)
-    if straight.mean() < REGULAR:
+    across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    sides, straight = 0, 0
+    for some in chunks(len(table)):
+        beside = across[some]
+        sides += np.count_nonzero(beside >= 0)
+        straight += _straight_steps(beside, place[some], place)
+    if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
         return None
-    low = np.full(component.max() + 1, steps.shape[0], np.int64)
+    count = int(component.max()) + 1
+    low = np.full((count, AXES), table.shape[0], np.int32)
     high = -low
-    np.minimum.at(low, component, steps[:, 0])
-    np.maximum.at(high, component, steps[:, 0])
-    place = steps.astype(np.float64)
-    place[:, 0] += (np.cumsum(high - low + 2) - high)[component]
+    np.minimum.at(low, component, place)
+    np.maximum.at(high, component, place)
+    low[:, 0] -= (np.cumsum(high - low, axis=0) - (high - low))[:, 0] + 2 * np.arange(count)
+    place -= low[component]
     return place
+
+
+def _straight_steps(across: Int32s, own: Int32s, place: Int32s) -> int:
+    """How many neighbours of some elements are one step along their axis away, and no other."""
+    count = 0
+    for side in range(2 * AXES):
+        (some,) = np.nonzero(across[:, side] >= 0)
+        step = place[across[some, side]] - own[some]
+        step[:, side >> 1] -= 1 - 2 * (side & 1)
+        count += np.count_nonzero(~step.any(axis=1))
+    return count
 
 
 def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> tuple[Int32s, int]:
@@ -140,6 +158,21 @@ def opposite_neighbours(
                     steps[j, s >> 1] += 1 - 2 * (s & 1)
                     _carry_axes(axes, i, s)
     return across, steps, component
+
+
+@kernel
+def _opposite_share(
+    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int, step: int
+) -> float:
+    """The share of the neighbours of every ``step``-th element that have an opposite one."""
+    nothing = np.empty((0, 2 * AXES), np.int32)
+    axes = ElementAxes(table, offset, neighbours, nothing, np.full(n_points, -1, np.int32))
+    found, count = 0, 0
+    for i in range(0, table.shape[0], step):
+        for s in range(offset[i], offset[i + 1]):
+            found += _opposite(axes, i, neighbours[s]) >= 0
+            count += 1
+    return found / max(1, count)
 
 
 @helper

@@ -29,6 +29,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
+from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
@@ -46,6 +47,9 @@ REUNIONS = 3
 FEW = 200
 # From this effort on a grid is searched at the default effort, too.
 LONG_SEARCH = 4.0
+# By what share bricks of a grid, or bisection, must load less than the other for that to be left
+# out: annealing gains so much at most.
+FAR_AHEAD = 0.015
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
@@ -124,20 +128,38 @@ def _from_lines(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]
 
     Where colours have a price, plates and sticks as well.
     """
-    if start.grid or (search.small and search.n_blocks <= FEW_BLOCKS):
-        cut = search.geometry.cut(start.rotation, search.n_blocks)
+    if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
-        yield search, _mended(search, search.improve(cut, phase) if start.grid else cut)
-        # a long search at the same temperature can dissolve blocks that follow the lines
-        if start.grid and search.effort >= LONG_SEARCH:
-            short = replace(search, effort=1.0)
-            yield short, _mended(short, short.improve(cut, phase))
-        if not start.grid:
-            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+        for lines in _along_lines(search, start):
+            found = replace(search)
+            yield found, _mended(found, found.improve(lines, phase))
+            # a long search at the same temperature can dissolve blocks that follow the lines
+            if search.effort >= LONG_SEARCH:
+                short = replace(search, effort=1.0)
+                yield short, _mended(short, short.improve(lines, phase))
+    elif search.small and search.n_blocks <= FEW_BLOCKS:
+        cut = search.geometry.cut(start.rotation, search.n_blocks)
+        yield search, _mended(search, cut)
+        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
             yield layered, layered.improve(block, OTHER)
+
+
+def _along_lines(search: Search, start: Start) -> list[Int32s]:
+    """Blocks of a grid to begin with: bisection's, bricks, or both where neither is far ahead."""
+    g, n_blocks = search.geometry, search.n_blocks
+
+    def bricks() -> Int32s | None:
+        place = grid_places(g.table, search.graph, g.weight.size)
+        return None if place is None else brick_blocks(g, place, n_blocks, search.cap)
+
+    cut, found = at_once(lambda: g.cut(start.rotation, n_blocks), bricks)
+    if found is None:
+        return [cut]
+    ahead = g.loads(cut, n_blocks) / g.loads(found, n_blocks)
+    return [cut] * (ahead < 1 + FAR_AHEAD) + [found] * (ahead > 1 - FAR_AHEAD)
 
 
 def _best(found: list[tuple[Search, Int32s]], start: Start, limit: int) -> Blocks:
@@ -235,7 +257,7 @@ def geometry_of(
     known, n_points = places is not None, weight.size
     if places is None:
         assert graph is not None, "places or neighbours are known"
-        places = grid_places(table, graph, n_points)
-        known = places is not None
-        places = stand_in_places(table, graph, n_points) if places is None else places
+        steps = grid_places(table, graph, n_points)
+        known = steps is not None
+        places = steps.astype(np.float64) if known else stand_in_places(table, graph, n_points)
     return Geometry.of(table, weight, written, places, known=known)
