@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import chunks
-
 from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
@@ -69,32 +67,35 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> Int32s | None:
     if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
         return None
     across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
-    sides, straight = 0, 0
-    for some in chunks(len(table)):
-        beside = across[some]
-        sides += np.count_nonzero(beside >= 0)
-        straight += _straight_steps(beside, place[some], place)
+    sides, straight = _straight_steps(across, place)
     if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
         return None
-    count = int(component.max()) + 1
-    low = np.full((count, AXES), table.shape[0], np.int32)
-    high = -low
-    np.minimum.at(low, component, place)
-    np.maximum.at(high, component, place)
-    low[:, 0] -= (np.cumsum(high - low, axis=0) - (high - low))[:, 0] + 2 * np.arange(count)
+    offset, members = sort_by(component, int(component.max()) + 1)
+    low, high = (
+        edge.reduceat(place[members], offset[:-1], axis=0) for edge in (np.minimum, np.maximum)
+    )
+    width = high[:, 0] - low[:, 0] + 2
+    low[:, 0] -= np.cumsum(width) - width
     place -= low[component]
     return place
 
 
-def _straight_steps(across: Int32s, own: Int32s, place: Int32s) -> int:
-    """How many neighbours of some elements are one step along their axis away, and no other."""
-    count = 0
-    for side in range(2 * AXES):
-        (some,) = np.nonzero(across[:, side] >= 0)
-        step = place[across[some, side]] - own[some]
-        step[:, side >> 1] -= 1 - 2 * (side & 1)
-        count += np.count_nonzero(~step.any(axis=1))
-    return count
+@kernel
+def _straight_steps(across: Int32s, place: Int32s) -> tuple[int, int]:
+    """Neighbours across, and how many of them are one step along their axis away, and no other."""
+    sides, straight = 0, 0
+    for i in range(across.shape[0]):
+        for s in range(2 * AXES):
+            j = across[i, s]
+            if j < 0:
+                continue
+            off = 0
+            for a in range(AXES):
+                wanted = 1 - 2 * (s & 1) if a == s >> 1 else 0
+                off |= place[j, a] - place[i, a] - wanted
+            sides += 1
+            straight += off == 0
+    return sides, straight
 
 
 def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> tuple[Int32s, int]:
