@@ -16,11 +16,12 @@ from ...kernels import Int32s, Int64s
 from ...kernels.parallel import each
 from .bisection import bisect
 from .geometry import Geometry
+from .layers import sortable
 
 # How far the number of layers of a slab may be from that of a cube.
 THICKER = 2
 # Of the kinds of bricks with the fewest nodes by the formula, the loads of so many are counted.
-COUNTED = 4
+COUNTED = 8
 
 
 class Bricks(NamedTuple):
@@ -31,18 +32,16 @@ class Bricks(NamedTuple):
     fewer: bool
 
 
-def brick_blocks(geometry: Geometry, place: Int32s, n_blocks: int, cap: int) -> Int32s | None:
-    """The cheapest blocks of a grid in slabs; None where elements share places.
+def brick_blocks(geometry: Geometry, place: Int32s, n_blocks: int, cap: int) -> Int32s:
+    """The cheapest blocks of a grid in slabs.
 
-    ``place`` (n, 3) counts steps along the lines of the grid, from 0. No block is over the cap or
-    empty; ``n_blocks * cap`` is at least n. O(n * arity) for each kind of bricks that is counted.
+    ``place`` (n, 3) counts steps along the lines of the grid, from 0; no two are equal. No block
+    is over the cap or empty; ``n_blocks * cap`` is at least n. O(n * arity) for each kind of
+    bricks that is counted.
     """
-    extent = place.max(axis=0).astype(np.int64) + 1
-    # numpy sorts small numbers by their digits
-    steps = [axis.astype(np.uint16 if extent.max() < 1 << 16 else np.int64) for axis in place.T]
-    if not _distinct(steps):
-        return None
-    kinds = {round(nodes, 4): kind for nodes, kind in _kinds(extent, place.shape[0] / n_blocks)}
+    steps, extent = sortable(place), place.max(axis=0).astype(np.int64) + 1
+    # axes of one length give the same nodes
+    kinds = dict(_kinds(extent, place.shape[0] / n_blocks))
 
     def cut(kind: Bricks) -> tuple[int, Int32s]:
         block = _cut(steps, kind, n_blocks, cap)
@@ -50,14 +49,6 @@ def brick_blocks(geometry: Geometry, place: Int32s, n_blocks: int, cap: int) -> 
 
     found = each(cut, [(kinds[nodes],) for nodes in sorted(kinds)[:COUNTED]])
     return _numbered(min(found, key=lambda counted: counted[0])[1], place, n_blocks)
-
-
-def _distinct(steps: list[NDArray[Any]]) -> bool:
-    order = np.lexsort(steps)
-    same = np.ones(order.size - 1, np.bool_)
-    for axis in steps:
-        same &= np.diff(axis[order]) == 0
-    return not same.any()
 
 
 def _kinds(extent: Int64s, size: float) -> Iterator[tuple[float, Bricks]]:
@@ -96,7 +87,8 @@ def _strips(rows: int, length: int, columns: float, fewer: bool) -> int:
 def _cut(steps: list[NDArray[Any]], kind: Bricks, n_blocks: int, cap: int) -> Int32s:
     high, wide, long = (steps[axis] for axis in kind.axes)
     block = np.empty(high.size, np.int32)
-    for slab, first, count in _parts(high, np.lexsort((long, wide, high)), kind.slabs, n_blocks, cap):
+    order = np.lexsort((long, wide, high))
+    for slab, first, count in _parts(high, order, kind.slabs, n_blocks, cap):
         slab = slab[np.lexsort((high[slab], long[slab], wide[slab]))]
         columns = slab.size / _extent(high[slab]) / count
         strips = _strips(_extent(wide[slab]), _extent(long[slab]), columns, kind.fewer)
@@ -135,13 +127,14 @@ def _parts(
 def _ends(wide: NDArray[Any], long: NDArray[Any], count: int, cap: int) -> list[int]:
     """Where the blocks of a strip begin and end: between columns where they have room for it."""
     n, ends = wide.size, [0]
-    column = np.append(np.union1d(_changes(wide), _changes(long)), n)
-    for k in range(1, count):
+    column = np.append(_changes(wide, long), n)
+    even = np.arange(1, count) * n // count
+    after = np.searchsorted(column, even)
+    before, after = column[np.maximum(0, after - 1)], column[after]
+    near = np.where(even - before < after - even, before, after)
+    for k, (wanted, clean) in enumerate(zip(even.tolist(), near.tolist(), strict=True), 1):
         low, high = _room(n, ends[-1], 1, count - k, cap)
-        even = k * n // count
-        after = int(np.searchsorted(column, even))
-        near = min(column[max(0, after - 1) : after + 1], key=lambda end: abs(int(end) - even))
-        ends.append(int(near) if low <= near <= high else min(max(even, low), high))
+        ends.append(clean if low <= clean <= high else min(max(wanted, low), high))
     return [*ends, n]
 
 
@@ -150,9 +143,13 @@ def _room(n: int, begin: int, here: int, after: int, cap: int) -> tuple[int, int
     return max(begin + here, n - after * cap), min(begin + here * cap, n - after)
 
 
-def _changes(steps: NDArray[Any]) -> NDArray[np.int64]:
-    """Where a value differs from the one before, the first place included."""
-    return np.flatnonzero(np.append(True, steps[1:] != steps[:-1]))
+def _changes(*steps: NDArray[Any]) -> NDArray[np.int64]:
+    """Where any of the values differs from the one before, the first place included."""
+    fresh = np.zeros(steps[0].size, np.bool_)
+    fresh[0] = True
+    for axis in steps:
+        fresh[1:] |= axis[1:] != axis[:-1]
+    return np.flatnonzero(fresh)
 
 
 def _numbered(block: Int32s, place: Int32s, n_blocks: int) -> Int32s:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
@@ -78,6 +79,22 @@ def grid_places(table: Int32s, graph: Csr, n_points: int) -> Int32s | None:
     low[:, 0] -= np.cumsum(width) - width
     place -= low[component]
     return place
+
+
+def distinct_places(place: Int32s) -> bool:
+    """Whether no two elements are at the same place; where blocks of a grid meet they may be."""
+    steps = sortable(place)
+    order = np.lexsort(steps)
+    same = np.ones(max(0, order.size - 1), np.bool_)
+    for axis in steps:
+        same &= axis[order[1:]] == axis[order[:-1]]
+    return not same.any()
+
+
+def sortable(place: Int32s) -> list[NDArray[np.integer]]:
+    """The places by axis, in 16 bits where that is enough: NumPy sorts these by their digits."""
+    narrow = int(place.max(initial=0)) < 1 << 16
+    return [axis.astype(np.uint16 if narrow else np.int32) for axis in place.T]
 
 
 @kernel

@@ -33,7 +33,7 @@ from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
-from .layers import grid_places, layered_blocks
+from .layers import distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, OTHER
 from .reconnect import near_blocks, reconnect_groups
@@ -105,7 +105,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     table = read_only(distinct_rows(problem.table))
-    graph, geometry = _neighbours_and_places(problem, table)
+    graph, geometry, steps = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
     cap = room_for_bytes(geometry, cap, limit) if limit else cap
     n_blocks = block_count(problem.n, cap)
@@ -119,18 +119,20 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         ),
     )  # fmt: skip
     found = [] if start.grid else [(search, _mended(search, search.multilevel(start.rotation)))]
-    found += _from_lines(search, start)
+    found += _from_lines(search, start, steps)
     return _best(found, start, limit)
 
 
-def _from_lines(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks as bisection gives them, of grids and where there are few.
+def _from_lines(
+    search: Search, start: Start, steps: Int32s | None
+) -> Iterator[tuple[Search, Int32s]]:
+    """Blocks as bisection gives them, of grids and where there are few; of grids bricks, too.
 
     Where colours have a price, plates and sticks as well.
     """
     if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
-        for lines in _along_lines(search, start):
+        for lines in _along_lines(search, start, steps):
             found = replace(search)
             yield found, _mended(found, found.improve(lines, phase))
             # a long search at the same temperature can dissolve blocks that follow the lines
@@ -147,19 +149,17 @@ def _from_lines(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]
             yield layered, layered.improve(block, OTHER)
 
 
-def _along_lines(search: Search, start: Start) -> list[Int32s]:
+def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
     """Blocks of a grid to begin with: bisection's, bricks, or both where neither is far ahead."""
     g, n_blocks = search.geometry, search.n_blocks
-
-    def bricks() -> Int32s | None:
-        place = grid_places(g.table, search.graph, g.weight.size)
-        return None if place is None else brick_blocks(g, place, n_blocks, search.cap)
-
-    cut, found = at_once(lambda: g.cut(start.rotation, n_blocks), bricks)
-    if found is None:
-        return [cut]
-    ahead = g.loads(cut, n_blocks) / g.loads(found, n_blocks)
-    return [cut] * (ahead < 1 + FAR_AHEAD) + [found] * (ahead > 1 - FAR_AHEAD)
+    if steps is None:
+        return [g.cut(start.rotation, n_blocks)]
+    cut, bricks = at_once(
+        lambda: g.cut(start.rotation, n_blocks),
+        lambda: brick_blocks(g, steps, n_blocks, search.cap),
+    )
+    ahead = g.loads(cut, n_blocks) / g.loads(bricks, n_blocks)
+    return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
 
 
 def _best(found: list[tuple[Search, Int32s]], start: Start, limit: int) -> Blocks:
@@ -230,15 +230,22 @@ def _numbers(block: Int32s) -> Float64s:
     return block[:, None].astype(np.float64)
 
 
-def _neighbours_and_places(problem: BlockProblem, table: Int32s) -> tuple[Csr, Geometry]:
-    """The neighbours of the elements, and where they are: found at once where that is known."""
-    if problem.coordinates is None:
-        graph = facet_graph(table, problem.n_points)
-        return graph, _geometry(problem, table, graph)
+def _neighbours_and_places(
+    problem: BlockProblem, table: Int32s
+) -> tuple[Csr, Geometry, Int32s | None]:
+    """The neighbours of the elements, and where they are; of a grid in steps along its lines.
+
+    Those are the last result: blocks of a bent or stretched grid are those of a straight one.
+    """
     graph, geometry = at_once(
-        lambda: facet_graph(table, problem.n_points), lambda: _geometry(problem, table, None)
+        lambda: facet_graph(table, problem.n_points),
+        lambda: None if problem.coordinates is None else _geometry(problem, table, None),
     )
-    return graph, geometry
+    steps = grid_places(table, graph, problem.n_points)
+    if steps is not None and distinct_places(steps):
+        straight = replace(problem, coordinates=steps.astype(np.float64))
+        return graph, _geometry(straight, table, None), steps
+    return graph, _geometry(problem, table, graph) if geometry is None else geometry, None
 
 
 def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:
@@ -259,5 +266,5 @@ def geometry_of(
         assert graph is not None, "places or neighbours are known"
         steps = grid_places(table, graph, n_points)
         known = steps is not None
-        places = steps.astype(np.float64) if known else stand_in_places(table, graph, n_points)
+        places = stand_in_places(table, graph, n_points) if steps is None else steps.astype(float)
     return Geometry.of(table, weight, written, places, known=known)
