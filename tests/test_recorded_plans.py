@@ -68,6 +68,7 @@ def cases():
         several = ["cells->nodes", "edges->nodes"]
         found[f"{mesh}, several loops"] = (mesh, several, small, False)
     for mesh in ("grid", "bricks"):
+        found[f"{mesh}, cells->nodes"] = (mesh, ["cells->nodes"], small, False)
         for shape in ("line", "rectangle"):
             given = {"partition": "structured", "partition_options": {"shape": shape}}
             found[f"{mesh}, structured, {shape}"] = (mesh, [], small | given, False)

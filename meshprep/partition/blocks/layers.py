@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...kernels import Bools, Float64s, Int32s, Int64s, helper, kernel
+from ...kernels import Bools, Int32s, Int64s, helper, kernel
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .geometry import Geometry
@@ -22,6 +23,8 @@ OPPOSITE = 0.5
 SPARE = 0.08
 # The share of a grid's neighbours that are one step along an axis away.
 REGULAR = 0.98
+# Elements that tell whether there are opposite neighbours at all.
+SAMPLE = 1000
 
 
 class ElementAxes(NamedTuple):
@@ -56,27 +59,60 @@ def layered_blocks(geometry: Geometry, graph: Csr, cap: int) -> Iterator[tuple[I
         yield min(found, key=lambda cut: geometry.loads(*cut))
 
 
-def grid_places(table: Int32s, graph: Csr, n_points: int) -> Float64s | None:
+def grid_places(table: Int32s, graph: Csr, n_points: int) -> Int32s | None:
     """Places of the elements of a grid in steps along its lines, (n, 3); None where it is no grid.
 
-    Components stand beside each other. O(n * arity).
+    Components stand beside each other. O(n * arity); O(n_points) where a sample shows no grid.
     """
-    across, steps, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
-    side = np.flatnonzero(across.ravel() >= 0)
-    if side.size < REGULAR * graph.index.size or not side.size:
+    step = max(1, table.shape[0] // SAMPLE)
+    if _opposite_share(table, graph.offset, graph.index, n_points, step) < OPPOSITE:
         return None
-    one, axis, sign = side // (2 * AXES), side % (2 * AXES) // 2, 1 - 2 * (side % 2)
-    step = steps[across.ravel()[side]] - steps[one]
-    straight = (step[np.arange(side.size), axis] == sign) & (np.abs(step).sum(axis=1) == 1)
-    if straight.mean() < REGULAR:
+    across, place, component = opposite_neighbours(table, graph.offset, graph.index, n_points)
+    sides, straight = _straight_steps(across, place)
+    if sides < REGULAR * graph.index.size or straight < REGULAR * sides:
         return None
-    low = np.full(component.max() + 1, steps.shape[0], np.int64)
-    high = -low
-    np.minimum.at(low, component, steps[:, 0])
-    np.maximum.at(high, component, steps[:, 0])
-    place = steps.astype(np.float64)
-    place[:, 0] += (np.cumsum(high - low + 2) - high)[component]
+    offset, members = sort_by(component, int(component.max()) + 1)
+    low, high = (
+        edge.reduceat(place[members], offset[:-1], axis=0) for edge in (np.minimum, np.maximum)
+    )
+    width = high[:, 0] - low[:, 0] + 2
+    low[:, 0] -= np.cumsum(width) - width
+    place -= low[component]
     return place
+
+
+def distinct_places(place: Int32s) -> bool:
+    """Whether no two elements are at the same place; where blocks of a grid meet they may be."""
+    steps = sortable(place)
+    order = np.lexsort(steps)
+    same = np.ones(max(0, order.size - 1), np.bool_)
+    for axis in steps:
+        same &= axis[order[1:]] == axis[order[:-1]]
+    return not same.any()
+
+
+def sortable(place: Int32s) -> list[NDArray[np.integer]]:
+    """The places by axis, in 16 bits where that is enough: NumPy sorts these by their digits."""
+    narrow = int(place.max(initial=0)) < 1 << 16
+    return [axis.astype(np.uint16 if narrow else np.int32) for axis in place.T]
+
+
+@kernel
+def _straight_steps(across: Int32s, place: Int32s) -> tuple[int, int]:
+    """Neighbours across, and how many of them are one step along their axis away, and no other."""
+    sides, straight = 0, 0
+    for i in range(across.shape[0]):
+        for s in range(2 * AXES):
+            j = across[i, s]
+            if j < 0:
+                continue
+            off = 0
+            for a in range(AXES):
+                wanted = 1 - 2 * (s & 1) if a == s >> 1 else 0
+                off |= place[j, a] - place[i, a] - wanted
+            sides += 1
+            straight += off == 0
+    return sides, straight
 
 
 def _cut_layers(geometry: Geometry, across: Int32s, along: Bools, cap: int) -> tuple[Int32s, int]:
@@ -140,6 +176,21 @@ def opposite_neighbours(
                     steps[j, s >> 1] += 1 - 2 * (s & 1)
                     _carry_axes(axes, i, s)
     return across, steps, component
+
+
+@kernel
+def _opposite_share(
+    table: Int32s, offset: Int64s, neighbours: Int32s, n_points: int, step: int
+) -> float:
+    """The share of the neighbours of every ``step``-th element that have an opposite one."""
+    nothing = np.empty((0, 2 * AXES), np.int32)
+    axes = ElementAxes(table, offset, neighbours, nothing, np.full(n_points, -1, np.int32))
+    found, count = 0, 0
+    for i in range(0, table.shape[0], step):
+        for s in range(offset[i], offset[i + 1]):
+            found += _opposite(axes, i, neighbours[s]) >= 0
+            count += 1
+    return found / max(1, count)
 
 
 @helper

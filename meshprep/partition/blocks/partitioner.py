@@ -29,10 +29,11 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
+from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
 from .geometry import Geometry, block_count
-from .layers import grid_places, layered_blocks
+from .layers import distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, OTHER
 from .reconnect import near_blocks, reconnect_groups
@@ -46,6 +47,9 @@ REUNIONS = 3
 FEW = 200
 # From this effort on a grid is searched at the default effort, too.
 LONG_SEARCH = 4.0
+# By what share bricks of a grid, or bisection, must load less than the other for that to be left
+# out: annealing gains so much at most.
+FAR_AHEAD = 0.015
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
@@ -101,7 +105,7 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
     if not problem.n or not problem.table.size:
         return blocks_of(np.arange(problem.n) // problem.block_size, problem.n)
     table = read_only(distinct_rows(problem.table))
-    graph, geometry = _neighbours_and_places(problem, table)
+    graph, geometry, steps = _neighbours_and_places(problem, table)
     cap, limit = problem.block_size, int(options["staged_bytes"])
     cap = room_for_bytes(geometry, cap, limit) if limit else cap
     n_blocks = block_count(problem.n, cap)
@@ -115,29 +119,47 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
         ),
     )  # fmt: skip
     found = [] if start.grid else [(search, _mended(search, search.multilevel(start.rotation)))]
-    found += _from_lines(search, start)
+    found += _from_lines(search, start, steps)
     return _best(found, start, limit)
 
 
-def _from_lines(search: Search, start: Start) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks as bisection gives them, of grids and where there are few.
+def _from_lines(
+    search: Search, start: Start, steps: Int32s | None
+) -> Iterator[tuple[Search, Int32s]]:
+    """Blocks as bisection gives them, of grids and where there are few; of grids bricks, too.
 
     Where colours have a price, plates and sticks as well.
     """
-    if start.grid or (search.small and search.n_blocks <= FEW_BLOCKS):
-        cut = search.geometry.cut(start.rotation, search.n_blocks)
+    if start.grid:
         phase = GRIDS[search.geometry.coordinates.shape[1] > 2]
-        yield search, _mended(search, search.improve(cut, phase) if start.grid else cut)
-        # a long search at the same temperature can dissolve blocks that follow the lines
-        if start.grid and search.effort >= LONG_SEARCH:
-            short = replace(search, effort=1.0)
-            yield short, _mended(short, short.improve(cut, phase))
-        if not start.grid:
-            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+        for lines in _along_lines(search, start, steps):
+            found = replace(search)
+            yield found, _mended(found, found.improve(lines, phase))
+            # a long search at the same temperature can dissolve blocks that follow the lines
+            if search.effort >= LONG_SEARCH:
+                short = replace(search, effort=1.0)
+                yield short, _mended(short, short.improve(lines, phase))
+    elif search.small and search.n_blocks <= FEW_BLOCKS:
+        cut = search.geometry.cut(start.rotation, search.n_blocks)
+        yield search, _mended(search, cut)
+        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
             yield layered, layered.improve(block, OTHER)
+
+
+def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int32s]:
+    """Blocks of a grid to begin with: bisection's, bricks, or both where neither is far ahead."""
+    g, n_blocks = search.geometry, search.n_blocks
+    if steps is None:
+        return [g.cut(start.rotation, n_blocks)]
+    cut, bricks = at_once(
+        lambda: g.cut(start.rotation, n_blocks),
+        lambda: brick_blocks(g, steps, n_blocks, search.cap),
+    )
+    ahead = g.loads(cut, n_blocks) / g.loads(bricks, n_blocks)
+    return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
 
 
 def _best(found: list[tuple[Search, Int32s]], start: Start, limit: int) -> Blocks:
@@ -208,15 +230,22 @@ def _numbers(block: Int32s) -> Float64s:
     return block[:, None].astype(np.float64)
 
 
-def _neighbours_and_places(problem: BlockProblem, table: Int32s) -> tuple[Csr, Geometry]:
-    """The neighbours of the elements, and where they are: found at once where that is known."""
-    if problem.coordinates is None:
-        graph = facet_graph(table, problem.n_points)
-        return graph, _geometry(problem, table, graph)
+def _neighbours_and_places(
+    problem: BlockProblem, table: Int32s
+) -> tuple[Csr, Geometry, Int32s | None]:
+    """The neighbours of the elements, and where they are; of a grid in steps along its lines.
+
+    Those are the last result: blocks of a bent or stretched grid are those of a straight one.
+    """
     graph, geometry = at_once(
-        lambda: facet_graph(table, problem.n_points), lambda: _geometry(problem, table, None)
+        lambda: facet_graph(table, problem.n_points),
+        lambda: None if problem.coordinates is None else _geometry(problem, table, None),
     )
-    return graph, geometry
+    steps = grid_places(table, graph, problem.n_points)
+    if steps is not None and distinct_places(steps):
+        straight = replace(problem, coordinates=steps.astype(np.float64))
+        return graph, _geometry(straight, table, None), steps
+    return graph, _geometry(problem, table, graph) if geometry is None else geometry, None
 
 
 def _geometry(problem: BlockProblem, table: Int32s, graph: Csr | None) -> Geometry:
@@ -235,7 +264,7 @@ def geometry_of(
     known, n_points = places is not None, weight.size
     if places is None:
         assert graph is not None, "places or neighbours are known"
-        places = grid_places(table, graph, n_points)
-        known = places is not None
-        places = stand_in_places(table, graph, n_points) if places is None else places
+        steps = grid_places(table, graph, n_points)
+        known = steps is not None
+        places = stand_in_places(table, graph, n_points) if steps is None else steps.astype(float)
     return Geometry.of(table, weight, written, places, known=known)
