@@ -73,9 +73,18 @@ class ProgramDat:
         self.owned = owned
         self.fresh: set[str] = set()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which no queue and no checkpoint knows."""
+        if self.chain is not None:
+            self.chain.flush()
+        return {**self.__dict__, "chain": None, "watch": None}
+
     @property
     def array(self) -> Any:
-        """The values of all rows, as they are stored; loops that are queued run first."""
+        """The values of all rows, as they are stored; loops that are queued run first.
+
+        Another array may take their place, on all ranks; its copies count as stale.
+        """
         if self.chain is not None:
             self.chain.flush()
         if self.dropped:
@@ -216,7 +225,7 @@ def make_dat(
     """
     where = f"a dat on '{set_name}'"
     check_choice(f"{where}: layout", layout, (AOS, SOA, AUTO))
-    check_choice(f"{where}: dtype", _name_of(dtype), DTYPES)
+    check_choice(f"{where}: dtype", name_of_dtype(dtype), DTYPES)
     check_integer(f"{where}: dim", dim)
     rows, owned = size
     soa = layout == SOA and dim > 1
@@ -239,7 +248,7 @@ def make_dat(
     return made
 
 
-def _name_of(dtype: Any) -> str:
+def name_of_dtype(dtype: Any) -> str:
     """``f8`` of ``"f8"``, ``float`` and ``np.float64``; any other as it is."""
     try:
         found = np.dtype(dtype)
