@@ -257,6 +257,10 @@ def test_a_part_in_c(build, language, tmp_path):
         done = ask(bad, "5", part, "cells")
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
+    for left in (len(whole) - 1, len(whole) // 2, 700):
+        bad.write_bytes(whole[:left])
+        done = ask(bad, "5", "2", "cells")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     # what is another part's is not read
     bad.write_bytes(whole[:other] + bytes([whole[other] ^ 1]) + whole[other + 1 :])
     assert ask(bad, "5", "2", "cells").returncode == 0
