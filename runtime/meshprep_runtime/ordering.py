@@ -197,6 +197,8 @@ class Ordering:
         return Ordering(forward, inverse)
 
     def _take(self, values: Any, index: NDArray[np.int32], axis: int) -> Any:
+        if not hasattr(values, "shape"):
+            raise MeshprepError(f"values is a {type(values).__name__}, must be an array")
         shape = tuple(values.shape)
         if not -len(shape) <= axis < len(shape) or shape[axis] != self.size:
             raise MeshprepError(

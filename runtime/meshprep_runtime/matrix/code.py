@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..cpu.executor import launching
 from ..cpu.schedule import Ranges, Schedule
 from ..cpu.source import parallel
+from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
 
 Vector = NDArray[Any]
@@ -37,6 +38,12 @@ class MatrixCode:
     room: int = 0  # values that a thread needs room for, which the kernel takes last, with ``dofs``
     dofs: int = 0  # of an element
     _calls: dict[bool, Call] = field(default_factory=dict)
+
+    def __reduce__(self) -> Any:
+        """Its arrays are views, and what is compiled keeps them."""
+        raise MeshprepError(
+            "what multiplies works on the memory of its matrix: copy the matrix, and make it anew"
+        )
 
     def run(
         self, x: Vector, y: Vector, threads: int | None = None, ranges: Ranges | None = None

@@ -307,3 +307,12 @@ def test_a_row_without_a_diagonal_cannot_be_prescribed():
     matrix = CsrMatrix(np.array([0, 1, 1], np.int32), one, np.ones(1))
     with pytest.raises(MeshprepError, match="no diagonal entry"):
         zero_rows_and_columns(matrix, np.ones(2), [0])
+
+
+@pytest.mark.parametrize("rows", [[-1, 1], [0, 2], [0.5]])
+def test_rows_that_the_matrix_has_not_cannot_be_prescribed(rows):
+    """-1 is what ``row_of`` has for a constrained dof, and not the last row."""
+    columns = np.array([0, 1], np.int32)
+    matrix = CsrMatrix(np.array([0, 1, 2], np.int32), columns, np.ones(2))
+    with pytest.raises(MeshprepError, match=r"rows has (a number outside 0..1|indices of dtype)"):
+        zero_rows_and_columns(matrix, np.ones(2), rows)

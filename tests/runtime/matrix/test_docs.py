@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import meshprep
+from meshprep_runtime import MeshprepError
 from meshprep_runtime.matrix import BatchSums
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -62,3 +63,18 @@ def test_batches_add_up_whole_numbers_exactly(size):
     made = BatchSums(place, 50)(values)
     assert made.dtype == values.dtype
     assert np.array_equal(made, wanted)
+
+
+@pytest.mark.parametrize(
+    ("place", "values", "words"),
+    [
+        (np.array([0, 1, 2]), np.ones(2), r"values has shape \(2,\), must have 3 values"),
+        (np.array([0, 1, 2]), np.ones(4), "must have 3 values"),
+        (np.array([0, 1, 3]), np.ones(3), r"must be whole numbers in -1..2"),
+        (np.array([0, 1, -2]), np.ones(3), r"must be whole numbers in -1..2"),
+        (np.array([0, 1.5, 2]), np.ones(3), r"must be whole numbers in -1..2"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(place, values, words):
+    with pytest.raises(MeshprepError, match=words):
+        BatchSums(place, 3)(values)

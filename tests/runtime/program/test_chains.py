@@ -1,5 +1,6 @@
 """Chains of loops: what is queued, what runs it, and that nobody can tell from the results."""
 
+import copy
 from contextlib import nullcontext
 from functools import partial
 
@@ -261,3 +262,29 @@ def test_a_global_starts_from_what_its_dtype_holds():
     assert program.reduced(0.0, 2, "i8").array.tolist() == [0, 0]
     with pytest.raises(MeshprepError, match=r"starts from 1\.5, which i8 cannot hold"):
         program.reduced(1.5, dtype="i8")
+    with pytest.raises(MeshprepError, match="starts from inf, which i4 cannot hold"):
+        program.reduced(np.inf, dtype="i4")
+    with pytest.raises(MeshprepError, match="dtype of a global 'number' is unknown"):
+        program.reduced(1, dtype="number")
+    with pytest.raises(MeshprepError, match=r"\[1, 2, 3\], must be one number or 2"):
+        program.reduced([1, 2, 3], 2)
+
+
+def test_a_global_is_set_to_what_its_dtype_holds():
+    total = Case(3, 0).program.reduced(3, 2, "i8")
+    with pytest.raises(MeshprepError, match=r"\[1\.0, 2\.5\], which int64 cannot hold"):
+        total.set([1.0, 2.5])
+    assert total.value.tolist() == [3, 3]
+    total.set(2.0)
+    assert total.value.tolist() == [2, 2]
+
+
+def test_a_copy_has_the_values_of_what_was_called_before(halves):
+    q, res = halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)), halves.dat("cells", 1, "i8")
+    loop = halves.loop(half, "half")
+    with halves.chain():
+        loop(q=q, res=res, factor=3)
+        other = copy.deepcopy(res)
+        loop(q=q, res=res, factor=3)
+        assert other.values().tolist() == [[3]] * 6
+        assert res.values().tolist() == [[6]] * 6
