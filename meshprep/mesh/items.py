@@ -92,6 +92,15 @@ class Dat:
                 )
             object.__setattr__(self, "index", read_only(index))
 
+    @property
+    def is_numbering(self) -> bool:
+        """Whether these are the numbers that a file gives the elements of the set."""
+        if self.name != "label" or self.index is not None or self.values.ndim != 1:
+            return False
+        kind = self.values.dtype
+        fits = kind != np.uint64 or self.values.max(initial=0) <= np.iinfo(np.int64).max
+        return kind.kind in "iu" and bool(fits)
+
 
 @dataclass(frozen=True, eq=False)
 class Tag:
