@@ -92,7 +92,8 @@ def triangles_first(mesh):
 
 @pytest.mark.parametrize("ending", ["vtu", "vtk", "xdmf"])
 @pytest.mark.parametrize(
-    ("name", "kind"), [("label", "i4"), ("label", "f8"), ("coordinates", "f8"), ("label", "u8")]
+    ("name", "kind"),
+    [("label", "i4"), ("label", "f8"), ("coordinates", "f8"), ("data:label", "u8")],
 )
 def test_values_with_names_of_meshprep_s_own_come_back(ending, name, kind, tmp_path):
     mesh = generate("mixed2d", nx=4, ny=3)

@@ -14,9 +14,9 @@ from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
 from ..capabilities import group_of_array
 
-# Arrays of these names would be taken for something else: they have a prefix in memory.
-_RESERVED = ("coordinates", "label")
+# Arrays of these names would be taken for something else: they have a prefix more in memory.
 _PREFIX = "data:"
+_RESERVED = re.compile(rf"({_PREFIX})*(coordinates|label)")
 # meshio's names for types that come under several names.
 _ALIAS = {"tetra4": "tetra"}
 # Values that stand for no group.
@@ -63,12 +63,11 @@ def _own_names(tag: Tag) -> Tag:
 
 def name_in_file(name: str) -> str:
     """The name of an array in a file, by that of its values in memory."""
-    bare = name.removeprefix(_PREFIX)
-    return bare if bare in _RESERVED else name
+    return name.removeprefix(_PREFIX) if _RESERVED.fullmatch(name) else name
 
 
 def _name_in_memory(name: str, numbered: bool) -> str:
-    plain = name not in _RESERVED or (name == "label" and numbered)
+    plain = not _RESERVED.fullmatch(name) or (name == "label" and numbered)
     return name if plain else f"{_PREFIX}{name}"
 
 
