@@ -134,6 +134,8 @@ def prepare(
     if not isinstance(mesh, Mesh):
         wrong = type(mesh).__name__
         raise MeshprepError(f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like")
+    if not isinstance(options, Options | None):
+        raise MeshprepError(f"options are {options!r}: give Options(block_size=128) or the like")
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)
