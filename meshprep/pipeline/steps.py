@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, Progress
@@ -133,6 +134,8 @@ def prepare(
     if not isinstance(mesh, Mesh):
         wrong = type(mesh).__name__
         raise MeshprepError(f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like")
+    if not isinstance(options, Options | None):
+        raise MeshprepError(f"options are {options!r}: give Options(block_size=128) or the like")
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)
@@ -367,8 +370,9 @@ def _derived_tags(
             values = ordering[tag.set].apply(tag.first_ids())
             tags.setdefault(tag.set, {})[tag.name] = values
     for dat in mesh.dats:
-        if dat.name == "label":
-            tags.setdefault(dat.set, {})["label"] = ordering[dat.set].apply(dat.values)
+        if dat.is_numbering:
+            values = ordering[dat.set].apply(dat.values.astype(np.int64, copy=False))
+            tags.setdefault(dat.set, {})["label"] = values
     return tags
 
 
@@ -392,5 +396,5 @@ def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
     """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
     ordering = {name: plan.ordering[name] for name in mesh.sets}
     moved = {name for name, order in ordering.items() if not order.is_identity}
-    kept = tuple(d for d in mesh.dats if d.name != "label" or d.set not in moved)
+    kept = tuple(d for d in mesh.dats if not d.is_numbering or d.set not in moved)
     return replace(mesh, dats=kept).renumber(ordering)

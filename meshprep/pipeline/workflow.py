@@ -252,7 +252,7 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     mesh = job.source.read()
     if job.output is not None:
         # The numbers of the file give way to new ones, and stay in the plan.
-        bare = replace(mesh, dats=tuple(d for d in mesh.dats if d.name != "label"))
+        bare = replace(mesh, dats=tuple(d for d in mesh.dats if not d.is_numbering))
         io.refuse_losses(bare, job.output, _target(job, mesh), drop=job.drop)
     return mesh
 
