@@ -47,6 +47,8 @@ def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
     method = "gps" if kept else options.method
     wanted = _orders() if method == "auto" else {method} & set(_orders())
     orders = [f"order {name} {options.target}" for name in wanted]
+    # triangles on the boundary follow their nodes
+    orders += ["rows"] * bool(orders)
     blocks = f"blocks {options.partitioner} {options.target}"
     colours = "colours lists" if kept or options.own_blocks else "colours"
     return [blocks, colours, *orders, *_file_tasks(formats)]

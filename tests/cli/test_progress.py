@@ -154,7 +154,10 @@ def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
         assert code == 0, err
         told.append(err.count("compiling 'colours' ahead failed: no room"))
     assert asked == [
-        ["blocks metis gpu", "colours", "order gps gpu", "blocks contiguous gpu", "files gmsh"],
+        [
+            *("blocks metis gpu", "colours", "order gps gpu", "rows", "blocks contiguous gpu"),
+            "files gmsh",
+        ],
         ["files gmsh"],
         [],
         ["files gmsh", "pictures"],
