@@ -222,7 +222,8 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
         shown = "; ".join(map(_way, tuned.equals[:SHOWN]))
         more = len(tuned.equals) - SHOWN
         console.show(
-            f"as fast within the noise, as runs of the fastest differ by {best.spread:.0%}: "
+            f"as fast within the noise, as runs of the fastest differ by "
+            f"{console.difference(best.spread)}: "
             f"{shown}{f'; and {more} more' if more > 0 else ''}"
         )
         console.show(
@@ -242,13 +243,13 @@ def _way(trial: Trial) -> str:
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
-    runs = (_ms(trial.median), f"{trial.spread:.0%}", str(trial.runs)) if trial.runs else ()
+    runs = _ms(trial.median), console.difference(trial.spread), str(trial.runs)
     return (
         _strategy(trial),
         _blocks(trial),
         " ".join(trial.soa) or "-",
         _ms(trial.seconds) if trial.runs else _range(trial),
-        *runs,
+        *(runs if trial.runs else ()),
         f"{_place(trial) / _place(best):.2f}",
     )
 

@@ -1,8 +1,7 @@
 """The proof of a file of parts, and its comparison with a mesh."""
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import chain, permutations
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -43,23 +42,23 @@ def check_parts(
         Each rank reads every part in turn and proves its share of them; all have the result.
     """
     wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
-    given = None
+    given, note, total = None, "", len(wanted) + (mesh is not None)
     if mesh is not None:
-        progress(0, 1 + len(wanted), "reading the mesh")
-        given = mesh.read()
-        if given.content_hash() != about(path)["source_hash"]:
+        progress(0, total, "reading the mesh")
+        words, read = about(path), mesh.read()
+        if read.content_hash() != words["source_hash"]:
             raise PlanError(
                 f"{path}: made for another mesh than {mesh.path}: give the mesh it is of"
             )
+        names = words.get("cell_types", ())
+        given, note = with_type_order(read, names), type_order_note(read, names, "the split")
     findings: list[str] = []
-    note = ""
     for i, count in enumerate(wanted):
-        progress(1 + i, 1 + len(wanted), f"proving {count} parts")
+        progress(total - len(wanted) + i, total, f"proving {count} parts")
         proof = agreed(ranks, partial(proof_of_split, path, count, ranks), named=False)
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if given is not None and not proof.findings:
-            unlike, names = _order_that_fits(proof, given, count)
-            findings, note = findings + unlike, type_order_note(given, names, "the split")
+            findings += _unlike(proof, given, count)
     number = " and ".join(map(str, wanted))
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
@@ -91,21 +90,8 @@ def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
     return proof
 
 
-def _order_that_fits(proof: PartsProof, mesh: Mesh, parts: int) -> tuple[list[str], Sequence[str]]:
-    """Maps of the parts that are not those of the mesh, and the order of cell types that fits.
-
-    The parts do not say how their mesh ordered its cell types: the order of the mesh is tried
-    first, and then the others, 24 of the four linear types of solids.
-    """
-    own = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
-    findings = _unlike(proof, mesh, parts)
-    for names in permutations(own) if findings else ():
-        if not _unlike(proof, with_type_order(mesh, names), parts):
-            return [], names
-    return findings, own
-
-
 def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:
+    """Maps of the parts that are not those of the mesh."""
     full, findings = derive(mesh, proof.maps), []
     for name, table in proof.maps.items():
         m = full.map(name)

@@ -115,7 +115,8 @@ def run(
     """
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731
-    total = 3 + 2 * len(job.parts)
+    split_by, proof = 1 + 2 * len(job.parts), job.options.proof
+    total = split_by + 1 + proof
     notes = of_root(ranks, lambda: _prepared(job, progress))
     progress(0, total, "reading")
     subject = _subject(job, ranks)
@@ -129,15 +130,15 @@ def run(
             _split(subject, job, spill, tell, ranks)
             figures[parts] = spill.table.description["figures"]
             sources.append(spill)
-        progress(total - 2, total, f"writing {job.output.name}")
+        progress(split_by, total, f"writing {job.output.name}")
         sources.sort(key=lambda one: one.table.parts)
         _write(staged, subject, sources, ranks)
         for path in more:
             of_root(ranks, partial(write_external, path, staged, job.parts, subject.leading_set))
         # the proof has its own maps of the same size
         del subject
-        if job.options.proof:
-            progress(total - 1, total, "proof")
+        if proof:
+            progress(split_by + 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
         agreed(ranks, files.pop_all().close)
     return SplitJobResult(job.outputs, figures, notes)
@@ -184,7 +185,7 @@ def _write(
     staged: Path, subject: SplitSubject, sources: Sequence[PartsSource], ranks: Ranks
 ) -> None:
     """Rank 0 lays the file out, every rank writes its parts, rank 0 seals it."""
-    about = {"source_hash": subject.source_hash}
+    about = {"source_hash": subject.source_hash, "cell_types": subject.cell_types}
     laid_out = of_root(ranks, lambda: begin_file(staged, about, sources))
     agreed(ranks, lambda: copy_slices(staged, laid_out, sources))
     of_root(ranks, lambda: seal_parts(staged, laid_out.begin, laid_out.end))

@@ -70,7 +70,7 @@ def tune_chain(
     proof : bool
         Prove the plan before it is given out.
     progress : callable
-        ``progress(done, total, what)`` before each way is compiled, and each turn.
+        ``progress(done, total, what)`` before each way is compiled, and as they run.
     """
     if name not in plan.chains:
         has = ", ".join(plan.chains) or "none: add a table [chain.NAME] to loops.toml"
@@ -120,11 +120,11 @@ def _times(
     ways: dict[str, Chain | None] = {LOOPS: None}
     ways |= {key: timed.program.chain(schedule=key) for key in schedules}
     for done, (key, tiles) in enumerate(ways.items()):
-        progress(done, len(ways) + runs, key)
+        progress(done, len(ways) + 1, key)
         timed.run(tiles)
     found: dict[str, list[float]] = {key: [] for key in ways}
     for turn in range(runs):
-        progress(len(ways) + turn, len(ways) + runs, "timing")
+        progress(len(ways) + turn / runs, len(ways) + 1, "timing")
         for key, tiles in ways.items():
             found[key].append(timed.run(tiles))
     return found

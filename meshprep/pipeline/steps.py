@@ -246,10 +246,12 @@ def draft(
     stages, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
     cuts, notes = {}, {}
     # a loop without maps does not decide the order of its set, and takes what the others leave
-    for spec in sorted(ordered.specs, key=lambda s: not s.loop.maps):
+    turns = sorted(ordered.specs, key=lambda s: not s.loop.maps)
+    for turn, spec in enumerate(turns):
         start = clock()
+        share = partial(stages.within, turn, len(turns))
         with stages.stage("blocks and grouping"):
-            found = cut(numbering, spec, options.for_loop(spec.options), stages.within)
+            found = cut(numbering, spec, options.for_loop(spec.options), share)
         seconds = round(clock() - start, 4)
         cuts[spec.loop.name] = found
         told = {**found.notes, "seconds": seconds}
@@ -305,9 +307,11 @@ class _Clock:
         yield
         self.seconds[name] = round(self.seconds[name] + clock() - start, 4)
 
-    def within(self, share: float) -> None:
+    def within(self, turn: int, turns: int, share: float) -> None:
+        """Tell the share of one of several equal turns of this stage."""
         if share < 1.0:
-            self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
+            done = STAGES.index(self._now) + (turn + share) / turns
+            self._progress(done, len(STAGES), self._now)
 
 
 def plan_request_maps(
