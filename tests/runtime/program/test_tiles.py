@@ -133,6 +133,13 @@ def test_what_is_dropped_must_be_written_before_it_is_read():
         overlapped(chain, part, Kept(frozenset({"res"})))
 
 
+def test_a_chain_that_changes_nothing_is_refused():
+    sizes, maps = grid_mesh(2)
+    look = Loop("look", "cells", (Arg("q", Access.READ, 1, "i8"),))
+    with pytest.raises(MeshprepError, match="a chain that changes nothing cannot be cut"):
+        tile_owners(number([look], sizes, maps), [LoopPlan(look, sizes, {}, {}, "")], 4)
+
+
 def test_tiles_join_blocks_that_meet_most():
     block = np.arange(4, dtype=np.int32)
     meetings = {0: {3: 5, 1: 1}, 1: {0: 1, 2: 4}, 2: {1: 4}, 3: {0: 5}}
