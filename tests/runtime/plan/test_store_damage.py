@@ -6,7 +6,7 @@ from dataclasses import replace
 import h5py
 import numpy as np
 import pytest
-from plan_files import one_line
+from plan_files import at, one_line
 from sealing import seal
 
 from meshprep_runtime import MeshprepError, Plan, PlanError
@@ -129,12 +129,6 @@ def broken(plan: Plan, **changes) -> Plan:
     loop_plan = plan["res_calc"]
     variant = replace(loop_plan.variant(), **changes)
     return replace(plan, loops={"res_calc": replace(loop_plan, variants={variant.name: variant})})
-
-
-def at(values: np.ndarray, index: int, value: int) -> np.ndarray:
-    out = np.array(values)
-    out.flat[index] = value
-    return out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from integer_loops import DIMS, LOOPS, SETS, SOA
 
 from meshprep_runtime import Access, LoopPlan, Program, SetMap
 
-KERNELS = rank_programs.KERNELS
+KERNELS, start_values = rank_programs.KERNELS, rank_programs.start_values
 # What may stand for another: dats of one set and size.
 ALIKE = (("q", "res", "qold"), ("a", "most", "flag", "near"))
 # Writes that set everything.
@@ -64,13 +64,6 @@ def random_loops(rng, names):
         )
         made.append(replace(loop, args=tuple(args)))
     return made
-
-
-def start_values(rng, sizes):
-    return {
-        name: rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
-        for name, dim in DIMS.items()
-    }
 
 
 def fresh_globals(loops):
