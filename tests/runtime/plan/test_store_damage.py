@@ -67,11 +67,11 @@ def test_any_flipped_byte_is_refused(airfoil, path):
     airfoil.save(path)
     data = bytearray(path.read_bytes())
     rng = np.random.default_rng(1)
-    for at in [*range(128), *rng.choice(len(data), 300, replace=False)]:
-        old = data[at]
-        data[at] ^= int(rng.integers(1, 256))
+    for place in [*range(128), *rng.choice(len(data), 300, replace=False)]:
+        old = data[place]
+        data[place] ^= int(rng.integers(1, 256))
         path.write_bytes(data)
-        data[at] = old
+        data[place] = old
         with pytest.raises(PlanError) as error:
             Plan.load(path)
         one_line(error, str(path))
