@@ -9,7 +9,6 @@ from matrices import ITERATIONS
 from pages import DOCS, blocks
 
 import meshprep
-import poisson
 from meshprep_runtime.matrix import BatchSums
 
 PAGE = "solvers/matrices.md"
@@ -54,6 +53,8 @@ def test_the_form_of_the_page_is_that_of_scikit_fem():
 
 
 def test_products_and_solvers():
+    import poisson
+
     problem = poisson.integrate(poisson.square(8, 2))
     scope = {"K": problem.csr(), "load": problem.load()}
     exec(block("import Product\n"), scope)
