@@ -325,18 +325,7 @@ def translated(made):
 
 def ptx(made, *options, arch="sm_90"):
     """The joined parts one step before machine code."""
-    from cuda.bindings import nvjitlink
-
     virtual = arch.replace("sm_", "--gpu-architecture=compute_")
     text, _ = nvrtc._translate(made, "LTOIR", virtual, "-dlto", *options)
     parts = (text, made.kernel.ltoir(arch))
-    fast = nvrtc.FAST_LINK if made.fastmath else ()
-    words = [f"-arch={arch}", "-lto", "-ptx", *fast]
-    handle = nvjitlink.create(len(words), words)
-    for part in parts:
-        nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, part, len(part), "part")
-    nvjitlink.complete(handle)
-    text = bytearray(nvjitlink.get_linked_ptx_size(handle))
-    nvjitlink.get_linked_ptx(handle, text)
-    nvjitlink.destroy(handle)
-    return text.decode()
+    return nvrtc._link(parts, arch, made.fastmath, "-ptx")[0].decode()
