@@ -18,7 +18,7 @@ from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
 from . import console, options, tune_chain, tune_product
-from .groups import words
+from .groups import listed, words
 
 if TYPE_CHECKING:
     from meshprep.pipeline.tuning import Tuning
@@ -141,8 +141,8 @@ def run(
             values=_values(kernels.values, loaded[name]),
             proof=chosen.proof,
             progress=_by_strategy(progress),
-            strategies=_words(tried.strategies),
-            layouts=_words(tried.layouts) or (),
+            strategies=None if tried.strategies is None else listed(tried.strategies),
+            layouts=listed(tried.layouts),
             runs=tried.runs,
             registers=tried.registers,
         )
@@ -320,13 +320,8 @@ def _module(where: str, option: str) -> ModuleType:
 
 
 def _numbers(text: str | None, option: str = "--block-sizes") -> list[int] | None:
-    words = _words(text)
-    if words is None:
+    if text is None:
         return None
-    if not all(word.isdecimal() for word in words):
+    if not all(word.isdecimal() for word in listed(text)):
         raise MeshprepError(f"{option} '{text}' must read as 512,1024,2048")
-    return [int(word) for word in words]
-
-
-def _words(text: str | None) -> list[str] | None:
-    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+    return list(map(int, listed(text)))

@@ -58,7 +58,5 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
 
 
 def _check(chain: ChainNumbers, kept: Kept) -> None:
-    if not chain.owned_sets():
-        raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     for name in sorted(kept.all - chain.written):
         raise MeshprepError(f"dat '{name}' cannot be dropped or zero: no loop writes it")

@@ -13,6 +13,7 @@ from ..cpu.schedule import Ranges, Schedule
 from ..cpu.source import parallel
 from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
+from ..maps import read_only
 
 Vector = NDArray[Any]
 # Threads, ranges, x and y.
@@ -99,10 +100,3 @@ class MatrixCode:
 
 
 _kept: dict[Hashable, Callable[..., None]] = {}
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that compiled code takes for constant."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, elements
 from ..errors import MeshprepError, check_integer
+from ..maps import read_only
 from ..plan import LoopPlan, Variant
 from . import kernels, unrolled
-from .code import MatrixCode, read_only
+from .code import MatrixCode
 from .pieces import PIECE, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 

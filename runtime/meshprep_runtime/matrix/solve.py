@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule
 from ..errors import MeshprepError, check_integer, check_number
+from ..maps import read_only
 from . import kernels
-from .code import MatrixCode, read_only
+from .code import MatrixCode
 from .products import Store, check_matrix, check_vector, csr_arrays
 from .stores import CsrMatrix, Ellpack
 
