@@ -116,6 +116,7 @@ def run(
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731
     total = 3 + 2 * len(job.parts)
+    read = of_root(ranks, lambda: _file_number(job.source))
     notes = of_root(ranks, lambda: _prepared(job, progress))
     progress(0, total, "reading")
     subject = _subject(job, ranks)
@@ -139,6 +140,7 @@ def run(
         if job.options.proof:
             progress(total - 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
+        of_root(ranks, lambda: _refuse_another(job.source, read))
         agreed(ranks, files.pop_all().close)
     return SplitJobResult(job.outputs, figures, notes)
 
@@ -195,6 +197,21 @@ def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
     for parts in job.parts:
         if wrong := proof_of_split(staged, parts, ranks).findings:
             raise ProofError(f"the parts are wrong: {'; '.join(wrong[:3])}")
+
+
+def _file_number(path: Path) -> tuple[int, ...] | None:
+    """What changes when another file takes a name, or is written to; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _refuse_another(path: Path, before: tuple[int, ...] | None) -> None:
+    """A file is opened several times: what was read must have been one file."""
+    if _file_number(path) != before:
+        raise MeshprepError(f"{path} was replaced while it was split: split it again")
 
 
 def kind_of(path: Path) -> str:

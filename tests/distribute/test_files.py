@@ -91,6 +91,26 @@ def test_a_further_number_of_parts_is_added_and_the_others_stay(mesh_file, made,
         run(replace(more, parts=(4,), requests=LOOPS))
 
 
+def test_a_file_that_is_replaced_while_it_is_split_is_not_mixed_with_the_new_one(
+    made, mesh_file, tmp_path, monkeypatch
+):
+    copy, other = tmp_path / "wing.parts.h5", tmp_path / "other.parts.h5"
+    copy.write_bytes(made.read_bytes())
+    run(job(mesh_file, other, (3, 4)))
+    written = other.read_bytes()
+    joined = jobs.joined_subject
+
+    def late(path, ranks):
+        found = joined(path, ranks)
+        other.replace(path)
+        return found
+
+    monkeypatch.setattr(jobs, "joined_subject", late)
+    with pytest.raises(MeshprepError, match="wing.parts.h5 was replaced while it was split"):
+        run(SplitJob(copy, copy, (2,)))
+    assert copy.read_bytes() == written
+
+
 def test_damage_in_other_numbers_of_parts_is_not_hidden_when_one_is_added(made, tmp_path):
     copy, content = tmp_path / "wing.parts.h5", bytearray(made.read_bytes())
     table = parts_table(made, 5)
