@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
+
+# Bytes of parts that are read at once: with fewer the interpreter takes its time for each part.
+BATCH = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -57,25 +61,40 @@ class PartsTable:
     def part_bytes(self, part: int) -> int:
         return int((self.ends[:, part + 1] - self.ends[:, part]).sum())
 
-    def raw(self, file: int, part: int) -> list[bytes]:
-        """The bytes of every slice of a part, from an open file; PlanError where it is damaged."""
-        found, digest = [], hashlib.sha256()
-        for begin, end in self.ends[:, part : part + 2].tolist():
-            data = read_all(file, begin, end - begin) if end > begin else b""
-            digest.update(data)
-            found.append(data)
-        if digest.digest() != self.digest[part].tobytes():
-            raise PlanError(
-                f"damaged: part {part} of {self.parts} does not match its checksum: "
-                "split the mesh anew"
-            )
+    def batches(self, parts: range) -> list[range]:
+        """Some parts in runs of about :data:`BATCH` bytes; a part alone where it has more."""
+        size = self.ends[:, parts.start + 1 : parts.stop + 1] - self.ends[:, parts.start : parts.stop]
+        run = (np.cumsum(size.sum(axis=0)) - 1) // BATCH
+        cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
+        return [range(*ends) for ends in pairwise(cuts) if parts]
+
+    def raw(self, file: int, parts: range) -> list[bytes]:
+        """The bytes of every dataset for some parts, from an open file.
+
+        Raises PlanError where one of the parts is damaged.
+        """
+        ends = self.ends[:, parts.start : parts.stop + 1]
+        found = [read_all(file, begin, end - begin) for begin, end in ends[:, [0, -1]].tolist()]
+        views = [memoryview(data) for data in found]
+        for part, cuts in zip(parts, pairwise((ends - ends[:, :1]).T.tolist()), strict=True):
+            digest = hashlib.sha256()
+            for view, begin, end in zip(views, *cuts, strict=True):
+                digest.update(view[begin:end])
+            if digest.digest() != self.digest[part].tobytes():
+                raise PlanError(
+                    f"damaged: part {part} of {self.parts} does not match its checksum: "
+                    "split the mesh anew"
+                )
         return found
 
-    def arrays(self, path: Path, part: int) -> dict[str, NDArray[Any]]:
-        """The arrays of a part by name. O(its bytes); nothing else of the file is read."""
+    def arrays(self, path: Path, parts: range) -> dict[str, NDArray[Any]]:
+        """The arrays of some parts by name, one part after the other in each.
+
+        O(their bytes); nothing else of the file is read.
+        """
         file = os.open(path, os.O_RDONLY)
         try:
-            raw = self.raw(file, part)
+            raw = self.raw(file, parts)
         finally:
             os.close(file)
         found = {}
