@@ -12,6 +12,7 @@ from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
 from meshprep_runtime.plan.parts import kept
+from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.write import (
     KeptParts,
     PartsSource,
@@ -32,7 +33,7 @@ from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
 from .check import proof_of_split
 from .external import write_external
-from .figures import part_figures, split_figures
+from .figures import batch_figures, split_figures
 from .joined import joined_subject
 from .kept import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
@@ -250,11 +251,15 @@ def _split(
     how = split_slices if job.slices else split
     made = how(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
 
+    def made_batch(parts: range) -> tuple[PartBatch, Any]:
+        one = made.builder.batch(parts)
+        return one, batch_figures(one)
+
     def build() -> list[tuple[int, Any]]:
         found = []
-        mine = own_parts(ranks, tell.parts)
-        for one in in_turn(made.builder.build, mine, tell.building):
-            found.append((one.part, part_figures(one)))
+        some = made.builder.batches(own_parts(ranks, tell.parts))
+        for one, own in in_turn(made_batch, some, tell.building):
+            found.append((one.parts.start, own))
             spill.add(one)
         return found
 

@@ -27,6 +27,7 @@ from meshprep_runtime.loops import Access
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.parts import kept, load_part, parts_table, read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
+from meshprep_runtime.plan.parts.batch import batch_of
 from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.write import (
     SpilledParts,
@@ -133,7 +134,7 @@ def test_colours_of_parts_may_differ_in_their_bytes(made, tmp_path):
     with spill_file(tmp_path / "waiting") as file:
         spilled = SpilledParts(file, 3)
         for part in parts:
-            spilled.add(part)
+            spilled.add(batch_of(part))
         spilled.finish({})
         laid_out = begin_file(path, {"source_hash": ""}, [spilled])
         copy_slices(path, laid_out, [spilled])

@@ -31,6 +31,19 @@ def places(count: Numbers) -> Numbers:
     return np.arange(int(count.sum())) - np.repeat(begins(count), count)
 
 
+def alternating(
+    first: NDArray[Any], n_first: Numbers, then: NDArray[Any], n_then: Numbers
+) -> NDArray[Any]:
+    """The rows of two lists: of each part those of the first, and after them those of the other."""
+    if n_first.size == 1:
+        return np.concatenate([first, then])
+    runs = np.stack([n_first, n_then], axis=1).reshape(-1)
+    other = np.repeat(np.tile([False, True], n_first.size), runs)
+    found = np.empty(other.size, np.result_type(first, then))
+    found[~other], found[other] = first, then
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class SetBatch:
     """The elements of one set that each part has; (k,) numbers of ``k`` parts."""
@@ -63,12 +76,8 @@ class SetBatch:
     @cached_property
     def number(self) -> Numbers:
         """The number in the split mesh of every local element, part after part."""
-        found = np.arange(int(self.size.sum())) + np.repeat(
-            self.owned_start - self.begin, self.size
-        )
-        runs = np.stack([self.owned, self.n_copies], axis=1).reshape(-1)
-        found[np.repeat(np.tile([False, True], self.owned.size), runs)] = self.copies
-        return found
+        own = places(self.owned) + np.repeat(self.owned_start, self.owned)
+        return alternating(own, self.owned, self.copies, self.n_copies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +116,7 @@ class PartBatch:
         cut = {n: slice(low[n], low[n] + int(c[place])) for n, c in self.rows.items()}
         arrays = {name: array[cut[name]] for name, array in self.arrays.items()}
         rows = {name: count[place : place + 1] for name, count in self.rows.items()}
-        return PartBatch(
-            self.description, self.parts[place : place + 1], self.count, arrays, rows
-        )
+        return PartBatch(self.description, self.parts[place : place + 1], self.count, arrays, rows)
 
     @cached_property
     def sets(self) -> dict[str, SetBatch]:
@@ -133,6 +140,16 @@ class PartBatch:
         return MessageBatch(
             count, part, others, length, row_count, np.repeat(first, row_count) + places(row_count)
         )
+
+    def neighbours(self, at: str) -> tuple[Numbers, NDArray[np.int32], Numbers]:
+        """Of messages the places of the parts, and the parts at the other ends; rows of each part.
+
+        Rows are (k,): of all messages of a part together.
+        """
+        part = np.repeat(np.arange(len(self.parts)), self.rows[f"{at}/parts"])
+        offset = self.array(f"{at}/offset", "<i8")
+        ends = offset[np.cumsum(self.rows[f"{at}/offset"]) - 1]
+        return part, self.array(f"{at}/parts", "<i4"), ends
 
     @cached_property
     def loops(self) -> dict[str, Loop]:
@@ -161,14 +178,19 @@ class PartBatch:
 
     def _joined_loop(self, name: str) -> LoopPlan:
         loop, n = self.loops[name], self.loop_rows(name)
-        maps = {m: self._joined_map(m, n) for m in loop.maps}
-        rows = {s: int(one.size.sum()) for s, one in self.sets.items()}
+        maps, rows = {m: self.joined_map(m, n) for m in loop.maps}, self.joined_sizes
         words = self._words[name]
         variants = {v: self._joined_variant(name, v, n, maps) for v in words["variants"]}
         sizes = rows | {loop.over: int(n.sum())}
         return LoopPlan(loop, sizes, maps, variants, words["default"], rows=rows)
 
-    def _joined_map(self, name: str, n: Numbers) -> SetMap:
+    @property
+    def joined_sizes(self) -> dict[str, int]:
+        """By set name: local elements of all parts."""
+        return {name: int(one.size.sum()) for name, one in self.sets.items()}
+
+    def joined_map(self, name: str, n: Numbers) -> SetMap:
+        """The first rows of each part, (k,) of them, in numbers of all local elements."""
         start, to, _ = self.description["maps"][name]
         table, count = self.array(f"maps/{name}/table", "<i4", ndim=2), self.sets[start].executed
         if len(self.parts) == 1:

@@ -151,9 +151,7 @@ class PartsProof:
         part = np.repeat(np.arange(count.size), count)
         key, of_exec = part * max(n, 1) + copies, places(count) < np.repeat(one.exec, count)
         runs = key[of_exec], key[~of_exec]
-        if not outside.any() and (
-            any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)
-        ):
+        if not outside.any() and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
             self._wrong(f"{_said(batch)}{where}: copies do not ascend, or stand twice")
 
     def _originals(self, name: str, one: SetBatch, batch: PartBatch) -> None:

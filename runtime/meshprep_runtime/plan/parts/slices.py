@@ -63,7 +63,9 @@ class PartsTable:
 
     def batches(self, parts: range) -> list[range]:
         """Some parts in runs of about :data:`BATCH` bytes; a part alone where it has more."""
-        size = self.ends[:, parts.start + 1 : parts.stop + 1] - self.ends[:, parts.start : parts.stop]
+        size = (
+            self.ends[:, parts.start + 1 : parts.stop + 1] - self.ends[:, parts.start : parts.stop]
+        )
         run = (np.cumsum(size.sum(axis=0)) - 1) // BATCH
         cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
         return [range(*ends) for ends in pairwise(cuts) if parts]
@@ -75,12 +77,8 @@ class PartsTable:
         """
         ends = self.ends[:, parts.start : parts.stop + 1]
         found = [read_all(file, begin, end - begin) for begin, end in ends[:, [0, -1]].tolist()]
-        views = [memoryview(data) for data in found]
-        for part, cuts in zip(parts, pairwise((ends - ends[:, :1]).T.tolist()), strict=True):
-            digest = hashlib.sha256()
-            for view, begin, end in zip(views, *cuts, strict=True):
-                digest.update(view[begin:end])
-            if digest.digest() != self.digest[part].tobytes():
+        for part, digest in zip(parts, digests(found, np.diff(ends)), strict=True):
+            if digest != self.digest[part].tobytes():
                 raise PlanError(
                     f"damaged: part {part} of {self.parts} does not match its checksum: "
                     "split the mesh anew"
@@ -114,3 +112,15 @@ def read_all(file: int, address: int, size: int) -> bytes:
         pieces.append(piece)
         address, size = address + len(piece), size - len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def digests(data: Sequence[bytes | memoryview], sizes: NDArray[np.int64]) -> list[bytes]:
+    """SHA-256 of each part; (n_arrays, k) ``sizes`` cut the arrays into parts."""
+    ends = np.cumsum(sizes, axis=1)
+    views, found = [memoryview(one) for one in data], []
+    for begin, end in zip((ends - sizes).T.tolist(), ends.T.tolist(), strict=True):
+        digest = hashlib.sha256()
+        for one, low, high in zip(views, begin, end, strict=True):
+            digest.update(one[low:high])
+        found.append(digest.digest())
+    return found

@@ -55,7 +55,9 @@ def _check_set(name: str, batch: PartBatch) -> None:
     where, at, one = f"set '{name}'", f"sets/{name}", batch.sets[name]
     _require(_all(one.core <= one.owned), f"{where}: more core than owned elements")
     _require(_all(batch.rows[f"{at}/copies"] == one.n_copies), f"{where}: number of copies")
-    _require(_all(batch.rows[f"{at}/original"] == one.owned), f"{where}: number of original numbers")
+    _require(
+        _all(batch.rows[f"{at}/original"] == one.owned), f"{where}: number of original numbers"
+    )
     for kind, count in (("exec", one.exec), ("halo", one.halo)):
         sent = f"{where}, {kind} rows sent"
         _check_messages(sent, f"{at}/send_{kind}", batch, (0 * one.owned, one.owned))
@@ -103,7 +105,9 @@ def _check_variant(where: str, at: str, loop: str, batch: PartBatch) -> None:
     _require(_all(entries > 0), f"{where}, block_colour_offset")
     _check_offset(where, f"{at}/block_colour_offset", batch, entries, blocks)
     order = batch.array(f"{at}/block_order", "<i4")
-    _require(_inside(order, 0 * blocks, blocks, blocks), f"{where}, block_order: outside of the blocks")
+    _require(
+        _inside(order, 0 * blocks, blocks, blocks), f"{where}, block_order: outside of the blocks"
+    )
     lengths = _all(rows[f"{at}/thread_colour"] == n) and _all(
         rows[f"{at}/thread_colours"] == blocks
     )
@@ -137,9 +141,7 @@ def _check_offset(
     _require(fits and _all(rises), f"{where}: does not rise from 0 to its end")
 
 
-def _inside(
-    values: NDArray[np.integer], low: Numbers, high: Numbers, count: Numbers
-) -> bool:
+def _inside(values: NDArray[np.integer], low: Numbers, high: Numbers, count: Numbers) -> bool:
     """Whether the values of each part are from its ``low`` to below its ``high``."""
     some = np.flatnonzero(count)
     if not some.size:
