@@ -106,7 +106,7 @@ class PartBuilder:
 
     def _put_set(self, found: "_Found", name: str, at: range, parts: range) -> None:
         run, original = self.ordered.runs[name], self.subject.original.get(name)
-        owned, elements = run.some(at)
+        owned, own = run.some(at)
         executed, halo = self.copies.executed[name], self.copies.halo[name]
         received = {"exec": executed.received_by(at), "halo": halo.received_by(at)}
         n_exec, n_halo = (one.count for one in received.values())
@@ -117,8 +117,8 @@ class PartBuilder:
         found.put(f"{place}/counts", counts.reshape(-1), np.full(len(parts), counts.shape[1]))
         copies = alternating(received["exec"].rows, n_exec, received["halo"].rows, n_halo)
         found.put(f"{place}/copies", copies.astype(np.int64), n_exec + n_halo)
-        elements = elements if original is None else original[elements]
-        found.put(f"{place}/original", elements.astype(np.int64), owned)
+        numbers = own if original is None else original[own]
+        found.put(f"{place}/original", numbers.astype(np.int64), owned)
         for kind, copied in (("exec", executed), ("halo", halo)):
             sent = copied.sent_by(at)
             found.put_messages(f"{place}/send_{kind}", sent)
@@ -179,10 +179,10 @@ class PartBuilder:
             shift = np.repeat(known.sets[to].begin.astype(np.int32), points)
             found.put(f"{within}/points", one.points - shift, points)
             found.put(f"{within}/exclusive", one.exclusive.view(np.uint8), points)
-        for name, one in local.items():
+        for name, columns in local.items():
             # flat, so that a part's columns are one slice
-            flat = [columns.reshape(-1) for columns in np.split(one, np.cumsum(n)[:-1], axis=1)]
-            found.put(f"{place}/local/{name}", np.concatenate(flat), len(one) * n)
+            flat = [own.reshape(-1) for own in np.split(columns, np.cumsum(n)[:-1], axis=1)]
+            found.put(f"{place}/local/{name}", np.concatenate(flat), len(columns) * n)
 
     def _block_ends(
         self, loop: str, size: int, place: int, core: int, owned: int, n: int

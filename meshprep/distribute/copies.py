@@ -42,7 +42,7 @@ class Copies:
 
 @dataclass(frozen=True, eq=False)
 class MessageRows:
-    """Rows of messages, of one part after the other, in the order of the parts at the other ends."""
+    """Rows of messages, part after part, in the order of the parts at the other ends."""
 
     count: NDArray[np.int64]  # (k,): rows of each part
     other: NDArray[np.int32]  # of each row: the part at the other end

@@ -1,6 +1,8 @@
 """Figures of a split: the halo table [R14 Table 10.2], bytes and messages of each loop."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -49,18 +51,12 @@ def split_figures(batches: Sequence[Figures]) -> Figures:
     """The figures of all parts together: sums, means and the most of a part."""
 
     def column(*keys: str) -> NDArray[np.int64]:
-        found = []
-        for one in batches:
-            for key in keys:
-                one = one[key]
-            found.append(one)
-        return np.concatenate(found)
+        return np.concatenate([reduce(getitem, keys, one) for one in batches])
 
     names = batches[0]["sets"]
-    owned, *others = (
-        sum(column("sets", name, run) for name in names) for run in ("owned", "exec", "halo")
-    )
-    total, neighbours = owned + sum(others), column("neighbours")
+    runs = {run: np.array([column("sets", name, run) for name in names]) for run in RUNS}
+    owned, neighbours = runs["owned"].sum(axis=0), column("neighbours")
+    total = owned + (runs["exec"] + runs["halo"]).sum(axis=0)
     return {
         "parts": int(neighbours.size),
         "neighbours": round(float(neighbours.mean()), 2),
@@ -69,9 +65,12 @@ def split_figures(batches: Sequence[Figures]) -> Figures:
         "most elements": int(total.max()),
         "halo": round(float(1 - owned.sum() / max(1, total.sum())), 6),
         "sets": {
-            name: {run: int(column("sets", name, run).sum()) for run in RUNS}
-            | _extremes(column("sets", name, "owned"))
-            for name in names
+            name: {
+                **{run: int(found[i].sum()) for run, found in runs.items()},
+                "least owned": int(runs["owned"][i].min()),
+                "most owned": int(runs["owned"][i].max()),
+            }
+            for i, name in enumerate(names)
         },
         "loops": {
             name: {
@@ -82,10 +81,6 @@ def split_figures(batches: Sequence[Figures]) -> Figures:
             for name in batches[0]["loops"]
         },
     }
-
-
-def _extremes(owned: NDArray[np.int64]) -> Figures:
-    return {"least owned": int(owned.min()), "most owned": int(owned.max())}
 
 
 def _received(batch: PartBatch, name: str) -> Figures:

@@ -107,7 +107,7 @@ def test_a_file_that_is_replaced_while_it_is_split_is_not_mixed_with_the_new_one
         return found
 
     monkeypatch.setattr(jobs, "joined_subject", late)
-    with pytest.raises(MeshprepError, match="wing.parts.h5 was replaced while it was split"):
+    with pytest.raises(MeshprepError, match=r"wing.parts.h5 was replaced while it was split"):
         run(SplitJob(copy, copy, (2,)))
     assert copy.read_bytes() == written
 

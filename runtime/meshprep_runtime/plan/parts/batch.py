@@ -125,7 +125,8 @@ class PartBatch:
     def _set(self, at: str) -> SetBatch:
         counts = self.array(f"{at}/counts", "<i8").reshape(len(self.parts), len(COUNTS))
         copies, original = (self.array(f"{at}/{n}", "<i8") for n in ("copies", "original"))
-        return SetBatch(*counts.T, copies, original)
+        start, core, owned, n_exec, n_halo = counts.T
+        return SetBatch(start, core, owned, n_exec, n_halo, copies, original)
 
     def messages(self, at: str, first: Numbers | None = None) -> MessageBatch:
         """Messages by their place; ``first`` is the row of the first one where rows follow it."""

@@ -18,6 +18,10 @@ from .batch import MessageBatch, Numbers, PartBatch, SetBatch, batch_of, begins,
 from .model import PartPlan
 
 
+def in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
+    return [check() for check in checks]
+
+
 class PartsProof:
     """Takes every part in ascending order; ``findings`` and ``finish`` say what is wrong.
 
@@ -73,9 +77,7 @@ class PartsProof:
                 self._wrong(text)
             self._note_written(batch)
 
-    def finish(
-        self, together: Callable[..., Sequence[list[str]]] = lambda *checks: [c() for c in checks]
-    ) -> list[str]:
+    def finish(self, together: Callable[..., Sequence[list[str]]] = in_turn) -> list[str]:
         """All findings, when every part was added; empty where all is right.
 
         ``together`` gives the results of functions, and may call them at the same time.
@@ -121,7 +123,7 @@ class PartsProof:
         self._executed[name].append((part[chosen], one.copies[of_exec][chosen]))
         self._originals(name, one, batch)
         if mine:
-            self._copies(name, one, batch)
+            self._copies(name, batch)
 
     def _first_wrong(
         self, wrong: NDArray[np.bool_], batch: PartBatch, say: Callable[[int], str]
@@ -139,20 +141,14 @@ class PartsProof:
             place = np.searchsorted(np.cumsum(count), np.argmax(wrong), side="right")
             self._wrong(f"part {batch.parts[int(place)]}, {text}")
 
-    def _copies(self, name: str, one: SetBatch, batch: PartBatch) -> None:
-        where, n, copies, count = f"set '{name}'", self._sizes[name], one.copies, one.n_copies
-        outside = (copies < 0) | (copies >= n)
-        text = f"{where}: a copy of an element outside 0..{n - 1}"
-        self._wrong_rows(outside, count, batch, text)
-        start, end = (np.repeat(v, count) for v in (one.owned_start, one.owned_start + one.owned))
-        own = (copies >= start) & (copies < end)
-        self._wrong_rows(own, count, batch, f"{where}: copies an element that it owns")
-        # a key ascends with the part
-        part = np.repeat(np.arange(count.size), count)
-        key, of_exec = part * max(n, 1) + copies, places(count) < np.repeat(one.exec, count)
-        runs = key[of_exec], key[~of_exec]
-        if not outside.any() and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
-            self._wrong(f"{_said(batch)}{where}: copies do not ascend, or stand twice")
+    def _copies(self, name: str, batch: PartBatch) -> None:
+        found = list(_of_copies(batch.sets[name], self._sizes[name]))
+        if found and len(batch.parts) > 1:
+            for place in range(len(batch.parts)):
+                self._copies(name, batch.alone(place))
+            return
+        for text in found:
+            self._wrong(f"part {batch.parts.start}, set '{name}': {text}")
 
     def _originals(self, name: str, one: SetBatch, batch: PartBatch) -> None:
         """Those of the share that is proved here stand once."""
@@ -289,10 +285,8 @@ class PartsProof:
             missing = np.setdiff1d(part * np.int64(n) + element[writer], known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
-                return [
-                    f"part {p}: element {e} of '{from_set}' writes what it owns by '{name}', "
-                    f"and is not executed there ({missing.size} missing)"
-                ]
+                said = f"part {p}: element {e} of '{from_set}' writes what it owns by '{name}', "
+                return [f"{said}and is not executed there ({missing.size} missing)"]
         return []
 
     def _sent_is_received(self, what: str) -> list[str]:
@@ -304,6 +298,23 @@ class PartsProof:
         if ends and np.array_equal(sent, received[order]):
             return []
         return [f"{what}: what parts send is not what others receive"]
+
+
+def _of_copies(one: SetBatch, n: int) -> Iterator[str]:
+    """What is wrong with the copies of some parts of a set of ``n`` elements."""
+    copies, count = one.copies, one.n_copies
+    outside = bool(copies.size) and (copies.min() < 0 or copies.max() >= n)
+    if outside:
+        yield f"a copy of an element outside 0..{n - 1}"
+    start, end = (np.repeat(v, count) for v in (one.owned_start, one.owned_start + one.owned))
+    if ((copies >= start) & (copies < end)).any():
+        yield "copies an element that it owns"
+    # a key ascends with the part
+    key = np.repeat(np.arange(count.size), count) * max(n, 1) + copies
+    of_exec = places(count) < np.repeat(one.exec, count)
+    runs = key[of_exec], key[~of_exec]
+    if not outside and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
+        yield "copies do not ascend, or stand twice"
 
 
 def loop_findings(batch: PartBatch) -> list[str]:

@@ -68,7 +68,7 @@ def _check_set(name: str, batch: PartBatch) -> None:
 def _check_messages(
     where: str, at: str, batch: PartBatch, rows: "Numbers | tuple[Numbers, Numbers]"
 ) -> None:
-    """Messages of so many rows, or of rows in the file, from the first number to below the other."""
+    """Messages of so many rows, or of rows in the file, from one number to below the other."""
     listed = isinstance(rows, tuple)
     count, entries = batch.rows[f"{at}/parts"], batch.rows[f"{at}/offset"]
     total = batch.rows[f"{at}/rows"] if isinstance(rows, tuple) else rows

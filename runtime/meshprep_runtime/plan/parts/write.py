@@ -1,6 +1,5 @@
 """Writing files of parts: every part once, with the memory of one."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,7 +69,8 @@ class _Spilled:
     def sizes(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Bytes of each part in each array."""
         row = [prod(self.row[name]) * self.dtype[name].itemsize for name in names]
-        return np.array([self.rows[name] for name in names]) * np.array(row)[:, None]
+        rows = np.array([self.rows[name] for name in names], np.int64)
+        return rows * np.array(row, np.int64)[:, None]
 
 
 Gather = Callable[[Any], Sequence[Any]]
@@ -163,7 +163,7 @@ class SpilledParts:
 
 
 def _bytes_of(array: NDArray[Any]) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 # Splits whose parts can be copied into a file; their tables have addresses of their own.
