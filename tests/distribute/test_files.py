@@ -28,7 +28,9 @@ from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.parts import kept, load_part, parts_table, read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
 from meshprep_runtime.plan.parts.batch import batch_of
-from meshprep_runtime.plan.parts.proof import proved
+from meshprep_runtime.plan.parts.proof import PartsProof, proved
+from meshprep_runtime.plan.parts.store import read_batch
+from meshprep_runtime.plan.parts.structure import check_batch
 from meshprep_runtime.plan.parts.write import (
     SpilledParts,
     begin_file,
@@ -380,6 +382,35 @@ def test_the_proof_misses_no_element_that_must_be_executed(made):
     for shares in ((), (range(2), range(2, 3)), (range(1), range(1, 1), range(1, 3))):
         findings = findings_of(parts, sizes, *shares)
         assert any("is not executed there (1 missing)" in line for line in findings)
+
+
+def refused(batches, sizes):
+    """What is said of parts that are looked at in these batches."""
+    proof = PartsProof(sizes, 3)
+    try:
+        for batch in batches:
+            check_batch(batch)
+            proof.add(batch)
+        return proof.finish()
+    except PlanError as error:
+        return [str(error)]
+
+
+def test_parts_together_are_refused_where_one_alone_is(made):
+    """Each array in turn, with one number changed: verdicts agree, and nearly all are refused."""
+    table, rng, count = parts_table(made, 3), np.random.default_rng(0), 0
+    whole, sizes = read_batch(made, table, range(3)), table.description["sets"]
+    assert refused([whole], sizes) == []
+    for name, array in whole.arrays.items():
+        for change in (-1, 1, 50) if array.size else ():
+            wrong = array.copy()
+            wrong.reshape(-1)[rng.integers(wrong.size)] += np.array(change).astype(wrong.dtype)
+            batch = replace(whole, arrays={**whole.arrays, name: wrong})
+            alone = [batch.alone(place) for place in range(3)]
+            said = refused([batch], sizes), refused(alone, sizes)
+            assert bool(said[0]) == bool(said[1]), (name, change, said)
+            count += bool(said[0])
+    assert count > 2 * len(whole.arrays)
 
 
 def test_the_proof_has_the_memory_of_the_mesh(mesh_file, tmp_path, monkeypatch):

@@ -44,6 +44,10 @@ def _check(batch: PartBatch) -> None:
         _require(inside, f"{where}: an index outside of set '{to}'")
     for name in batch.loops:
         _check_loop(name, batch)
+    for plan in batch.joined_loops.values():
+        check_loop(plan)
+        for variant in plan.variants.values():
+            check_variant(plan, variant)
     for name in batch.description["partial"]:
         to = batch.sets[batch.description["maps"][name][1]]
         at, where = f"partial/{name}", f"partial exchange of '{name}'"
@@ -91,10 +95,6 @@ def _check_loop(name: str, batch: PartBatch) -> None:
     _require(increments in ("exec", "reverse"), f"{where}: increments '{increments}'")
     for label in words["variants"]:
         _check_variant(f"{where}, variant '{label}'", f"loops/{name}/{label}", name, batch)
-    plan = batch.joined_loops[name]
-    check_loop(plan)
-    for variant in plan.variants.values():
-        check_variant(plan, variant)
 
 
 def _check_variant(where: str, at: str, loop: str, batch: PartBatch) -> None:
