@@ -1,7 +1,7 @@
 """From file to file: what ``meshprep split`` does, for scripts that want the same."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -117,12 +117,11 @@ def run(
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731
     total = 3 + 2 * len(job.parts)
-    read = of_root(ranks, lambda: _file_number(job.source))
     notes = of_root(ranks, lambda: _prepared(job, progress))
-    progress(0, total, "reading")
-    subject = _subject(job, ranks)
     with ExitStack() as files:
         staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
+        progress(0, total, "reading")
+        subject = _subject(job, ranks)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
@@ -141,7 +140,6 @@ def run(
         if job.options.proof:
             progress(total - 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
-        of_root(ranks, lambda: _refuse_another(job.source, read))
         agreed(ranks, files.pop_all().close)
     return SplitJobResult(job.outputs, figures, notes)
 
@@ -171,9 +169,24 @@ def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
     return subject_of_slices(mesh, job.requests, ranks)
 
 
-def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
+@contextmanager
+def _new(job: SplitJob) -> Iterator[list[Path]]:
+    """The outputs; a source that is opened several times must have been one file."""
+    before = _file_number(job.source)
     adding = kind_of(job.source) == "parts"
-    return together(job.outputs, overwrite=job.overwrite or adding)
+    with together(job.outputs, overwrite=job.overwrite or adding) as staged:
+        yield staged
+        if _file_number(job.source) != before:
+            raise MeshprepError(f"{job.source} was replaced while it was split: split it again")
+
+
+def _file_number(path: Path) -> tuple[int, ...] | None:
+    """What changes when another file takes a name, or is written to; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _spill(files: ExitStack, staged: Path, parts: int, job: SplitJob, ranks: Ranks) -> SpilledParts:
@@ -198,21 +211,6 @@ def _prove(staged: Path, job: SplitJob, ranks: Ranks) -> None:
     for parts in job.parts:
         if wrong := proof_of_split(staged, parts, ranks).findings:
             raise ProofError(f"the parts are wrong: {'; '.join(wrong[:3])}")
-
-
-def _file_number(path: Path) -> tuple[int, ...] | None:
-    """What changes when another file takes a name, or is written to; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _refuse_another(path: Path, before: tuple[int, ...] | None) -> None:
-    """A file is opened several times: what was read must have been one file."""
-    if _file_number(path) != before:
-        raise MeshprepError(f"{path} was replaced while it was split: split it again")
 
 
 def kind_of(path: Path) -> str:
