@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress
-from meshprep_runtime.plan.parts import PartPlan, kept, parts_table, read_part
+from meshprep_runtime.plan.parts import kept, parts_table
+from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.proof import PartsProof, loop_findings
-from meshprep_runtime.plan.parts.store import about
+from meshprep_runtime.plan.parts.store import about, read_batch
 
 from ..io.source import MeshSource
+from ..kernels.parallel import at_once
 from ..mesh import Mesh
 from ..mesh.original import with_type_order
 from ..pipeline.check_file import CheckResult, type_order_note
@@ -75,18 +77,20 @@ def _wanted(path: Path, parts: int | None, *, alone: bool) -> list[int]:
 def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
     """The proof of what this rank proves of the parts of a file; ``finish`` is called.
 
-    Parts are read and their loops proved on all cores, a few parts at once.
+    Parts are read and their loops proved on all cores, small ones together.
     """
     table, own = parts_table(path, count), own_parts(ranks, count)
     proof = PartsProof(table.description["sets"], count, own)
 
-    def looked_at(p: int) -> tuple[PartPlan, list[str]]:
-        part = read_part(path, table, p)
-        return part, loop_findings(part) if p in own else []
+    def looked_at(parts: range) -> tuple[PartBatch, list[str]]:
+        batch = read_batch(path, table, parts)
+        return batch, loop_findings(batch) if parts.start in own else []
 
-    for part, of_loops in in_turn(looked_at, range(count)):
-        proof.add(part, of_loops)
-    proof.finish()
+    shares = range(own.start), own, range(own.stop, count)
+    some = [parts for share in shares for parts in table.batches(share)]
+    for batch, of_loops in in_turn(looked_at, some):
+        proof.add(batch, of_loops)
+    proof.finish(at_once)
     return proof
 
 

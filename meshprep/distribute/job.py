@@ -1,7 +1,7 @@
 """From file to file: what ``meshprep split`` does, for scripts that want the same."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
 from meshprep_runtime.plan.parts import kept
+from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.write import (
     KeptParts,
     PartsSource,
@@ -32,7 +33,7 @@ from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
 from .check import proof_of_split
 from .external import write_external
-from .figures import part_figures, split_figures
+from .figures import batch_figures, split_figures
 from .joined import joined_subject
 from .kept import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
@@ -118,10 +119,10 @@ def run(
     split_by, proof = 1 + 2 * len(job.parts), job.options.proof
     total = split_by + 1 + proof
     notes = of_root(ranks, lambda: _prepared(job, progress))
-    progress(0, total, "reading")
-    subject = _subject(job, ranks)
     with ExitStack() as files:
         staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
+        progress(0, total, "reading")
+        subject = _subject(job, ranks)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
@@ -169,9 +170,24 @@ def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
     return subject_of_slices(mesh, job.requests, ranks)
 
 
-def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
+@contextmanager
+def _new(job: SplitJob) -> Iterator[list[Path]]:
+    """The outputs; a source that is opened several times must have been one file."""
+    before = _file_number(job.source)
     adding = kind_of(job.source) == "parts"
-    return together(job.outputs, overwrite=job.overwrite or adding)
+    with together(job.outputs, overwrite=job.overwrite or adding) as staged:
+        yield staged
+        if _file_number(job.source) != before:
+            raise MeshprepError(f"{job.source} was replaced while it was split: split it again")
+
+
+def _file_number(path: Path) -> tuple[int, ...] | None:
+    """What changes when another file takes a name, or is written to; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _spill(files: ExitStack, staged: Path, parts: int, job: SplitJob, ranks: Ranks) -> SpilledParts:
@@ -234,11 +250,15 @@ def _split(
     how = split_slices if job.slices else split
     made = how(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
 
+    def made_batch(parts: range) -> tuple[PartBatch, Any]:
+        one = made.builder.batch(parts)
+        return one, batch_figures(one)
+
     def build() -> list[tuple[int, Any]]:
         found = []
-        mine = own_parts(ranks, tell.parts)
-        for one in in_turn(made.builder.build, mine, tell.building):
-            found.append((one.part, part_figures(one)))
+        some = made.builder.batches(own_parts(ranks, tell.parts))
+        for one, own in in_turn(made_batch, some, tell.building):
+            found.append((one.parts.start, own))
             spill.add(one)
         return found
 
