@@ -36,7 +36,7 @@ from .layers import grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, OTHER
 from .reconnect import near_blocks, reconnect_groups
-from .search import FOREVER, Search
+from .search import FOREVER, LONG_SEARCH, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -44,8 +44,6 @@ EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 8.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 200
-# From this effort on a grid is searched at the default effort, too.
-LONG_SEARCH = 4.0
 # Of more blocks bisection alone has never given better ones than annealing.
 FEW_BLOCKS = 32
 
