@@ -41,7 +41,7 @@ CLUSTERS = (
 PLANE_SWEEPS = {ELEMENTS: 80, CLUSTERS[1]: 32}
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort.
-PLANE_POWER, SPACE_POWER = 0.9, 1.2
+PLANE_POWER, SPACE_POWER = 0.95, 1.2
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already, of a plane or of space.

@@ -9,7 +9,7 @@ import numpy as np
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s, clock, kernel
 from ...kernels.memory import give_back
-from ...kernels.parallel import each
+from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
@@ -115,7 +115,7 @@ class Search:
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
             if k < len(labels):
-                blocks = [block[labels[-1 - k]] for block in blocks]
+                blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
                 next_level = todo[min(few, len(labels))]
@@ -329,7 +329,7 @@ def _frames(d: int, rotation: float, count: int) -> list[Float64s]:
 def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:
     """The blocks of elements from those of the largest clusters."""
     for label in reversed(labels):
-        block = block[label]
+        block = take(block, label)
     return block
 
 
