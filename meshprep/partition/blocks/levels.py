@@ -5,7 +5,7 @@ facets with, while that is not too large. Such clusters are round, which matchin
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,8 +98,8 @@ def in_space(place: Float64s) -> Float64s:
 
 
 @inlined
-def facets_between(level: Level, s: int) -> int:
-    """How many facets a cluster shares with neighbour ``s`` of the level."""
+def facets_between(level: Any, s: int) -> int:
+    """How many facets a cluster shares with neighbour ``s`` of the level, or of a group of it."""
     return level.facets[s] if level.facets.size > 0 else 1
 
 
