@@ -109,7 +109,7 @@ def test_what_is_given_stays_writable():
 def test_what_is_no_array_is_refused():
     order = Ordering.from_new_to_old(np.array([2, 0, 1]))
     for values, axis, said in (
-        ([1, 2, 3], 0, "list, no array, does not fit a set of 3 elements"),
+        ([1, 2, 3], 0, "values is a list, must be an array"),
         (np.zeros(3), None, "axis None must run over the set"),
         (memoryview(b"abc"), 0, "a builtins.memoryview is not taken"),
     ):
