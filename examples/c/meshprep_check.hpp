@@ -140,6 +140,30 @@ void check_argument(Plan& plan, const Loop& loop, std::size_t& position, A& arg)
   }
 }
 
+// Where the values of an argument lie.
+struct Memory {
+  template <class A>
+  explicit Memory(const A& arg)
+      : name(arg.name), begin(reinterpret_cast<std::uintptr_t>(arg.values)),
+        end(begin + std::uintptr_t(arg.size) * sizeof(typename A::Value)),
+        written(A::access != Access::read) {}
+  std::string name;
+  std::uintptr_t begin, end;
+  bool written;
+};
+
+// One dat has one array, and what is written shares none with another: elements run out of order.
+inline void check_memory(const std::string& where, const std::vector<Memory>& arguments) {
+  for (const Memory& a : arguments)
+    for (const Memory& b : arguments) {
+      if (a.name == b.name && a.begin != b.begin)
+        throw Error(where + ": argument '" + a.name + "' stands twice, with two arrays: give one");
+      if (a.name != b.name && a.written && a.begin < b.end && b.begin < a.end)
+        throw Error(where + ": arguments '" + a.name + "' and '" + b.name +
+                    "' share memory and '" + a.name + "' is written: give separate arrays");
+    }
+}
+
 // Check all, and complete them; returns the number of elements.
 template <class... Args>
 std::int64_t check(Plan& plan, const Loop& loop, Args&... args) {
@@ -148,6 +172,7 @@ std::int64_t check(Plan& plan, const Loop& loop, Args&... args) {
        std::to_string(loop.arguments.size()));
   std::size_t position = 0;
   (check_argument(plan, loop, position, args), ...);
+  check_memory(where, {Memory(args)...});
   return plan.set(loop.over).size;
 }
 

@@ -63,6 +63,8 @@ def test_an_array_of_another_set_is_refused():
         Ordering.identity(3).apply(np.zeros((3, 4)), axis=1)
     with pytest.raises(MeshprepError, match="axis 1 must run over the set"):
         Ordering.identity(3).apply(np.zeros(3), axis=1)
+    with pytest.raises(MeshprepError, match="values is a list, must be an array"):
+        Ordering.identity(3).apply([1, 2, 3])
 
 
 def test_arrays_of_another_library_are_indexed_by_its_own(monkeypatch):

@@ -132,6 +132,9 @@ void wrong(Plan& plan, State& s) {
   call("largest", w, arg(wide, map, 0, rw), b);
   call("largest", w, arg(few, map, 0, rw), b);
   call("largest", w, arg(global, inc), b);
+  Dat<Long> other{"top", s.w_values.data(), s.cells};
+  call("largest", w, a, arg(other, map, 1, rw));
+  call("largest", w, arg(other, map, 0, rw), arg(other, map, 1, rw));
 }
 
 }  // namespace

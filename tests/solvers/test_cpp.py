@@ -190,6 +190,11 @@ WRONG = [
     "loop 'largest', argument 2 ('top'): the dim is '2', but '1' in the plan",
     "loop 'largest', argument 2 ('top'): the number of values is '{few}', but '{all}' in the plan",
     "loop 'largest', argument 2 ('top'): the kind is 'global', but 'dat' in the plan",
+    "loop 'largest': argument 'top' stands twice, with two arrays: give one",
+    (
+        "loop 'largest': arguments 'top' and 'w' share memory and 'top' is written: "
+        "give separate arrays"
+    ),
 ]
 
 

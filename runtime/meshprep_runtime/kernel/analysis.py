@@ -33,7 +33,7 @@ def reach(kernel: Callable[..., None]) -> Hashable:
 
     O(code + bytes of global arrays). Objects of unknown kinds count by identity.
     """
-    return _describe(kernel, _Seen(), ())
+    return _describe(kernel, _Met(), ())
 
 
 def stable(key: Hashable) -> object | None:
@@ -76,7 +76,7 @@ def takes_single(dtypes: Iterable[np.dtype]) -> bool:
     return "<f4" in found and "<f8" not in found
 
 
-class _Seen:
+class _Met:
     """Functions that were met, by their number in that order, and what is being described."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Seen:
         self.under_way: set[int] = set()
 
 
-def _describe(value: Any, seen: _Seen, names: tuple[str, ...]) -> Hashable:
+def _describe(value: Any, seen: _Met, names: tuple[str, ...]) -> Hashable:
     function = getattr(value, "py_func", value)
     if _is_known(function):
         return ("known", function.__module__, function.__name__)
@@ -105,7 +105,7 @@ def _describe(value: Any, seen: _Seen, names: tuple[str, ...]) -> Hashable:
     return ("object", _Same(value))
 
 
-def _describe_module(module: ModuleType, seen: _Seen, names: tuple[str, ...]) -> Hashable:
+def _describe_module(module: ModuleType, seen: _Met, names: tuple[str, ...]) -> Hashable:
     """What a module holds under some names; modules in it are followed, NumPy's are not."""
     if id(module) in seen.under_way:
         return ("module", module.__name__)
@@ -118,7 +118,7 @@ def _describe_module(module: ModuleType, seen: _Seen, names: tuple[str, ...]) ->
     return ("module", module.__name__, inside)
 
 
-def _describe_function(function: FunctionType, options: dict[str, Any], seen: _Seen) -> Hashable:
+def _describe_function(function: FunctionType, options: dict[str, Any], seen: _Met) -> Hashable:
     if id(function) in seen.number:
         # Functions may share a name: which one was met again, its number says.
         number = seen.number[id(function)]

@@ -170,7 +170,7 @@ def _free(fixed: ProgramDat | None, plan: DistributedPlan, set_name: str) -> NDA
         raise MeshprepError(f"fixed is {fixed!r}, must be a dat on '{set_name}'")
     plan.update(fixed)
     rows = fixed.array.T if fixed.axis else fixed.array
-    found: NDArray[np.bool_] = (rows == 0).reshape(size, -1).all(axis=1)
+    found: NDArray[np.bool_] = (rows == 0).reshape(size, fixed.dim).all(axis=1)
     return found
 
 

@@ -205,7 +205,9 @@ class DistributedPlan:
 
         def make() -> ProgramDat:
             own = self.set_part(set_name)
-            dim = 1 if array.ndim == 1 else array.shape[layout == AOS]
+            # of one component, layouts are the same
+            one = array.ndim == 1 or array.shape == (own.size, 1)
+            dim = 1 if one else array.shape[layout == AOS]
             sizes = (own.size, own.size)
             return make_dat(set_name, sizes, dim, array.dtype.str[1:], array, layout)
 

@@ -309,6 +309,10 @@ def test_fields_by_the_numbers_of_the_mesh(parts, folder):
         plan.exchange(array, "cells")
         np.testing.assert_array_equal(array, q.array)
         assert (array >= 0).all()
+        for layout in ("aos", "soa"):
+            one = np.where(np.arange(own.size)[:, None] < own.owned, array[:, :1], -1.0)
+            plan.exchange(one, "cells", layout=layout)
+            np.testing.assert_array_equal(one, array[:, :1])
         return (
             refused(comm, lambda _: plan.read_fields(path, {"p": q})),
             refused(comm, lambda _: plan.read_fields(path, {"ids": q})),

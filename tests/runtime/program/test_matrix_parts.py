@@ -70,6 +70,21 @@ def test_the_matrix_and_the_solution_are_those_of_one_rank(path, x, alone, ranks
     assert np.array_equal(np.sort(rows), np.flatnonzero(kept))
 
 
+def test_a_rank_without_dofs(path, x, alone, tmp_path):
+    form, wanted = alone
+    parts = tmp_path / "all.parts.h5"
+    run(SplitJob(path, parts, (2,), (REQUEST,), SplitOptions(weights=(1.0, 0.0))))
+
+    def main(comm):
+        plan = DistributedPlan.load(parts, comm)
+        return plan.set_part("nodes").size, on_part(plan, x, form)
+
+    (all_nodes, first), (none, second) = run_ranks(2, main)
+    assert (all_nodes, none) == (len(x), 0)
+    assert is_as_alone(first, wanted)
+    assert second[0].size == 0
+
+
 def test_fixed_nodes_are_all_that_some_cells_have(path, x):
     """Else the test above would prove less than it says."""
     cells = read(path).maps["cells->nodes"].table

@@ -85,9 +85,9 @@ class Checkpoints:
 
         What it does before its first loop is the same in every run.
         """
-        if self._inside or not self._calls:
-            return
         number = self.steps.number(dat)
+        if number is None or self._inside or not self._calls:
+            return
         self._modified.add(number)
         if self._pending is not None and number in self._pending.flagged:
             # its values of the entry are gone
