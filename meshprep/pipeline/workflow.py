@@ -97,7 +97,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     MeshprepError
         On bad input, unknown names, outputs that exist, and losses without ``drop``.
     """
-    told = _Told(progress, job)
+    told = _JobProgress(progress, job)
     tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
     warmed = warm_up(tasks, progress)
     mesh = _read(job, lambda name: told.stage(-1, 0, name))
@@ -125,7 +125,7 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
 
 
 @dataclass(frozen=True)
-class _Told:
+class _JobProgress:
     """Progress of a job: it reads, goes through stages, and writes."""
 
     progress: Progress

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from gmsh_meshes import plate, section
 
-from meshprep.io.gmsh import write
+from meshprep.io.gmsh import entities, read, write
+from meshprep.io.gmsh.info import ENTITY_DIM
 from meshprep.mesh.assemble import Block, assemble
 
 
@@ -35,3 +36,23 @@ def test_a_box_holds_the_nodes_of_cells_alone(tmp_path, far):
     write(mesh, path, binary=False)
     rows = [[float(x) for x in row] for row in section(path, "Entities")]
     assert rows[2] == [*points.min(axis=0), *points.max(axis=0)]
+
+
+def test_boxes_that_a_file_lists_are_not_made_again(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise AssertionError("boxes are made")
+
+    points, triangles, lines = plate(2)
+    first, again = tmp_path / "first.msh", tmp_path / "again.msh"
+    made = assemble(points, [Block("line", lines), Block("triangle", triangles)])[0]
+    write(made, first, binary=False)
+    # as of Gmsh, without the notes that entities were made up
+    first.write_text(first.read_text().partition("$Meshprep")[0])
+    mesh = read(first)
+    assert mesh.dat(ENTITY_DIM, "nodes") is not None
+    monkeypatch.setattr(entities, "_boxes", refuse)
+    write(mesh, again)
+    assert section(again, "Entities") == section(first, "Entities")
+    fresh = assemble(points, [Block("triangle", triangles)])[0]
+    with pytest.raises(AssertionError, match="boxes are made"):
+        write(fresh, again)
