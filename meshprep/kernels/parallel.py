@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import config, get_num_threads, set_num_threads
+from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks
@@ -87,7 +87,7 @@ def _kept_threads(process: int) -> ThreadPoolExecutor:
 
     A forked process has none of its parent's and makes its own.
     """
-    return ThreadPoolExecutor(config.NUMBA_NUM_THREADS)
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
