@@ -21,7 +21,7 @@ from meshprep_runtime.maps import chunks
 from .memory import give_back
 
 # Less work than this is done faster than threads start.
-WORTHWHILE = 1 << 16
+WORTHWHILE, WORTHWHILE_IN_ROWS = 1 << 16, 1 << 14
 # Threads of a counting sort at most, as each counts in memory of its own; and how much must be
 # sorted for that to be worthwhile.
 COUNTING, LARGE = 2, 1 << 18
@@ -39,7 +39,7 @@ def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[i
 def rows_in_pieces(offset: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The offset of rows in as many pieces as there are cores; in one where little is in them."""
     rows = offset.size - 1
-    cuts = pieces(rows, 1 if offset[-1] >= WORTHWHILE else rows + 1)
+    cuts = pieces(rows, 1 if offset[-1] >= WORTHWHILE_IN_ROWS else rows + 1)
     return [offset[begin : end + 1] for begin, end in cuts]
 
 
