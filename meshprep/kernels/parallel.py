@@ -106,8 +106,8 @@ def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
 def at_once(*works: Callable[[], Any]) -> list[Any]:
     """The results of functions that need not wait for each other.
 
-    All have ended when this returns or raises the first error. What they take beside their results
-    they take at the same time.
+    All that began have ended when this returns or raises the first error. What they take beside
+    their results they take at the same time.
     """
     found = each(lambda work: work(), [(work,) for work in works])
     give_back()
