@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import config, get_num_threads, set_num_threads
+from numba import get_num_threads, set_num_threads
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import chunks
@@ -21,7 +21,7 @@ from meshprep_runtime.maps import chunks
 from .memory import give_back
 
 # Less work than this is done faster than threads start.
-WORTHWHILE = 1 << 16
+WORTHWHILE, WORTHWHILE_IN_ROWS = 1 << 16, 1 << 14
 # Threads of a counting sort at most, as each counts in memory of its own; and how much must be
 # sorted for that to be worthwhile.
 COUNTING, LARGE = 2, 1 << 18
@@ -39,7 +39,7 @@ def pieces(n: int, least: int = WORTHWHILE, most: int = 1 << 16) -> list[tuple[i
 def rows_in_pieces(offset: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The offset of rows in as many pieces as there are cores; in one where little is in them."""
     rows = offset.size - 1
-    cuts = pieces(rows, 1 if offset[-1] >= WORTHWHILE else rows + 1)
+    cuts = pieces(rows, 1 if offset[-1] >= WORTHWHILE_IN_ROWS else rows + 1)
     return [offset[begin : end + 1] for begin, end in cuts]
 
 
@@ -87,7 +87,7 @@ def _kept_threads(process: int) -> ThreadPoolExecutor:
 
     A forked process has none of its parent's and makes its own.
     """
-    return ThreadPoolExecutor(config.NUMBA_NUM_THREADS)
+    return ThreadPoolExecutor(os.cpu_count())
 
 
 def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
@@ -106,8 +106,8 @@ def take(values: NDArray[Any], index: NDArray[np.int32]) -> NDArray[Any]:
 def at_once(*works: Callable[[], Any]) -> list[Any]:
     """The results of functions that need not wait for each other.
 
-    All have ended when this returns or raises the first error. What they take beside their results
-    they take at the same time.
+    All that began have ended when this returns or raises the first error. What they take beside
+    their results they take at the same time.
     """
     found = each(lambda work: work(), [(work,) for work in works])
     give_back()

@@ -14,7 +14,9 @@ from meshprep.kernels.parallel import WORTHWHILE, at_once, each, on_fewer_cores,
 def two_threads(monkeypatch):
     monkeypatch.setattr(parallel, "get_num_threads", lambda: 2)
     monkeypatch.setattr(parallel, "set_num_threads", lambda count: None)
-    monkeypatch.setattr(parallel.config, "NUMBA_NUM_THREADS", 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    parallel._kept_threads.cache_clear()
+    yield
     parallel._kept_threads.cache_clear()
 
 

@@ -27,8 +27,9 @@ ROUNDS = 2
 # Clusters grow inside runs of at most so many members, each on any thread; fewer than the second
 # number are one run.
 RUN, LONE_RUN = 60_000, 6_000
-# Each worker notes the points that it has met in an array over all points.
-MAX_WORKERS = 8
+# Each worker notes the points that it has met in an array over all points. Fewer new clusters than
+# the second number are contracted by one.
+MAX_WORKERS, SHARED = 8, 3_000
 
 
 class Level(NamedTuple):
@@ -153,7 +154,7 @@ def contract(level: Level, n_points: int, label: Int32s) -> Level:
     """The level of these clusters, which :func:`coarsen` found. Linear."""
     count = int(label.max(initial=-1)) + 1
     offset, members = sort_by(label, count)
-    shared, shares = _shared_points(level, label, n_points), pieces(count, RUN // 4, MAX_WORKERS)
+    shared, shares = _shared_points(level, label, n_points), pieces(count, SHARED, MAX_WORKERS)
     parts = each(_contract, [(level, label, offset, members, shared, *share) for share in shares])
     joined = _joined(parts)
     # as those of elements, so that kernels are compiled once

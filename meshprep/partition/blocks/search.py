@@ -85,6 +85,7 @@ class Search:
 
     def __post_init__(self) -> None:
         g = self.geometry
+        self._unit = unit_of(g.weight)
         self._sizes = self.sizes or Sizes.equal(g.table.shape[0], self.n_blocks, self.cap)
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
         self._budget = _Budget(self.effort, self.until, self.progress)
@@ -181,7 +182,7 @@ class Search:
         rows = np.repeat(np.arange(block.size), np.diff(level.offset))
         apart = block[rows] != block[level.neighbours]
         facets = level.facets[apart].sum(dtype=np.int64) if level.facets.size else apart.sum()
-        return float(loads + ELEMENTS.facet * unit_of(self.geometry.weight) * facets / 2)
+        return float(loads + ELEMENTS.facet * self._unit * facets / 2)
 
     def improve(self, block: Int32s, phase: Phase) -> Int32s:
         """Blocks within the cap, annealed element by element from those given; no worse."""
@@ -204,7 +205,7 @@ class Search:
         g = self.geometry
         cost = float(g.loads(block, self.n_blocks) if loads is None else loads)
         if self.colour:
-            cost += self.colour * unit_of(g.weight) * self._colours(block)
+            cost += self.colour * self._unit * self._colours(block)
         return cost
 
     def _colours(self, block: Int32s) -> int:
@@ -262,8 +263,7 @@ class Search:
 
     def _schedule(self, phase: Phase, total: int) -> AnnealingSchedule:
         """The whole schedule of a level."""
-        unit = unit_of(self.geometry.weight)
-        loaded = self.loads_at_start / unit / max(1, self._elements.weight.size)
+        loaded = self.loads_at_start / self._unit / max(1, self._elements.weight.size)
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
@@ -273,7 +273,7 @@ class Search:
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
             (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
             (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
-            1.0 / unit,
+            1.0 / self._unit,
         )  # fmt: skip
 
     def _metric(self, level: Level, phase: Phase, block: Int32s) -> Float64s:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ class Sizes:
         cap_of_block, nothing = np.full(n_blocks, cap), np.zeros(n_blocks, np.int64)
         return cls(np.ones(n, np.int32), cap_of_block, nothing, np.ones(n_blocks, np.int64))
 
-    @property
+    @cached_property
     def mean_weight(self) -> float:
         """What an element counts on the mean."""
         return float(self.weight.mean()) if self.weight.size else 1.0
