@@ -43,7 +43,7 @@ def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
 
 def _with_own_arrays(mesh: Mesh) -> Mesh:
     """The mesh, which does not change when somebody writes to the arrays that it was made of."""
-    maps = tuple(replace(m, table=m.table.copy()) for m in mesh.maps.values())
+    maps = {name: replace(m, table=m.table.copy()) for name, m in mesh.maps.items()}
     return replace(
         mesh, maps=maps, dats=tuple(replace(d, values=d.values.copy()) for d in mesh.dats)
     )

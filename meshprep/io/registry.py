@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.ordering import Ordering
 
 from ..mesh import Mesh
 
@@ -40,6 +41,9 @@ class Format:
     # ``sniff(start) -> bool``: whether a file that begins with these bytes is of this format; for
     # formats that share an ending with another.
     sniff: Callable[[bytes], bool] | None = None
+    # ``order(mesh) -> {set name: Ordering}``: the order in which a file has the elements of some
+    # sets, whatever that of the mesh. None where the order is that of the mesh.
+    order: Callable[[Mesh], Mapping[str, Ordering]] | None = None
     # ``breaks(mesh, sets) -> str``: which usual reader of this format cannot read the file once
     # these sets have values of whole numbers more, in words; empty where all can.
     breaks: Callable[[Mesh, Sequence[str]], str] | None = None

@@ -285,18 +285,7 @@ class Mesh:
             For a set that there is not, an ordering of another size, and one of a union that is
             not that of its parts one after the other.
         """
-        return self.moved(with_unions(self.sets, ordering))
-
-    def moved(self, ordering: Mapping[str, Ordering]) -> "Mesh":
-        """:meth:`renumber` of orderings that are known to fit the sets, and unions to fit parts."""
-        return Mesh(
-            self.sets.values(),
-            (renumber_map(m, ordering) for m in self.maps.values()),
-            (_renumber_dat(d, ordering.get(d.set)) for d in self.dats),
-            (_renumber_tag(t, ordering.get(t.set)) for t in self.tags),
-            (_renumber_list(i, ordering.get(i.set)) for i in self.lists),
-            self.extras,
-        )
+        return moved(self, with_unions(self.sets, ordering))
 
     def content_hash(self) -> str:
         """Digest of the cells of the highest dimension as numbered: their types and tables.
@@ -354,6 +343,18 @@ def rows_as_set(table: NDArray[np.int32]) -> NDArray[np.int32]:
     """The rows of a table in ascending order, and so the numbers in each. O(n log n)."""
     rows = np.sort(table, axis=1)
     return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
+
+
+def moved(mesh: Mesh, ordering: Mapping[str, Ordering]) -> Mesh:
+    """:meth:`Mesh.renumber` of orderings that are known to fit the sets, unions to fit parts."""
+    return Mesh(
+        mesh.sets.values(),
+        (renumber_map(m, ordering) for m in mesh.maps.values()),
+        (_renumber_dat(d, ordering.get(d.set)) for d in mesh.dats),
+        (_renumber_tag(t, ordering.get(t.set)) for t in mesh.tags),
+        (_renumber_list(i, ordering.get(i.set)) for i in mesh.lists),
+        mesh.extras,
+    )
 
 
 def renumber_map(m: SetMap, ordering: Mapping[str, Ordering]) -> SetMap:

@@ -8,7 +8,7 @@ import numpy as np
 from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import Plan
 
-from .model import Mesh
+from .model import Mesh, moved
 
 
 def original_of(mesh: Mesh, plan: Plan) -> Mesh | None:
@@ -60,8 +60,8 @@ def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
     ends = np.cumsum([mesh.size(p) for p in before])
     rows = {p: np.arange(end - mesh.size(p), end) for p, end in zip(before, ends, strict=True)}
     # the union alone: its parts stand in another order
-    moved = mesh.moved(
-        {"cells": Ordering.from_new_to_old(np.concatenate([rows[p] for p in parts]))}
+    alone = moved(
+        mesh, {"cells": Ordering.from_new_to_old(np.concatenate([rows[p] for p in parts]))}
     )
     union = replace(mesh.sets["cells"], parts=parts)
-    return replace(moved, sets={**moved.sets, "cells": union})
+    return replace(alone, sets={**alone.sets, "cells": union})

@@ -36,6 +36,7 @@ class Numbering:
         self._frozen = {leaf for name in settled for leaf in self.leaves(name)}
         self._settled = set(self._frozen)
         self._temporary: Numbering | None = None
+        self._fixed: dict[str, Ordering] = {}
         # Maps in the final numbering, as far as they were asked for.
         self._final: dict[str, SetMap] = {}
 
@@ -44,7 +45,7 @@ class Numbering:
         other = Numbering(self.mesh)
         other._order = dict(self._order)
         other._frozen, other._settled = set(self._frozen), set(self._settled)
-        other._temporary = self._temporary
+        other._temporary, other._fixed = self._temporary, self._fixed
         return other
 
     def cut_frozen_in(self, temporary: Numbering) -> None:
@@ -131,6 +132,13 @@ class Numbering:
         """Forbid further moves of a set."""
         self._settled.update(self.leaves(name))
 
+    def fix(self, orderings: Mapping[str, Ordering], now: Iterable[str]) -> None:
+        """Give sets these orders: those in ``now`` at once, the others when :meth:`finish` does."""
+        self._fixed = dict(orderings)
+        for name in self._fixed.keys() & set(now):
+            self.follow({name: self._fixed[name]})
+            self.settle(name)
+
     def follow(self, orderings: Mapping[str, Ordering]) -> None:
         """Take over the orderings of the sets that are not settled."""
         for name, order in orderings.items():
@@ -141,5 +149,5 @@ class Numbering:
 
     def finish(self, orderings: Mapping[str, Ordering]) -> None:
         """Take over the orderings of the sets that are not settled, and settle every set."""
-        self.follow(orderings)
+        self.follow({**orderings, **self._fixed})
         self._settled.update(self._order)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan, Variant
 from meshprep_runtime.plan.metrics import (
     BeforeAfter,
@@ -169,10 +170,12 @@ def order(
     keep_order: bool = False,
     progress: Progress = lambda done, total, name: None,
     derived: tuple[Mesh, list[LoopSpec]] | None = None,
+    fixed: Mapping[str, Ordering] | None = None,
 ) -> Ordered:
     """The first half of :func:`prepare`: topology and locality.
 
-    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops.
+    ``derived`` is what :func:`plan_request_maps` gave before for this mesh and these loops,
+    ``fixed`` the orders of sets that the new mesh's file has in no other one.
     """
     stages = _Clock(progress)
     with stages.stage("topology"):
@@ -188,6 +191,7 @@ def order(
             lambda: order_for_locality(numbering, chosen),
             lambda: on_fewer_cores(lambda: input_baselines(full, specs, sizes)),
         )
+        numbering.fix(fixed or {}, [spec.loop.over for spec in specs])
         if keep_order and any(map(partial(wants_lists, numbering), specs, (o for _, o in chosen))):
             numbering.cut_frozen_in(_temporary(full, chosen))
     return Ordered(mesh, full, tuple(specs), numbering, leads, stages.seconds, source_hash, before)
@@ -368,15 +372,11 @@ def _derived_tags(
     mesh: Mesh, full: Mesh, ordering: Mapping[str, Any]
 ) -> dict[str, dict[str, NDArray]]:
     """Groups of the boundary facets, and the numbers the file gave its elements, in new order."""
+    found = [(t.set, t.name, t.first_ids()) for t in full.tags if t.set not in mesh.sets]
+    found += [(d.set, d.name, d.values.astype(np.int64)) for d in mesh.dats if d.is_numbering]
     tags: dict[str, dict[str, NDArray]] = {}
-    for tag in full.tags:
-        if tag.set not in mesh.sets:
-            values = ordering[tag.set].apply(tag.first_ids())
-            tags.setdefault(tag.set, {})[tag.name] = values
-    for dat in mesh.dats:
-        if dat.is_numbering:
-            values = ordering[dat.set].apply(dat.values.astype(np.int64, copy=False))
-            tags.setdefault(dat.set, {})["label"] = values
+    for of, name, values in found:
+        tags.setdefault(of, {})[name] = ordering[of].apply(values)
     return tags
 
 

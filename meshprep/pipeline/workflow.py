@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError, Progress
+from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.atomic import together
 from meshprep_runtime.plan.records import to_json
 
 from .. import io
+from ..io.front import named
 from ..io.original_ids import with_original_ids
 from ..io.outputs import check_targets
 from ..io.registry import Format, find
@@ -103,7 +105,14 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     mesh = _read(job, lambda name: told.stage(-1, 0, name))
     keep = job.output is None
     made = draft(
-        order(mesh, job.requests, job.options, keep_order=keep, progress=told.stage),
+        order(
+            mesh,
+            job.requests,
+            job.options,
+            keep_order=keep,
+            progress=told.stage,
+            fixed={} if keep else _fixed(mesh, _target(job, mesh)),
+        ),
         job.options,
         told.stage,
         job.chains,
@@ -268,8 +277,16 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     if job.output is not None:
         # The numbers of the file give way to new ones, and stay in the plan.
         bare = replace(mesh, dats=tuple(d for d in mesh.dats if not d.is_numbering))
-        io.refuse_losses(bare, job.output, _target(job, mesh), drop=job.drop)
+        target = _target(job, mesh)
+        ordered = bare.renumber(_fixed(bare, target, job.output))
+        io.refuse_losses(ordered, job.output, target, drop=job.drop)
     return mesh
+
+
+def _fixed(mesh: Mesh, target: Format, path: Path = Path()) -> Mapping[str, Ordering]:
+    """The orders that the file has sets in, whatever is asked for."""
+    with named(path):
+        return {} if target.order is None else target.order(mesh)
 
 
 def _target(job: Job, mesh: Mesh) -> Format:

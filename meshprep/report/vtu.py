@@ -13,7 +13,7 @@ from ..mesh import Dat, ElementSet, Mesh, SetMap
 from ..mesh.cells import shape_of
 from ..topology import derive
 from ..topology.layout import layout_of
-from ..topology.names import ENTITY_DIM, part_names
+from ..topology.names import ENTITY_DIM, are_between_cells, entity_of, part_names
 from .meshes import BlockValues, NamedMesh, block_values
 
 # Cells of ParaView for the elements of a loop, by their number of nodes.
@@ -139,8 +139,8 @@ def _nodes_of(mesh: Mesh, plan: Plan, over: str) -> list[NDArray[np.int32]]:
     parts = part_names(layout_of(mesh), entity, prefix) if entity in ENTITY_DIM else ()
     names = [f"{name}->nodes" for name in parts or (over,)]
     # derived with its map to cells the set holds the same elements as the plan's
-    asked = [m for m in (f"{over}->cells",) if m in plan.maps]
-    full = derive(mesh, [*asked, *names])
+    inner = are_between_cells(over, plan.maps)
+    full = derive(mesh, [*[f"{entity_of(over)}->cells"] * inner, *names])
     return [full.map(name).table for name in names]
 
 

@@ -14,6 +14,7 @@ from .dofs import dofs_degree, facet_dofs
 from .facets import find_facets
 from .layout import CellPart, Layout, layout_of, lower_sets
 from .slots import Slots, slots_of
+from .tags import without_sense
 
 BOUNDARY = "boundary"
 
@@ -55,10 +56,12 @@ def _on_set(mesh: Mesh, set_name: str, group: str | int) -> NDArray[np.int64] | 
 
 
 def _members(tag: Tag, group: str | int) -> NDArray[np.int64] | None:
-    numbers = [i for i in set(tag.group_id.tolist()) if group in (i, tag.names.get(i))]
+    ids = without_sense(tag.name, tag.group_id)
+    numbers = {i for i in set(ids.tolist()) if group in (i, tag.names.get(i))}
     if not numbers:
         return None
-    rows = [r for r in range(tag.group_offset.size - 1) if {*tag.groups(r)} & {*numbers}]
+    ends = tag.group_offset
+    rows = [r for r in range(ends.size - 1) if {*ids[ends[r] : ends[r + 1]].tolist()} & numbers]
     return np.flatnonzero(np.isin(tag.values, rows))
 
 
@@ -128,7 +131,8 @@ def _of_group(
 
 
 def _no_group(mesh: Mesh, group: str | int) -> MeshprepError:
-    known = {t.names.get(i, i) for t in mesh.tags for i in t.group_id.tolist()}
+    ids = ((t, without_sense(t.name, t.group_id).tolist()) for t in mesh.tags)
+    known = {t.names.get(i, i) for t, numbers in ids for i in numbers}
     has = ", ".join(sorted(map(str, known))) or "none"
     return MeshprepError(
         f"there is no group '{group}' on the boundary: use \"{BOUNDARY}\", or one of: {has}"

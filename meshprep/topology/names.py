@@ -1,6 +1,6 @@
 """Which maps a mesh can give, and why not the others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from meshprep_runtime.errors import MeshprepError
@@ -47,6 +47,16 @@ def any_mesh_loop(mesh: Mesh, layout: Layout) -> str:
 def entity_of(name: str) -> str:
     """``edges`` or ``faces``: what a derivable map is about."""
     return "faces" if "faces" in name else "edges"
+
+
+def are_between_cells(set_name: str, maps: Iterable[str]) -> bool:
+    """Whether a derived set holds the facets of two cells alone: a map leads from them to cells.
+
+    The sets of one type of faces hold what the set of all types does.
+    """
+    start = f"{entity_of(set_name)}->cells"
+    on = (m == start or m.startswith(f"{start}->") for m in maps)
+    return not set_name.startswith("boundary_") and any(on)
 
 
 def steps_of(name: str) -> tuple[str, ...]:

@@ -71,12 +71,17 @@ def transfer(
     return [_join(name, set_name, int(base[-1]), found) for name, found in pieces.items()]
 
 
+def without_sense(name: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of groups; Gmsh gives an entity -5 that is in group 5 the other way round."""
+    return np.abs(ids) if name == "physical" else ids
+
+
 def _join(
     name: str, set_name: str, size: int, pieces: Sequence[tuple[Tag, NDArray, NDArray]]
 ) -> Tag:
     """Stack the tables of groups, add an empty row for the rest, and scatter the values."""
     lengths = np.concatenate([*(np.diff(t.group_offset) for t, _, _ in pieces), [0]])
-    ids = np.concatenate([t.group_id for t, _, _ in pieces])
+    ids = without_sense(name, np.concatenate([t.group_id for t, _, _ in pieces]))
     shift = np.cumsum([0, *(t.group_offset.size - 1 for t, _, _ in pieces)])
     value = np.concatenate([v + s for (_, v, _), s in zip(pieces, shift, strict=False)])
     target = np.concatenate([t for _, _, t in pieces])

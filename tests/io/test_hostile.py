@@ -242,6 +242,23 @@ def test_texts_keep_their_digits(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        ("GRID,2,,9.,9.,9.", "node 2 stands twice"),
+        ("GRID*                  2                             9.", "node 2 stands twice"),
+        ("CQUAD4  1       1       1       2       3       4", "element 1 stands twice"),
+        ("INCLUDE 'more.bdf'", "takes in other files with INCLUDE"),
+    ],
+)
+def test_cards_of_nastran_that_would_give_another_mesh(card, message, tmp_path):
+    nodes = "".join(f"GRID,{i},,{i % 2}.,{i // 2}.,0.\n" for i in (1, 2, 3, 4))
+    deck = f"BEGIN BULK\n{nodes}CTRIA3,1,1,1,2,3\nCTRIA3,2,1,2,3,4\n{{}}ENDDATA\nGRID,2\n"
+    assert read(deck.format(""), ".bdf", tmp_path).size("cells") == 2
+    with pytest.raises(MeshprepError, match=message):
+        read(deck.format(f"{card}\n"), ".bdf", tmp_path)
+
+
 def test_lines_of_nastran_are_rods(tmp_path):
     io.write(plain_meshes()["lines"], tmp_path / "a.bdf")
     text = (tmp_path / "a.bdf").read_text()

@@ -72,6 +72,16 @@ def test_markers_of_a_surface_in_space_keep_their_names(tmp_path):
     assert dict(io.read(tmp_path / "a.msh").tag("su2:tag", "line").names) == {1: "wall"}
 
 
+def test_markers_stand_as_in_the_file_that_was_read(tmp_path):
+    text = SQUARE.replace("lower wall", "9").replace("inlet", "a")
+    mesh = read(text, tmp_path)
+    assert io.write(mesh, tmp_path / "b.su2") == []
+    tags = [t for t in (tmp_path / "b.su2").read_text().split("\n") if t.startswith("MARKER_TAG")]
+    assert tags == ["MARKER_TAG= 9", "MARKER_TAG= 2", "MARKER_TAG= a"]
+    again = io.read(tmp_path / "b.su2")
+    assert again.tag("su2:tag", "line").first_ids().tolist() == [9, 2, 2, 1]
+
+
 def test_markers_without_cells_come_back_or_are_told(tmp_path):
     empty = "MARKER_TAG= gap\nMARKER_ELEMS= 0\n"
     mesh = read(SQUARE.replace("NMARK= 3", "NMARK= 4") + empty, tmp_path)
@@ -100,7 +110,9 @@ def test_groups_of_another_format_become_markers(tmp_path):
         Tag("physical", t.set, t.values, t.group_offset, t.group_id, t.names) for t in mesh.tags
     ]
     mesh = Mesh(mesh.sets.values(), mesh.maps.values(), mesh.dats, tags)
-    assert io.write(mesh, tmp_path / "a.su2") == []
+    with pytest.raises(MeshprepError, match="the order of 'line' "):
+        io.write(mesh, tmp_path / "a.su2")
+    io.write(mesh, tmp_path / "a.su2", drop=True)
     tag = io.read(tmp_path / "a.su2").tag("su2:tag", "line")
     assert dict(tag.names) == {1: "inlet", 2: "outer wall"}
     assert sorted(tag.first_ids().tolist()) == [1, 1, 2, 2]

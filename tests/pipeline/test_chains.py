@@ -174,6 +174,18 @@ def test_what_is_refused_before_anything_is_written(folder, capsys):
     assert code == 2
 
 
+def test_a_dat_on_two_sets_is_refused(folder, capsys):
+    loops = folder / "two.toml"
+    loops.write_text(
+        TOML.replace('{ dat = "t", access = "rw" }', '{ dat = "t", map = "cells->nodes" }')
+    )
+    words = ["plan", folder / "square.msh", "--loops", loops, "-o", folder / "two.plan.h5"]
+    assert main([*map(str, words), "-q"]) == 2
+    said = "chain 'step': dat 't' is on 'nodes' in loop 'update', and on 'cells' elsewhere"
+    assert said in capsys.readouterr().err
+    assert not (folder / "two.plan.h5").exists()
+
+
 def test_a_chain_that_reads_what_it_drops(plan):
     from meshprep.loops.chains import _request
 

@@ -9,6 +9,7 @@ import pytest
 from meshprep import io
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
+from meshprep.loops import simple_request
 from meshprep.loops.options import Options
 from meshprep.mesh import Dat
 from meshprep.mesh.original import with_type_order
@@ -17,6 +18,7 @@ from meshprep.pipeline.check_file import check
 from meshprep.pipeline.workflow import Job, run
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError, ProofError
+from meshprep_runtime.ordering import Ordering
 
 
 @pytest.fixture
@@ -122,3 +124,18 @@ def test_numbers_of_elements_go_into_the_plan(tmp_path):
         assert ("label" in tags) == kept == (done.mesh.dat("label", "nodes") is None)
         numbers = tags.get("label", done.mesh.dats[-1].values)
         assert done.plan.ordering["nodes"].restore(numbers).tolist() == label.tolist()
+
+
+@pytest.mark.parametrize("first", ["edges->cells", "line->nodes"])
+def test_a_plan_has_boundary_cells_in_the_order_of_an_su2_file(first, tmp_path):
+    mesh = generate("mixed2d", nx=6, ny=5)
+    rng = np.random.default_rng(0)
+    order = Ordering.from_new_to_old(rng.permutation(mesh.size("line")))
+    io.write(mesh.renumber({"line": order}), tmp_path / "a.msh")
+    requests = tuple(map(simple_request, dict.fromkeys([first, "line->nodes"])))
+    job = Job(MeshSource(tmp_path / "a.msh"), tmp_path / "b.su2", tmp_path / "b.h5", requests)
+    plan = run(replace(job, drop=True, options=Options(block_size=8))).plan
+    found = io.read(tmp_path / "b.su2")
+    assert found.map("line->nodes").table.tolist() == plan.maps["line->nodes"].table.tolist()
+    for path in (tmp_path / "a.msh", tmp_path / "b.su2"):
+        assert check(tmp_path / "b.h5", MeshSource(path)).findings == []

@@ -18,7 +18,7 @@ from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
 from meshprep.report.files import ReportFiles, write_files
 from meshprep.report.html import html_report
-from meshprep.report.meshes import NamedMesh, block_values, mesh_of
+from meshprep.report.meshes import NamedMesh, block_values, mesh_of, scene_of
 from meshprep.report.vtu import paraview_mesh
 from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
@@ -157,6 +157,22 @@ def test_a_type_of_faces_that_the_loop_has_none_of_is_left_out(tmp_path):
         path = tmp_path / f"{loop}.vtu"
         io.write(paraview_mesh(plan, loop, NamedMesh("x", mesh)), path)
         assert {c.type: len(c.data) for c in meshio.read(path).cells} == sizes
+
+
+@pytest.mark.parametrize("other", ["faces->cells", "faces->cells->nodes"])
+def test_one_type_of_inner_faces_is_shown_as_the_plan_has_it(other):
+    mesh = generate("box", type="wedge", nx=2, ny=2, nz=2)
+    loop = "triangle_faces->nodes"
+    path = LoopRequest(other, {"over": "faces", "args": [{"dat": "x", "map": other}]}, other)
+    plan = prepare(mesh, [loop, path]).plan
+    named = NamedMesh("x", mesh)
+    full = derive(mesh, [loop, "faces->cells"])
+    shown = paraview_mesh(plan, loop, named).map("cells->nodes").table
+    assert shown.tolist() == full.map(loop).table.tolist()
+    owners = [c.owner for c in scene_of(plan, loop, named).cells]
+    on_sides = np.unique(np.concatenate([o[o >= 0] for o in owners]), return_counts=True)
+    assert on_sides[0].tolist() == list(range(plan.sizes["triangle_faces"]))
+    assert set(on_sides[1].tolist()) == {2}
 
 
 def test_a_loop_without_elements_has_no_paraview_file():

@@ -9,6 +9,7 @@ from meshprep import LoopRequest, Options, prepare
 from meshprep.io.generate import generate
 from meshprep.metrics.cost import predicted_ms
 from meshprep.report.sweep import block_sizes, sweep, sweep_points
+from meshprep.topology import derive
 from meshprep_runtime.errors import MeshprepError
 
 
@@ -107,6 +108,19 @@ def test_the_best_keeps_its_arrays_and_the_others_only_figures():
         assert bool(plan.maps) == bool(plan["edges->cells"].variants) == (name == best)
     assert found.to_dict()["best"] == best
     assert comparison.plans[comparison.names.index(best)].verify() == []
+
+
+def test_a_sweep_of_loops_that_add_to_a_matrix():
+    mesh = generate("delaunay2d", cells=300)
+    args = [{"mat": "K", "rows": "cells->nodes", "columns": "cells->nodes", "access": "inc"}]
+    request = LoopRequest("stiffness", {"over": "cells", "args": args}, "")
+    found = sweep(mesh, [request], sweep_points(["gps"], ["contiguous", "blocks"], [16, 64]))
+    (table,) = [t for t in found.comparison.tables() if t.title == "matrices"]
+    (row,) = table.rows
+    # one nonzero for each node and for both ends of each edge
+    edges = derive(mesh, ["edges->nodes"]).size("edges")
+    assert row[table.header.index("plan")] == found.best.name
+    assert row[table.header.index("nonzeros")] == f"{mesh.size('nodes') + 2 * edges:,}"
 
 
 def test_for_the_cpu_the_best_has_the_fewest_loads():

@@ -1,5 +1,6 @@
 """Dofs against a slow version: two of them are one exactly where their points coincide."""
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -166,6 +167,11 @@ def test_points_of_a_group_are_constrained():
     both = constrained_points(mesh, "cells->dofs2", [4, 5])
     assert np.array_equal(both, (where[:, 1] == 0) | (where[:, 0] == 1))
     assert constrained_points(mesh, "cells->nodes", ["wall"]).tolist() == [True, True, False, False]
+    # Gmsh gives the number of an entity that is in the group the other way round a minus
+    turned = [replace(t, group_id=-t.group_id) for t in mesh.tags]
+    for group, found in (("wall", low), (4, low)):
+        again = constrained_points(replace(mesh, tags=tuple(turned)), "cells->dofs2", [group])
+        assert np.array_equal(again, found)
     with pytest.raises(MeshprepError, match=r"no group 'roof'.*one of: 5, wall"):
         constrained_points(mesh, "cells->dofs2", ["roof"])
 

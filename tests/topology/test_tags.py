@@ -33,6 +33,14 @@ def test_boundary_edges_get_the_tags_of_the_lines_on_them():
     assert out.tag("physical", "edges") is None
 
 
+def test_an_entity_the_other_way_round_is_in_the_group():
+    lines = Block("line", rows([[3, 2], [0, 1]]), tags={"physical": np.array([5, -5])})
+    mesh = build([lines, Block("triangle", SQUARE)], 4, {("physical", 1): {5: "wall"}})
+    assert groups(mesh, "physical", "line") == [(5,), (-5,)]
+    out = derive(mesh, ["boundary_edges->cells"])
+    assert groups(out, "physical", "boundary_edges") == [(5,), (), (5,), ()]
+
+
 def test_tags_on_an_internal_interface():
     lines = Block("line", rows([[0, 2], [1, 2]]), tags={"physical": np.array([3, 4])})
     out = derive(build([lines, Block("triangle", SQUARE)], 4), ASK)

@@ -136,7 +136,8 @@ def _read_nodes(deck: _Deck, lines: Sequence[str]) -> list[int]:
 def _read_elements(deck: _Deck, name: str, lines: Sequence[str]) -> list[int]:
     if name not in _TYPES:
         raise MeshprepError(f"holds elements of type {name or 'none'}, which is not supported")
-    wanted, row, rows, numbers = node_count(_TYPES[name]), [], [], []
+    wanted, numbers = node_count(_TYPES[name]), []
+    row, rows = list[int](), list[list[int]]()
     for line in lines:
         row += [int(w) for w in line.split(",") if w.strip()]
         # An element goes on in the next line after a comma.

@@ -6,6 +6,7 @@ justify, and returns what meshio leaves out, in words.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,12 +114,20 @@ def _abaqus(path: Path) -> list[str]:
 
 
 def _nastran(path: Path) -> list[str]:
-    bulk = path.read_bytes().partition(b"BEGIN BULK")[2]
+    bulk = re.split(rb"^ENDDATA", path.read_bytes().partition(b"BEGIN BULK")[2], flags=re.M)[0]
     found = re.findall(rb"^([A-Z][A-Z0-9]*\*?)(?=[ ,\t]|$)", bulk, re.M)
     cards = {c.decode() for c in found}
     large = sorted(c for c in cards if c.endswith("*") and c[:-1] in NASTRAN_READ - {"GRID"})
     if large:
         raise MeshprepError(f"has {large[0]} in large fields, which is not read: use small ones")
+    if "INCLUDE" in cards:
+        raise MeshprepError("takes in other files with INCLUDE: put them into one file")
+    kinds = "|".join(sorted(NASTRAN_READ - {"GRID", "ENDDATA"}))
+    for what, name in (("node", "GRID"), ("element", kinds)):
+        numbers = re.findall(rb"^(?:%b)\*?[ ,\t]+(\d+)" % name.encode(), bulk, re.M)
+        if len(set(numbers)) < len(numbers):
+            twice = next(n for n, times in Counter(numbers).items() if times > 1).decode()
+            raise MeshprepError(f"{what} {twice} stands twice: give one another number")
     return sorted(cards - NASTRAN_READ - {"GRID*"})
 
 

@@ -6,8 +6,8 @@ when a name follows an integer, reads the zones of a file into one another, and 
 
 from ..registry import Format
 from .read import read
-from .write import losses, reduced, write
+from .write import losses, marker_order, reduced, write
 
 __all__ = ["FORMAT"]
 
-FORMAT = Format("su2", (".su2",), read, write, losses, reduce=reduced)
+FORMAT = Format("su2", (".su2",), read, write, losses, reduce=reduced, order=marker_order)

@@ -19,6 +19,8 @@ from ...mesh.cells import check_node_count, node_count, shape_of
 TAG = "su2:tag"
 # Sections that are not the mesh, as text; SURFACE_POINTS stands for the next list of that kind.
 SECTIONS = "su2:sections"
+# The markers in the order of the file.
+MARKERS = "su2:markers"
 SURFACE_POINTS = "FFD_SURFACE_POINTS"
 SURFACE_KIND = "su2:surface_points"
 VTK_NUMBER = {
@@ -71,6 +73,8 @@ def read(path: Path) -> Mesh:
     names: dict[int, str] = {}
     markers = _read_markers(sections, names)
     extras, lists = _others(sections)
+    tags = tuple(dict.fromkeys(s.value for s in sections if s.keyword == "MARKER_TAG"))
+    extras |= {MARKERS: tags} if tags else {}
     unread = tuple(_unread_markers(sections, names if markers else {}))
     extras |= {"unread": unread} if unread else {}
     # a surface in space has lines as markers

@@ -1,6 +1,7 @@
 """Writing SU2 mesh files, and what they cannot hold."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +16,7 @@ from ...mesh import IndexList, Mesh, Tag
 from ...mesh.cells import shape_of
 from ..capabilities import Capabilities
 from ..reduce import flattened, reduce
-from .read import SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
+from .read import MARKERS, SECTIONS, SURFACE_KIND, SURFACE_POINTS, TAG, VTK_NUMBER, group_numbers
 
 UNMARKED = "none"
 _ROWS_AT_ONCE = 65536
@@ -30,7 +31,7 @@ CAPABILITIES = Capabilities(
     plane=True,
     lower="facets",
     lists=(SURFACE_KIND,),
-    extras=(SECTIONS,),
+    extras=(SECTIONS, MARKERS),
 )
 
 
@@ -61,7 +62,7 @@ def _rows(points: IndexList) -> str:
 def _write_markers(f: BinaryIO, mesh: Mesh) -> None:
     ids = {t.set: t.first_ids() for t in mesh.tags}
     names = _names(mesh)
-    groups = sorted(set().union(*(np.unique(i).tolist() for i in ids.values()), names))
+    groups = _in_file_order(mesh, ids, names)
     f.write(f"NMARK= {len(groups)}\n".encode())
     for group in groups:
         rows = {name: np.flatnonzero(i == group) for name, i in ids.items()}
@@ -94,7 +95,8 @@ def _write_rows(f: BinaryIO, table: NDArray) -> None:
 def losses(mesh: Mesh, **_options: object) -> list[str]:
     """What SU2 cannot hold: everything but the cells, the markers of their boundary and names."""
     kept, lost = reduce(mesh, CAPABILITIES)
-    reduced(mesh)
+    moved = [name for name, order in marker_order(mesh).items() if not order.is_identity]
+    lost += [f"the order of '{name}' (cells stand marker by marker)" for name in moved]
     loose = sum(int((_ids(kept, s) == 0).sum()) for s in _lower(kept))
     if loose:
         lost.append(f"{loose} boundary cells in no group (they get the marker '{UNMARKED}')")
@@ -116,6 +118,19 @@ def _ids(mesh: Mesh, set_name: str) -> NDArray[np.int64]:
 
 def reduced(mesh: Mesh) -> Mesh:
     """The mesh as SU2 keeps it: plane where it can be, every boundary cell in one marker."""
+    marked = _marked(mesh)
+    return marked.renumber(_by_marker(marked))
+
+
+def marker_order(mesh: Mesh) -> dict[str, Ordering]:
+    """The order of the boundary cells in a file: those of each marker together, else as they are.
+
+    Markers stand in the order of the file that the mesh is from, then by their groups' numbers.
+    """
+    return _by_marker(_marked(mesh))
+
+
+def _marked(mesh: Mesh) -> Mesh:
     kept = flattened(reduce(mesh, CAPABILITIES)[0])
     points = kept.coordinates
     top = kept.sets["cells"].parts or ("cells",)
@@ -125,28 +140,39 @@ def reduced(mesh: Mesh) -> Mesh:
             "SU2 holds faces in a plane and volumes, no surfaces or lines in space: "
             "use another format"
         )
-    return _by_marker(replace(kept, tags=_marker_tags(kept)))
+    return replace(kept, tags=_marker_tags(kept))
 
 
-def _by_marker(mesh: Mesh) -> Mesh:
-    """The mesh with the cells of each marker together: a file cannot have them otherwise."""
-    ordering = {}
-    for t in mesh.tags:
-        rows = np.argsort(t.first_ids(), kind="stable")
-        ordering[t.set] = Ordering.from_new_to_old(rows)
-    return mesh.renumber(ordering)
+def _by_marker(mesh: Mesh) -> dict[str, Ordering]:
+    ids = {t.set: t.first_ids() for t in mesh.tags}
+    groups = _in_file_order(mesh, ids, _names(mesh))
+    place = np.argsort(groups)
+    known = np.sort(groups)
+    rank = {s: place[np.searchsorted(known, i)] for s, i in ids.items()}
+    rows = {s: np.argsort(r, kind="stable") for s, r in rank.items()}
+    return {s: Ordering.from_new_to_old(r) for s, r in rows.items()}
+
+
+def _in_file_order(
+    mesh: Mesh, ids: Mapping[str, NDArray[np.int64]], names: Mapping[int, str]
+) -> list[int]:
+    """The groups of boundary cells, and those that have names alone."""
+    place = {marker: i for i, marker in enumerate(mesh.extras.get(MARKERS, ()))}
+    groups = set().union(*(np.unique(i).tolist() for i in ids.values()), names)
+    return sorted(groups, key=lambda g: (place.get(names.get(g, str(g)), len(place)), g))
 
 
 def _marker_tags(mesh: Mesh) -> tuple[Tag, ...]:
     """The tags with the numbers that reading gives to markers of these names."""
-    names = {0: UNMARKED, **_names(mesh)}
+    names = _names(mesh)
     ids = {s: _ids(mesh, s) for s in _lower(mesh)}
-    groups = sorted(set().union(*(np.unique(i).tolist() for i in ids.values()), _names(mesh)))
-    markers = [_clean(names.get(g, str(g))) for g in groups]
-    numbers = group_numbers(markers)
-    named = {numbers[m]: m for m in markers if str(numbers[m]) != m}
-    new = np.asarray([numbers[m] for m in markers], dtype=np.int64)
-    found = ((s, new[np.searchsorted(groups, i)]) for s, i in ids.items())
+    groups = _in_file_order(mesh, ids, names)
+    markers = {g: _clean({0: UNMARKED, **names}.get(g, str(g))) for g in groups}
+    numbers = group_numbers([*markers.values()])
+    named = {numbers[m]: m for m in markers.values() if str(numbers[m]) != m}
+    known = np.sort(np.asarray(groups, dtype=np.int64))
+    new = np.asarray([numbers[markers[g]] for g in known.tolist()], dtype=np.int64)
+    found = ((s, new[np.searchsorted(known, i)]) for s, i in ids.items())
     return tuple(Tag.from_ids(TAG, s, marker, named) for s, marker in found)
 
 

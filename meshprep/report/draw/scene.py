@@ -12,6 +12,7 @@ from ...mesh import Mesh
 from ...mesh.cells import SHAPES, CellShape, shape_of
 from ...topology.facets import fill_cell_facets, find_facets, select
 from ...topology.layout import FACE_TYPES, CellPart, Layout, local_corners
+from ...topology.names import are_between_cells
 from ...topology.slots import Part
 from .raster import CELLS, FACETS, NODES
 
@@ -161,7 +162,7 @@ def _derived(
     """The number of each side's element, as :func:`~meshprep.derive` numbers the set."""
     entity = over.removeprefix("boundary_")
     which = "boundary" if over != entity else "all"
-    if which == "all" and dim == layout.dim - 1 and f"{entity}->cells" in maps:
+    if dim == layout.dim - 1 and are_between_cells(over, maps):
         which = "interior"
     alone = {f"{name}_faces": arity for arity, name in FACE_TYPES.items()}.get(entity)
     return _numbers(layout, dim, which, None if alone is None else (alone,))

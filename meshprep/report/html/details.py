@@ -11,6 +11,7 @@ from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan import LoopPlan, Plan
 from meshprep_runtime.plan.metrics import Histogram, Histograms
 
+from ...topology.names import are_between_cells
 from ..compare import Column
 from ..draw import Picture, Scene, draw_views, spy
 from ..draw.paint import Painted, by_group, by_number, count_shown
@@ -191,7 +192,7 @@ def _about(shown: ShownVariant, view: Picture) -> str:
     height, width = view.element.shape
     seen = count_shown(view.element)
     over = shown.loop.loop.over
-    inner = over == "faces" and "faces->cells" in shown.plan.maps
+    inner = over.endswith("faces") and are_between_cells(over, shown.plan.maps)
     kind = {
         "surface": "Outer sides show the first inner face of their cell. " if inner else "",
         "part": f"A square about the middle, {view.at}. ",

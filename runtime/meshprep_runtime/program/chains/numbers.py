@@ -113,15 +113,21 @@ def number(
 ) -> ChainNumbers:
     """Collect the sets, maps and dats that a chain touches.
 
-    Raises MeshprepError for a chain of more than 64 loops or dats. A matrix counts as a dat on the
-    set of its rows: who adds to one nonzero reaches one row.
+    Raises MeshprepError for a chain of more than 64 loops or dats, and a dat on two sets. A matrix
+    counts as a dat on the set of its rows: who adds to one nonzero reaches one row.
     """
     used = {m: maps[m] for loop in loops for m in loop.maps}
     dats: dict[str, str] = {}
     for loop in loops:
         for arg in loop.args:
-            if not arg.is_global:
-                dats.setdefault(arg.name, loop.over if arg.map is None else used[arg.map].to_set)
+            if arg.is_global:
+                continue
+            on = loop.over if arg.map is None else used[arg.map].to_set
+            if dats.setdefault(arg.name, on) != on:
+                raise MeshprepError(
+                    f"dat '{arg.name}' is on '{on}' in loop '{loop.name}', and on "
+                    f"'{dats[arg.name]}' elsewhere in the chain: give one of them another name"
+                )
     if len(loops) > MOST or len(dats) > MOST:
         raise MeshprepError(
             f"a chain of {len(loops)} loops and {len(dats)} dats is too long to cut into tiles: "
