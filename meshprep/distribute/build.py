@@ -17,6 +17,7 @@ from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
 from meshprep_runtime.plan.parts.arrays import Arrays, part_of
 from meshprep_runtime.plan.parts.batch import Numbers, PartBatch, alternating, begins, places
+from meshprep_runtime.plan.parts.slices import in_runs
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
@@ -56,16 +57,13 @@ class PartBuilder:
 
     def batches(self, parts: range) -> list[range]:
         """Parts that are made here, in runs that are worth making together."""
-        held = self.numbers.held
-        at = (
-            slice(held.index(parts.start), held.index(parts.start) + len(parts))
-            if parts
-            else slice(0)
-        )
-        size = sum(np.diff(run.offset)[at] for run in self.ordered.runs.values())
-        run = np.maximum(np.cumsum(size) - 1, 0) // TOGETHER
-        cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
-        return [range(*both) for both in pairwise(cuts) if parts]
+        if not parts:
+            return []
+        begin = self.numbers.held.index(parts.start)
+        size = np.zeros(len(parts), np.int64)
+        for run in self.ordered.runs.values():
+            size += run.some(range(begin, begin + len(parts)))[0]
+        return in_runs(parts, size, TOGETHER)
 
     def batch(self, parts: range) -> PartBatch:
         """Some neighbouring parts that are made here. O(their size)."""

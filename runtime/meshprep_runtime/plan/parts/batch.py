@@ -247,6 +247,8 @@ class PartBatch:
 
     def _joined_local(self, name: str, arity: int, n: Numbers) -> NDArray[np.uint16]:
         flat = self.array(name, "<u2")
+        if n.size == 1:
+            return flat.reshape(arity, -1)
         ends = arity * np.cumsum(n[:-1])
         return np.hstack([one.reshape(arity, -1) for one in np.split(flat, ends)])
 
