@@ -16,10 +16,7 @@ from ...loops import Access
 from ..proof import prove
 from .batch import MessageBatch, Numbers, PartBatch, SetBatch, batch_of, begins, places
 from .model import PartPlan
-
-
-def in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
-    return [check() for check in checks]
+from .slices import one_by_one
 
 
 class PartsProof:
@@ -77,7 +74,7 @@ class PartsProof:
                 self._wrong(text)
             self._note_written(batch)
 
-    def finish(self, together: Callable[..., Sequence[list[str]]] = in_turn) -> list[str]:
+    def finish(self, together: Callable[..., Sequence[list[str]]] = one_by_one) -> list[str]:
         """All findings, when every part was added; empty where all is right.
 
         ``together`` gives the results of functions, and may call them at the same time.

@@ -2,18 +2,20 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
+
+T = TypeVar("T")
 
 # Bytes of parts that are read at once: with fewer the interpreter takes its time for each part.
 BATCH = 1 << 22
@@ -96,6 +98,11 @@ class PartsTable:
             array = np.frombuffer(data, one.dtype)
             found[one.name] = array.reshape(-1, *one.row) if one.row else array
         return found
+
+
+def one_by_one(*works: Callable[[], T]) -> list[T]:
+    """The results of functions, one after the other."""
+    return [work() for work in works]
 
 
 def in_runs(parts: range, size: NDArray[np.int64], most: int) -> list[range]:
