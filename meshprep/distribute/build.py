@@ -16,7 +16,14 @@ from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
 from meshprep_runtime.plan.parts.arrays import Arrays, part_of
-from meshprep_runtime.plan.parts.batch import Numbers, PartBatch, alternating, begins, places
+from meshprep_runtime.plan.parts.batch import (
+    Numbers,
+    PartBatch,
+    alternating,
+    begins,
+    places,
+    spread,
+)
 from meshprep_runtime.plan.parts.slices import in_runs
 
 from ..colour import colour_threads
@@ -174,7 +181,7 @@ class PartBuilder:
             own = one.point_offset[np.repeat(first, blocks + 1) + places(blocks + 1)]
             within = f"{place}/staging/{to}"
             found.put(f"{within}/point_offset", own - np.repeat(base, blocks + 1), blocks + 1)
-            shift = np.repeat(known.sets[to].begin.astype(np.int32), points)
+            shift = spread(known.sets[to].begin.astype(np.int32), points)
             found.put(f"{within}/points", one.points - shift, points)
             found.put(f"{within}/exclusive", one.exclusive.view(np.uint8), points)
         for name, columns in local.items():
