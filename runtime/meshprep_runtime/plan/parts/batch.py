@@ -33,7 +33,8 @@ def spread(values: NDArray[Any], count: Numbers) -> NDArray[Any]:
 
 def places(count: Numbers) -> Numbers:
     """The place of each row among those of its part."""
-    return np.arange(int(count.sum())) - spread(begins(count), count)
+    found: Numbers = np.arange(int(count.sum())) - spread(begins(count), count)
+    return found
 
 
 def leading(rows: NDArray[Any], n: Numbers, count: Numbers) -> NDArray[Any]:
@@ -114,7 +115,8 @@ class MessageBatch:
         """Local numbers of the part, from ``first`` on where they are not listed."""
         if self.listed is not None:
             return self.listed
-        return places(self.row_count) + spread(first, self.row_count)
+        found: Numbers = places(self.row_count) + spread(first, self.row_count)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

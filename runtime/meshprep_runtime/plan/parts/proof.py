@@ -206,10 +206,10 @@ class PartsProof:
         reached = points.number.astype(kind)[batch.joined_map(name, count).table]
         if mine:
             core = leading(table, rows.core, count)
-            inner = core >= spread(points.owned, rows.core)[:, None]
+            inner: NDArray[np.bool_] = core >= spread(points.owned, rows.core)[:, None]
             if inner.any():
                 text = f"map '{name}': a core element reaches a copy"
-                self._wrong_rows(inner.any(axis=1), rows.core, batch, text)
+                self._wrong_rows(np.any(inner, axis=1), rows.core, batch, text)
             own, n_border = leading(reached, rows.owned, count), rows.owned - rows.core
             kept.append(own)
             border = trailing(leading(table, rows.owned, count), rows.core, rows.owned)
