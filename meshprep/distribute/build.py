@@ -16,7 +16,15 @@ from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.parts import ClassColours, PartPlan
 from meshprep_runtime.plan.parts.arrays import Arrays, part_of
-from meshprep_runtime.plan.parts.batch import Numbers, PartBatch, alternating, begins, places
+from meshprep_runtime.plan.parts.batch import (
+    Numbers,
+    PartBatch,
+    alternating,
+    begins,
+    places,
+    spread,
+)
+from meshprep_runtime.plan.parts.slices import in_runs
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
@@ -56,16 +64,13 @@ class PartBuilder:
 
     def batches(self, parts: range) -> list[range]:
         """Parts that are made here, in runs that are worth making together."""
-        held = self.numbers.held
-        at = (
-            slice(held.index(parts.start), held.index(parts.start) + len(parts))
-            if parts
-            else slice(0)
-        )
-        size = sum(np.diff(run.offset)[at] for run in self.ordered.runs.values())
-        run = np.maximum(np.cumsum(size) - 1, 0) // TOGETHER
-        cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
-        return [range(*both) for both in pairwise(cuts) if parts]
+        if not parts:
+            return []
+        begin = self.numbers.held.index(parts.start)
+        size = np.zeros(len(parts), np.int64)
+        for run in self.ordered.runs.values():
+            size += run.some(range(begin, begin + len(parts)))[0]
+        return in_runs(parts, size, TOGETHER)
 
     def batch(self, parts: range) -> PartBatch:
         """Some neighbouring parts that are made here. O(their size)."""
@@ -176,7 +181,7 @@ class PartBuilder:
             own = one.point_offset[np.repeat(first, blocks + 1) + places(blocks + 1)]
             within = f"{place}/staging/{to}"
             found.put(f"{within}/point_offset", own - np.repeat(base, blocks + 1), blocks + 1)
-            shift = np.repeat(known.sets[to].begin.astype(np.int32), points)
+            shift = spread(known.sets[to].begin.astype(np.int32), points)
             found.put(f"{within}/points", one.points - shift, points)
             found.put(f"{within}/exclusive", one.exclusive.view(np.uint8), points)
         for name, columns in local.items():

@@ -27,6 +27,7 @@ from .. import io
 from ..io.outputs import check_targets
 from ..io.sliced import scan
 from ..io.source import MeshSource
+from ..kernels.parallel import at_once
 from ..loops import LoopRequest, default_request
 from ..loops.options import Options
 from ..pipeline.steps import plan_request_maps
@@ -203,7 +204,7 @@ def _write(
     """Rank 0 lays the file out, every rank writes its parts, rank 0 seals it."""
     about = {"source_hash": subject.source_hash, "cell_types": subject.cell_types}
     laid_out = of_root(ranks, lambda: begin_file(staged, about, sources))
-    agreed(ranks, lambda: copy_slices(staged, laid_out, sources))
+    agreed(ranks, lambda: copy_slices(staged, laid_out, sources, at_once))
     of_root(ranks, lambda: seal_parts(staged, laid_out.begin, laid_out.end))
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.maps import SetMap
-from meshprep_runtime.plan.parts import kept, parts_table, read_arrays
-from meshprep_runtime.plan.parts.arrays import COUNTS, Arrays, loops_of
+from meshprep_runtime.plan.parts import kept, parts_table
+from meshprep_runtime.plan.parts.arrays import loops_of
+from meshprep_runtime.plan.parts.batch import PartBatch, SetBatch, places
 from meshprep_runtime.plan.parts.slices import PartsTable
-from meshprep_runtime.plan.parts.store import about
+from meshprep_runtime.plan.parts.store import about, read_batch
 
 from ..kernels.memory import give_back
 from ..loops import LoopSpec
@@ -62,44 +63,42 @@ class _RowsHere:
     _pieces: dict[str, list[NDArray[np.int32]]] = field(default_factory=dict)
 
     def read(self, path: Path, table: PartsTable) -> None:
-        """Take what is here of every part, one after another."""
-        first = {name: _owned_offset(table, name) for name in self.own}
-        here = {
-            p: {
-                name: range(
-                    max(own.start, int(first[name][p])), min(own.stop, int(first[name][p + 1]))
-                )
-                for name, own in self.own.items()
-            }
-            for p in range(table.parts)
-        }
-        some = [p for p in here if any(here[p].values())]
-        for p, arrays in zip(
-            some, in_turn(lambda p: read_arrays(path, table, p), some), strict=True
+        """Take what is here of every part, some at a time."""
+        offset = {name: _owned_offset(table, name) for name in self.own}
+        here = np.zeros(table.parts, np.bool_)
+        for name, own in self.own.items():
+            here |= (offset[name][:-1] < own.stop) & (offset[name][1:] > own.start)
+        some = np.flatnonzero(here)
+        parts = range(some[0], some[-1] + 1) if some.size else range(0)
+        for batch in in_turn(
+            lambda one: read_batch(path, table, one, check=False), table.batches(parts)
         ):
-            self.core[p] = {name: _counts(arrays, name)["core"] for name in self.own}
-            self._take(arrays, table.description, here[p])
+            for i, p in enumerate(batch.parts):
+                self.core[p] = {name: int(one.core[i]) for name, one in batch.sets.items()}
+            self._take(batch)
 
-    def _take(self, arrays: Arrays, words: Mapping[str, Any], here: Mapping[str, range]) -> None:
-        counts = {name: _counts(arrays, name) for name in here}
-        first = {name: one["owned_start"] for name, one in counts.items()}
-        some = {
-            name: slice(r.start - first[name], r.stop - first[name])
-            for name, r in here.items()
-            if r
-        }
-        for name, rows in some.items():
-            self._add(f"original {name}", arrays[f"sets/{name}/original"][rows])
+    def _take(self, batch: PartBatch) -> None:
+        sets, words = batch.sets, batch.description
+        some = {name: self._rows_of(name, one) for name, one in sets.items()}
+        for name, one in sets.items():
+            self._add(f"original {name}", one.original[some[name]])
         for name, (source, to, _) in words["maps"].items():
-            if source in some:
-                owned = np.arange(first[to], first[to] + counts[to]["owned"])
-                number = np.concatenate([owned, arrays[f"sets/{to}/copies"]])
-                self._add(f"map {name}", number[arrays[f"maps/{name}/table"][some[source]]])
+            table = batch.joined_map(name, sets[source].owned).table[some[source]]
+            self._add(f"map {name}", sets[to].number[table])
         for name, loop in words["loops"].items():
-            over = loop["over"]
-            if over in some:
-                offset = arrays[f"loops/{name}/{loop['default']}/block_offset"]
-                self._add(f"block {name}", _last_not_above(offset[:-1] + first[over], here[over]))
+            over, at = sets[loop["over"]], f"loops/{name}/{loop['default']}/block_offset"
+            offset, count = batch.array(at, "<i8"), batch.rows[at]
+            # blocks of owned elements alone
+            own = offset < np.repeat(over.owned, count)
+            begin = (offset + np.repeat(over.owned_start, count))[own]
+            numbers = places(over.owned) + np.repeat(over.owned_start, over.owned)
+            block = begin[np.searchsorted(begin, numbers[some[loop["over"]]], side="right") - 1]
+            self._add(f"block {name}", block)
+
+    def _rows_of(self, name: str, one: SetBatch) -> slice:
+        """Which of the elements that some parts own are here."""
+        begin, own, n = int(one.owned_start[0]), self.own[name], int(one.owned.sum())
+        return slice(max(own.start - begin, 0), max(min(own.stop - begin, n), 0))
 
     def _add(self, what: str, rows: NDArray[np.integer]) -> None:
         self._pieces.setdefault(what, []).append(rows.astype(np.int32))
@@ -117,20 +116,10 @@ class _RowsHere:
         return np.append(np.stack([offset[:-1], offset[:-1] + core], axis=1), offset[-1])
 
 
-def _counts(arrays: Arrays, name: str) -> dict[str, int]:
-    """How many elements of a set a part has, by kind, and the number of the first."""
-    return dict(zip(COUNTS, arrays[f"sets/{name}/counts"].tolist(), strict=True))
-
-
 def _owned_offset(table: PartsTable, name: str) -> NDArray[np.int64]:
     """The first number of a set that each part owns, and the end."""
     index = [one.name for one in table.datasets].index(f"sets/{name}/original")
     return table.offset[index]
-
-
-def _last_not_above(begin: NDArray[np.int64], numbers: range) -> NDArray[np.int64]:
-    """The last of some ascending numbers that is not above each of a range."""
-    return begin[np.searchsorted(begin, np.arange(numbers.start, numbers.stop), side="right") - 1]
 
 
 def _options(words: Mapping[str, Any]) -> dict[str, Any]:

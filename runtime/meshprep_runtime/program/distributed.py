@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..bind import AOS
-from ..errors import MeshprepError, PlanError, check_number
+from ..errors import PlanError, check_number
 from ..loops import among
 from ..plan.model import LoopPlan
 from ..plan.named import UnknownNameError
@@ -123,11 +123,9 @@ class DistributedPlan:
 
         Raises
         ------
-        MeshprepError
-            For an unknown set.
+        PlanError
+            For an unknown set; the message lists those there are.
         """
-        if name not in self.part.sets:
-            raise MeshprepError(f"the plan has no set '{name}': it has {', '.join(self.part.sets)}")
         return self.part.sets[name]
 
     def numbers(self, set_name: str) -> NDArray[Any]:

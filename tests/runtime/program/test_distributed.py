@@ -26,6 +26,7 @@ from meshprep_runtime import (
     run_ranks,
 )
 from meshprep_runtime.cpu.executor import HostCall
+from meshprep_runtime.plan.named import UnknownNameError
 from meshprep_runtime.plan.parts import parts_table
 from meshprep_runtime.program import classes, fields
 from meshprep_runtime.program.exchange import Transfer
@@ -203,6 +204,24 @@ def test_another_number_of_ranks(parts):
     assert "split into 1 and 2 and 4 and 7 parts, not 3" in told
     assert "meshprep split" in told
     assert "--parts 3" in told
+
+
+def test_unknown_names_are_answered_by_those_there_are(parts):
+    def work(comm):
+        plan = DistributedPlan.load(parts("exec"), comm)
+        asked = {
+            "set": (lambda: plan.sizes["x"], lambda: plan.set_part("x"), lambda: plan.numbers("x")),
+            "map": (lambda: plan.part.maps["x"], lambda: plan["res_calc"].maps["x"]),
+            "loop": (lambda: plan.part.loops["x"],),
+        }
+        for kind, ways in asked.items():
+            for ask in ways:
+                with pytest.raises(UnknownNameError, match=f"there is no {kind} 'x': choose .*e"):
+                    ask()
+        with pytest.raises(UnknownNameError, match=r"the plan has no loop 'x': it has .*res_calc"):
+            plan["x"]
+
+    run_ranks(2, work)
 
 
 def test_files_that_differ_or_are_missing(parts, folder):

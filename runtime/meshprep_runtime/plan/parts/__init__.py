@@ -1,7 +1,7 @@
 """A plan cut into parts, one for each rank of a distributed run [R14 7.1]."""
 
 from .model import ClassColours, LoopPart, MapPart, Messages, PartPlan, SetPart
-from .store import kept, load_part, parts_table, read_arrays, read_part
+from .store import kept, load_part, parts_table, read_part
 
 __all__ = [
     "ClassColours",
@@ -13,6 +13,5 @@ __all__ = [
     "kept",
     "load_part",
     "parts_table",
-    "read_arrays",
     "read_part",
 ]

@@ -4,7 +4,7 @@ What is found for all of them at once takes the interpreter's time once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,22 +26,42 @@ def begins(count: Numbers) -> Numbers:
     return np.cumsum(count) - count
 
 
+def spread(values: NDArray[Any], count: Numbers) -> NDArray[Any]:
+    """The value of its part for each row; that of a single part alone, as NumPy repeats it."""
+    return values if count.size == 1 else np.repeat(values, count)
+
+
 def places(count: Numbers) -> Numbers:
     """The place of each row among those of its part."""
-    return np.arange(int(count.sum())) - np.repeat(begins(count), count)
+    found: Numbers = np.arange(int(count.sum())) - spread(begins(count), count)
+    return found
+
+
+def leading(rows: NDArray[Any], n: Numbers, count: Numbers) -> NDArray[Any]:
+    """The first ``n`` rows of each part."""
+    return _pieces(rows, begins(count), begins(count) + n)
+
+
+def trailing(rows: NDArray[Any], n: Numbers, count: Numbers) -> NDArray[Any]:
+    """The rows of each part after the first ``n``."""
+    return _pieces(rows, begins(count) + n, np.cumsum(count))
+
+
+def _pieces(rows: NDArray[Any], begin: Numbers, end: Numbers) -> NDArray[Any]:
+    found = [rows[b:e] for b, e in zip(begin.tolist(), end.tolist(), strict=True)]
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def alternating(
     first: NDArray[Any], n_first: Numbers, then: NDArray[Any], n_then: Numbers
 ) -> NDArray[Any]:
     """The rows of two lists: of each part those of the first, and after them those of the other."""
-    if n_first.size == 1:
-        return np.concatenate([first, then])
-    runs = np.stack([n_first, n_then], axis=1).reshape(-1)
-    other = np.repeat(np.tile([False, True], n_first.size), runs)
-    found = np.empty(other.size, np.result_type(first, then))
-    found[~other], found[other] = first, then
-    return found
+    ends = zip(np.cumsum(n_first).tolist(), np.cumsum(n_then).tolist(), strict=True)
+    found, a, b = [], 0, 0
+    for end_a, end_b in ends:
+        found += [first[a:end_a], then[b:end_b]]
+        a, b = end_a, end_b
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +96,7 @@ class SetBatch:
     @cached_property
     def number(self) -> Numbers:
         """The number in the split mesh of every local element, part after part."""
-        own = places(self.owned) + np.repeat(self.owned_start, self.owned)
+        own = places(self.owned) + spread(self.owned_start, self.owned)
         return alternating(own, self.owned, self.copies, self.n_copies)
 
 
@@ -89,7 +109,14 @@ class MessageBatch:
     other: NDArray[np.int32]  # (n,): the part at the other end
     length: Numbers  # (n,): rows
     row_count: Numbers  # (k,): rows of each part
-    rows: NDArray[np.integer]  # local numbers of the part
+    listed: NDArray[np.int32] | None  # local numbers of the part; None where they ascend by 1
+
+    def rows(self, first: Numbers) -> NDArray[np.integer]:
+        """Local numbers of the part, from ``first`` on where they are not listed."""
+        if self.listed is not None:
+            return self.listed
+        found: Numbers = places(self.row_count) + spread(first, self.row_count)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +128,7 @@ class PartBatch:
     count: int  # parts of the split
     arrays: Arrays  # by name, see :func:`~.arrays.arrays_of`
     rows: Mapping[str, Numbers]  # by name: (k,) rows of each part
+    _messages: dict[str, MessageBatch] = field(default_factory=dict, init=False)
 
     def array(self, name: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:
         """An array of one of these types; PlanError where there is none."""
@@ -128,19 +156,17 @@ class PartBatch:
         start, core, owned, n_exec, n_halo = counts.T
         return SetBatch(start, core, owned, n_exec, n_halo, copies, original)
 
-    def messages(self, at: str, first: Numbers | None = None) -> MessageBatch:
-        """Messages by their place; ``first`` is the row of the first one where rows follow it."""
-        count, others = self.rows[f"{at}/parts"], self.array(f"{at}/parts", "<i4")
-        offset, ends = self.array(f"{at}/offset", "<i8"), np.cumsum(self.rows[f"{at}/offset"])
-        length = np.delete(np.diff(offset), ends[:-1] - 1)
-        part = np.repeat(np.arange(count.size), count)
-        if first is None:
-            rows = self.array(f"{at}/rows", "<i4")
-            return MessageBatch(count, part, others, length, self.rows[f"{at}/rows"], rows)
-        row_count = offset[ends - 1]
-        return MessageBatch(
-            count, part, others, length, row_count, np.repeat(first, row_count) + places(row_count)
-        )
+    def messages(self, at: str) -> MessageBatch:
+        """Messages by their place, found once."""
+        if at not in self._messages:
+            count, offset = self.rows[f"{at}/parts"], self.array(f"{at}/offset", "<i8")
+            part, others, row_count = self.neighbours(at)
+            length = np.diff(offset)
+            if count.size > 1:
+                length = np.delete(length, np.cumsum(count + 1)[:-1] - 1)
+            listed = self.array(f"{at}/rows", "<i4") if f"{at}/rows" in self.rows else None
+            self._messages[at] = MessageBatch(count, part, others, length, row_count, listed)
+        return self._messages[at]
 
     def neighbours(self, at: str) -> tuple[Numbers, NDArray[np.int32], Numbers]:
         """Of messages the places of the parts, and the parts at the other ends; rows of each part.
@@ -194,10 +220,9 @@ class PartBatch:
         """The first rows of each part, (k,) of them, in numbers of all local elements."""
         start, to, _ = self.description["maps"][name]
         table, count = self.array(f"maps/{name}/table", "<i4", ndim=2), self.sets[start].executed
-        if len(self.parts) == 1:
-            return SetMap(name, start, to, table[: n[0]])
-        table = table + np.repeat(self.sets[to].begin.astype(np.int32), count)[:, None]
-        return SetMap(name, start, to, table[places(count) < np.repeat(n, count)])
+        if len(self.parts) > 1:
+            table = table + np.repeat(self.sets[to].begin.astype(np.int32), count)[:, None]
+        return SetMap(name, start, to, leading(table, n, count))
 
     def _joined_variant(
         self, loop: str, name: str, n: Numbers, maps: Mapping[str, SetMap]
@@ -247,6 +272,8 @@ class PartBatch:
 
     def _joined_local(self, name: str, arity: int, n: Numbers) -> NDArray[np.uint16]:
         flat = self.array(name, "<u2")
+        if n.size == 1:
+            return flat.reshape(arity, -1)
         ends = arity * np.cumsum(n[:-1])
         return np.hstack([one.reshape(arity, -1) for one in np.split(flat, ends)])
 

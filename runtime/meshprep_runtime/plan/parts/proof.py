@@ -14,12 +14,20 @@ from numpy.typing import NDArray
 
 from ...loops import Access
 from ..proof import prove
-from .batch import MessageBatch, Numbers, PartBatch, SetBatch, batch_of, begins, places
+from .batch import (
+    MessageBatch,
+    Numbers,
+    PartBatch,
+    SetBatch,
+    batch_of,
+    begins,
+    leading,
+    places,
+    spread,
+    trailing,
+)
 from .model import PartPlan
-
-
-def in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
-    return [check() for check in checks]
+from .slices import one_by_one
 
 
 class PartsProof:
@@ -69,7 +77,8 @@ class PartsProof:
         for name in batch.description["partial"]:
             to = batch.sets[batch.description["maps"][name][1]]
             sent, received = (batch.messages(f"partial/{name}/{way}") for way in _WAYS)
-            self._messages(f"partial {name}", sent, received, batch, to)
+            self._messages(self._sent, f"partial {name}", sent, batch, (to, to.owned))
+            self._messages(self._received, f"partial {name}", received, batch, (to, to.owned))
             if mine:
                 self._reached(name, received, batch)
         if mine:
@@ -77,7 +86,7 @@ class PartsProof:
                 self._wrong(text)
             self._note_written(batch)
 
-    def finish(self, together: Callable[..., Sequence[list[str]]] = in_turn) -> list[str]:
+    def finish(self, together: Callable[..., Sequence[list[str]]] = one_by_one) -> list[str]:
         """All findings, when every part was added; empty where all is right.
 
         ``together`` gives the results of functions, and may call them at the same time.
@@ -114,13 +123,14 @@ class PartsProof:
         start[parts.start + 1 : parts.stop + 1] = ends
         for kind, first in (("exec", one.owned), ("halo", one.executed)):
             send = batch.messages(f"sets/{name}/send_{kind}")
-            receive = batch.messages(f"sets/{name}/receive_{kind}", first)
-            self._messages(f"{kind} rows of '{name}'", send, receive, batch, one)
-        place = places(one.n_copies)
-        of_exec = place < np.repeat(one.exec, one.n_copies)
+            receive = batch.messages(f"sets/{name}/receive_{kind}")
+            what = f"{kind} rows of '{name}'"
+            self._messages(self._sent, what, send, batch, (one, first))
+            self._messages(self._received, what, receive, batch, (one, first))
+        copied = leading(one.copies, one.exec, one.n_copies)
         part = np.repeat(np.arange(parts.start, parts.stop), one.exec)
         chosen = self._of_proved(name, batch)
-        self._executed[name].append((part[chosen], one.copies[of_exec][chosen]))
+        self._executed[name].append((part[chosen], copied[chosen]))
         self._originals(name, one, batch)
         if mine:
             self._copies(name, batch)
@@ -153,27 +163,29 @@ class PartsProof:
     def _originals(self, name: str, one: SetBatch, batch: PartBatch) -> None:
         """Those of the share that is proved here stand once."""
         n, share, where = self._sizes[name], self._share[name], f"set '{name}'"
-        outside = (one.original < 0) | (one.original >= n)
-        if outside.any():
+        if one.original.size and (one.original.min() < 0 or one.original.max() >= n):
+            outside = (one.original < 0) | (one.original >= n)
             text = f"{where}: original numbers outside 0..{n - 1}"
             self._wrong_rows(outside, one.owned, batch, text)
             return
-        mine = np.flatnonzero((one.original >= share.start) & (one.original < share.stop))
-        at = one.original[mine] - share.start
+        number = places(one.owned) + spread(one.owned_start, one.owned)
+        at = one.original - share.start
+        if not self._all:
+            mine = np.flatnonzero((at >= 0) & (one.original < share.stop))
+            at, number = at[mine], number[mine]
         if (self.original[name][at] >= 0).any():
             self._wrong(f"{_said(batch)}{where}: original numbers stand twice")
-        number = places(one.owned) + np.repeat(one.owned_start, one.owned)
-        self.original[name][at] = number[mine]
+        self.original[name][at] = number
 
     def _of_proved(self, name: str, batch: PartBatch) -> Any:
         """An index of the exec elements that come from a part that is proved here, or from none."""
         if self._all:
             return slice(None)
         one = batch.sets[name]
-        receive = batch.messages(f"sets/{name}/receive_exec", 0 * one.exec)
-        source = np.full(int(one.exec.sum()), -1, np.int64)
-        inside = receive.rows < np.repeat(one.exec, receive.row_count)
-        at = receive.rows + np.repeat(begins(one.exec), receive.row_count)
+        receive = batch.messages(f"sets/{name}/receive_exec")
+        source, rows = np.full(int(one.exec.sum()), -1, np.int64), places(receive.row_count)
+        inside = rows < spread(one.exec, receive.row_count)
+        at = rows + spread(begins(one.exec), receive.row_count)
         source[at[inside]] = np.repeat(receive.other, receive.length)[inside]
         return (source < 0) | self._is_proved(source)
 
@@ -190,53 +202,54 @@ class PartsProof:
         # all maps at once: numbers of 8 bytes only where they need these
         kind: Any = np.int32 if self._sizes[to] <= np.iinfo(np.int32).max else np.int64
         kept = self._rows.setdefault(name, [np.empty((0, arity), kind)])
-        table, place = batch.array(f"maps/{name}/table", "<i4", ndim=2), places(count)
-        reached = points.number.astype(kind)[table + np.repeat(points.begin, count)[:, None]]
-        owned = place < np.repeat(rows.owned, count)
+        table = batch.array(f"maps/{name}/table", "<i4", ndim=2)
+        reached = points.number.astype(kind)[batch.joined_map(name, count).table]
         if mine:
-            beyond = table >= np.repeat(points.owned, count)[:, None]
-            core = place < np.repeat(rows.core, count)
-            text = f"map '{name}': a core element reaches a copy"
-            self._wrong_rows(beyond.any(axis=1) & core, count, batch, text)
-            kept.append(reached[owned])
-            row, column = np.nonzero(beyond & (owned & ~core)[:, None])
-            element = place[row] + np.repeat(rows.owned_start, count)[row]
-            crossing = element, column, reached[row, column].astype(np.int64)
+            core = leading(table, rows.core, count)
+            inner: NDArray[np.bool_] = core >= spread(points.owned, rows.core)[:, None]
+            if inner.any():
+                text = f"map '{name}': a core element reaches a copy"
+                self._wrong_rows(np.any(inner, axis=1), rows.core, batch, text)
+            own, n_border = leading(reached, rows.owned, count), rows.owned - rows.core
+            kept.append(own)
+            border = trailing(leading(table, rows.owned, count), rows.core, rows.owned)
+            row, column = np.nonzero(border >= spread(points.owned, n_border)[:, None])
+            element = places(n_border) + spread(rows.owned_start + rows.core, n_border)
+            point = trailing(own, rows.core, rows.owned)[row, column]
+            crossing = element[row], column, point.astype(np.int64)
             self._crossing.setdefault(name, []).append(crossing)
         chosen = self._of_proved(start, batch)
-        of_exec = places(rows.n_copies) < np.repeat(rows.exec, rows.n_copies)
         part = np.repeat(np.arange(batch.parts.start, batch.parts.stop), rows.exec)
-        copied = rows.copies[of_exec][chosen], reached[~owned][chosen], part[chosen]
+        elements = leading(rows.copies, rows.exec, rows.n_copies)
+        copied = elements[chosen], trailing(reached, rows.owned, count)[chosen], part[chosen]
         self._copied_rows.setdefault(name, []).append(copied)
 
     def _messages(
         self,
+        kept: "dict[str, list[_Stream]]",
         what: str,
-        send: MessageBatch,
-        receive: MessageBatch,
+        messages: MessageBatch,
         batch: PartBatch,
-        one: SetBatch,
+        of: tuple[SetBatch, Numbers],
     ) -> None:
-        """Keep what parts that are proved here send, and what is received from them."""
-        for kept, messages in ((self._sent, send), (self._received, receive)):
-            streams = kept.setdefault(what, [(_NONE, _NONE, _NONE)])
-            if not messages.rows.size:
-                continue
-            other = np.repeat(messages.other, messages.length).astype(np.int64)
-            here = np.repeat(messages.part + batch.parts.start, messages.length)
-            at = messages.rows + np.repeat(one.begin, messages.row_count)
-            chosen = self._is_proved(here if kept is self._sent else other)
-            streams.append((here[chosen], other[chosen], one.number[at[chosen]]))
+        """Keep what parts that are proved here send, or what is received from them."""
+        (one, first), streams = of, kept.setdefault(what, [(_NONE, _NONE, _NONE)])
+        if not messages.length.size:
+            return
+        other = np.repeat(messages.other, messages.length).astype(np.int64)
+        here = np.repeat(messages.part + batch.parts.start, messages.length)
+        at = messages.rows(first) + spread(one.begin, messages.row_count)
+        chosen = self._is_proved(here if kept is self._sent else other)
+        streams.append((here[chosen], other[chosen], one.number[at[chosen]]))
 
     def _reached(self, name: str, receive: MessageBatch, batch: PartBatch) -> None:
         start, to, _ = batch.description["maps"][name]
         rows, points, count = batch.sets[start], batch.sets[to], batch.sets[start].executed
         table = batch.array(f"maps/{name}/table", "<i4", ndim=2)
-        beyond = (places(count) >= np.repeat(rows.core, count))[:, None] & (
-            table >= np.repeat(points.owned, count)[:, None]
-        )
-        at = (table + np.repeat(points.begin, count)[:, None])[beyond]
-        there = receive.rows + np.repeat(points.begin, receive.row_count)
+        table, n = trailing(table, rows.core, count), count - rows.core
+        beyond = table >= spread(points.owned, n)[:, None]
+        at = (table + spread(points.begin, n)[:, None])[beyond]
+        there = receive.rows(points.owned) + spread(points.begin, receive.row_count)
         left = np.setdiff1d(at, there)
         if left.size:
             place = int(np.searchsorted(points.begin, left[0], side="right")) - 1
@@ -306,13 +319,12 @@ def _of_copies(one: SetBatch, n: int) -> Iterator[str]:
     outside = bool(copies.size) and (copies.min() < 0 or copies.max() >= n)
     if outside:
         yield f"a copy of an element outside 0..{n - 1}"
-    start, end = (np.repeat(v, count) for v in (one.owned_start, one.owned_start + one.owned))
+    start, end = (spread(v, count) for v in (one.owned_start, one.owned_start + one.owned))
     if ((copies >= start) & (copies < end)).any():
         yield "copies an element that it owns"
     # a key ascends with the part
-    key = np.repeat(np.arange(count.size), count) * max(n, 1) + copies
-    of_exec = places(count) < np.repeat(one.exec, count)
-    runs = key[of_exec], key[~of_exec]
+    key = spread(np.arange(count.size) * max(n, 1), count) + copies
+    runs = leading(key, one.exec, count), trailing(key, one.exec, count)
     if not outside and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
         yield "copies do not ascend, or stand twice"
 

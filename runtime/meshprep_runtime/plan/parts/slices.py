@@ -2,18 +2,20 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
+
+T = TypeVar("T")
 
 # Bytes of parts that are read at once: with fewer the interpreter takes its time for each part.
 BATCH = 1 << 22
@@ -63,12 +65,8 @@ class PartsTable:
 
     def batches(self, parts: range) -> list[range]:
         """Some parts in runs of about :data:`BATCH` bytes; a part alone where it has more."""
-        size = (
-            self.ends[:, parts.start + 1 : parts.stop + 1] - self.ends[:, parts.start : parts.stop]
-        )
-        run = (np.cumsum(size.sum(axis=0)) - 1) // BATCH
-        cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
-        return [range(*ends) for ends in pairwise(cuts) if parts]
+        size = np.diff(self.ends[:, parts.start : parts.stop + 1]).sum(axis=0)
+        return in_runs(parts, size, BATCH)
 
     def raw(self, file: int, parts: range) -> list[bytes]:
         """The bytes of every dataset for some parts, from an open file.
@@ -100,6 +98,18 @@ class PartsTable:
             array = np.frombuffer(data, one.dtype)
             found[one.name] = array.reshape(-1, *one.row) if one.row else array
         return found
+
+
+def one_by_one(*works: Callable[[], T]) -> list[T]:
+    """The results of functions, one after the other."""
+    return [work() for work in works]
+
+
+def in_runs(parts: range, size: NDArray[np.int64], most: int) -> list[range]:
+    """Parts in runs whose sizes add up to about ``most``; a part alone where it has more."""
+    run = np.maximum(np.cumsum(size) - 1, 0) // most
+    cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
+    return [range(*ends) for ends in pairwise(cuts) if parts]
 
 
 def read_all(file: int, address: int, size: int) -> bytes:

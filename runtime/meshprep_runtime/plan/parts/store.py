@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import MeshprepError, PlanError
 from .. import store
 from ..seal import check_parts_seal
-from .arrays import Arrays, part_of
+from .arrays import part_of
 from .batch import PartBatch
 from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
@@ -59,25 +59,22 @@ def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
     return found
 
 
-def read_batch(path: str | Path, table: PartsTable, parts: range) -> PartBatch:
-    """Some neighbouring parts together, read and checked as :func:`read_part` does."""
+def read_batch(
+    path: str | Path, table: PartsTable, parts: range, *, check: bool = True
+) -> PartBatch:
+    """Some neighbouring parts together, read and checked as :func:`read_part` does.
+
+    Without ``check`` they are checked against their digests alone.
+    """
     with _named(path, parts.start):
         begin, end = (table.offset[:, parts.start + i : parts.stop + i] for i in (0, 1))
         names = [one.name for one in table.datasets]
         rows = dict(zip(names, end - begin, strict=True))
         arrays = table.arrays(Path(path), parts)
         found = PartBatch(table.description, parts, table.parts, arrays, rows)
-        check_batch(found)
+        if check:
+            check_batch(found)
     return found
-
-
-def read_arrays(path: str | Path, table: PartsTable, part: int) -> Arrays:
-    """The arrays of one part by name, as they were written: checked against its digest alone.
-
-    Raises PlanError where the part is damaged.
-    """
-    with _named(path, part):
-        return table.arrays(Path(path), range(part, part + 1))
 
 
 @contextmanager

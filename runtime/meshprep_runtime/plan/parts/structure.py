@@ -73,12 +73,11 @@ def _check_messages(
     where: str, at: str, batch: PartBatch, rows: "Numbers | tuple[Numbers, Numbers]"
 ) -> None:
     """Messages of so many rows, or of rows in the file, from one number to below the other."""
-    listed = isinstance(rows, tuple)
     count, entries = batch.rows[f"{at}/parts"], batch.rows[f"{at}/offset"]
     total = batch.rows[f"{at}/rows"] if isinstance(rows, tuple) else rows
     _require(_all(entries == count + 1), f"{where}: offset")
     _check_offset(f"{where}: offset", f"{at}/offset", batch, entries, total)
-    found = batch.messages(at, None if listed else 0 * count)
+    found = batch.messages(at)
     _require(_all(found.length > 0), f"{where}: an empty message")
     own = found.part + batch.parts.start
     others = (found.other >= 0) & (found.other < batch.count) & (found.other != own)
@@ -86,7 +85,8 @@ def _check_messages(
     ascend = (np.diff(found.other) > 0) | (np.diff(found.part) > 0)
     _require(_all(ascend), f"{where}: the order of the parts")
     if isinstance(rows, tuple):
-        _require(_inside(found.rows, *rows, total), f"{where}: a row outside of what it has")
+        inside = _inside(found.rows(rows[0]), *rows, total)
+        _require(inside, f"{where}: a row outside of what it has")
 
 
 def _check_loop(name: str, batch: PartBatch) -> None:
@@ -146,6 +146,8 @@ def _inside(values: NDArray[np.integer], low: Numbers, high: Numbers, count: Num
     some = np.flatnonzero(count)
     if not some.size:
         return True
+    if count.size == 1:
+        return bool(values.min() >= low[0] and values.max() < high[0])
     first = begins(count)[some]
     above = np.minimum.reduceat(values, first) >= low[some]
     return _all(above) and _all(np.maximum.reduceat(values, first) < high[some])

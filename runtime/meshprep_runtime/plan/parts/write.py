@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..tree import Tree
 from .batch import PartBatch
-from .slices import PartsTable, SlicedDataset, digests, read_all
+from .slices import PartsTable, SlicedDataset, digests, one_by_one, read_all
 from .store import parts_table
 from .structure import check_batch
 
@@ -194,11 +195,23 @@ def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSour
     return laid_out
 
 
-def copy_slices(path: Path, laid_out: "LaidOut", sources: Sequence[PartsSource]) -> None:
-    """The second step: the parts that this process holds."""
-    with open(path, "r+b") as file:
-        for source, addresses in zip(sources, laid_out.addresses, strict=True):
+def copy_slices(
+    path: Path,
+    laid_out: "LaidOut",
+    sources: Sequence[PartsSource],
+    together: Callable[..., Any] = one_by_one,
+) -> None:
+    """The second step: the parts that this process holds.
+
+    ``together`` calls functions, and may do so at the same time.
+    """
+
+    def copy(source: PartsSource, addresses: Sequence[int]) -> None:
+        with open(path, "r+b") as file:
             _copy(source, addresses, file)
+
+    pairs = zip(sources, laid_out.addresses, strict=True)
+    together(*(partial(copy, *pair) for pair in pairs))
 
 
 def _group_of(tree: Tree, path: str) -> None:
