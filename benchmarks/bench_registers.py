@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from common import report
+from executed import KINDS, OTHER, executed
 from gpu_cases import EXAMPLES
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
@@ -28,7 +29,6 @@ from meshprep.loops import read_requests
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import COMMITS, STRATEGIES, CudaProgram, program, refusal
-from meshprep_runtime.cuda.check.counts import KINDS, OTHER, executed
 from meshprep_runtime.cuda.nvrtc import compile_program
 
 FOLDER = EXAMPLES / "kernels"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from bench_registers import FOLDER
 from common import report
+from executed import executed
 
 from kernels import airfoil, bookleaf, lulesh, miniaero, volna
 from meshprep.io.generate import generate
@@ -25,7 +26,6 @@ from meshprep.metrics.occupancy import occupancy
 from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import LoopPlan
 from meshprep_runtime.cuda import program
-from meshprep_runtime.cuda.check.counts import executed
 from meshprep_runtime.cuda.nvrtc import compile_program
 
 QUADS = {"nx": 100, "ny": 100, "type": "quad"}

@@ -83,6 +83,7 @@ def test_a_job_names_its_own_tasks():
         "blocks blocks gpu",
         "colours",
         "order gps gpu",
+        "rows",
         "files gmsh",
     ]
     assert job_tasks(Options(method="none", target="cpu"), ["op2-grid"]) == [
@@ -94,6 +95,7 @@ def test_a_job_names_its_own_tasks():
         "blocks metis gpu",
         "colours lists",
         "order gps gpu",
+        "rows",
     ]
     assert job_tasks(Options(own_blocks=True), [])[1] == "colours lists"
 

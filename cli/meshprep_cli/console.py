@@ -83,15 +83,16 @@ class _CompilationTold:
 
 @contextmanager
 def _lines() -> Iterator[tuple[Report, Compiling]]:
-    stage = "start"
+    stage, told = "start", ""
 
     def report(done: float, total: int, name: str) -> None:
-        nonlocal stage
-        stage = name
+        nonlocal stage, told
+        stage, line = name, f"[{int(done) + 1}/{total}] {name}"
         stop_if_asked()
         # a stage that is under way has its line already
-        if done == int(done):
-            typer.echo(f"meshprep: [{int(done) + 1}/{total}] {name}", err=True)
+        if done == int(done) and line != told:
+            typer.echo(f"meshprep: {line}", err=True)
+            told = line
 
     yield report, _CompilationTold(lambda: stage)
 
@@ -213,6 +214,11 @@ def _for_terminal(line: str) -> str:
         return line
     width = shutil.get_terminal_size().columns
     return textwrap.fill(line, width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def difference(spread: float) -> str:
+    """How much longer the slowest run took than the fastest: a share, or how many times as long."""
+    return f"{spread:.0%}" if spread < 10 else f"{1 + spread:,.0f} times"
 
 
 class Stopwatch:

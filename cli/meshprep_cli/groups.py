@@ -117,6 +117,11 @@ def _negated(row: OptionRow) -> bool:
     return row.flag.startswith("--no-")
 
 
+def listed(text: str) -> list[str]:
+    """The words between the commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def pairs(texts: list[str] | None, flag: str) -> dict[str, str]:
     """What ``NAME=VALUE`` says, each time that the flag was given."""
     found = {}

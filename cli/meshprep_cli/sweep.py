@@ -11,7 +11,7 @@ import typer
 from meshprep.loops.options import Options
 
 from . import console, options, process
-from .groups import words
+from .groups import listed, words
 
 if TYPE_CHECKING:
     from meshprep.report.sweep import SweepPoint
@@ -49,7 +49,7 @@ class SweepAxes:
         from meshprep.report.sweep import block_sizes, sweep_points
 
         sizes = block_sizes(self.block_sizes)
-        return tuple(sweep_points(_words(self.orders), _words(self.partitioners), sizes))
+        return tuple(sweep_points(listed(self.orders), listed(self.partitioners), sizes))
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,6 @@ def run(
         console.show(f"to make it: {_command(job, result.best, loops, inputs)}")
     done = f"{len(result.comparison.plans)} plans in {watch}"
     console.note(done if how.html is None else f"{done}, wrote {how.html}", shown.quiet)
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _command(

@@ -18,7 +18,7 @@ from meshprep.loops.options import Options
 from meshprep_runtime.errors import MeshprepError
 
 from . import console, options, tune_chain, tune_product
-from .groups import words
+from .groups import listed, words
 
 if TYPE_CHECKING:
     from meshprep.pipeline.tuning import Tuning
@@ -141,8 +141,8 @@ def run(
             values=_values(kernels.values, loaded[name]),
             proof=chosen.proof,
             progress=_by_strategy(progress),
-            strategies=_words(tried.strategies),
-            layouts=_words(tried.layouts) or (),
+            strategies=None if tried.strategies is None else listed(tried.strategies),
+            layouts=listed(tried.layouts),
             runs=tried.runs,
             registers=tried.registers,
         )
@@ -222,7 +222,8 @@ def _show(done: Tuning, plan: Path, dry_run: bool) -> None:
         shown = "; ".join(map(_way, tuned.equals[:SHOWN]))
         more = len(tuned.equals) - SHOWN
         console.show(
-            f"as fast within the noise, as runs of the fastest differ by {best.spread:.0%}: "
+            f"as fast within the noise, as runs of the fastest differ by "
+            f"{console.difference(best.spread)}: "
             f"{shown}{f'; and {more} more' if more > 0 else ''}"
         )
         console.show(
@@ -242,13 +243,13 @@ def _way(trial: Trial) -> str:
 
 
 def _row(trial: Trial, best: Trial) -> tuple[str, ...]:
-    runs = (_ms(trial.median), f"{trial.spread:.0%}", str(trial.runs)) if trial.runs else ()
+    runs = _ms(trial.median), console.difference(trial.spread), str(trial.runs)
     return (
         _strategy(trial),
         _blocks(trial),
         " ".join(trial.soa) or "-",
         _ms(trial.seconds) if trial.runs else _range(trial),
-        *runs,
+        *(runs if trial.runs else ()),
         f"{_place(trial) / _place(best):.2f}",
     )
 
@@ -319,13 +320,8 @@ def _module(where: str, option: str) -> ModuleType:
 
 
 def _numbers(text: str | None, option: str = "--block-sizes") -> list[int] | None:
-    words = _words(text)
-    if words is None:
+    if text is None:
         return None
-    if not all(word.isdecimal() for word in words):
+    if not all(word.isdecimal() for word in listed(text)):
         raise MeshprepError(f"{option} '{text}' must read as 512,1024,2048")
-    return [int(word) for word in words]
-
-
-def _words(text: str | None) -> list[str] | None:
-    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+    return list(map(int, listed(text)))

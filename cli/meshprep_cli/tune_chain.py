@@ -63,7 +63,7 @@ def _show(done: "ChainTuning", path: Path, dry_run: bool) -> None:
             str(t),
             f"{1e3 * t.seconds:.3f}",
             f"{1e3 * t.median:.3f}",
-            f"{t.spread:.0%}",
+            console.difference(t.spread),
             f"{t.seconds / least:.2f}",
         )
         for t in tuned.trials

@@ -75,7 +75,7 @@ static int mp_check_parts_seal(FILE *file, const char *path, char *error)
 {
     mp_sha sha = {{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
                    0x1f83d9ab, 0x5be0cd19}, {0}, 0, 0};
-    char seal[MP_SEAL + 1] = {0}, digest[65], given[65] = {0};
+    char seal[MP_SEAL + 1] = {0}, expected[MP_SEAL + 1] = {0}, digest[65], given[65] = {0};
     long long begin, end;
     int byte;
     if (fread(seal, 1, MP_SEAL, file) != MP_SEAL || strncmp(seal, "meshprep-parts ", 15) != 0)
@@ -93,8 +93,13 @@ static int mp_check_parts_seal(FILE *file, const char *path, char *error)
         mp_sha_add(&sha, &one, 1);
     }
     mp_sha_text(&sha, digest);
-    if (strcmp(digest, given) != 0)
+    snprintf(expected, sizeof expected, "meshprep-parts 1\nsha256 %s\nslices %lld %lld\n", digest,
+             begin, end);
+    if (memcmp(seal, expected, MP_SEAL) != 0)
         return mp_say(error, path, "damaged: its tables do not match their checksum"), 0;
+    /* Behind the slices there may be nothing to miss, and HDF5 prints what it thinks of it. */
+    if (fseek(file, 0, SEEK_END) != 0 || ftell(file) < end)
+        return mp_say(error, path, "cut short: split the mesh anew"), 0;
     return 1;
 }
 

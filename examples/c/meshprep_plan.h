@@ -421,10 +421,10 @@ static int mp_variant(mp_plan *plan, const char *loop, const char *variant, char
         return 0;
     if (!mp_attribute(plan, path, "default", chosen, NULL))
         return mp_say(error, path, "is no loop of the plan"), 0;
-    if (variant != NULL && strlen(variant) < MP_NAME)
-        strcpy(chosen, variant);
-    if (!mp_path(path, "loops", loop, chosen, NULL, error))
+    if (!mp_path(path, "loops", loop, variant == NULL ? chosen : variant, NULL, error))
         return 0;
+    if (variant != NULL)
+        strcpy(chosen, variant); /* fits, since its path does */
     if (chosen[0] == 0 || !mp_exists(plan, path))
         return mp_say(error, path, "there are no such blocks"), 0;
     return 1;

@@ -1,7 +1,10 @@
-"""One part from the tables that are here: local maps, blocks, colours, staging, messages."""
+"""Parts from the tables that are here: local maps, blocks, colours, staging, messages.
+
+Small parts are made together, so that the interpreter takes its time once for all of them.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -11,24 +14,29 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
-from meshprep_runtime.plan import LoopPlan, Variant
-from meshprep_runtime.plan.parts import ClassColours, LoopPart, MapPart, PartPlan, SetPart
+from meshprep_runtime.plan.parts import ClassColours, PartPlan
+from meshprep_runtime.plan.parts.arrays import Arrays, part_of
+from meshprep_runtime.plan.parts.batch import Numbers, PartBatch, alternating, begins, places
 
 from ..colour import colour_threads
 from ..colour.block_colours import colour_blocks
-from ..kernels import helper, kernel
+from ..kernels import Int64s, helper, kernel
+from ..loops import LoopSpec
 from ..loops.options import Options
 from ..loops.reach import written_table
 from ..pipeline.variants import stage_maps
-from .copies import AllCopies
+from .copies import AllCopies, MessageRows
 from .numbers import SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
 
+# Elements that parts own which are made together.
+TOGETHER = 1 << 16
+
 
 @dataclass(frozen=True, eq=False)
 class PartBuilder:
-    """Builds parts, each on its own; several threads may do so at once."""
+    """Builds parts, some at a time; several threads may do so at once."""
 
     subject: SplitSubject
     ordered: OrderedParts
@@ -43,94 +51,199 @@ class PartBuilder:
 
     def build(self, part: int) -> PartPlan:
         """One of the parts that are made here. O(its size)."""
-        place = self.numbers.held.index(part)
-        if self.ordered.owns_any(place):
-            return self._built(part, place)
-        start = {name: self.numbers.owned(name, part)[0] for name in self._nothing.sets}
-        sets = {n: replace(one, owned_start=start[n]) for n, one in self._nothing.sets.items()}
-        return replace(self._nothing, part=part, sets=sets)
+        batch = self.batch(range(part, part + 1))
+        return part_of(batch.description, batch.arrays, part, self.parts)
+
+    def batches(self, parts: range) -> list[range]:
+        """Parts that are made here, in runs that are worth making together."""
+        held = self.numbers.held
+        at = (
+            slice(held.index(parts.start), held.index(parts.start) + len(parts))
+            if parts
+            else slice(0)
+        )
+        size = sum(np.diff(run.offset)[at] for run in self.ordered.runs.values())
+        run = np.maximum(np.cumsum(size) - 1, 0) // TOGETHER
+        cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
+        return [range(*both) for both in pairwise(cuts) if parts]
+
+    def batch(self, parts: range) -> PartBatch:
+        """Some neighbouring parts that are made here. O(their size)."""
+        found, begin = _Found({}, {}), self.numbers.held.index(parts.start)
+        at = range(begin, begin + len(parts))
+        for name in self.subject.sizes:
+            self._put_set(found, name, at, parts)
+        known = PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
+        for m in self.subject.maps.values():
+            self._put_map(found, m, at, known)
+        known = PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
+        for spec in self.subject.specs:
+            self._put_loop(found, spec, at, known)
+        for name in self.copies.partial:
+            self._put_partial(found, name, at, known)
+        return PartBatch(self._description, parts, self.parts, found.arrays, found.rows)
 
     @cached_property
-    def _nothing(self) -> PartPlan:
-        """The first part that owns nothing; the others are alike, and there may be many."""
-        held = self.numbers.held
-        place = next(p for p in range(len(held)) if not self.ordered.owns_any(p))
-        return self._built(held[place], place)
-
-    def _built(self, part: int, place: int) -> PartPlan:
-        sizes = self.numbers.sizes
-        sets = {name: self._set(name, place) for name in self.subject.sizes}
-        maps = {name: self._map(m, sets, place) for name, m in self.subject.maps.items()}
-        loops = {
-            spec.loop.name: self._loop(spec.loop, spec.options, sets, maps, place)
-            for spec in self.subject.specs
+    def _description(self) -> dict[str, Any]:
+        """What all parts have in common, as :func:`~.arrays.describe_parts`."""
+        return {
+            "sets": self.numbers.sizes,
+            "maps": {m.name: [m.from_set, m.to_set, m.arity] for m in self.subject.maps.values()},
+            "loops": {spec.loop.name: self._describe_loop(spec) for spec in self.subject.specs},
+            "partial": list(self.copies.partial),
         }
-        partial = {name: self._partial(name, sets, place) for name in self.copies.partial}
-        return PartPlan(part, self.parts, sizes, sets, maps, loops, partial)
 
-    def _set(self, name: str, part: int) -> SetPart:
-        run, executed, halo = (
-            self.ordered.runs[name],
-            self.copies.executed[name],
-            self.copies.halo[name],
+    def _describe_loop(self, spec: LoopSpec) -> dict[str, Any]:
+        loop, options = spec.loop, self.options.for_loop(spec.options)
+        words = {
+            "block_size": options.block_elements,
+            "target": options.target,
+            "partitioner": options.partitioner if loop.maps else "contiguous",
+        }
+        name = f"s{options.block_elements}"
+        chosen = {"increments": self.increments[loop.name], "default": name}
+        return {**loop.to_dict(), **chosen, "variants": {name: words}}
+
+    def _put_set(self, found: "_Found", name: str, at: range, parts: range) -> None:
+        run, original = self.ordered.runs[name], self.subject.original.get(name)
+        owned, own = run.some(at)
+        executed, halo = self.copies.executed[name], self.copies.halo[name]
+        received = {"exec": executed.received_by(at), "halo": halo.received_by(at)}
+        n_exec, n_halo = (one.count for one in received.values())
+        start = self.numbers.offset[name][parts.start : parts.stop]
+        core = run.core[at.start : at.stop]
+        counts = np.stack([start, core, owned, n_exec, n_halo], axis=1).astype(np.int64)
+        place = f"sets/{name}"
+        found.put(f"{place}/counts", counts.reshape(-1), np.full(len(parts), counts.shape[1]))
+        copies = alternating(received["exec"].rows, n_exec, received["halo"].rows, n_halo)
+        found.put(f"{place}/copies", copies.astype(np.int64), n_exec + n_halo)
+        numbers = own if original is None else original[own]
+        found.put(f"{place}/original", numbers.astype(np.int64), owned)
+        for kind, copied in (("exec", executed), ("halo", halo)):
+            sent = copied.sent_by(at)
+            found.put_messages(f"{place}/send_{kind}", sent)
+            found.put(f"{place}/send_{kind}/rows", sent.rows, sent.count)
+            found.put_messages(f"{place}/receive_{kind}", received[kind])
+
+    def _put_map(self, found: "_Found", m: SetMap, at: range, known: PartBatch) -> None:
+        owned, elements = self.ordered.runs[m.from_set].some(at)
+        n_exec, executed = self.copies.elements[m.from_set].some(at)
+        rows, to = alternating(elements, owned, executed, n_exec), known.sets[m.to_set]
+        counts = np.stack([owned + n_exec, to.owned_start, to.owned, to.exec, to.n_copies], axis=1)
+        table = _local_rows(m.table, rows, self.numbers.number[m.to_set], to.copies, counts)
+        found.put(f"maps/{m.name}/table", table, owned + n_exec)
+
+    def _put_partial(self, found: "_Found", name: str, at: range, known: PartBatch) -> None:
+        copies, to = self.copies.partial[name], known.sets[self.subject.maps[name].to_set]
+        sent, received = copies.sent_by(at), copies.received_by(at)
+        found.put_messages(f"partial/{name}/send", sent)
+        found.put(f"partial/{name}/send/rows", sent.rows, sent.count)
+        found.put_messages(f"partial/{name}/receive", received)
+        # numbers that are those of one part
+        of_copy, of_row = (_parts(count) for count in (to.n_copies, received.count))
+        n = np.int64(copies.offset[-1])
+        there = of_copy * n + to.copies
+        order = np.argsort(there)
+        rows = order[np.searchsorted(there[order], of_row * n + received.rows)]
+        rows = rows + (to.owned - begins(to.n_copies))[of_row]
+        found.put(f"partial/{name}/receive/rows", rows.astype(np.int32), received.count)
+
+    def _put_loop(self, found: "_Found", spec: LoopSpec, at: range, known: PartBatch) -> None:
+        loop, size = spec.loop, self.options.for_loop(spec.options).block_elements
+        n, over, place = (
+            known.loop_rows(loop.name),
+            known.sets[loop.over],
+            f"loops/{loop.name}/s{size}",
         )
-        original, elements = self.subject.original.get(name), run.of(part)
-        exec_rows, halo_rows = executed.rows.of(part), halo.rows.of(part)
-        owned, n_exec = elements.size, exec_rows.size
-        place = np.arange(owned, owned + n_exec + halo_rows.size, dtype=np.int32)
-        return SetPart(
-            owned_start=self.numbers.owned(name, self.numbers.held[part])[0],
-            core=int(run.core[part]),
-            owned=owned,
-            exec=n_exec,
-            halo=halo_rows.size,
-            copies=np.concatenate([exec_rows, halo_rows]).astype(np.int64),
-            original=(elements if original is None else original[elements]).astype(np.int64),
-            send_exec=executed.send(part),
-            send_halo=halo.send(part),
-            receive_exec=executed.receive(part, place[:n_exec]),
-            receive_halo=halo.receive(part, place[n_exec:]),
-        )
+        counts = zip(at, over.core.tolist(), over.owned.tolist(), n.tolist(), strict=True)
+        ends = [self._block_ends(loop.name, size, *one) for one in counts]
+        blocks = np.array([one.size - 1 for one in ends])
+        found.put(f"{place}/block_offset", np.concatenate(ends), blocks + 1)
+        shifted = [one[1:] + begin for one, begin in zip(ends, begins(n), strict=True)]
+        offset = np.concatenate([np.zeros(1, np.int64), *shifted])
+        maps = {m: known.joined_map(m, n) for m in loop.maps}
+        sizes = known.joined_sizes
+        table, n_points = written_table(loop, maps, sizes)
+        table = table[: offset[-1]]
+        threads = colour_threads(table, n_points, offset)
+        found.put(f"{place}/thread_colour", threads.colour, n)
+        found.put(f"{place}/thread_colours", threads.count, blocks)
+        _put_colours(found, place, table, n_points, ends, known, loop)
+        staging, local = stage_maps(loop, maps, sizes, offset)
+        first = begins(blocks)
+        for to, one in staging.items():
+            base, points = one.point_offset[first], np.diff(one.point_offset[np.append(first, -1)])
+            own = one.point_offset[np.repeat(first, blocks + 1) + places(blocks + 1)]
+            within = f"{place}/staging/{to}"
+            found.put(f"{within}/point_offset", own - np.repeat(base, blocks + 1), blocks + 1)
+            shift = np.repeat(known.sets[to].begin.astype(np.int32), points)
+            found.put(f"{within}/points", one.points - shift, points)
+            found.put(f"{within}/exclusive", one.exclusive.view(np.uint8), points)
+        for name, columns in local.items():
+            # flat, so that a part's columns are one slice
+            flat = [own.reshape(-1) for own in np.split(columns, np.cumsum(n)[:-1], axis=1)]
+            found.put(f"{place}/local/{name}", np.concatenate(flat), len(columns) * n)
 
-    def _map(self, m: SetMap, sets: Mapping[str, SetPart], part: int) -> SetMap:
-        run = self.ordered.runs[m.from_set]
-        rows = np.concatenate([run.of(part), self.copies.elements[m.from_set].of(part)])
-        to, number = sets[m.to_set], self.numbers.number[m.to_set]
-        bounds = to.owned_start, to.owned, to.exec
-        table = _local_rows(m.table, rows, number, to.copies, *bounds)
-        return SetMap(m.name, m.from_set, m.to_set, table)
-
-    def _partial(self, name: str, sets: Mapping[str, SetPart], part: int) -> MapPart:
-        copies, to = self.copies.partial[name], sets[self.subject.maps[name].to_set]
-        order = np.argsort(to.copies)
-        at = order[np.searchsorted(to.copies[order], copies.rows.of(part))]
-        return MapPart(copies.send(part), copies.receive(part, (at + to.owned).astype(np.int32)))
-
-    def _loop(
-        self,
-        loop: Loop,
-        own: Mapping[str, Any],
-        sets: Mapping[str, SetPart],
-        maps: Mapping[str, SetMap],
-        part: int,
-    ) -> LoopPart:
-        options, increments = self.options.for_loop(own), self.increments[loop.name]
-        over, size = sets[loop.over], options.block_elements
-        n = over.executed if loop.conflict_columns and increments == "exec" else over.owned
-        ends = self.ordered.blocks[part].get(loop.name)
+    def _block_ends(
+        self, loop: str, size: int, place: int, core: int, owned: int, n: int
+    ) -> NDArray[np.int64]:
+        ends = self.ordered.blocks[place].get(loop)
         if ends is None:
-            runs = _ends(0, over.core, size), _ends(over.core, over.owned, size)
+            runs = _ends(0, core, size), _ends(core, owned, size)
             ends = np.concatenate([np.zeros(1, np.int64), *runs])
-        offset = np.concatenate([ends, _ends(over.owned, n, size)])
-        tables = {
-            name: SetMap(name, loop.over, maps[name].to_set, maps[name].table[:n])
-            for name in loop.maps
-        }
-        rows, classes = {name: one.size for name, one in sets.items()}, (over.core, over.owned)
-        variant, colours = _variant(loop, tables, rows, offset, classes, options)
-        sizes = rows | {loop.over: n}
-        plan = LoopPlan(loop, sizes, tables, {variant.name: variant}, variant.name, rows=rows)
-        return LoopPart(plan, {variant.name: colours}, increments)
+        return np.concatenate([ends, _ends(owned, n, size)])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The arrays of some parts, one part after the other in each, and the rows of each part."""
+
+    arrays: Arrays
+    rows: dict[str, Numbers]
+
+    def put(self, name: str, array: NDArray[Any], count: Numbers) -> None:
+        self.arrays[name], self.rows[name] = array, count
+
+    def put_messages(self, at: str, found: MessageRows) -> None:
+        """Which parts there are at the other ends, and where the rows of each begin."""
+        part, other = _parts(found.count), found.other
+        apart = (part[1:] != part[:-1]) | (other[1:] != other[:-1])
+        first = np.flatnonzero(np.append(part.size > 0, apart))
+        count = np.bincount(part[first], minlength=found.count.size)
+        within = first - np.repeat(begins(found.count), count)
+        # each ends with the number of its rows
+        one = np.ones_like(count)
+        offset = alternating(within, count, found.count, one).astype(np.int64)
+        self.put(f"{at}/parts", other[first], count)
+        self.put(f"{at}/offset", offset, count + 1)
+
+
+def _parts(count: Numbers) -> Numbers:
+    """The place of the part of each row."""
+    return np.repeat(np.arange(count.size), count)
+
+
+def _put_colours(
+    found: _Found,
+    place: str,
+    table: NDArray[np.int32],
+    n_points: int,
+    ends: list[NDArray[np.int64]],
+    known: PartBatch,
+    loop: Loop,
+) -> None:
+    """Colours of the blocks of each part, class by class."""
+    over, begin, made = known.sets[loop.over], 0, []
+    for one, core, owned in zip(ends, over.core.tolist(), over.owned.tolist(), strict=True):
+        end = begin + int(one[-1])
+        made.append(_class_colours(table[begin:end], n_points, one, (core, owned)))
+        begin = end
+    orders, offsets, classes = zip(*made, strict=True)
+    for name, arrays in (("block_order", orders), ("block_colour_offset", offsets)):
+        count = np.array([len(array) for array in arrays])
+        found.put(f"{place}/{name}", np.concatenate(arrays), count)
+    both = np.array([(one.core, one.owned) for one in classes], np.int64)
+    found.put(f"{place}/classes", both.reshape(-1), np.full(len(ends), 2))
 
 
 def _ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
@@ -138,37 +251,6 @@ def _ends(begin: int, end: int, size: int) -> NDArray[np.int64]:
     if begin == end:
         return np.empty(0, np.int64)
     return np.append(np.arange(begin + size, end, size, dtype=np.int64), np.int64(end))
-
-
-def _variant(
-    loop: Loop,
-    maps: Mapping[str, SetMap],
-    rows: Mapping[str, int],
-    offset: NDArray[np.int64],
-    classes: tuple[int, int],
-    options: Options,
-) -> tuple[Variant, ClassColours]:
-    """The blocks of a loop, coloured class by class, and staged."""
-    table, n_points = written_table(loop, maps, rows)
-    table = table[: offset[-1]]
-    threads = colour_threads(table, n_points, offset)
-    order, ends, colours = _class_colours(table, n_points, offset, classes)
-    staging, local = stage_maps(loop, maps, rows, offset)
-    variant = Variant(
-        name=f"s{options.block_elements}",
-        block_size=options.block_elements,
-        target=options.target,
-        partitioner=options.partitioner if loop.maps else "contiguous",
-        sorted_by_colour=False,
-        block_offset=offset,
-        block_colour_offset=ends,
-        block_order=order,
-        thread_colour=threads.colour,
-        thread_colours=threads.count,
-        staging=staging,
-        local=local,
-    )
-    return variant, colours
 
 
 def _class_colours(
@@ -194,22 +276,29 @@ def _local_rows(
     rows: NDArray[np.int32],
     number: NDArray[np.integer],
     copies: NDArray[np.int64],
-    start: int,
-    owned: int,
-    executed: int,
+    counts: Int64s,
 ) -> NDArray[np.int32]:
-    """Rows in local numbers: owned points by their place, copies by a search in both their runs."""
+    """Rows in local numbers: owned points by their place, copies by a search in both their runs.
+
+    ``counts`` has a row for each part: its rows here, its first point, how many points it owns and
+    executes, and how many it copies.
+    """
     out = np.empty((rows.size, table.shape[1]), np.int32)
-    for i in range(rows.size):
-        for j in range(table.shape[1]):
-            at = number[table[rows[i], j]]
-            if start <= at < start + owned:
-                out[i, j] = at - start
-                continue
-            found = _first_not_below(copies, 0, executed, at)
-            if found == executed or copies[found] != at:
-                found = _first_not_below(copies, executed, copies.size, at)
-            out[i, j] = owned + found
+    row, first = 0, 0
+    for p in range(counts.shape[0]):
+        start, owned, last = counts[p, 1], counts[p, 2], first + counts[p, 4]
+        executed = first + counts[p, 3]
+        for i in range(row, row + counts[p, 0]):
+            for j in range(table.shape[1]):
+                at = number[table[rows[i], j]]
+                if start <= at < start + owned:
+                    out[i, j] = at - start
+                    continue
+                found = _first_not_below(copies, first, executed, at)
+                if found == executed or copies[found] != at:
+                    found = _first_not_below(copies, executed, last, at)
+                out[i, j] = owned + found - first
+        row, first = row + counts[p, 0], last
     return out
 
 

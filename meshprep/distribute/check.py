@@ -1,18 +1,19 @@
 """The proof of a file of parts, and its comparison with a mesh."""
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import chain, permutations
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from meshprep_runtime.errors import MeshprepError, PlanError, Progress
-from meshprep_runtime.plan.parts import PartPlan, kept, parts_table, read_part
+from meshprep_runtime.plan.parts import kept, parts_table
+from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.proof import PartsProof, loop_findings
-from meshprep_runtime.plan.parts.store import about
+from meshprep_runtime.plan.parts.store import about, read_batch
 
 from ..io.source import MeshSource
+from ..kernels.parallel import at_once
 from ..mesh import Mesh
 from ..mesh.original import with_type_order
 from ..pipeline.check_file import CheckResult, type_order_note
@@ -43,23 +44,23 @@ def check_parts(
         Each rank reads every part in turn and proves its share of them; all have the result.
     """
     wanted = of_root(ranks, lambda: _wanted(path, parts, alone=mesh is None or ranks.size == 1))
-    given = None
+    given, note, total = None, "", len(wanted) + (mesh is not None)
     if mesh is not None:
-        progress(0, 1 + len(wanted), "reading the mesh")
-        given = mesh.read()
-        if given.content_hash() != about(path)["source_hash"]:
+        progress(0, total, "reading the mesh")
+        words, read = about(path), mesh.read()
+        if read.content_hash() != words["source_hash"]:
             raise PlanError(
                 f"{path}: made for another mesh than {mesh.path}: give the mesh it is of"
             )
+        names = words.get("cell_types", ())
+        given, note = with_type_order(read, names), type_order_note(read, names, "the split")
     findings: list[str] = []
-    note = ""
     for i, count in enumerate(wanted):
-        progress(1 + i, 1 + len(wanted), f"proving {count} parts")
+        progress(total - len(wanted) + i, total, f"proving {count} parts")
         proof = agreed(ranks, partial(proof_of_split, path, count, ranks), named=False)
         findings += dict.fromkeys(chain.from_iterable(ranks.allgather(proof.findings)))
         if given is not None and not proof.findings:
-            unlike, names = _order_that_fits(proof, given, count)
-            findings, note = findings + unlike, type_order_note(given, names, "the split")
+            findings += _unlike(proof, given, count)
     number = " and ".join(map(str, wanted))
     if findings:
         return CheckResult(findings, f"{path}: {len(findings)} findings: the parts are wrong")
@@ -76,36 +77,25 @@ def _wanted(path: Path, parts: int | None, *, alone: bool) -> list[int]:
 def proof_of_split(path: Path, count: int, ranks: Ranks) -> PartsProof:
     """The proof of what this rank proves of the parts of a file; ``finish`` is called.
 
-    Parts are read and their loops proved on all cores, a few parts at once.
+    Parts are read and their loops proved on all cores, small ones together.
     """
     table, own = parts_table(path, count), own_parts(ranks, count)
     proof = PartsProof(table.description["sets"], count, own)
 
-    def looked_at(p: int) -> tuple[PartPlan, list[str]]:
-        part = read_part(path, table, p)
-        return part, loop_findings(part) if p in own else []
+    def looked_at(parts: range) -> tuple[PartBatch, list[str]]:
+        batch = read_batch(path, table, parts)
+        return batch, loop_findings(batch) if parts.start in own else []
 
-    for part, of_loops in in_turn(looked_at, range(count)):
-        proof.add(part, of_loops)
-    proof.finish()
+    shares = range(own.start), own, range(own.stop, count)
+    some = [parts for share in shares for parts in table.batches(share)]
+    for batch, of_loops in in_turn(looked_at, some):
+        proof.add(batch, of_loops)
+    proof.finish(at_once)
     return proof
 
 
-def _order_that_fits(proof: PartsProof, mesh: Mesh, parts: int) -> tuple[list[str], Sequence[str]]:
-    """Maps of the parts that are not those of the mesh, and the order of cell types that fits.
-
-    The parts do not say how their mesh ordered its cell types: the order of the mesh is tried
-    first, and then the others, 24 of the four linear types of solids.
-    """
-    own = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
-    findings = _unlike(proof, mesh, parts)
-    for names in permutations(own) if findings else ():
-        if not _unlike(proof, with_type_order(mesh, names), parts):
-            return [], names
-    return findings, own
-
-
 def _unlike(proof: PartsProof, mesh: Mesh, parts: int) -> list[str]:
+    """Maps of the parts that are not those of the mesh."""
     full, findings = derive(mesh, proof.maps), []
     for name, table in proof.maps.items():
         m = full.map(name)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.plan.parts import Messages
-
 from .halos import OwnedRuns, PartRows, offsets
 from .numbers import SplitNumbers
 from .ranks import ALONE, Ranks, exchanged, holder
@@ -28,15 +26,27 @@ class Copies:
     offset: NDArray[np.int64]  # (parts + 1,): the owned range of each part, here and elsewhere
     held: range  # the parts made here
 
-    def send(self, place: int) -> Messages:
-        """What a part sends, as local numbers; ``place`` is its place among those made here."""
-        low, high = self.sent.offset[place : place + 2]
-        rows = self.sent.of(place) - self.offset[self.held[place]]
-        return _messages(self.receiver[low:high], rows)
+    def sent_by(self, places: range) -> "MessageRows":
+        """What some parts send; ``places`` are their places among those made here."""
+        count, elements = self.sent.some(places)
+        begin, end = self.sent.offset[[places.start, places.stop]]
+        first = self.offset[self.held.start + places.start : self.held.start + places.stop]
+        rows = elements - np.repeat(first, count)
+        return MessageRows(count, self.receiver[begin:end], rows.astype(np.int32))
 
-    def receive(self, place: int, rows: NDArray[np.int32]) -> Messages:
-        """Where a part stores its copies, of which ``rows`` are the local numbers."""
-        return _messages(_owner_of(self.rows.of(place), self.offset), rows)
+    def received_by(self, places: range) -> "MessageRows":
+        """What some parts copy, by numbers of the split mesh."""
+        count, rows = self.rows.some(places)
+        return MessageRows(count, _owner_of(rows, self.offset), rows)
+
+
+@dataclass(frozen=True, eq=False)
+class MessageRows:
+    """Rows of messages, part after part, in the order of the parts at the other ends."""
+
+    count: NDArray[np.int64]  # (k,): rows of each part
+    other: NDArray[np.int32]  # of each row: the part at the other end
+    rows: NDArray[np.integer]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +169,3 @@ _NOTHING = np.empty(0, np.int64)
 
 def _owner_of(elements: NDArray[np.integer], offset: NDArray[np.int64]) -> NDArray[np.int32]:
     return (np.searchsorted(offset, elements, side="right") - 1).astype(np.int32)
-
-
-def _messages(part: NDArray[np.int32], rows: NDArray[np.integer]) -> Messages:
-    """Messages of rows that stand in the order of the part at the other end."""
-    first = np.flatnonzero(part[1:] != part[:-1]) + 1
-    first = first if not part.size else np.concatenate([[0], first])
-    offset = np.append(first, part.size).astype(np.int64)
-    return Messages(part[first].astype(np.int32), offset, rows.astype(np.int32))

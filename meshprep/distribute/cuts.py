@@ -14,7 +14,8 @@ from ..kernels.parallel import each
 from ..mesh.incidence import Csr, point_graph, transpose
 from ..reorder.curve import curve_keys
 from ..reorder.radix import stable_argsort
-from .metis import UFACTOR, FileSection, kway, kway_elsewhere, sections
+from .kway import kway
+from .metis import UFACTOR, FileSection, kway_elsewhere, sections
 from .owners import part_of_element
 from .ranks import ALONE
 from .runs import places, runs

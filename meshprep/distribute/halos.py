@@ -5,6 +5,7 @@ Everything is made of one pass over the tables and of what the passes find at bo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,10 @@ class OwnedRuns:
     def of(self, part: int) -> NDArray[np.int32]:
         return self.elements[self.offset[part] : self.offset[part + 1]]
 
+    def some(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Of some parts the number of elements of each, and these."""
+        return some_rows(self.offset, self.elements, parts)
+
     @property
     def number(self) -> NDArray[np.int32]:
         """The place of every element in this order: its number in the split mesh."""
@@ -44,6 +49,18 @@ class PartRows:
 
     def of(self, part: int) -> NDArray[np.integer]:
         return self.elements[self.offset[part] : self.offset[part + 1]]
+
+    def some(self, parts: range) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+        """Of some parts the number of elements of each, and these."""
+        return some_rows(self.offset, self.elements, parts)
+
+
+def some_rows(
+    offset: NDArray[np.int64], elements: NDArray[Any], parts: range
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """How many elements each of some parts has, and these."""
+    ends = offset[parts.start : parts.stop + 1]
+    return np.diff(ends), elements[ends[0] : ends[-1]]
 
 
 def owned_runs(subject: SplitSubject, owners: Owners, parts: int) -> dict[str, OwnedRuns]:

@@ -1,7 +1,7 @@
 """From file to file: what ``meshprep split`` does, for scripts that want the same."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from meshprep_runtime.errors import MeshprepError, Progress, ProofError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.atomic import together
 from meshprep_runtime.plan.parts import kept
+from meshprep_runtime.plan.parts.batch import PartBatch
 from meshprep_runtime.plan.parts.write import (
     KeptParts,
     PartsSource,
@@ -32,7 +33,7 @@ from ..pipeline.steps import plan_request_maps
 from ..pipeline.warm_up import job_tasks, warm_up
 from .check import proof_of_split
 from .external import write_external
-from .figures import part_figures, split_figures
+from .figures import batch_figures, split_figures
 from .joined import joined_subject
 from .kept import with_kept_blocks
 from .ranks import ALONE, Ranks, agreed, in_turn, of_root, own_parts
@@ -115,12 +116,13 @@ def run(
     """
     if ranks.rank:
         progress = lambda done, total, name: None  # noqa: E731
-    total = 3 + 2 * len(job.parts)
+    split_by, proof = 1 + 2 * len(job.parts), job.options.proof
+    total = split_by + 1 + proof
     notes = of_root(ranks, lambda: _prepared(job, progress))
-    progress(0, total, "reading")
-    subject = _subject(job, ranks)
     with ExitStack() as files:
         staged, *more = of_root(ranks, lambda: files.enter_context(_new(job)))
+        progress(0, total, "reading")
+        subject = _subject(job, ranks)
         sources = agreed(ranks, lambda: _kept_sources(job, ranks))
         figures = {}
         for i, parts in enumerate(job.parts):
@@ -129,15 +131,15 @@ def run(
             _split(subject, job, spill, tell, ranks)
             figures[parts] = spill.table.description["figures"]
             sources.append(spill)
-        progress(total - 2, total, f"writing {job.output.name}")
+        progress(split_by, total, f"writing {job.output.name}")
         sources.sort(key=lambda one: one.table.parts)
         _write(staged, subject, sources, ranks)
         for path in more:
             of_root(ranks, partial(write_external, path, staged, job.parts, subject.leading_set))
         # the proof has its own maps of the same size
         del subject
-        if job.options.proof:
-            progress(total - 1, total, "proof")
+        if proof:
+            progress(split_by + 1, total, "proof")
             agreed(ranks, lambda: _prove(staged, job, ranks))
         agreed(ranks, files.pop_all().close)
     return SplitJobResult(job.outputs, figures, notes)
@@ -168,9 +170,24 @@ def _subject(job: SplitJob, ranks: Ranks) -> SplitSubject:
     return subject_of_slices(mesh, job.requests, ranks)
 
 
-def _new(job: SplitJob) -> AbstractContextManager[list[Path]]:
+@contextmanager
+def _new(job: SplitJob) -> Iterator[list[Path]]:
+    """The outputs; a source that is opened several times must have been one file."""
+    before = _file_number(job.source)
     adding = kind_of(job.source) == "parts"
-    return together(job.outputs, overwrite=job.overwrite or adding)
+    with together(job.outputs, overwrite=job.overwrite or adding) as staged:
+        yield staged
+        if _file_number(job.source) != before:
+            raise MeshprepError(f"{job.source} was replaced while it was split: split it again")
+
+
+def _file_number(path: Path) -> tuple[int, ...] | None:
+    """What changes when another file takes a name, or is written to; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _spill(files: ExitStack, staged: Path, parts: int, job: SplitJob, ranks: Ranks) -> SpilledParts:
@@ -184,7 +201,7 @@ def _write(
     staged: Path, subject: SplitSubject, sources: Sequence[PartsSource], ranks: Ranks
 ) -> None:
     """Rank 0 lays the file out, every rank writes its parts, rank 0 seals it."""
-    about = {"source_hash": subject.source_hash}
+    about = {"source_hash": subject.source_hash, "cell_types": subject.cell_types}
     laid_out = of_root(ranks, lambda: begin_file(staged, about, sources))
     agreed(ranks, lambda: copy_slices(staged, laid_out, sources))
     of_root(ranks, lambda: seal_parts(staged, laid_out.begin, laid_out.end))
@@ -233,11 +250,15 @@ def _split(
     how = split_slices if job.slices else split
     made = how(subject, tell.parts, job.how, job.options, tell.ordering, ranks)
 
+    def made_batch(parts: range) -> tuple[PartBatch, Any]:
+        one = made.builder.batch(parts)
+        return one, batch_figures(one)
+
     def build() -> list[tuple[int, Any]]:
         found = []
-        mine = own_parts(ranks, tell.parts)
-        for one in in_turn(made.builder.build, mine, tell.building):
-            found.append((one.part, part_figures(one)))
+        some = made.builder.batches(own_parts(ranks, tell.parts))
+        for one, own in in_turn(made_batch, some, tell.building):
+            found.append((one.parts.start, own))
             spill.add(one)
         return found
 

@@ -27,9 +27,7 @@ def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
     It holds no coordinates. Each rank gets the rows that are at home there. Raises PlanError where
     a part is damaged; on every rank. O(n / ranks) and as much memory, and a part.
     """
-    table, source = of_root(
-        ranks, lambda: (parts_table(path, kept(path)[0]), about(path)["source_hash"])
-    )
+    table, origin = of_root(ranks, lambda: (parts_table(path, kept(path)[0]), about(path)))
     words = table.description
     sizes = {name: int(size) for name, size in words["sets"].items()}
     specs = tuple(
@@ -46,7 +44,8 @@ def joined_subject(path: Path, ranks: Ranks = ALONE) -> SplitSubject:
         maps,
         specs,
         original={name: rows.joined(f"original {name}") for name in sizes},
-        source_hash=source,
+        source_hash=origin["source_hash"],
+        cell_types=tuple(origin.get("cell_types", ())),
         blocks={spec.loop.name: rows.joined(f"block {spec.loop.name}") for spec in specs},
     )
     # what was read part by part is as large as the result

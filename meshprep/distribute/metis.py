@@ -12,12 +12,12 @@ import sys
 from typing import NamedTuple
 
 import numpy as np
-import pymetis
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
 
 from ..mesh.incidence import Csr
+from . import kway
 
 # Thousandths by which METIS may overfill a part. Twice its 10 passes on each level take a quarter
 # more time, for 0.25 % fewer ghosts.
@@ -95,30 +95,16 @@ def _crossing(rows: NDArray[np.int32], begins: NDArray[np.int64]) -> int:
     return int((place != place[:, :1]).any(axis=1).sum())
 
 
-def kway(graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int) -> NDArray[np.int32]:
-    """The part of each element of a graph. O(neighbours), and 8 bytes a neighbour twice."""
-    wide = pymetis.CSRAdjacency(graph.offset, graph.index.astype(np.int64))
-    del graph
-    even = bool((shares == shares[0]).all())
-    _, part = pymetis.part_graph(
-        shares.size,
-        wide,
-        tpwgts=None if even else (shares / shares.sum()).tolist(),
-        recursive=False,
-        options=pymetis.Options(ufactor=overfill, seed=seed),
-    )
-    return np.asarray(part, dtype=np.int32)
-
-
 def kway_elsewhere(
     graph: Csr, shares: NDArray[np.float64], overfill: int, seed: int
 ) -> NDArray[np.int32]:
-    """:func:`kway` in a process of its own; raises MeshprepError where that fails."""
+    """:func:`.kway.kway` in a process of its own; raises MeshprepError where that fails."""
     given = io.BytesIO()
     for array in (graph.offset, graph.index, shares, np.array([overfill, seed])):
         np.save(given, array)
     done = subprocess.run(
-        [sys.executable, "-c", "from meshprep.distribute.metis import serve; serve()"],
+        # modules beside this one have names of Python's own
+        [sys.executable, "-P", kway.__file__],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         input=given.getbuffer(),
         capture_output=True,
@@ -128,11 +114,3 @@ def kway_elsewhere(
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
         raise MeshprepError(f"METIS ended with code {done.returncode} and said: {said[-1]}")
     return np.frombuffer(done.stdout, np.int32)
-
-
-def serve() -> None:
-    """Cut the graph that stdin holds; the parts go to stdout."""
-    given = io.BytesIO(sys.stdin.buffer.read())
-    offset, index, shares, (overfill, seed) = (np.load(given) for _ in range(4))
-    del given
-    sys.stdout.buffer.write(kway(Csr(offset, index), shares, int(overfill), int(seed)).tobytes())

@@ -13,6 +13,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.program.vote import Alone
 
 T = TypeVar("T")
+P = TypeVar("P")
 
 # Bytes that a rank sends at once: messages are copied on the way, and MPI counts in 32 bits.
 MESSAGE = 1 << 24
@@ -113,11 +114,11 @@ def exchanged(ranks: Ranks, to_each: Sequence[NDArray[Any]]) -> list[NDArray[Any
 
 
 def in_turn(
-    work: Callable[[int], T],
-    parts: Sequence[int],
+    work: Callable[[P], T],
+    parts: Sequence[P],
     progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[T]:
-    """``work`` of each part, in order; as many at once as there are threads.
+    """``work`` of each part, or of each of several, in order; as many at once as there are threads.
 
     Threads that are left over are shared by the parts at work.
     """

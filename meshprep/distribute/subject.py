@@ -15,6 +15,7 @@ from meshprep_runtime.plan.model import PlanContent
 from ..loops import LoopSpec
 from ..mesh import Mesh
 from ..mesh.geometry import Means, centroids, map_of_means
+from ..mesh.original import cell_types
 
 # Options of a loop that its variants have.
 KEPT = ("block_size", "target")
@@ -37,6 +38,8 @@ class SplitSubject:
     # By set name: the number of each element in the mesh that was read, where that is another one.
     original: Mapping[str, NDArray[np.integer]] = field(default_factory=dict)
     source_hash: str = ""
+    # Names of sets, those of the cell types in the order in which the mesh numbers its cells.
+    cell_types: tuple[str, ...] = ()
     # By set name: sets without centroids here, whose centroids are the means of what these maps
     # reach.
     through: Mapping[str, str] = field(default_factory=dict)
@@ -97,6 +100,7 @@ def subject_of_mesh(mesh: Mesh, full: Mesh, specs: Sequence[LoopSpec]) -> SplitS
         segments={u: tuple(full.size(p) for p in parts) for u, parts in unions.items()},
         unions=unions,
         source_hash=mesh.content_hash(),
+        cell_types=cell_types(mesh),
     )
     return replace(found, centroids=_places(full, found))
 
@@ -141,6 +145,7 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
         specs=specs,
         original={name: plan.ordering[name].new_to_old for name in sets},
         source_hash=plan.source_hash,
+        cell_types=tuple(plan.sizes),
     )
 
 

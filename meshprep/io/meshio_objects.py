@@ -1,5 +1,6 @@
 """meshio's mesh objects in and out, without a file between."""
 
+from dataclasses import replace
 from typing import Any
 
 from meshprep_runtime.errors import MeshprepError
@@ -23,6 +24,7 @@ def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
     Returns
     -------
     Mesh
+        With arrays of its own.
 
     Raises
     ------
@@ -34,9 +36,17 @@ def from_meshio(source: Any, dimension: int | None = None) -> Mesh:
     from .validate import validate
 
     with guarded("not a mesh that meshprep can hold"):
-        mesh = convert(source)
+        mesh = _with_own_arrays(convert(source))
     validate(mesh, dimension)
     return mesh
+
+
+def _with_own_arrays(mesh: Mesh) -> Mesh:
+    """The mesh, which does not change when somebody writes to the arrays that it was made of."""
+    maps = tuple(replace(m, table=m.table.copy()) for m in mesh.maps.values())
+    return replace(
+        mesh, maps=maps, dats=tuple(replace(d, values=d.values.copy()) for d in mesh.dats)
+    )
 
 
 def to_meshio(mesh: Mesh, *, drop: bool = False) -> Any:

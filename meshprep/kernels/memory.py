@@ -9,7 +9,22 @@ from contextlib import suppress
 _ARENA_MAX, _MMAP_MAX, _TRIM_THRESHOLD = -8, -4, -1
 _KEEPING = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: 2**31 - 1}
 
+# Less than this, in bytes, is not worth clearing again.
+WORTH_GIVING = 1 << 24
+
 _keeps = threading.Event()
+
+
+class _Usage(ctypes.Structure):
+    """What glibc's ``mallinfo2`` tells, in bytes; ``fordblks`` are free."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+            "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
 
 
 def keep_freed() -> None:
@@ -25,7 +40,19 @@ def keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Return what threads have freed, which glibc keeps for each of them, unless it is kept."""
+    """Return what threads have freed, which glibc keeps for each of them, unless it is kept.
+
+    Little stays where it is; a glibc before 2.33 does not tell how much is free.
+    """
     with suppress(AttributeError, OSError, TypeError):
-        if not _keeps.is_set():
-            ctypes.CDLL(None).malloc_trim(0)
+        libc = ctypes.CDLL(None)
+        if not _keeps.is_set() and _free_bytes(libc) >= WORTH_GIVING:
+            libc.malloc_trim(0)
+
+
+def _free_bytes(libc: ctypes.CDLL) -> int:
+    if not hasattr(libc, "mallinfo2"):
+        return WORTH_GIVING
+    usage = libc.mallinfo2
+    usage.restype = _Usage
+    return int(usage().fordblks)

@@ -9,7 +9,7 @@ from dataclasses import Field, asdict, dataclass, field, fields, replace
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from meshprep_runtime.errors import check_choice, check_integer, check_number
+from meshprep_runtime.errors import MeshprepError, check_choice, check_integer, check_number
 
 # The block size of each target, where none is asked for.
 TARGETS = {"gpu": 256, "cpu": 2048}
@@ -203,19 +203,21 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        for name, row in table():
-            value = getattr(self, name)
-            if row.choices and value is not None:
-                check_choice("partitioner" if name == "partition" else name, value, row.choices)
+        if not isinstance(self.partition_options, Mapping):
+            raise MeshprepError(f"partition_options is {self.partition_options!r}, must be a dict")
         for one in _FIELDS:
-            value, kinds = getattr(self, one.name), get_args(one.type) or (one.type,)
-            least = one.metadata["row"].least or 0
+            name, row = one.name, one.metadata["row"]
+            value, kinds = getattr(self, name), get_args(one.type) or (one.type,)
             if value is None and NoneType in kinds:
                 continue
+            if row.choices:
+                check_choice("partitioner" if name == "partition" else name, value, row.choices)
+            if bool in kinds and not isinstance(value, bool):
+                raise MeshprepError(f"{name} is {value!r}, must be True or False")
             if int in kinds:
-                check_integer(one.name, value, least)
+                check_integer(name, value, row.least or 0)
             elif float in kinds:
-                check_number(one.name, value, least)
+                check_number(name, value, row.least or 0)
 
     @property
     def block_elements(self) -> int:

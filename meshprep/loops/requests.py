@@ -38,11 +38,25 @@ class LoopRequest:
         ``own_blocks``), as in a table ``[loop.NAME]``.
     where : str
         Begins the message of an error.
+
+    Raises
+    ------
+    MeshprepError
+        Without a list of arguments, and for a key that is none of these.
     """
 
     name: str
     values: Mapping[str, Any]
     where: str
+
+    def __post_init__(self) -> None:
+        values = self.values
+        if not isinstance(values, Mapping) or not isinstance(values.get("args"), list | tuple):
+            raise MeshprepError(f'{self.where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
+        unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
+        if unknown:
+            known = ", ".join(("over", "args", *_OPTIONS))
+            raise MeshprepError(f"{self.where}: unknown key '{unknown[0]}': use {known}")
 
     @property
     def maps(self) -> tuple[str, ...]:
@@ -108,7 +122,12 @@ def as_requests(loops: Sequence[LoopRequest | str], mesh: Mesh) -> list[LoopRequ
     """
     if isinstance(loops, str):
         raise MeshprepError(f"loops are a list, but '{loops}' is a text: give ['{loops}']")
+    if not isinstance(loops, Iterable):
+        raise MeshprepError(f"loops are a list, but {loops!r} is none: give ['edges->cells']")
     requests = [simple_request(r) if isinstance(r, str) else r for r in loops]
+    for one in requests:
+        if not isinstance(one, LoopRequest):
+            raise MeshprepError(f"loop {one!r} must be a text such as 'a->b', or a LoopRequest")
     return requests or [default_request(mesh)]
 
 
@@ -172,14 +191,9 @@ def resolve(requests: Iterable[LoopRequest], mesh: Mesh) -> list[LoopSpec]:
 
 
 def _request(name: str, values: Any, where: str) -> LoopRequest:
-    if not isinstance(values, dict) or not isinstance(values.get("args"), list):
-        raise MeshprepError(f'{where}: needs over = "SET" and args = [ {{ ... }}, ... ]')
     if "/" in name:
         raise MeshprepError(f"{where}: a loop's name must not hold '/'")
-    unknown = sorted(set(values) - {"over", "args", *_OPTIONS})
-    if unknown:
-        known = ", ".join(("over", "args", *_OPTIONS))
-        raise MeshprepError(f"{where}: unknown key '{unknown[0]}': use {known}")
+    values = LoopRequest(name, values, where).values
     for key, kind in _OPTIONS.items():
         value = values.get(key, kind())
         if not isinstance(value, kind) or isinstance(value, bool) != (kind is bool):

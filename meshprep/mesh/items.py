@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
-from meshprep_runtime.maps import INDEX_LIMIT, as_indices, read_only
+from meshprep_runtime.maps import INDEX_LIMIT, as_indices, read_only, refuse_masked
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Dat:
     Raises
     ------
     MeshprepError
-        For values without rows, Python objects, and an index that does not ascend or is none.
+        For values without rows, Python objects, masked values, and an index that does not ascend or
+        is none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Dat:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        refuse_masked(self.values, f"dat '{self.name}' on '{self.set}'")
         values = np.asarray(self.values)
         if values.ndim < 1 or values.dtype.kind == "O":
             raise MeshprepError(
@@ -91,6 +93,15 @@ class Dat:
                     f"dat '{self.name}' on '{self.set}': index must be ascending, one a row"
                 )
             object.__setattr__(self, "index", read_only(index))
+
+    @property
+    def is_numbering(self) -> bool:
+        """Whether these are the numbers that a file gives the elements of the set."""
+        if self.name != "label" or self.index is not None or self.values.ndim != 1:
+            return False
+        kind = self.values.dtype
+        fits = kind != np.uint64 or self.values.max(initial=0) <= np.iinfo(np.int64).max
+        return kind.kind in "iu" and bool(fits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from meshprep_runtime.plan.named import Named
 from ..kernels.parallel import take
 from .incidence import renumber_table
 from .items import Dat, ElementSet, IndexList, Tag
+from .orderings import with_unions
 
 __all__ = ["Dat", "ElementSet", "IndexList", "Mesh", "SetMap", "Tag"]
 
@@ -271,13 +272,23 @@ class Mesh:
         Parameters
         ----------
         ordering : mapping of set name to Ordering
-            From the present numbering; other sets keep theirs.
+            From the present numbering; other sets keep theirs. A union follows its parts.
 
         Returns
         -------
         Mesh
             Maps, dats, tags and index lists follow. O(size of the mesh).
+
+        Raises
+        ------
+        MeshprepError
+            For a set that there is not, an ordering of another size, and one of a union that is
+            not that of its parts one after the other.
         """
+        return self.moved(with_unions(self.sets, ordering))
+
+    def moved(self, ordering: Mapping[str, Ordering]) -> "Mesh":
+        """:meth:`renumber` of orderings that are known to fit the sets, and unions to fit parts."""
         return Mesh(
             self.sets.values(),
             (renumber_map(m, ordering) for m in self.maps.values()),

@@ -1,13 +1,17 @@
 """Orderings from long arrays, on all cores."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.maps import read_only
 from meshprep_runtime.ordering import Ordering
 
 from ..kernels import Int32s, kernel
 from ..kernels.parallel import each, pieces
+from .items import ElementSet
 
 
 def ordering_of(
@@ -37,6 +41,44 @@ def ordering_of(
         # it says what is wrong
         Ordering.from_new_to_old(forward, name)
     return Ordering(*map(read_only, arrays[2:]))
+
+
+def with_unions(
+    sets: Mapping[str, ElementSet], ordering: Mapping[str, Ordering]
+) -> dict[str, Ordering]:
+    """The orderings with those of the unions whose parts move. O(n).
+
+    Raises MeshprepError for a set that there is not, an ordering of another size, and one of a
+    union that is not that of its parts one after the other.
+    """
+    out = dict(ordering)
+    for name, order in ordering.items():
+        if name not in sets:
+            raise MeshprepError(f"there is no set '{name}' to renumber: choose {', '.join(sets)}")
+        if order.size != sets[name].size:
+            raise MeshprepError(
+                f"the ordering of '{name}' has {order.size} elements, the set {sets[name].size}"
+            )
+    for union in (s for s in sets.values() if s.parts and out.keys() & {s.name, *s.parts}):
+        own = out.setdefault(union.name, of_parts := _of_parts(union, sets, out))
+        if not np.array_equal(own.new_to_old, of_parts.new_to_old):
+            raise MeshprepError(
+                f"the ordering of '{union.name}' is not that of {', '.join(union.parts)} one after "
+                "the other: leave it out"
+            )
+    return out
+
+
+def _of_parts(
+    union: ElementSet, sets: Mapping[str, ElementSet], ordering: Mapping[str, Ordering]
+) -> Ordering:
+    pieces, base = [], 0
+    for part in union.parts:
+        n = sets[part].size
+        own = ordering[part].new_to_old if part in ordering else np.arange(n, dtype=np.int32)
+        pieces.append(own + np.int32(base))
+        base += n
+    return ordering_of(np.concatenate(pieces), union.name)
 
 
 @kernel

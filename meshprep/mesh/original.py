@@ -32,6 +32,11 @@ def original_of(mesh: Mesh, plan: Plan) -> Mesh | None:
     return with_type_order(mesh, plan.sizes).renumber(back)
 
 
+def cell_types(mesh: Mesh) -> tuple[str, ...]:
+    """The sets of the cell types in the order in which the cells are numbered; none of one type."""
+    return mesh.sets["cells"].parts if "cells" in mesh.sets else ()
+
+
 def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
     """The mesh with its cells numbered type by type in this order.
 
@@ -48,13 +53,14 @@ def with_type_order(mesh: Mesh, names: Iterable[str]) -> Mesh:
     Mesh
         ``mesh`` itself where nothing moves, or where ``names`` lacks a type.
     """
-    before = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
+    before = cell_types(mesh)
     parts = tuple(name for name in names if name in before)
     if parts == before or len(parts) != len(before):
         return mesh
     ends = np.cumsum([mesh.size(p) for p in before])
     rows = {p: np.arange(end - mesh.size(p), end) for p, end in zip(before, ends, strict=True)}
-    moved = mesh.renumber(
+    # the union alone: its parts stand in another order
+    moved = mesh.moved(
         {"cells": Ordering.from_new_to_old(np.concatenate([rows[p] for p in parts]))}
     )
     union = replace(mesh.sets["cells"], parts=parts)

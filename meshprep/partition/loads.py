@@ -60,10 +60,13 @@ def _staged_bytes(table: Int32s, weight: Int32s, member: Int32s, offset: Int64s)
     seen = np.full(weight.size, -1, np.int32)
     total = np.zeros(offset.size - 1, np.int64)
     for b in range(offset.size - 1):
-        for k in range(offset[b], offset[b + 1]):
+        found = np.int64(0)
+        for k in range(np.uint64(offset[b]), np.uint64(offset[b + 1])):
             for j in range(table.shape[1]):
-                t = table[member[k], j]
-                if t >= 0 and seen[t] != b:
-                    seen[t] = b
-                    total[b] += weight[t]
+                t = table[np.uint32(member[k]), j]
+                if t >= 0:
+                    p = np.uint32(t)
+                    found += weight[p] * (seen[p] != b)
+                    seen[p] = b
+        total[b] = found
     return total

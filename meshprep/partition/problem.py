@@ -66,17 +66,10 @@ class BlockProblem:
         object.__setattr__(self, "point_bytes", read_only(weights.astype(np.int32, copy=False)))
 
     def _check_coordinates(self) -> None:
-        if self.coordinates is None:
-            return
-        where = np.asarray(self.coordinates, dtype=np.float64)
-        if where.ndim != 2 or where.shape[0] != self.n or where.shape[1] < 1:
-            raise MeshprepError(
-                f"coordinates have shape {where.shape}, must be ({self.n}, d) for {self.n} elements"
-            )
-        if not np.isfinite(where).all():
-            row = int(np.argmin(np.isfinite(where).all(axis=1)))
-            raise MeshprepError(f"the coordinates of element {row} are not finite")
-        object.__setattr__(self, "coordinates", read_only(where))
+        if self.coordinates is not None:
+            where = np.asarray(self.coordinates, dtype=np.float64)
+            check_coordinates(where, self.n)
+            object.__setattr__(self, "coordinates", read_only(where))
 
     def _check_written(self) -> None:
         if self.written is None:
@@ -93,3 +86,14 @@ class BlockProblem:
     def n(self) -> int:
         """Number of elements."""
         return int(self.table.shape[0])
+
+
+def check_coordinates(coordinates: NDArray[np.float64], n: int) -> None:
+    """Raise MeshprepError unless there is a row of finite numbers for each of n elements."""
+    if coordinates.ndim != 2 or len(coordinates) != n or not coordinates.shape[1]:
+        raise MeshprepError(
+            f"coordinates have shape {coordinates.shape}, must be ({n}, d) for {n} elements"
+        )
+    if not np.isfinite(coordinates).all():
+        row = int(np.argmin(np.isfinite(coordinates).all(axis=1)))
+        raise MeshprepError(f"the coordinates of element {row} are not finite")

@@ -52,7 +52,7 @@ def tune_chain(
 
     Raises MeshprepError for unknown names, kernels or values that are missing, and chains that
     cannot run. Raises ProofError when the plan that came out is wrong, which is a fault of
-    meshprep. Overlapped tiles, and skewed ones where nothing is dropped or zero.
+    meshprep. Overlapped tiles but for matrices, and skewed ones where nothing is dropped or zero.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def tune_chain(
     proof : bool
         Prove the plan before it is given out.
     progress : callable
-        ``progress(done, total, what)`` before each way is compiled, and each turn.
+        ``progress(done, total, what)`` before each way is compiled, and as they run.
     """
     if name not in plan.chains:
         has = ", ".join(plan.chains) or "none: add a table [chain.NAME] to loops.toml"
@@ -103,6 +103,8 @@ def _schedules(plan: Plan, chain: ChainPlan, sizes: Sequence[int] | None) -> dic
     numbers = number(loops, plan.sizes, plan.maps)
     plans = [plan[loop.name] for loop in loops]
     kinds = (OVERLAPPED,) if chain.kept.all else (OVERLAPPED, SKEWED)
+    if any(loop.matrices for loop in loops):
+        kinds = (SKEWED,)
     if sizes is not None and (not sizes or min(sizes) < 1):
         raise MeshprepError(f"tile sizes are {[*sizes]}: give whole numbers from 1")
     found, n = {}, max(plan.sizes[loops[-1].over], 1)
@@ -120,11 +122,11 @@ def _times(
     ways: dict[str, Chain | None] = {LOOPS: None}
     ways |= {key: timed.program.chain(schedule=key) for key in schedules}
     for done, (key, tiles) in enumerate(ways.items()):
-        progress(done, len(ways) + runs, key)
+        progress(done, len(ways) + 1, key)
         timed.run(tiles)
     found: dict[str, list[float]] = {key: [] for key in ways}
     for turn in range(runs):
-        progress(len(ways) + turn, len(ways) + runs, "timing")
+        progress(len(ways) + turn / runs, len(ways) + 1, "timing")
         for key, tiles in ways.items():
             found[key].append(timed.run(tiles))
     return found
@@ -182,15 +184,21 @@ class _TimedChain:
                 given[own.name] = self._value(own.name, invented.get(own.name))
             else:
                 home = plan.loop.over if own.map is None else plan.maps[own.map].to_set
-                given[own.name] = self._dat(common, home, invented.get(own.name))
+                matrix = None if own.columns is None else own.name
+                given[own.name] = self._dat(common, home, invented.get(own.name), matrix)
         return given
 
-    def _dat(self, arg: Arg, home: str, invented: NDArray[Any] | None) -> ProgramDat:
+    def _dat(
+        self, arg: Arg, home: str, invented: NDArray[Any] | None, matrix: str | None
+    ) -> ProgramDat:
         if arg.name not in self._dats:
             start = self._value(arg.name, invented)
             if arg.name in self._chain.kept.zero:
                 start = np.zeros_like(start)
-            dat = self.program.dat(home, arg.dim, arg.dtype, values=start.copy())
+            if matrix is None:
+                dat = self.program.dat(home, arg.dim, arg.dtype, values=start.copy())
+            else:
+                dat = self.program.matrix(matrix, values=start.copy())
             self._dats[arg.name] = dat, start
         return self._dats[arg.name][0]
 

@@ -5,12 +5,7 @@ from collections.abc import Iterable
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept
-from meshprep_runtime.program.chains.numbers import (
-    ChainNumbers,
-    number,
-    refuse_matrices,
-    with_common_names,
-)
+from meshprep_runtime.program.chains.numbers import ChainNumbers, number, with_common_names
 from meshprep_runtime.program.chains.owners import tile_in_cache
 from meshprep_runtime.program.chains.tiling import cut
 
@@ -23,7 +18,7 @@ def plan_chains(
     """Cut chains into tiles.
 
     Raises MeshprepError for unknown loops and dats, chains that cannot be cut, and loops that add
-    to matrices.
+    to matrices in tiles that overlap.
 
     Parameters
     ----------
@@ -47,7 +42,6 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
     names = {dat: name for name, dat in dats.items()}
     kept = Kept(*(frozenset(names[d] for d in of) for of in (request.dropped, request.zero)))
     try:
-        refuse_matrices(loops, "cut it when it runs: program.chain(tile_size=..., skewed=True)")
         chain = number(loops, plan.sizes, plan.maps)
         _check(chain, kept)
         size = request.tile or tile or tile_in_cache(chain)
@@ -58,7 +52,5 @@ def _plan_chain(plan: Plan, request: ChainRequest, tile: int | None) -> ChainPla
 
 
 def _check(chain: ChainNumbers, kept: Kept) -> None:
-    if not chain.owned_sets():
-        raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     for name in sorted(kept.all - chain.written):
         raise MeshprepError(f"dat '{name}' cannot be dropped or zero: no loop writes it")

@@ -14,7 +14,7 @@ from meshprep_runtime.plan.verify import compare_maps
 from ..io.source import MeshSource
 from ..mesh import Mesh
 from ..mesh.model import GRAPH_MAP, rows_as_set
-from ..mesh.original import original_of
+from ..mesh.original import cell_types, original_of
 from ..topology import derive
 
 
@@ -78,9 +78,9 @@ def _compare(plan: Plan, mesh: Mesh) -> list[str]:
 
 def type_order_note(mesh: Mesh, names: Iterable[str], made: str) -> str:
     """What to know of a mesh file whose cell types do not stand as among these sets."""
-    before = mesh.sets["cells"].parts if "cells" in mesh.sets else ()
+    before = cell_types(mesh)
     parts = [name for name in names if name in before]
-    if not before or parts == [*before]:
+    if not parts or parts == [*before]:
         return ""
     return (
         f"; {made} numbers the cells by type as {', '.join(parts)}, "

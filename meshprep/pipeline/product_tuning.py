@@ -144,7 +144,7 @@ def tune_product(
     pieces : sequence of int
         Nonzeros and rows a piece; that of an untuned product is tried in any case.
     progress : callable
-        ``progress(done, total, what)`` before each candidate.
+        ``progress(done, total, what)`` with the share of the turns that are done.
     """
     machine = this_cpu().machine
     # 1, 2, 4, ... and as many as there are
@@ -154,7 +154,7 @@ def tune_product(
     candidates = {(t, p): Product(matrix, threads=t, piece=p) for t, p in grid}
     seconds: dict[tuple[int, int], list[float]] = {way: [] for way in grid}
     for turn in range(runs):
-        progress(turn, runs, "timing")
+        progress(turn / runs, 1 if plan is None else 2, "timing")
         for way, product in candidates.items():
             seconds[way].append(sample(product, x, y))
     trials = [ProductTrial(*way, min(s), statistics.median(s)) for way, s in seconds.items()]
@@ -163,7 +163,9 @@ def tune_product(
     stores: tuple[StoreTrial, ...] = ()
     if plan is not None:
         (name,) = (arg.name for arg in plan.loop.matrices)
-        stores = time_stores(plan, name, runs=runs, progress=progress)
+        stores = time_stores(
+            plan, name, runs=runs, progress=lambda share: progress(1 + share, 2, "stores")
+        )
     return ProductTuning(
         machine=machine,
         rows=rows,

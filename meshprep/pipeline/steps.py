@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, Progress
@@ -133,6 +134,8 @@ def prepare(
     if not isinstance(mesh, Mesh):
         wrong = type(mesh).__name__
         raise MeshprepError(f"mesh is a {wrong}: pass meshprep.read(FILE), from_meshio or the like")
+    if not isinstance(options, Options | None):
+        raise MeshprepError(f"options are {options!r}: give Options(block_size=128) or the like")
     options = options or Options()
     ordered = order(mesh, loops, options, keep_order=keep_order, progress=progress)
     plan = cut_and_colour(ordered, options, progress, chains)
@@ -243,10 +246,12 @@ def draft(
     stages, numbering = _Clock(progress, ordered.seconds), ordered.numbering.copy()
     cuts, notes = {}, {}
     # a loop without maps does not decide the order of its set, and takes what the others leave
-    for spec in sorted(ordered.specs, key=lambda s: not s.loop.maps):
+    turns = sorted(ordered.specs, key=lambda s: not s.loop.maps)
+    for turn, spec in enumerate(turns):
         start = clock()
+        share = partial(stages.within, turn, len(turns))
         with stages.stage("blocks and grouping"):
-            found = cut(numbering, spec, options.for_loop(spec.options), stages.within)
+            found = cut(numbering, spec, options.for_loop(spec.options), share)
         seconds = round(clock() - start, 4)
         cuts[spec.loop.name] = found
         told = {**found.notes, "seconds": seconds}
@@ -302,9 +307,11 @@ class _Clock:
         yield
         self.seconds[name] = round(self.seconds[name] + clock() - start, 4)
 
-    def within(self, share: float) -> None:
+    def within(self, turn: int, turns: int, share: float) -> None:
+        """Tell the share of one of several equal turns of this stage."""
         if share < 1.0:
-            self._progress(STAGES.index(self._now) + share, len(STAGES), self._now)
+            done = STAGES.index(self._now) + (turn + share) / turns
+            self._progress(done, len(STAGES), self._now)
 
 
 def plan_request_maps(
@@ -367,8 +374,9 @@ def _derived_tags(
             values = ordering[tag.set].apply(tag.first_ids())
             tags.setdefault(tag.set, {})[tag.name] = values
     for dat in mesh.dats:
-        if dat.name == "label":
-            tags.setdefault(dat.set, {})["label"] = ordering[dat.set].apply(dat.values)
+        if dat.is_numbering:
+            values = ordering[dat.set].apply(dat.values.astype(np.int64, copy=False))
+            tags.setdefault(dat.set, {})["label"] = values
     return tags
 
 
@@ -392,5 +400,5 @@ def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
     """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
     ordering = {name: plan.ordering[name] for name in mesh.sets}
     moved = {name for name, order in ordering.items() if not order.is_identity}
-    kept = tuple(d for d in mesh.dats if d.name != "label" or d.set not in moved)
+    kept = tuple(d for d in mesh.dats if not d.is_numbering or d.set not in moved)
     return replace(mesh, dats=kept).renumber(ordering)

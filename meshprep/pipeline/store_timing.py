@@ -1,13 +1,13 @@
 """Products of a plan's matrix in each of its stores, timed beside the bytes that they move."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshprep_runtime.errors import Progress
 from meshprep_runtime.loops import Arg
 from meshprep_runtime.matrix import LocalMatrices
 from meshprep_runtime.matrix.assemble import STORES, Store
@@ -31,7 +31,7 @@ def time_stores(
     matrix: str,
     *,
     runs: int = 9,
-    progress: Progress = lambda done, total, what: None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[StoreTrial, ...]:
     """Time the product in each store that the loop alone can fill, on all threads.
 
@@ -40,7 +40,7 @@ def time_stores(
     runs : int
         Samples of each store, which take turns; the fastest counts.
     progress : callable
-        ``progress(done, total, what)`` before each turn.
+        Told the share of the turns that are done.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def time_stores(
     x, y = (np.ones(size, arg.dtype) for size in pattern.shape[::-1])
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(runs):
-        progress(turn, runs, "stores")
+        progress(turn / runs)
         for name, product in products.items():
             seconds[name].append(sample(product, x, y))
     return tuple(StoreTrial(name, moved[name], min(seconds[name])) for name in names)

@@ -47,6 +47,8 @@ def job_tasks(options: Options, formats: Sequence[str]) -> list[str]:
     method = "gps" if kept else options.method
     wanted = _orders() if method == "auto" else {method} & set(_orders())
     orders = [f"order {name} {options.target}" for name in wanted]
+    # triangles on the boundary follow their nodes
+    orders += ["rows"] * bool(orders)
     blocks = f"blocks {options.partitioner} {options.target}"
     colours = "colours lists" if kept or options.own_blocks else "colours"
     return [blocks, colours, *orders, *_file_tasks(formats)]
@@ -131,20 +133,23 @@ def _gather(
     warmed, told = Warmed(), ""
     running: list[str] = []
     while (done := len(warmed.seconds) + len(warmed.failures)) < total:
-        names = " and ".join(dict.fromkeys(task.split()[0] for task in running))
-        if running and names != told:
-            progress(done, total, f"compiling {names}")
-            told = names
-        with suppress(Empty):
+        try:
             task, found = news.get(timeout=TICK)
-            if found is None:
-                running.append(task)
-                continue
-            running.remove(task)
-            if isinstance(found, str):
-                warmed.failures[task] = found
-            else:
-                warmed.seconds[task] = found
+        except Empty:
+            # those that begin at once are told at once
+            names = " and ".join(dict.fromkeys(task.split()[0] for task in running))
+            if running and names != told:
+                progress(done, total, f"compiling {names}")
+                told = names
+            continue
+        if found is None:
+            running.append(task)
+            continue
+        running.remove(task)
+        if isinstance(found, str):
+            warmed.failures[task] = found
+        else:
+            warmed.seconds[task] = found
     return warmed
 
 

@@ -97,34 +97,49 @@ def run(job: Job, progress: Progress = lambda done, total, name: None) -> JobRes
     MeshprepError
         On bad input, unknown names, outputs that exist, and losses without ``drop``.
     """
-    total = len(STAGES) + 1 + len(job.outputs)
+    told = _Told(progress, job)
     tasks = job_tasks(job.options, _refuse(job)) + ["chains"] * bool(job.chains)
     warmed = warm_up(tasks, progress)
-    mesh = _read(job, lambda name: progress(0, total, name))
-
-    def told(done: float, _: int, name: str) -> None:
-        progress(done + 1, total, name)
-
+    mesh = _read(job, lambda name: told.stage(-1, 0, name))
     keep = job.output is None
     made = draft(
-        order(mesh, job.requests, job.options, keep_order=keep, progress=told),
+        order(mesh, job.requests, job.options, keep_order=keep, progress=told.stage),
         job.options,
-        told,
+        told.stage,
         job.chains,
     )
     check_default(job.requests, made.plan.loops.values(), made.plan.sizes)
     with together(job.outputs, overwrite=job.overwrite) as temporary:
         staged = dict(zip(job.outputs, temporary, strict=True))
-        told(len(STAGES) - 1, total, STAGES[-1])
+        if job.options.proof:
+            told.stage(told.stages - 1, 0, STAGES[-1])
         if job.output is not None:
-            told(len(STAGES), total, f"writing {job.output.name} and reading it back")
+            told.writing(job.output, " and reading it back")
         new = renumbered(mesh, made.plan)
         plan, lost = at_once(
-            lambda: _save(made, new, job, mesh, staged, partial(progress, total - 1, total)),
+            lambda: _save(made, new, job, mesh, staged, partial(told.writing, job.plan)),
             lambda: _write_mesh(new, made.plan, job, mesh, staged),
         )
-        _write_vectors(plan, job, staged)
+        _write_vectors(plan, job, staged, told.writing)
     return JobResult(plan, job.outputs, [*_found(mesh), *_notes(plan), *warmed.notes, *lost])
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Progress of a job: it reads, goes through stages, and writes."""
+
+    progress: Progress
+    job: Job
+
+    @property
+    def stages(self) -> int:
+        return len(STAGES) - (not self.job.options.proof)
+
+    def stage(self, done: float, _: int, name: str) -> None:
+        self.progress(1 + done, 1 + self.stages + len(self.job.outputs), name)
+
+    def writing(self, path: Path, more: str = "") -> None:
+        self.stage(self.stages + self.job.outputs.index(path), 0, f"writing {path.name}{more}")
 
 
 def _save(
@@ -133,12 +148,12 @@ def _save(
     job: Job,
     mesh: Mesh,
     staged: Mapping[Path, Path],
-    told: Callable[[str], None],
+    writing: Callable[[], None],
 ) -> Plan:
     """Prove and write the plan of a mesh that is ``new`` in its order."""
     proved, digest = at_once(lambda: prove(made), new.content_hash)
     plan = replace(proved, mesh_hash=digest)
-    told(f"writing {job.plan.name}")
+    writing()
     plan = _with_sets(plan, job, mesh)
     plan.save(staged[job.plan])
     return plan
@@ -252,7 +267,7 @@ def _read(job: Job, told: Callable[[str], None]) -> Mesh:
     mesh = job.source.read()
     if job.output is not None:
         # The numbers of the file give way to new ones, and stay in the plan.
-        bare = replace(mesh, dats=tuple(d for d in mesh.dats if d.name != "label"))
+        bare = replace(mesh, dats=tuple(d for d in mesh.dats if not d.is_numbering))
         io.refuse_losses(bare, job.output, _target(job, mesh), drop=job.drop)
     return mesh
 
@@ -270,7 +285,9 @@ def _target(job: Job, mesh: Mesh) -> Format:
     return find(io.FORMATS, job.output, job.output_format, writing=True, of=mesh)
 
 
-def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
+def _write_vectors(
+    plan: Plan, job: Job, staged: Mapping[Path, Path], writing: Callable[[Path], None]
+) -> None:
     first = next(iter(plan.loops.values()))
     if job.permutation is not None:
         leading = first.loop.leading_map
@@ -280,9 +297,11 @@ def _write_vectors(plan: Plan, job: Job, staged: Mapping[Path, Path]) -> None:
                 "name another loop first"
             )
         order = plan.ordering[first.maps[leading].to_set]
+        writing(job.permutation)
         write_vector(staged[job.permutation], order.old_to_new)
     if job.blocks is not None:
         block = first.variant().block_of_element()
+        writing(job.blocks)
         write_vector(staged[job.blocks], plan.ordering[first.loop.over].restore(block))
 
 

@@ -16,10 +16,10 @@ from .table import Table, figure
 
 def chain_record(plan: Plan, chain: ChainPlan) -> dict[str, Any]:
     """What a schedule does, as JSON values. O(n x arity) for each loop."""
-    tiles = chain.tiles
+    tiles, reached = chain.tiles, (plan.maps, plan.sizes, plan.matrices)
     if isinstance(tiles, SkewedPlan):
         way, colours, redundancy = "skewed", tiles.n_colours, 1.0
-        after = skewed_bytes(tiles, plan.maps, plan.sizes)
+        after = skewed_bytes(tiles, *reached)
     else:
         way, colours, redundancy = "overlapped", 1, tiles.redundancy(plan.sizes)
         after = tiled_bytes(tiles, plan.maps)
@@ -32,7 +32,7 @@ def chain_record(plan: Plan, chain: ChainPlan) -> dict[str, Any]:
         "tile size": chain.tile_size,
         "colours": colours,
         "redundancy": round(redundancy, 4),
-        "bytes, loop by loop": untiled_bytes(tiles.loops, plan.maps, plan.sizes),
+        "bytes, loop by loop": untiled_bytes(tiles.loops, *reached),
         "bytes, tile by tile": after,
         "bytes of the schedule": tiles.nbytes,
     }

@@ -72,13 +72,14 @@ def write_files(
     """
     if not files.outputs:
         return []
-    total = 1 + len(files.outputs)
-    if files.meshes:
+    read = int(bool(files.meshes))
+    total = read + len(files.outputs)
+    if read:
         progress(0, total, "reading meshes")
     known = [*meshes, *_needed(read_meshes(files.meshes, comparison.plans), comparison.plans)]
     with together(files.outputs, overwrite=files.overwrite) as staged:
         paths = dict(zip(files.outputs, staged, strict=True))
-        for done, (target, path) in enumerate(paths.items(), start=1):
+        for done, (target, path) in enumerate(paths.items(), start=read):
             progress(done, total, f"writing {target.name}")
             if target == files.html:
                 page = html_report(comparison, known, title=title, best=best)

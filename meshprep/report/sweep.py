@@ -159,7 +159,7 @@ def sweep(
     assumptions : Assumptions, optional
         What predictions rest on.
     progress : callable
-        Called with the plans made, their number and the next one's name, and with fractions.
+        ``progress(done, total, name)`` before the topology and each plan, and with fractions.
 
     Raises
     ------
@@ -193,7 +193,8 @@ def _plans(
     progress: Progress,
 ) -> Iterator[tuple[SweepPoint, Plan | MeshprepError]]:
     """The plan of every point, or why there is none."""
-    progress(0, len(chosen), "topology")
+    total = 1 + len(chosen)
+    progress(0, total, "topology")
     start = clock()
     full, specs = plan_request_maps(mesh, loops)
     derived = full, [_free(spec) for spec in specs]
@@ -201,14 +202,14 @@ def _plans(
     sizes = sorted({point.block_size for point in chosen})
     ordered: Ordered | None = None
     for number, point in enumerate(chosen):
-        progress(number, len(chosen), point.name)
+        progress(1 + number, total, point.name)
         if ordered is None or point.method != chosen[number - 1].method:
             first = replace(point.over(options), block_size=sizes[len(sizes) // 2])
             ordered = order(mesh, (), first, derived=derived)
             # every plan bears the whole cost, as if it were made alone
             ordered = replace(ordered, seconds={**ordered.seconds, **topology})
         try:
-            within = _within(progress, number, len(chosen), point.name)
+            within = _within(progress, 1 + number, total, point.name)
             yield point, cut_and_colour(ordered, point.over(options), within)
         except MeshprepError as error:
             yield point, error

@@ -33,7 +33,9 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
     """
     job.source.find_format()
     job.files.check([job.source.path])
-    total = len(job.sweep_points) + 1 + len(job.files.outputs)
+    # reading and topology come first
+    made = 2 + len(job.sweep_points)
+    total = made + len(job.files.outputs)
     progress(0, total, "reading")
     mesh = job.source.read()
     result = sweep(
@@ -50,7 +52,7 @@ def run_sweep(job: SweepJob, progress: Progress = lambda done, total, name: None
     write_files(
         result.comparison,
         job.files,
-        lambda done, n, name: progress(len(job.sweep_points) + done, total, name),
+        lambda done, n, name: progress(made + done, total, name),
         meshes=meshes,
         title=f"meshprep sweep: {len(result.comparison.plans)} plans of {job.source.path.name}",
         best=(result.best.name, result.criterion),

@@ -108,9 +108,12 @@ def _whole(mesh: Mesh, what: str, rows: dict[str, slice], fields: dict[str, NDAr
 
 def _elements(mesh: Mesh, plan: Plan, over: str, fields: dict[str, NDArray]) -> Mesh:
     """Nodes and the elements of the loop as cells, type by type."""
-    tables = _nodes_of(mesh, plan, over)
+    # a mesh file has no types without cells
+    tables = [table for table in _nodes_of(mesh, plan, over) if len(table)]
     sets, maps, dats, start = [], [], [_coordinates(mesh)], 0
     names = [_AS_CELLS.get(table.shape[1], "") for table in tables]
+    if not names:
+        raise MeshprepError(f"there are no elements of '{over}': nothing is left for ParaView")
     if "" in names:
         raise MeshprepError(f"the elements of '{over}' have not 2, 3 or 4 nodes: not for ParaView")
     names = names if len(names) > 1 else ["cells"]

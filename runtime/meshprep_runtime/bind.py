@@ -1,11 +1,12 @@
 """From the arrays of a call to arrays that compiled code may trust, or an error that names one."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import MeshprepError
 from .loops import Access, Arg, Loop
@@ -78,6 +79,10 @@ class Binder:
         self.loop = loop
         self.wanted = tuple(wanted)
         self._last: tuple[_Seen, ...] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, in which a view of an array would be an array of its own."""
+        return {**self.__dict__, "_last": None}
 
     def __call__(self, given: Mapping[str, Any]) -> list[NDArray[Any]]:
         """The arrays in the order of the slots, flat; those only read are read-only.
@@ -220,8 +225,8 @@ def _as_numpy(loop: Loop, slot: Slot, value: Any) -> NDArray[Any]:
 
 
 def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray[Any]:
-    number = isinstance(value, int | float | np.bool | np.integer | np.floating)
-    if not number or (slot.dtype.kind != "f" and not _whole_within(value, slot.dtype)):
+    usual = type(value) is float and slot.dtype.char == "d"
+    if not usual and not holds(slot.dtype, value):
         raise MeshprepError(
             f"loop '{loop.name}': argument '{slot.name}' is {value}, must be {slot.dtype}"
         )
@@ -232,9 +237,21 @@ def _constant(loop: Loop, slot: Slot, value: float | np.generic) -> NDArray[Any]
     return np.full(slot.shape, value, dtype=slot.dtype)
 
 
-def _whole_within(value: float | np.generic, dtype: np.dtype) -> bool:
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= value <= limits.max) and int(value) == value  # type: ignore[operator]
+def holds(dtype: np.dtype, values: ArrayLike) -> bool:
+    """True where a dtype can hold these numbers: whole ones exactly, others but for rounding."""
+    given = np.asarray(values)
+    if dtype.kind == "f" and isinstance(values, int):
+        with suppress(OverflowError):
+            given = np.asarray(float(values))
+    if given.dtype.kind not in "biuf":
+        return False
+    with np.errstate(all="ignore"):
+        made = given.astype(dtype)
+    if dtype.kind == "f":
+        return bool(np.isfinite(made[np.isfinite(given)]).all())
+    # 2.0**63 rounds to the largest number of i8, which is one less
+    end = float(np.iinfo(dtype).max) + 1
+    return np.array_equal(made, given) and (given.dtype.kind != "f" or bool((given < end).all()))
 
 
 def check_form(loop: Loop, slot: Slot, form: ArrayForm) -> None:

@@ -43,6 +43,7 @@ class SetMap:
     table: NDArray[np.int32]
 
     def __post_init__(self) -> None:
+        refuse_masked(self.table, f"map '{self.name}'")
         table = np.asarray(self.table)
         if table.ndim != 2 or table.dtype.kind not in "iu" or table.shape[1] < 1:
             raise MeshprepError(
@@ -148,6 +149,7 @@ def as_indices(values: ArrayLike, where: str) -> NDArray[np.int32]:
 
     Raises MeshprepError, which begins with ``where``.
     """
+    refuse_masked(values, where)
     found = np.asarray(values)
     if found.size and found.dtype.kind not in "iu":
         raise MeshprepError(f"{where} has indices of dtype {found.dtype}, must be integers")
@@ -156,6 +158,12 @@ def as_indices(values: ArrayLike, where: str) -> NDArray[np.int32]:
     if found.size and (int(found.max()) > INDEX_LIMIT or int(found.min()) < -INDEX_LIMIT):
         raise MeshprepError(f"{where} has an index past 2^31-1")
     return found.astype(np.int32)
+
+
+def refuse_masked(values: object, where: str) -> None:
+    """Raise MeshprepError for masked values, of which NumPy would take what lies under the mask."""
+    if np.ma.is_masked(values):
+        raise MeshprepError(f"{where} has masked values: fill them, or leave them out")
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -197,8 +198,11 @@ class Ordering:
         return Ordering(forward, inverse)
 
     def _take(self, values: Any, index: NDArray[np.int32], axis: int) -> Any:
+        if not hasattr(values, "shape"):
+            raise MeshprepError(f"values is a {type(values).__name__}, must be an array")
         shape = tuple(values.shape)
-        if not -len(shape) <= axis < len(shape) or shape[axis] != self.size:
+        known = isinstance(axis, Integral) and -len(shape) <= axis < len(shape)
+        if not known or shape[axis] != self.size:
             raise MeshprepError(
                 f"array of shape {shape} does not fit a set of {self.size} elements: "
                 f"axis {axis} must run over the set"
@@ -209,4 +213,7 @@ class Ordering:
             return values.take(index, axis=axis)
         # CuPy and its like take indices of their own kind only.
         library = import_module(type(values).__module__.partition(".")[0])
+        if not hasattr(library, "take"):
+            kind = f"{library.__name__}.{type(values).__name__}"
+            raise MeshprepError(f"a {kind} is not taken: give an array of NumPy or CuPy")
         return library.take(values, library.asarray(index), axis=axis)

@@ -116,6 +116,10 @@ def test_what_an_option_cannot_be():
         ({"order_time": -1}, "order_time is -1, must be a number from 0"),
         ({"time_limit": float("nan")}, "time_limit is nan, must be a number from 0"),
         ({"colour_weight": "2"}, "colour_weight is '2', must be a number from 0"),
+        ({"method": None}, "method 'None' is unknown: use auto"),
+        ({"own_blocks": "no"}, "own_blocks is 'no', must be True or False"),
+        ({"proof": 0}, "proof is 0, must be True or False"),
+        ({"partition_options": None}, "partition_options is None, must be a dict"),
     ):
         with pytest.raises(MeshprepError, match=said):
             Options(**given)

@@ -1,5 +1,7 @@
 """What a person is told while waiting."""
 
+import re
+
 import pytest
 from numba.core import event
 
@@ -22,6 +24,7 @@ def test_stages_have_a_line_and_say_when_they_compile(capsys):
     with console.progress(quiet=False) as report:
         report(0, 2, "reading")
         report(0.5, 2, "reading")
+        report(0, 2, "reading")
         compile_twice()
         report(1, 2, "writing")
         compile_twice()
@@ -96,6 +99,38 @@ def test_every_wait_has_a_name(cli, mesh_file, monkeypatch, words, stages):
     assert [line for line in told if line in stages] == stages
 
 
+SMALL = ("--block-size", "64")
+LOOPS = ("--loop", "edges->cells", "--loop", "cells->nodes")
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        (("reorder", "wing.msh", *LOOPS, "--permutation", "p.txt", "--blocks", "b.txt"), 11),
+        (("reorder", "wing.msh", "--no-proof"), 8),
+        (("plan", "wing.msh", *LOOPS, "--own-blocks", "--partition", "blocks"), 8),
+        (("split", "wing.msh", *LOOPS, "--parts", "2,3"), 7),
+        (("split", "wing.msh", "--parts", "2", "--no-proof"), 4),
+        (("check", "made.parts.h5"), 2),
+        (("check", "made.parts.h5", "--mesh", "wing.msh"), 3),
+        (("check", "made.plan.h5", "--mesh", "wing.msh"), 3),
+        (("sweep", "wing.msh", "--partitioners", "metis", "--html", "sweep.html"), 8),
+        (("report", "made.plan.h5", "--html", "one.html"), 1),
+        (("report", "made.plan.h5", "--mesh", "wing.msh", "--html", "two.html"), 2),
+    ],
+)
+def test_stages_are_numbered_one_after_the_other(cli, mesh_file, monkeypatch, words, count):
+    monkeypatch.chdir(mesh_file.parent)
+    if "made" in words[1]:
+        made = (*LOOPS, *SMALL, "-q", "-o", words[1])
+        more = ("split", "--parts", "2,3") if "parts" in words[1] else ("plan",)
+        assert cli(more[0], "wing.msh", *more[1:], *made)[0] == 0
+    code, _, err = cli(*words)
+    assert code == 0, err
+    told = re.findall(r"\[(\d+)/(\d+)\] (?!compiling)", err)
+    assert told == [(str(1 + i), str(count)) for i in range(count)]
+
+
 def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
     def record(tasks, progress):
         asked.append(list(tasks))
@@ -119,7 +154,10 @@ def test_commands_compile_ahead(cli, mesh_file, monkeypatch):
         assert code == 0, err
         told.append(err.count("compiling 'colours' ahead failed: no room"))
     assert asked == [
-        ["blocks metis gpu", "colours", "order gps gpu", "blocks contiguous gpu", "files gmsh"],
+        [
+            *("blocks metis gpu", "colours", "order gps gpu", "rows", "blocks contiguous gpu"),
+            "files gmsh",
+        ],
         ["files gmsh"],
         [],
         ["files gmsh", "pictures"],

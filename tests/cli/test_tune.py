@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,12 @@ def test_doubt_is_told(capsys, tmp_path):
         ),
     ]
     assert lines[-1].startswith("chosen for the fastest run of all, 1.000 ms")
+    rough = replace(trials[0], spread=4210.06)
+    tuned = Tuned(tuned.machine, "flux", True, (rough, *trials[1:]))
+    _show(Tuning(None, "flux", tuned, []), tmp_path / "wing.plan.h5", dry_run=True)
+    out = capsys.readouterr().out
+    assert "runs of the fastest differ by 4,211 times: block-permute" in out
+    assert re.search(r"1\.000 +4,211 times +9 +1\.00", out)
     sure = Tuned(tuned.machine, "flux", True, (trial("hierarchical", 1e-3, 0.1), *trials[1:]))
     _show(Tuning(None, "flux", sure, []), tmp_path / "wing.plan.h5", dry_run=True)
     assert "within the noise" not in capsys.readouterr().out

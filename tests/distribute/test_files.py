@@ -1,5 +1,6 @@
 """Files of parts: the same bytes, slices read alone, damage found, proofs that can fail."""
 
+import re
 import weakref
 from dataclasses import replace
 from itertools import pairwise
@@ -9,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+from meshprep.distribute import check as checked
 from meshprep.distribute import external
 from meshprep.distribute import job as jobs
 from meshprep.distribute.check import check_parts, proof_of_split
@@ -20,6 +22,7 @@ from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
 from meshprep.loops import simple_request
 from meshprep.loops.options import Options
+from meshprep.mesh.assemble import Block, assemble
 from meshprep.pipeline.workflow import Job
 from meshprep.pipeline.workflow import run as prepare
 from meshprep_runtime.errors import MeshprepError, PlanError
@@ -27,7 +30,10 @@ from meshprep_runtime.loops import Access
 from meshprep_runtime.plan import Plan
 from meshprep_runtime.plan.parts import kept, load_part, parts_table, read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
-from meshprep_runtime.plan.parts.proof import proved
+from meshprep_runtime.plan.parts.batch import batch_of
+from meshprep_runtime.plan.parts.proof import PartsProof, proved
+from meshprep_runtime.plan.parts.store import read_batch
+from meshprep_runtime.plan.parts.structure import check_batch
 from meshprep_runtime.plan.parts.write import (
     SpilledParts,
     begin_file,
@@ -91,6 +97,26 @@ def test_a_further_number_of_parts_is_added_and_the_others_stay(mesh_file, made,
         run(replace(more, parts=(4,), requests=LOOPS))
 
 
+def test_a_file_that_is_replaced_while_it_is_split_is_not_mixed_with_the_new_one(
+    made, mesh_file, tmp_path, monkeypatch
+):
+    copy, other = tmp_path / "wing.parts.h5", tmp_path / "other.parts.h5"
+    copy.write_bytes(made.read_bytes())
+    run(job(mesh_file, other, (3, 4)))
+    written = other.read_bytes()
+    joined = jobs.joined_subject
+
+    def late(path, ranks):
+        found = joined(path, ranks)
+        other.replace(path)
+        return found
+
+    monkeypatch.setattr(jobs, "joined_subject", late)
+    with pytest.raises(MeshprepError, match=r"wing.parts.h5 was replaced while it was split"):
+        run(SplitJob(copy, copy, (2,)))
+    assert copy.read_bytes() == written
+
+
 def test_damage_in_other_numbers_of_parts_is_not_hidden_when_one_is_added(made, tmp_path):
     copy, content = tmp_path / "wing.parts.h5", bytearray(made.read_bytes())
     table = parts_table(made, 5)
@@ -113,7 +139,7 @@ def test_colours_of_parts_may_differ_in_their_bytes(made, tmp_path):
     with spill_file(tmp_path / "waiting") as file:
         spilled = SpilledParts(file, 3)
         for part in parts:
-            spilled.add(part)
+            spilled.add(batch_of(part))
         spilled.finish({})
         laid_out = begin_file(path, {"source_hash": ""}, [spilled])
         copy_slices(path, laid_out, [spilled])
@@ -219,6 +245,45 @@ def test_a_plan_is_split_and_keeps_the_numbers_of_its_mesh(mesh_file, tmp_path):
     )
 
 
+SEVEN = ("quad", "triangle6", "quad8", "quad9", "triangle", "quad16", "triangle10")
+
+
+def strip_of_types(types):
+    """A row of squares, of which each is a quad or two triangles; the types take turns."""
+    rng = np.random.default_rng(0)
+    cells, n = {name: [] for name in types}, 40
+    points = [(x, y) for x in range(n + 1) for y in (0.0, 1.0)]
+    for i, name in enumerate(rng.permutation(np.resize(SEVEN, n))):
+        a, b, c, d = 2 * i, 2 * i + 2, 2 * i + 3, 2 * i + 1
+        for corners in [(a, b, c, d)] if "quad" in name else [(a, b, c), (a, c, d)]:
+            more = int(re.sub(r"\D", "", name) or len(corners)) - len(corners)
+            cells[str(name)].append([*corners, *range(len(points), len(points) + more)])
+            points += [(i + 0.5, 0.5)] * more
+    blocks = [Block(name, np.array(rows)) for name, rows in cells.items()]
+    return assemble(np.array(points), blocks)[0]
+
+
+def test_a_file_that_numbers_seven_cell_types_otherwise_fits_the_parts(tmp_path, monkeypatch):
+    mesh, other = tmp_path / "a.msh", tmp_path / "b.msh"
+    write(strip_of_types(SEVEN), mesh)
+    write(strip_of_types(SEVEN[::-1]), other)
+    loops = tuple(map(simple_request, ("edges->cells", "boundary_edges->nodes")))
+    plan, made, again = (tmp_path / f"{name}.h5" for name in ("plan", "parts", "again"))
+    prepare(Job(MeshSource(mesh), None, plan, loops, SMALL))
+    run(SplitJob(mesh, made, (3,), loops, options=SMALL))
+    run(SplitJob(made, again, (2,), options=SMALL))
+    run(SplitJob(plan, plan.with_name("split.h5"), (2,), options=SMALL))
+    run(SplitJob(mesh, plan.with_name("slices.h5"), (2,), loops, options=SMALL, slices=True))
+    for path in (made, again, plan.with_name("split.h5"), plan.with_name("slices.h5")):
+        assert check_parts(path, mesh=MeshSource(mesh)).verdict.endswith("parts)")
+        found = check_parts(path, mesh=MeshSource(other))
+        assert found.findings == []
+        assert f"numbers the cells by type as {', '.join(SEVEN)}, the file as" in found.verdict
+    monkeypatch.setattr(checked, "with_type_order", lambda mesh, names: mesh)
+    wrong = "3 parts: map 'edges->cells' is not that of the mesh"
+    assert wrong in check_parts(made, mesh=MeshSource(other)).findings
+
+
 def test_every_flipped_byte_is_found_before_a_part_is_given(made, tmp_path):
     data, bad = made.read_bytes(), tmp_path / "bad.parts.h5"
     begin, end = check_parts_seal(made)
@@ -289,7 +354,8 @@ def wrong_parts():
         def change(table, _):
             table[rows.owned, 0] = table[rows.owned, 1]
 
-        return table_of(part, "edges->cells", change)
+        # the staging lists of the loop would show it already
+        return replace(table_of(part, "edges->cells", change), loops={})
 
     def core_at_border(part):
         cells = part.sets["cells"]
@@ -358,6 +424,35 @@ def test_the_proof_misses_no_element_that_must_be_executed(made):
     for shares in ((), (range(2), range(2, 3)), (range(1), range(1, 1), range(1, 3))):
         findings = findings_of(parts, sizes, *shares)
         assert any("is not executed there (1 missing)" in line for line in findings)
+
+
+def refused(batches, sizes):
+    """What is said of parts that are looked at in these batches."""
+    proof = PartsProof(sizes, 3)
+    try:
+        for batch in batches:
+            check_batch(batch)
+            proof.add(batch)
+        return proof.finish()
+    except PlanError as error:
+        return [str(error)]
+
+
+def test_parts_together_are_refused_where_one_alone_is(made):
+    """Each array in turn, with one number changed: verdicts agree, and nearly all are refused."""
+    table, rng, count = parts_table(made, 3), np.random.default_rng(0), 0
+    whole, sizes = read_batch(made, table, range(3)), table.description["sets"]
+    assert refused([whole], sizes) == []
+    for name, array in whole.arrays.items():
+        for change in (-1, 1, 50) if array.size else ():
+            wrong = array.copy()
+            wrong.reshape(-1)[rng.integers(wrong.size)] += np.array(change).astype(wrong.dtype)
+            batch = replace(whole, arrays={**whole.arrays, name: wrong})
+            alone = [batch.alone(place) for place in range(3)]
+            said = refused([batch], sizes), refused(alone, sizes)
+            assert bool(said[0]) == bool(said[1]), (name, change, said)
+            count += bool(said[0])
+    assert count > 2 * len(whole.arrays)
 
 
 def test_the_proof_has_the_memory_of_the_mesh(mesh_file, tmp_path, monkeypatch):

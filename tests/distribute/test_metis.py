@@ -9,7 +9,8 @@ from numba import get_num_threads, set_num_threads
 
 from meshprep.distribute import metis
 from meshprep.distribute.cuts import CutProblem, _graph_of, owners_of_leading_set
-from meshprep.distribute.metis import kway, kway_elsewhere, sections
+from meshprep.distribute.kway import kway
+from meshprep.distribute.metis import kway_elsewhere, sections
 from meshprep.distribute.subject import subject_of_mesh
 from meshprep.io.generate import generate
 from meshprep.loops import simple_request

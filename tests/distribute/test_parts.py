@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from parts_by_hand import most, slow_part, slow_partial
 
 from meshprep.distribute import order
-from meshprep.distribute.build import PartBuilder
 from meshprep.distribute.copies import PARTIAL
 from meshprep.distribute.inherit import inherit
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
@@ -98,6 +97,7 @@ def test_random_owners_give_the_parts_of_the_slow_builder(case, n_parts, way):
         check_loops(part)
     check_messages(subject, parts)
     check_partial(subject, owners, parts, slow)
+    same_alone(made, range(n_parts // 2, n_parts))
 
 
 def check_maps(subject, owners, parts, part):
@@ -253,25 +253,27 @@ def test_more_parts_than_elements_leave_some_empty():
     assert owned == [1] * n + [0] * 3
 
 
-def test_parts_that_own_nothing_are_built_and_ordered_once(monkeypatch):
+def test_parts_that_own_nothing_are_not_ordered(monkeypatch):
     subject = mesh_subject("delaunay2d", ["edges->cells"], cells=8)
-    n, ordered, built = subject.sizes["cells"], [], []
-    usual, usual_build = order._ordered, PartBuilder._built
-
-    def followed(builder, part, place):
-        built.append(part)
-        return usual_build(builder, part, place)
-
+    n, ordered = subject.sizes["cells"], []
+    usual = order._ordered
     monkeypatch.setattr(order, "_ordered", lambda *given: ordered.append(1) or usual(*given))
-    monkeypatch.setattr(PartBuilder, "_built", followed)
     made = split(subject, n + 9, SplitOptions(), Options()).builder
-    parts = [made.build(p) for p in range(n + 9)]
-    assert (len(ordered), built) == (n, list(range(n + 1)))
-    for p in range(n, n + 9):
-        alone, found = arrays_of(usual_build(made, p, p)), arrays_of(parts[p])
-        assert (parts[p].part, parts[p].parts, alone.keys()) == (p, n + 9, found.keys())
-        for name, array in alone.items():
-            assert (array.dtype, array.tolist()) == (found[name].dtype, found[name].tolist())
+    assert len(ordered) == n
+    same_alone(made, range(n + 9))
+
+
+def same_alone(made, parts):
+    """Parts that are made together are those that are made alone."""
+    batch = made.batch(parts)
+    for place, part in enumerate(parts):
+        together, alone = batch.alone(place), made.batch(range(part, part + 1))
+        assert (together.parts, together.arrays.keys()) == (alone.parts, alone.arrays.keys())
+        for name, array in alone.arrays.items():
+            assert np.array_equal(together.arrays[name], array), name
+            assert together.arrays[name].dtype == array.dtype
+            assert together.rows[name].tolist() == alone.rows[name].tolist() == [len(array)]
+            assert np.array_equal(arrays_of(made.build(part))[name], array)
 
 
 def test_what_cannot_be_split_is_said():

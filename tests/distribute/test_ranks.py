@@ -54,12 +54,12 @@ def test_the_bytes_do_not_depend_on_the_number_of_ranks(mesh_file, made, tmp_pat
 
 
 def fail_on(rank_of_part, error):
-    def figures(part):
-        if part.part == rank_of_part:
+    def figures(batch):
+        if rank_of_part in batch.parts:
             raise error
-        return real(part)
+        return real(batch)
 
-    real = jobs.part_figures
+    real = jobs.batch_figures
     return figures
 
 
@@ -72,7 +72,7 @@ def fail_on(rank_of_part, error):
     ],
 )
 def test_all_ranks_raise_what_one_meets(mesh_file, tmp_path, monkeypatch, error, kind, message):
-    monkeypatch.setattr(jobs, "part_figures", fail_on(1, error))
+    monkeypatch.setattr(jobs, "batch_figures", fail_on(1, error))
     output = tmp_path / "wing.parts.h5"
     found = on_ranks(3, lambda rank: run(job(mesh_file, output), ranks=rank))
     assert [(type(one), str(one), one.agreed) for one in found] == [(kind, message, True)] * 3

@@ -34,8 +34,8 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.ordering import Ordering
-from meshprep_runtime.plan.parts import read_part
 from meshprep_runtime.plan.parts.arrays import arrays_of
+from meshprep_runtime.plan.parts.store import read_batch
 
 MAPS = {"edges->cells": 2, "edges->nodes": 2, "rims->cells": 1, "cells->nodes": 3}
 CURVE = SplitOptions("curve")
@@ -221,16 +221,16 @@ def test_what_one_rank_finds_wrong_all_ranks_say(files, tmp_path, monkeypatch):
     path = tmp_path / "wing.parts.h5"
     run(SplitJob(files / "wing.msh", path, (4,), (simple_request("edges->cells"),), CURVE, SMALL))
 
-    def changed(path, table, part):
-        """The last part, with two of its copies in the wrong places."""
-        found = read_part(path, table, part)
-        if part < 3:
+    def changed(path, table, parts):
+        """The last part, with its copies in the wrong places."""
+        found, name = read_batch(path, table, parts), "sets/cells/copies"
+        if 3 not in parts:
             return found
-        cells = found.sets["cells"]
-        wrong = replace(cells, copies=cells.copies[::-1].copy())
-        return replace(found, sets={**found.sets, "cells": wrong})
+        copies, last = found.arrays[name].copy(), found.rows[name][-1]
+        copies[-last:] = copies[-last:][::-1].copy()
+        return replace(found, arrays={**found.arrays, name: copies})
 
-    monkeypatch.setattr(check, "read_part", changed)
+    monkeypatch.setattr(check, "read_batch", changed)
     expected = check_parts(path)
     assert any("part 3, set 'cells': copies do not ascend" in one for one in expected.findings)
     found = on_ranks(2, lambda ranks: check_parts(path, ranks=ranks))

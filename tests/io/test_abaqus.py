@@ -139,6 +139,16 @@ BAD = {
     "names node 99, which is not there": DECK.replace("11, 1, 2, 3", "11, 1, 2, 99"),
     "node 6 has 4 coordinates": DECK.replace("6, 2., 1.", "6, 2., 1., 0., 1."),
     "its nodes have 2 and 3 coordinates": DECK.replace("6, 2., 1.", "6, 2., 1., 0."),
+    "node 4 stands twice": DECK.replace("6, 2., 1.", "4, 2., 1."),
+    "element 11 stands twice": DECK.replace("13, 2, 15", "11, 2, 15"),
+    "*ELEMENT takes its lines from more.inp": DECK + "*ELEMENT, TYPE=CPS3, INPUT=more.inp\n",
+    "in the coordinates SYSTEM=C": DECK.replace("*NODE, NSET=every", "*NODE, SYSTEM=C"),
+    "*NSET rim is the nodes of the elements both": DECK + "*NSET, NSET=rim, ELSET=both\n",
+    "*NSET n generates '4, 1, -1'": DECK + "*NSET, NSET=n, GENERATE\n4, 1, -1\n",
+    "makes or moves nodes or elements by *ELGEN": DECK + "*ELGEN\n11, 2, 1, 1\n",
+    "*ELSET row generates 2999999990 numbers, but 3 are there": DECK.replace(
+        "11, 13, 2", "11, 3000000000"
+    ),
 }
 
 

@@ -1,15 +1,14 @@
 """networkx's graphs in and out, and the graphs that loops see against counting by hand."""
 
-import re
 import subprocess
 import sys
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
+from pages import blocks
 
 import meshprep
 from meshprep import Options, from_networkx, io, prepare, to_networkx
@@ -175,8 +174,7 @@ def test_networkx_is_not_imported_before_it_is_needed():
 
 
 def test_the_python_of_the_page():
-    page = (Path(__file__).parents[2] / "docs" / "graphs.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (code,) = blocks("graphs.md", "py")
     scope = {}
     exec(code.replace("2000, 0.04", "200, 0.12"), scope)
     place = {node: i for i, node in enumerate(scope["order"])}

@@ -2,6 +2,7 @@
 
 from xml.etree.ElementTree import Element
 
+import h5py
 import meshio
 import numpy as np
 import pytest
@@ -132,3 +133,59 @@ def test_an_xdmf_item_of_another_length_is_an_error(tmp_path, change):
     path.write_text(f"{begin}{item}{change(numbers.rstrip())}<{rest}")
     with pytest.raises(MeshprepError, match="not a readable xdmf file"):
         io.read(path)
+
+
+def _xdmf(folder, **changed):
+    """Two triangles with values on them, parts of the text changed."""
+    parts = {
+        "version": "3.0",
+        "geometry": '<Geometry GeometryType="XYZ"><DataItem DataType="Float" Dimensions="5 3" '
+        'Format="XML" Precision="8">0 0 0 1 0 0 0 1 0 1 1 0 2 2 0</DataItem></Geometry>',
+        "offset": "",
+        "cells": 'Dimensions="2 3" Format="XML">0 1 2 1 3 2',
+        "values": _values("Cell"),
+    }
+    parts |= changed
+    (folder / "a.xdmf").write_text(
+        '<Xdmf Version="{version}"><Domain><Grid GridType="Uniform">{geometry}'
+        '<Topology TopologyType="Triangle" NumberOfElements="2" {offset}>'
+        '<DataItem DataType="Int" {cells}</DataItem></Topology>{values}'
+        "</Grid></Domain></Xdmf>".format(**parts)
+    )
+    return io.read(folder / "a.xdmf")
+
+
+def _values(center, name="q"):
+    return (
+        f'<Attribute Name="{name}" Center="{center}"><DataItem DataType="Float" '
+        'Dimensions="2" Format="XML">1 2</DataItem></Attribute>'
+    )
+
+
+def test_what_xdmf_says_of_its_numbers_is_not_passed_over(tmp_path):
+    with h5py.File(tmp_path / "cells.h5", "w") as file:
+        file["three"] = np.array([[0, 1, 2], [1, 3, 2], [1, 4, 3]])
+    plain = _xdmf(tmp_path, offset='BaseOffset="0" Order="0 1 2"')
+    assert plain.map("cells->nodes").table.tolist() == [[0, 1, 2], [1, 3, 2]]
+    for changed, message in (
+        ({"offset": 'BaseOffset="1"'}, "counts nodes from 1"),
+        ({"offset": 'Order="0 2 1"'}, "nodes of cells in the order 0 2 1"),
+        ({"values": _values("Cell") * 2}, "several attributes 'q'"),
+        ({"cells": 'Dimensions="2 3" Format="HDF">cells.h5:/three'}, "declares 2 x 3 numbers"),
+    ):
+        with pytest.raises(MeshprepError, match=message):
+            _xdmf(tmp_path, **changed)
+    whole = _xdmf(tmp_path, version="2.0", values=_values("Grid", "time"))
+    with pytest.raises(MeshprepError, match="values 'time' of the whole mesh"):
+        io.write(whole, tmp_path / "b.xdmf")
+
+
+def test_arrays_of_one_name_in_a_vtu_file_are_refused(tmp_path):
+    cells = [("triangle", np.array([[0, 1, 2]]))]
+    made = meshio.Mesh(np.eye(3), cells, {"p": np.arange(3.0), "r": np.arange(3.0)}, {"p": [[1.0]]})
+    meshio.write(tmp_path / "a.vtu", made, binary=False)
+    assert [d.name for d in io.read(tmp_path / "a.vtu").dats].count("p") == 2
+    text = (tmp_path / "a.vtu").read_text()
+    (tmp_path / "b.vtu").write_text(text.replace('Name="r"', 'Name="p"'))
+    with pytest.raises(MeshprepError, match="has several arrays 'p'"):
+        io.read(tmp_path / "b.vtu")

@@ -62,6 +62,28 @@ def test_markers_come_back(tmp_path):
     assert dict(back.tag("su2:tag", "line").names) == {1: "lower wall", 3: "inlet"}
 
 
+def test_markers_of_a_surface_in_space_keep_their_names(tmp_path):
+    nodes = "NPOIN= 4\n0 0 0\n1 0 0\n0 1 0\n1 1 1\n"
+    cells = "NELEM= 2\n5 0 1 2\n5 1 3 2\n"
+    wall = "NMARK= 1\nMARKER_TAG= wall\nMARKER_ELEMS= 2\n3 0 1\n3 1 3\n"
+    mesh = read("NDIME= 3\n" + nodes + cells + wall, tmp_path)
+    assert dict(mesh.tag("su2:tag", "line").names) == {1: "wall"}
+    io.write(mesh, tmp_path / "a.msh")
+    assert dict(io.read(tmp_path / "a.msh").tag("su2:tag", "line").names) == {1: "wall"}
+
+
+def test_markers_without_cells_come_back_or_are_told(tmp_path):
+    empty = "MARKER_TAG= gap\nMARKER_ELEMS= 0\n"
+    mesh = read(SQUARE.replace("NMARK= 3", "NMARK= 4") + empty, tmp_path)
+    assert io.write(mesh, tmp_path / "b.su2") == []
+    assert empty in (tmp_path / "b.su2").read_text()
+    numbered = read(SQUARE.replace("NMARK= 3", "NMARK= 4") + empty.replace("gap", "7"), tmp_path)
+    alone = read(SQUARE.partition("NMARK")[0] + "NMARK= 1\n" + empty, tmp_path)
+    for one, name in ((numbered, "7"), (alone, "gap")):
+        with pytest.raises(MeshprepError, match=f"marker '{name}' without cells"):
+            io.write(one, tmp_path / "c.su2")
+
+
 def test_mixed_cells_go_by_type_in_order(tmp_path):
     text = SQUARE.replace("NELEM= 4", "NELEM= 3").replace(
         "5 0 1 4 0\n5 1 2 4 1\n5 2 3 4 2\n5 3 0 4 3", "5 0 1 4 0\n9 1 2 3 4 1\n5 3 0 4 2"

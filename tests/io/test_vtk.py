@@ -165,3 +165,21 @@ def _write_by_vtk(grid, options, folder):
     writer.SetInputData(grid)
     assert writer.Write()
     return path
+
+
+@pytest.mark.parametrize("version", ["5.1", "3.0"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        "SCALARS q double 1\nLOOKUP_TABLE default\n1 2 3 4\nVECTORS q double\n" + "1 2 3 " * 4,
+        "FIELD FieldData 2\nq 1 4 double\n1 2 3 4\nq 1 4 double\n5 6 7 8\n",
+    ],
+)
+def test_arrays_of_one_name_are_refused(version, values, tmp_path):
+    text = HEAD + f"POINT_DATA 4\n{values}\n"
+    if version == "3.0":
+        cells = text[text.index("CELLS") : text.index("CELL_TYPES")]
+        text = text.replace(cells, "CELLS 1 5\n4 0 1 2 3\n").replace("5.1", "3.0")
+    (tmp_path / "a.vtk").write_text(text)
+    with pytest.raises(MeshprepError, match="has several arrays of one name"):
+        io.read(tmp_path / "a.vtk")

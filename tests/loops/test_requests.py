@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from meshprep.loops import default_request, read_requests, resolve, simple_request
+from meshprep.loops import LoopRequest, default_request, read_requests, resolve, simple_request
 from meshprep.loops.requests import as_requests
 from meshprep.mesh import ElementSet, Mesh, SetMap
+from meshprep.pipeline.steps import prepare
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.errors import check_choice
 
@@ -122,6 +123,21 @@ def test_no_loop(text):
 def test_a_text_in_place_of_a_list():
     with pytest.raises(MeshprepError, match=r"is a text: give \['edges->nodes'\]"):
         as_requests("edges->nodes", mesh())
+
+
+def test_what_is_no_loop_is_refused():
+    for loops, said in ((None, "None is none"), ([3], "loop 3 must be a text such as 'a->b'")):
+        with pytest.raises(MeshprepError, match=said):
+            as_requests(loops, mesh())
+    args = [{"dat": "q", "map": "edges->nodes", "access": "inc"}]
+    for values, said in (
+        ({"over": "edges", "args": args, "block_sise": 8}, "^here: unknown key 'block_sise'"),
+        ({"over": "edges"}, "^here: needs over = "),
+    ):
+        with pytest.raises(MeshprepError, match=said):
+            LoopRequest("a", values, "here")
+    with pytest.raises(MeshprepError, match=r"options are \{'block_size': 8\}: give Options"):
+        prepare(mesh(), ["edges->nodes"], {"block_size": 8})
 
 
 def test_a_choice_among_none():

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from meshprep.io.generate import generate
 from meshprep.mesh import Dat, ElementSet, IndexList, Mesh, SetMap, Tag
+from meshprep.topology import derive
 from meshprep_runtime import MeshprepError, Ordering
 
 
@@ -107,6 +109,29 @@ def test_renumbering_reaches_everything_that_holds_an_index():
         }
     )
     assert back.content_hash() == mesh.content_hash() != new.content_hash()
+
+
+def test_a_union_follows_its_parts():
+    mesh = derive(generate("mixed2d", nx=4, ny=3), ["edges->cells"])
+    first, second = mesh.sets["cells"].parts
+    n, m = mesh.size(first), mesh.size(second)
+    order = Ordering.from_new_to_old(np.arange(n)[::-1])
+    both = np.concatenate([np.arange(n)[::-1], np.arange(n, n + m)])
+    table = both[mesh.map("edges->cells").table]
+    whole = Ordering.from_new_to_old(both)
+    for given in ({first: order}, {first: order, "cells": whole}):
+        assert np.array_equal(mesh.renumber(given).map("edges->cells").table, table)
+    for given in ({"cells": whole}, {second: Ordering.identity(m), "cells": whole}):
+        with pytest.raises(MeshprepError, match=f"not that of {first}, {second} one after"):
+            mesh.renumber(given)
+
+
+def test_orderings_that_do_not_fit_are_refused():
+    mesh, order = three_sets()
+    with pytest.raises(MeshprepError, match="ordering of 'a' has 20 elements, the set 30"):
+        mesh.renumber({"a": order["b"]})
+    with pytest.raises(MeshprepError, match="no set 'nodes' to renumber: choose a, b, c"):
+        mesh.renumber({"nodes": order["b"]})
 
 
 def test_the_hash_ignores_coordinates_and_lower_dimensions():

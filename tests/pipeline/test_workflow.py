@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import meshio
 import numpy as np
 import pytest
 
@@ -87,3 +88,37 @@ def triangles_first(mesh):
     turned = with_type_order(mesh, ["triangle", "quad"])
     # writers go by the order of the sets
     return replace(turned, sets=sorted(turned.sets.values(), key=lambda s: s.name == "quad"))
+
+
+@pytest.mark.parametrize("ending", ["vtu", "vtk", "xdmf"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("label", "i4"), ("label", "f8"), ("coordinates", "f8"), ("data:label", "u8")],
+)
+def test_values_with_names_of_meshprep_s_own_come_back(ending, name, kind, tmp_path):
+    mesh = generate("mixed2d", nx=4, ny=3)
+    cells = [(s.cell_type, mesh.cell_map(s.name).table) for s in mesh.cell_sets]
+    rng = np.random.default_rng(0)
+    on_nodes = rng.integers(0, 4, mesh.size("nodes")).astype(kind)
+    on_cells = [rng.integers(0, 4, len(table)).astype(kind) for _, table in cells]
+    old, new = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
+    points = np.pad(mesh.coordinates, ((0, 0), (0, 1)))
+    meshio.Mesh(points, cells, {name: on_nodes}, {name: on_cells}).write(old)
+    plan = run(Job(MeshSource(old), new, tmp_path / "b.h5")).plan
+    found = meshio.read(new)
+    order = plan.ordering["nodes"]
+    assert order.restore(found.point_data[name]).tolist() == on_nodes.tolist()
+    for block, values in zip(found.cells, found.cell_data[name], strict=True):
+        before = next(v for (t, _), v in zip(cells, on_cells, strict=True) if t == block.type)
+        assert plan.ordering[block.type].restore(values).tolist() == before.tolist()
+
+
+def test_numbers_of_elements_go_into_the_plan(tmp_path):
+    mesh = generate("delaunay2d", cells=50)
+    for kind, kept in (("u8", True), ("i4", True), ("f8", False)):
+        label = np.arange(mesh.size("nodes"), dtype=kind)[::-1] * 3
+        done = steps.prepare(mesh.with_(dats=[Dat("label", "nodes", label)]))
+        tags = done.plan.tags.get("nodes", {})
+        assert ("label" in tags) == kept == (done.mesh.dat("label", "nodes") is None)
+        numbers = tags.get("label", done.mesh.dats[-1].values)
+        assert done.plan.ordering["nodes"].restore(numbers).tolist() == label.tolist()

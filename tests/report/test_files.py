@@ -12,6 +12,7 @@ import pytest
 from meshprep import LoopRequest, Options, io, prepare
 from meshprep.io.generate import generate
 from meshprep.io.source import MeshSource
+from meshprep.mesh.assemble import Block, assemble
 from meshprep.mesh.original import with_type_order
 from meshprep.report import compare, plan_table
 from meshprep.report.describe import describe
@@ -145,6 +146,24 @@ def test_nodes_carry_the_values_of_a_loop_over_nodes(tmp_path):
     values = block_values(plan, "nodes->cells")
     assert (found["block"] == values.block).all()
     assert (found["plan_id"] == plan.ordering["nodes"].old_to_new).all()
+
+
+def test_a_type_of_faces_that_the_loop_has_none_of_is_left_out(tmp_path):
+    points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, -1]], float)
+    pyramids = np.array([[0, 1, 2, 3, 4], [0, 3, 2, 1, 5]])
+    mesh, _ = assemble(points, [Block("pyramid", pyramids)])
+    for loop, sizes in (("faces->cells", {"quad": 1}), ("boundary_faces->cells", {"triangle": 8})):
+        plan = prepare(mesh, [loop]).plan
+        path = tmp_path / f"{loop}.vtu"
+        io.write(paraview_mesh(plan, loop, NamedMesh("x", mesh)), path)
+        assert {c.type: len(c.data) for c in meshio.read(path).cells} == sizes
+
+
+def test_a_loop_without_elements_has_no_paraview_file():
+    mesh, _ = assemble(np.eye(4, 3), [Block("tetra", np.arange(4).reshape(1, 4))])
+    plan = prepare(mesh, ["faces->cells"]).plan
+    with pytest.raises(MeshprepError, match="there are no elements of 'faces'"):
+        paraview_mesh(plan, "faces->cells", NamedMesh("x", mesh))
 
 
 def test_all_files_at_once_or_none(prepared, tmp_path):

@@ -70,8 +70,9 @@ def test_a_sweep_finds_what_single_runs_find():
     chosen = sweep_points(["gps", "none"], ["contiguous", "metis", "blocks"], [32, 64])
     steps = []
     found = sweep(mesh, loops, chosen, progress=lambda *step: steps.append(step))
-    assert [s[2] for s in steps[1:] if s[0] == int(s[0])] == [w.name for w in chosen]
-    assert all(int(a[0]) <= int(b[0]) < len(chosen) for a, b in pairwise(steps))
+    begun = [(s[0], s[2]) for s in steps if s[0] == int(s[0])]
+    assert begun == [*enumerate(["topology", *(w.name for w in chosen)])]
+    assert all(int(a[0]) <= int(b[0]) < b[1] == 1 + len(chosen) for a, b in pairwise(steps))
     assert list(found.comparison.names) == [w.name for w in chosen]
     for point, plan in zip(chosen, found.comparison.plans, strict=True):
         options = Options(

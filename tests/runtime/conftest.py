@@ -209,6 +209,16 @@ def airfoil() -> Plan:
     return make_plan(grid.sizes, grid.tables, [RES_CALC], (8, 16))
 
 
+@pytest.fixture(scope="session")
+def plan(slow) -> LoopPlan:
+    """The loop of cuda_loops: eleven blocks of 8 elements and one of 2; several block colours."""
+    from cuda_loops import random_plan
+
+    made = random_plan(slow, 90, 60, 8, 5)
+    assert made.variant().n_block_colours > 1
+    return made
+
+
 @pytest.fixture(scope="module")
 def gpu():
     """The current GPU: see test_on_gpu.py."""

@@ -3,7 +3,8 @@
 import numpy as np
 
 from meshprep_runtime import Access, Arg, Loop, ParLoop
-from meshprep_runtime.cuda import DeviceFunction
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
+from meshprep_runtime.cuda.check.checked import run_checked
 
 SUMS = Loop(
     "sums",
@@ -22,6 +23,13 @@ SUMS = Loop(
     ),
 )
 LAYOUT = {"d": "soa", "x": "soa", "a": "soa"}
+# Strategies with the commits that differ there.
+WAYS = [
+    (name, commit)
+    for name, strategy in STRATEGIES.items()
+    for commit in (COMMITS if strategy.blocks else COMMITS[:1])
+    if refusal(SUMS, name, commit) is None
+]
 
 
 def body(w, d, x2, x0, c, a0, a1, b, total, least, most):
@@ -113,6 +121,14 @@ def fetched(given):
 def check(found, theirs):
     for name, value in fetched(found).items():
         np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+def run_and_check(made, plan, layout=LAYOUT, seed=0):
+    """Run a program on the CPU; what it makes must be what NumPy makes, to the last bit."""
+    given = arrays(plan, seed)
+    ours = laid_out(given, layout)
+    run_checked(made, **ours)
+    check(ours, laid_out(expected(plan, given), layout))
 
 
 def loop_of(plan, **options):

@@ -1,9 +1,13 @@
 """Arrays that do not fit are refused before anything runs, by the argument's name."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError, ParLoop
+from meshprep_runtime.bind import holds
 
 READ, WRITE, RW, INC = Access.READ, Access.WRITE, Access.RW, Access.INC
 
@@ -259,6 +263,8 @@ def test_loops_that_cannot_run(slow, args, message):
         (2**40, "'k' is 1099511627776, must be int32"),
         (np.str_("1"), "'k' is 1, must be int32"),
         (np.complex128(1 + 2j), "'k' is (1+2j), must be int32"),
+        (float("inf"), "'k' is inf, must be int32"),
+        (np.float32(2**31), "'k' is 2147483648.0, must be int32"),
     ],
 )
 def test_constants(slow, value, message):
@@ -272,3 +278,42 @@ def test_constants(slow, value, message):
     with pytest.raises(MeshprepError) as error:
         run(v=np.ones(2, dtype="i4"), k=value)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "fits"),
+    [
+        ("i8", 2**63 - 1, True),
+        ("i8", 2**63, False),
+        # rounds to the largest number, compared as a float
+        ("i8", np.float64(2**63), False),
+        ("u8", 2.0**63, True),
+        ("u8", -1, False),
+        ("f4", 1e300, False),
+        ("f4", float("inf"), True),
+        ("f8", 10**30, True),
+        ("f8", 10**400, False),
+    ],
+)
+def test_numbers_that_a_dtype_holds(dtype, number, fits):
+    assert holds(np.dtype(dtype), number) == fits
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_of_a_binder_binds_the_copy_of_an_array(again, loop, arrays):
+    """In a copy of both, what was a view of the array would be memory of its own."""
+    binder = loop._binder
+    binder(arrays)
+    other, theirs = again((binder, arrays))
+    for view, slot in zip(other(theirs), loop.slots, strict=True):
+        assert np.shares_memory(view, theirs[slot.name])
+
+
+def test_a_copied_solver_runs_on_its_own_arrays(loop, arrays):
+    loop(**arrays)
+    other, theirs = copy.deepcopy((loop, arrays))
+    before = arrays["res"].copy()
+    other(**theirs)
+    assert np.array_equal(arrays["res"], before)
+    assert np.array_equal(theirs["res"], 2 * before)
+    assert before.any()

@@ -4,31 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out, random_plan
+from cuda_loops import BODY, LAYOUT, SUMS, WAYS, arrays, random_plan, run_and_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshprep_runtime import MeshprepError, ParLoop
-from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, program, refusal
+from meshprep_runtime.cuda import STRATEGIES, DeviceFunction, program
 from meshprep_runtime.cuda.check.checked import run_checked
-
-WAYS = [
-    (name, commit)
-    for name, strategy in STRATEGIES.items()
-    for commit in (COMMITS if strategy.blocks else COMMITS[:1])
-    if refusal(SUMS, name, commit) is None
-]
-
-
-def check(plan, strategy, commit, layout, seed):
-    made = program(BODY, plan, strategy, commit=commit, layout=layout, threads=32)
-    given = arrays(plan, seed)
-    ours = laid_out(given, layout)
-    run_checked(made, **ours)
-    theirs = laid_out(expected(plan, given), layout)
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
-    return made
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -47,8 +29,9 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
     )
     def run(n, n_points, block_size, seed, lists):
         plan = random_plan(slow, n, n_points, block_size, seed, lists=lists)
-        texts[lists] = texts.get(lists, set())
-        texts[lists].add(check(plan, strategy, commit, LAYOUT, seed).text)
+        made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT, threads=32)
+        run_and_check(made, plan, seed=seed)
+        texts.setdefault(lists, set()).add(made.text)
 
     run()
     assert [len(found) for found in texts.values()] == [1] * len(texts)
@@ -61,7 +44,7 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
 @pytest.mark.parametrize("layout", [{}, dict.fromkeys("dxa", "soa")])
 def test_layouts(layout, slow):
     plan = random_plan(slow, 70, 40, 16, 3)
-    check(plan, "hierarchical", "colours", layout, 4)
+    run_and_check(program(BODY, plan, "hierarchical", layout=layout, threads=32), plan, layout, 4)
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -71,11 +54,7 @@ def test_any_number_of_threads(threads, slow):
     plan = random_plan(slow, 90, 40, 16, 3)
     made = program(BODY, plan, "global-atomics", threads=threads)
     assert made.parts == -(-90 // threads)
-    given = arrays(plan, 1)
-    ours, theirs = laid_out(given, {}), expected(plan, given)
-    run_checked(made, **ours)
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+    run_and_check(made, plan, {}, 1)
 
 
 @pytest.mark.usefixtures("needs_gxx")

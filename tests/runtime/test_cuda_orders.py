@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
+from cuda_loops import BODY, LAYOUT, arrays, expected, random_plan, run_and_check
 
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.check.checked import CheckError, run_checked
@@ -59,11 +59,7 @@ def test_two_steps(layout, plan):
     assert made.scratch == {"t4": (np.dtype("f8"), 2 * 3 * n), "t5": (np.dtype("i4"), n)}
     assert [t.name for t in made.then] == ["meshprep_sum"] * 2
     assert [t.launches[0].last for t in made.then] == [60, 60]
-    given = arrays(plan)
-    ours, theirs = laid_out(given, layout), laid_out(expected(plan, given), layout)
-    run_checked(made, **ours)
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+    run_and_check(made, plan, layout)
 
 
 @pytest.mark.usefixtures("needs_gxx")

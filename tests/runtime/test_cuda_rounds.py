@@ -7,13 +7,14 @@ import pytest
 from cuda_loops import (
     BODY,
     LAYOUT,
-    SUMS,
+    WAYS,
     arrays,
     check,
     expected,
     laid_out,
     loop_of,
     random_plan,
+    run_and_check,
     uploaded,
 )
 from hypothesis import given, settings
@@ -24,17 +25,16 @@ from test_cuda_turns import expected as turns_expected
 from test_cuda_turns import turns_plan
 
 from meshprep_runtime import MeshprepError
-from meshprep_runtime.cuda import COMMITS, STRATEGIES, program, refusal
+from meshprep_runtime.cuda import STRATEGIES, program
 from meshprep_runtime.cuda.check.checked import CheckError, run_checked
 from meshprep_runtime.plan.tuned import GPU, Machine, Trial, Tuned
 
 # Neither a divisor of the block sizes nor a whole warp.
 THREADS = 5
-BLOCKED = [name for name, strategy in STRATEGIES.items() if strategy.blocks]
-WAYS = [(s, c) for s in BLOCKED for c in COMMITS if refusal(SUMS, s, c) is None]
+IN_BLOCKS = [(s, c) for s, c in WAYS if STRATEGIES[s].blocks]
 # How sums of a block reach memory has nothing to do with rounds.
-SOME = [(s, c) for s, c in WAYS if c == "colours" or s == "hierarchical"]
-REST = [pytest.param(*way, marks=pytest.mark.long) for way in WAYS if way not in SOME]
+SOME = [(s, c) for s, c in IN_BLOCKS if c == "colours" or s == "hierarchical"]
+REST = [pytest.param(*way, marks=pytest.mark.long) for way in IN_BLOCKS if way not in SOME]
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,6 @@ def plan(slow):
 def broken(made, old, new):
     assert made.text.count(old) == 1
     return replace(made, text=made.text.replace(old, new))
-
-
-def runs_as(made, plan, seed=1, layout=LAYOUT):
-    """Whether a program makes of whole numbers what NumPy makes of them."""
-    values = arrays(plan, seed)
-    ours, theirs = laid_out(values, layout), laid_out(expected(plan, values), layout)
-    run_checked(made, **ours)
-    return all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -72,7 +64,7 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
         plan = random_plan(slow, n, n_points, block_size, seed)
         made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT, threads=THREADS)
         assert made.threads == THREADS
-        assert runs_as(made, plan, seed)
+        run_and_check(made, plan, seed=seed)
         texts.add(made.text)
 
     run()
@@ -85,7 +77,7 @@ def test_exactly_the_sums_of_numpy(strategy, commit, slow):
 def test_layouts_and_lists_of_elements(layout, slow):
     plan = random_plan(slow, 70, 40, 16, 3, lists=True)
     made = program(BODY, plan, "hierarchical", layout=layout, threads=THREADS)
-    assert runs_as(made, plan, layout=layout)
+    run_and_check(made, plan, layout)
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -95,8 +87,7 @@ def test_elements_see_what_those_of_earlier_rounds_wrote(strategy, slow):
     ours = turns_arrays(plan, 1)
     theirs = turns_expected(plan, ours)
     run_checked(program(turns_body, plan, strategy, threads=THREADS), **ours)
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+    check(ours, theirs)
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -105,10 +96,10 @@ def test_races_of_a_round_are_found(plan):
     made = program(BODY, plan, "hierarchical", layout=LAYOUT, threads=THREADS)
     same = {**made.arrays, "thread_colour": np.zeros_like(made.arrays["thread_colour"])}
     with pytest.raises(CheckError, match="race inside a block"):
-        runs_as(replace(made, arrays=same), plan)
+        run_and_check(replace(made, arrays=same), plan)
     hasty = broken(made, "      }\n      MP_BARRIER();\n", "      }\n")
     with pytest.raises(CheckError, match="race inside a block"):
-        runs_as(hasty, plan)
+        run_and_check(hasty, plan)
 
 
 @pytest.mark.usefixtures("needs_gxx")
@@ -116,7 +107,7 @@ def test_what_threads_leave_is_summed_after_the_last_round(plan):
     made = program(BODY, plan, "staged-gather", layout=LAYOUT, threads=THREADS)
     hasty = broken(made, "  }\n  MP_BARRIER();\n  MP_LOOP for (int i", "  }\n  MP_LOOP for (int i")
     with pytest.raises(CheckError, match="uninitialised shared memory"):
-        runs_as(hasty, plan)
+        run_and_check(hasty, plan)
 
 
 def test_sorted_elements_take_the_colours_of_their_round(plan):
@@ -163,7 +154,7 @@ def test_auto_takes_the_threads_that_were_tuned(plan, device):
     assert loop_of(plan, strategy="auto").on_gpu.threads is None
 
 
-@pytest.mark.parametrize(("strategy", "commit"), WAYS)
+@pytest.mark.parametrize(("strategy", "commit"), IN_BLOCKS)
 def test_compiles_without_spills(strategy, commit, plan, compiled):
     made = program(BODY, plan, strategy, commit=commit, layout=LAYOUT, threads=8)
     found = compiled(made)
@@ -175,6 +166,6 @@ def test_compiles_without_spills(strategy, commit, plan, compiled):
 @pytest.mark.parametrize("layout", [{}, LAYOUT], ids=["aos", "mixed"])
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
 def test_older_devices(arch, layout, plan, compiled):
-    for strategy, commit in WAYS:
+    for strategy, commit in IN_BLOCKS:
         made = program(BODY, plan, strategy, commit=commit, layout=layout, threads=8)
         assert compiled(made, arch).spilled == 0, (strategy, commit)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cuda_loops import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,8 +95,7 @@ def test_exactly_what_numpy_makes_of_it(strategy, slow):
         ours = arrays(plan, seed)
         theirs = expected(plan, ours)
         run_checked(program(body, plan, strategy, threads=32), **ours)
-        for name, value in ours.items():
-            np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+        check(ours, theirs)
 
     run()
 
@@ -106,8 +106,7 @@ def test_the_cpu_does_the_same(slow, lists):
     ours = arrays(plan, 2)
     theirs = expected(plan, ours)
     ParLoop(body, plan, strategy="hierarchical")(**ours)
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+    check(ours, theirs)
 
 
 @pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s not in COLOURED])

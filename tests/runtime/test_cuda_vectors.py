@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cuda_loops import check
 
 from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.cuda import STRATEGIES, program
@@ -79,8 +80,7 @@ def test_the_same_sums(strategy, commit, plan):
     ours = arrays(plan)
     theirs = expected(plan, ours)
     run_checked(program(body, plan, strategy, commit=commit, threads=32), **ours)
-    for name, value in ours.items():
-        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+    check(ours, theirs)
 
 
 def test_what_is_moved_at_once(plan):

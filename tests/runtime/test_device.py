@@ -29,12 +29,6 @@ pytestmark = pytest.mark.usefixtures("needs_gxx")
 GLOBALS = ("c", "total", "least", "most")
 
 
-@pytest.fixture(scope="module")
-def plan(slow):
-    """Eleven blocks of 8 elements and one of 2; several block colours."""
-    return random_plan(slow, 90, 60, 8, 5)
-
-
 @pytest.mark.parametrize("graph", [False, True])
 @pytest.mark.parametrize(
     ("strategy", "commit"),

@@ -12,7 +12,6 @@ from cuda_loops import (
     expected,
     laid_out,
     loop_of,
-    random_plan,
     uploaded,
 )
 
@@ -23,12 +22,6 @@ from meshprep_runtime.cuda.check.emulated import EmulatedDevice
 from meshprep_runtime.cuda.launcher import Launcher
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
-
-
-@pytest.fixture(scope="module")
-def plan(slow):
-    """Eleven blocks of 8 elements and one of 2; several block colours."""
-    return random_plan(slow, 90, 60, 8, 5)
 
 
 def view(**told):

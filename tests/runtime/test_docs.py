@@ -2,23 +2,17 @@
 
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from fake_cupy import FakeCupy
+from pages import DOCS, blocks
 
 from meshprep_runtime import ParLoop, Plan
 from meshprep_runtime.cuda import device, gpu
 from meshprep_runtime.loops import loop_from_dict
 
 tomllib = pytest.importorskip("tomllib")
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-def blocks(page, language):
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def test_the_solver_of_the_readme(slow, tmp_path, monkeypatch):

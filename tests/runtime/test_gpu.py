@@ -5,18 +5,13 @@ import sys
 
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out, random_plan
+from cuda_loops import BODY, LAYOUT, arrays, expected, laid_out
 from fake_cupy import FakeCupy, Stream
 
 from meshprep_runtime import MeshprepError, MissingPackageError, ParLoop
 from meshprep_runtime.cuda import device, gpu, program
 
 pytestmark = pytest.mark.usefixtures("needs_gxx")
-
-
-@pytest.fixture(scope="module")
-def plan(slow):
-    return random_plan(slow, 90, 60, 8, 5)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out, random_plan
+from cuda_loops import BODY, LAYOUT, WAYS, arrays, expected, laid_out, random_plan
 
 from airfoil import Airfoil, prepared_airfoil
 from meshprep.io.generate import generate
@@ -17,17 +17,11 @@ from meshprep.loops import LoopRequest
 from meshprep.pipeline.steps import Options, prepare
 from meshprep.pipeline.variants import baseline_variant
 from meshprep_runtime import Access, Arg, Loop, LoopPlan, MeshprepError, ParLoop, SetMap
-from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction, refusal
+from meshprep_runtime.cuda import COMMITS, STRATEGIES, DeviceFunction
 
 pytestmark = pytest.mark.gpu
 EMULATED = os.environ.get("MESHPREP_GPU") == "emulated"
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-WAYS = [
-    (name, commit)
-    for name, strategy in STRATEGIES.items()
-    for commit in (COMMITS if strategy.blocks else COMMITS[:1])
-    if refusal(SUMS, name, commit) is None
-]
 
 
 @pytest.fixture(scope="module")

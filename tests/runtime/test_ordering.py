@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshprep_runtime import MeshprepError, Ordering
+from meshprep_runtime import MeshprepError, Ordering, SetMap
 
 
 @given(st.permutations(range(7)), st.permutations(range(7)))
@@ -104,3 +104,25 @@ def test_what_is_given_stays_writable():
     order = Ordering.from_new_to_old(numbers)
     assert numbers.flags.writeable
     assert not order.new_to_old.flags.writeable
+
+
+def test_what_is_no_array_is_refused():
+    order = Ordering.from_new_to_old(np.array([2, 0, 1]))
+    for values, axis, said in (
+        ([1, 2, 3], 0, "values is a list, must be an array"),
+        (np.zeros(3), None, "axis None must run over the set"),
+        (memoryview(b"abc"), 0, "a builtins.memoryview is not taken"),
+    ):
+        with pytest.raises(MeshprepError, match=said):
+            order.apply(values, axis=axis)
+
+
+def test_masked_numbers_are_refused():
+    masked = np.ma.array([[0, 1], [1, 2]], mask=[[0, 1], [0, 0]])
+    for make in (
+        lambda: SetMap("a->b", "a", "b", masked),
+        lambda: Ordering.from_new_to_old(masked[0]),
+    ):
+        with pytest.raises(MeshprepError, match="has masked values"):
+            make()
+    assert SetMap("a->b", "a", "b", np.ma.array([[0, 1]])).table.tolist() == [[0, 1]]

@@ -116,6 +116,37 @@ def test_what_is_wrong_is_said_in_one_line(build, plan, tmp_path):
         assert ran.stderr.count("\n") == 1
 
 
+VARIANT = """\
+#define MESHPREP_PLAN_IMPLEMENTATION
+#include "meshprep_plan.h"
+int main(int n, char **words)
+{
+    char error[MP_ERROR] = "";
+    mp_plan *plan = mp_open(words[n - 2], error);
+    mp_loop *loop = mp_read_loop(plan, "flux", words[n - 1], error);
+    puts(loop == NULL ? error : "read");
+    mp_free_loop(loop);
+    mp_close(plan);
+}
+"""
+
+
+@pytest.mark.parametrize("plan", ["ranges"], indirect=True)
+def test_no_other_blocks_are_taken_for_those_that_are_named(compile_program, plan, tmp_path):
+    made, path = plan
+    source, program = tmp_path / "variant.c", tmp_path / "variant"
+    source.write_text(VARIANT)
+    compile_program("cc", ["-std=c99", *STRICT, f"-I{FOLDER}"], source, program)
+
+    def told(variant):
+        return subprocess.run([program, path, variant], capture_output=True, text=True).stdout
+
+    assert told(made["flux"].default) == "read\n"
+    assert "there are no such blocks" in told("s7")
+    assert "there are no such blocks" in told("")
+    assert "a name in it is too long" in told("s" * 2000)
+
+
 @pytest.mark.parametrize("plan", ["ranges"], indirect=True)
 def test_the_makefile_builds_the_example(build, plan, tmp_path):
     build("C99", tmp_path)
@@ -216,6 +247,9 @@ def test_a_part_in_c(build, language, tmp_path):
         (at + size - 1, "2"): "damaged: the part does not match its checksum",
         (600, "2"): "damaged: its tables do not match",
         (0, "2"): "no parts",
+        # white space for the end of a line, and behind the text
+        (16, "2"): "damaged: its tables do not match",
+        (300, "2"): "damaged: its tables do not match",
         (other, "5"): "is not split into so many parts, or has no such part",
     }
     for (flipped, part), message in cases.items():
@@ -223,6 +257,10 @@ def test_a_part_in_c(build, language, tmp_path):
         done = ask(bad, "5", part, "cells")
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
+    for left in (len(whole) - 1, len(whole) // 2, 700):
+        bad.write_bytes(whole[:left])
+        done = ask(bad, "5", "2", "cells")
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     # what is another part's is not read
     bad.write_bytes(whole[:other] + bytes([whole[other] ^ 1]) + whole[other + 1 :])
     assert ask(bad, "5", "2", "cells").returncode == 0

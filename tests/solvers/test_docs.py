@@ -8,20 +8,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from pages import DOCS, blocks
 
 from meshprep.io.generate import generate
 from meshprep_cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io"))
 from op2_files import c_mesh, put_map, write_hdf5, write_text
-
-DOCS = Path(__file__).parents[2] / "docs"
-
-
-def blocks(page, language=""):
-    text = (DOCS / "solvers" / page).read_text(encoding="utf-8")
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [content for name, content in found if name == language]
 
 
 def commands(page):
@@ -43,7 +36,7 @@ def test_the_commands_of_the_op2_page(tmp_path, monkeypatch, capsys):
         out["p_q"] = random.random((sizes["cells"], 4))
         put_map(result, "owner", random.integers(0, sizes["cells"], (sizes["edges"], 1)))
         result["t"] = random.random(sizes["cells"])
-    ran = commands("op2.md")
+    ran = commands("solvers/op2.md")
     assert len(ran) == 12
     for words in ran:
         force = [] if words[1] == "info" else ["--force"]
@@ -59,7 +52,7 @@ def test_the_table_of_sets_of_the_op2_page(tmp_path):
     from meshprep import io
     from meshprep.io.declared import from_toml
 
-    (table,) = blocks("op2.md", "toml")
+    (table,) = blocks("solvers/op2.md", "toml")
     (tmp_path / "a.toml").write_text(table)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["mesh/connectivity"] = np.array([[0, 1, 2], [1, 3, 2]])
@@ -74,7 +67,7 @@ def test_the_objects_of_the_python_page():
     old = generate("delaunay2d", cells=60, shuffle=True)
     table = old.map("cells->nodes").table
     mesh = meshio.Mesh(old.coordinates, [("triangle", table)])
-    *_, code = blocks("python.md", "py")
+    *_, code = blocks("solvers/python.md", "py")
     u = np.arange(len(old.coordinates))
     scope = {"mesh": mesh, "u": u}
     exec(code, scope)
@@ -87,15 +80,15 @@ def test_the_objects_of_the_python_page():
 def test_the_page_on_ranks(tmp_path, monkeypatch):
     """Four ranks of one process give what one rank does."""
     monkeypatch.chdir(tmp_path)
-    (table,) = blocks("mpi.md", "toml")
+    (table,) = blocks("solvers/mpi.md", "toml")
     Path("loops.toml").write_text(table)
-    ran = [words for words in commands("mpi.md") if "airfoil.msh" not in words]
+    ran = [words for words in commands("solvers/mpi.md") if "airfoil.msh" not in words]
     assert len(ran) == 2
     for words in ran:
         small = [{"20000": "300", "2,4": "1,4"}.get(word, word) for word in words[1:]]
         assert main([*small, "-q"]) == 0
     scope = {}
-    program, ranks = blocks("mpi.md", "python")
+    program, ranks = blocks("solvers/mpi.md", "python")
     exec(program, scope)
     exec(ranks, scope)
     total, r, timings = scope["results"][0]
@@ -110,7 +103,7 @@ def test_the_page_on_ranks(tmp_path, monkeypatch):
 def test_the_loop_of_the_c_page_is_that_of_the_example():
     """Every line of C on the page stands in the example, the file names and comments aside."""
     source = (DOCS.parent / "examples" / "c" / "heat.c").read_text()
-    loop = next(block for block in blocks("c.md", "c") if "block_order" in block)
+    loop = next(block for block in blocks("solvers/c.md", "c") if "block_order" in block)
     known = "".join(source.split())
     for piece in ("flux(t[c1],t[c2],&r[c1],&r[c2]);", "int32_tb=loop->block_order[k];"):
         assert piece in known

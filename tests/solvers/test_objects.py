@@ -42,6 +42,15 @@ class TestMeshio:
             point_sets={"corner": np.array([0, 8])},
         )
 
+    def test_the_mesh_has_arrays_of_its_own(self):
+        source = self.build()
+        source.cells[3].data = source.cells[3].data.astype(np.int32)
+        mesh, before = meshprep.from_meshio(source), meshprep.from_meshio(self.build())
+        arrays = (*source.point_data.values(), *(c.data for c in source.cells), source.points)
+        for array in (*arrays, *(v for blocks in source.cell_data.values() for v in blocks)):
+            array[:] = 0
+        assert difference(before, mesh) is None
+
     def test_every_value_follows_its_element(self):
         source = self.build()
         before = {k: v.copy() for k, v in source.point_data.items()}

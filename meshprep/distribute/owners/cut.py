@@ -24,6 +24,7 @@ from ...partition.blocks.search import Search
 from ...partition.blocks.sizes import Sizes
 from ...partition.blocks.start import choose_start
 from ...partition.connectivity import distinct_rows
+from ...partition.problem import check_coordinates
 from ...reorder import METHODS, LocalityProblem, gps
 from .room import within_caps
 from .wanted import wanted_sizes
@@ -135,15 +136,8 @@ def _check(
             f"points of elements have shape {table.shape} and dtype {table.dtype}, must be int32 "
             f"of shape ({n}, arity)"
         )
-    if coordinates is None:
-        return
-    if coordinates.ndim != 2 or len(coordinates) != n or not coordinates.shape[1]:
-        raise MeshprepError(
-            f"coordinates have shape {coordinates.shape}, must be ({n}, d) for {n} elements"
-        )
-    if not np.isfinite(coordinates).all():
-        row = int(np.argmin(np.isfinite(coordinates).all(axis=1)))
-        raise MeshprepError(f"the coordinates of element {row} are not finite")
+    if coordinates is not None:
+        check_coordinates(coordinates, n)
 
 
 def _locality(graph: Csr, coordinates: NDArray[np.float64] | None) -> NDArray[np.int32]:

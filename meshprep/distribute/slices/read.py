@@ -15,6 +15,7 @@ from ...loops import LoopRequest, default_request
 from ...mesh import Mesh
 from ...mesh.cells import shape_of
 from ...mesh.geometry import PLACED, mean_of_rows
+from ...mesh.original import cell_types
 from ...pipeline.steps import plan_request_maps
 from ..ranks import Ranks, agreed, exchanged
 from ..subject import SplitSubject, maps_of, refuse_fixed, sets_of
@@ -61,6 +62,7 @@ def subject_of_slices(
         segments={u: tuple(slices.sizes[p] for p in parts) for u, parts in unions.items()},
         unions=unions,
         source_hash=mesh.content_hash,
+        cell_types=cell_types(full),
     )
     return _with_centroids(found, slices)
 

@@ -47,8 +47,10 @@ def _lines(path: Path, permuter: Permuter) -> tuple[bytes, list[bytes], str]:
     delimiter = _delimiter(records)
     has_head = bool(records) and not _is_numeric(records[0], delimiter)
     sizes = set(permuter.sizes.values())
-    # Text in the first line makes it a header, unless only with it the number of rows fits.
-    if has_head and len(records) - 1 not in sizes and len(records) in sizes:
+    # Text in the first line makes it a header, unless other rows hold text as well and only with it
+    # their number fits.
+    alike = not all(_is_numeric(record, delimiter) for record in records[1:])
+    if has_head and alike and len(records) - 1 not in sizes and len(records) in sizes:
         has_head = False
     if not has_head:
         return mark, records, delimiter
@@ -94,6 +96,8 @@ def _column(head: bytes, name: str, delimiter: str) -> int:
     names = [n.strip() for n in _fields(head.removeprefix(BOM_UTF8), delimiter)]
     if name not in names:
         raise MeshprepError(f"has no column '{name}': choose {', '.join(names) or 'another file'}")
+    if names.count(name) > 1:
+        raise MeshprepError(f"has several columns '{name}': give each another name")
     return names.index(name)
 
 

@@ -19,7 +19,9 @@ def move(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
     form = find(io.FORMATS, source, None)
     mesh = io.read(source, format=form.name)
     _check(permuter, mesh.content_hash())
-    orders = {name: permuter.plan.ordering.get(name) for name in mesh.sets}
+    # a union follows its parts, whose order may be another one than the plan's
+    alone = [s.name for s in mesh.sets.values() if not s.parts]
+    orders = {name: permuter.plan.ordering.get(name) for name in alone}
     for name, order in orders.items():
         if order is None or order.size != mesh.size(name):
             raise MeshprepError(f"the plan does not fit its set '{name}' of {mesh.size(name)}")

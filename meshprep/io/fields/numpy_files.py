@@ -21,14 +21,23 @@ def _load(path: Path) -> dict[str, NDArray]:
     with guarded("not a readable NumPy file"), path.open("rb") as file:
         found = np.load(file, allow_pickle=False)
         if isinstance(found, np.ndarray):
+            if file.read(1):
+                raise MeshprepError("holds more than one array: write each into a file of its own")
             return {ANY: found}
-        members = {name: found[name] for name in found.files}
-        # Of other files in the archive NumPy gives the bytes.
-        arrays = {n: values for n, values in members.items() if isinstance(values, np.ndarray)}
-        for name in members.keys() - arrays.keys():
-            if f"{name}.npy" in found.zip.namelist():
-                raise MeshprepError(f"member '{name}.npy' is no array: the file is damaged")
+        names = found.zip.namelist()
+        if len({_name(member) for member in names}) < len(names):
+            raise MeshprepError("has two members of one name: give each another name")
+        # By the whole name: asked for `a.npy`, NumPy gives `a` where there are both.
+        # Of other files in the archive it gives the bytes.
+        arrays = {_name(m): a for m in names if isinstance(a := found[m], np.ndarray)}
+        for member in names:
+            if member.endswith(".npy") and _name(member) not in arrays:
+                raise MeshprepError(f"member '{member}' is no array: the file is damaged")
         return arrays
+
+
+def _name(member: str) -> str:
+    return member.removesuffix(".npy")
 
 
 def _read(path: Path, permuter: Permuter) -> dict[str, PlacedArray]:
@@ -52,8 +61,9 @@ def _write_npz(
 ) -> None:
     """Every member in its place and packed as it was."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", allowZip64=True) as new:
+        new.comment = old.comment
         for member in old.infolist():
-            values = arrays.get(member.filename.removesuffix(".npy"))
+            values = arrays.get(_name(member.filename))
             copy = zipfile.ZipInfo(member.filename, member.date_time)
             copy.compress_type, copy.external_attr = member.compress_type, member.external_attr
             with new.open(copy, "w", force_zip64=True) as file:

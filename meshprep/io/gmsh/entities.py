@@ -19,7 +19,7 @@ from ...kernels.parallel import each, pieces
 from ...mesh import Mesh, Tag
 from ...mesh.cells import shape_of
 from .info import source
-from .layout import CellBlock, FileLayout
+from .layout import CellBlock, FileLayout, NodeEntity
 from .numbering import Distinct, constant, distinct, distinct_pairs
 from .raw import Entity
 
@@ -99,7 +99,7 @@ def split_entities(mesh: Mesh, layout: FileLayout) -> EntityAssignment:
     kinds, place = _kinds(layout, positive=True)
     taken = {(k.dim, k.old) for k in kinds} | set(assignment.entities) | set(assignment.parts)
     if layout.node_entity is not None:
-        pairs, _, _ = distinct_pairs(layout.node_entity[:, 0], layout.node_entity[:, 1])
+        pairs, _, _ = distinct_pairs(*layout.node_entity)
         taken |= {(int(d), int(t)) for d, t in pairs}
     fresh = _fresh(taken)
     number = _keep_some(kinds, assignment)
@@ -214,10 +214,12 @@ def _list_entities(
     fresh: Sequence[Iterator[int]],
 ) -> None:
     """Complete the tables: groups as the cells have them, and what no table has yet."""
-    boxes = _cell_boxes(mesh, layout, assignment)
-    for k, new in number.items():
+    tables = {k: assignment.parts if k.parts else assignment.entities for k in number}
+    listed = all((k.dim, number[k]) in table for k, table in tables.items())
+    boxes = {} if listed else _cell_boxes(mesh, layout, assignment)
+    for k, table in tables.items():
+        new = number[k]
         key = (k.dim, new)
-        table = assignment.parts if k.parts else assignment.entities
         if key in table:
             e = table[key]
             table[key] = Entity(k.dim, new, e.box, k.groups, e.bounding, e.parent, e.partitions)
@@ -246,9 +248,11 @@ def _parent(
     return key
 
 
-def _list_node_entities(mesh: Mesh, pairs: Int64s, assignment: EntityAssignment) -> None:
+def _list_node_entities(mesh: Mesh, of_nodes: NodeEntity, assignment: EntityAssignment) -> None:
+    rows, place, _ = distinct_pairs(*of_nodes)
+    if all((*row,) in assignment.entities or (*row,) in assignment.parts for row in rows.tolist()):
+        return
     points = _points(mesh)
-    rows, place, _ = distinct_pairs(pairs[:, 0], pairs[:, 1])
     every = read_only(np.arange(len(points), dtype=np.int32).reshape(-1, 1))
     box = _boxes(points, every, place, len(rows))
     for (dim, tag), b in zip(rows.tolist(), box, strict=True):

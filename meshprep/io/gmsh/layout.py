@@ -27,6 +27,8 @@ NUMBER_LIMIT = 10**18 - 1
 EXACT_LIMIT = 2**53
 # Gmsh reads a line of names into 256 bytes.
 TEXT_LIMIT = 200
+# (n,) each: dimension and number of the entity of each node.
+NodeEntity = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +46,8 @@ class FileLayout:
     dats: tuple[Dat, ...]  # dats that are written as values
     node_label: NDArray[np.int64] | None  # (n,)
     cell_label: dict[str, NDArray[np.int64]]  # by set, (n,)
-    # (n, 2): dimension and number of the entity of each node, where the file has a place for it.
-    node_entity: NDArray[np.int64] | None
+    # Where the file has a place for them.
+    node_entity: NodeEntity | None
     parametric: Dat | None
     lost: tuple[str, ...]  # what is written nowhere
 
@@ -194,7 +196,7 @@ def _attribute_problems(d: Dat) -> list[str]:
     return [f"attribute '{k}' of values '{d.name}'" for k in d.attrs if k not in ATTRIBUTES]
 
 
-def _node_entity(mesh: Mesh) -> tuple[NDArray[np.int64] | None, Dat | None]:
+def _node_entity(mesh: Mesh) -> tuple[NodeEntity | None, Dat | None]:
     """Entities of the nodes and parametric coordinates, where the blocks of MSH 4.1 can say so."""
     found = [mesh.dat(name, "nodes") for name in (ENTITY_DIM, ENTITY_TAG)]
     dim, tag = found
@@ -203,15 +205,13 @@ def _node_entity(mesh: Mesh) -> tuple[NDArray[np.int64] | None, Dat | None]:
     for d in (dim, tag):
         if d.index is not None or d.values.ndim != 1 or d.values.dtype.kind not in "iu":
             return None, None
-    pair = np.stack([dim.values.astype(np.int64), tag.values.astype(np.int64)], axis=1)
-    if pair.size and not (pair[:, 0].min() >= 0 and pair[:, 0].max() <= 3):
-        return None, None
-    if pair.size and np.abs(pair[:, 1]).max() > INT_LIMIT:
-        return None, None
-    return pair, _parametric(mesh, pair[:, 0])
+        low, high = (0, 3) if d is dim else (-INT_LIMIT, INT_LIMIT)
+        if d.values.size and not (low <= d.values.min() and d.values.max() <= high):
+            return None, None
+    return (dim.values, tag.values), _parametric(mesh, dim.values)
 
 
-def _parametric(mesh: Mesh, dim: NDArray[np.int64]) -> Dat | None:
+def _parametric(mesh: Mesh, dim: NDArray[np.integer]) -> Dat | None:
     d = mesh.dat(PARAMETRIC, "nodes")
     if d is None or d.values.shape[1:] != (3,) or d.values.dtype != np.float64:
         return None

@@ -286,13 +286,15 @@ def _elements(
             for i in range(count):
                 place[done + i] = pos + i * row * width
             pos = take_ints(data, pos, mode, width, flat, end, count * row)
-        for i in range(done, done + (count if mode == ASCII else 0)):
-            place[i] = pos
-            pos, words = take_line(data, pos, flat, end + (i - done) * row, row)
-            if words >= 0 and words != row:
-                return BAD_ROW, skip_blank(data, place[i]), kind * SCRATCH + min(words, SCRATCH - 1)
-            if pos < 0:
-                break
+        else:
+            for i in range(done, done + count):
+                place[i] = pos
+                pos, words = take_line(data, pos, flat, end + (i - done) * row, row)
+                if words >= 0 and words != row:
+                    found = kind * SCRATCH + min(words, SCRATCH - 1)
+                    return BAD_ROW, skip_blank(data, place[i]), found
+                if pos < 0:
+                    break
         if pos < 0:
             return NO_NUMBER, pos, 0
         end += count * row

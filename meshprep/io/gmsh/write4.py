@@ -95,13 +95,15 @@ def _node_blocks(
         flag[rows] = 1
         parametric = np.zeros((n, 3))
         parametric[rows] = layout.parametric.values
-    dim, tag = layout.node_entity.T
+    dim, tag = layout.node_entity
     start = _runs(dim, tag, flag)
     first = start[:-1]
-    return np.stack([dim[first], tag[first], flag[first]], axis=1), start, parametric
+    head = np.empty((first.size, 3), dtype=np.int64)
+    head[:, 0], head[:, 1], head[:, 2] = dim[first], tag[first], flag[first]
+    return head, start, parametric
 
 
-def _runs(*columns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _runs(*columns: NDArray[np.integer]) -> NDArray[np.int64]:
     """Where each run of equal rows starts, and the end."""
     n = columns[0].size
     ends = np.zeros(max(n - 1, 0), dtype=bool)

@@ -56,8 +56,9 @@ class _Deck:
 
 def read(file: TextIO) -> meshio.Mesh:
     """Read an Abaqus input file; types other than the usual ones are ``abaqus:type``."""
-    deck = _Deck()
+    deck, sets = _Deck(), []
     for keyword, options, lines in _blocks(file):
+        _check_options(keyword, options)
         if keyword == "NODE":
             numbers = _read_nodes(deck, lines)
             _extend(deck.node_sets, options.get("NSET"), numbers)
@@ -65,10 +66,35 @@ def read(file: TextIO) -> meshio.Mesh:
             numbers = _read_elements(deck, options.get("TYPE", "").upper(), lines)
             _extend(deck.element_sets, options.get("ELSET"), numbers)
         elif keyword in ("NSET", "ELSET"):
-            sets = deck.node_sets if keyword == "NSET" else deck.element_sets
-            name = options.get(keyword) or ""
-            _extend(sets, name, _members(lines, sets, "GENERATE" in options, f"*{keyword} {name}"))
+            sets.append((keyword, options, lines))
+    # what they may name is known once all is read
+    for keyword, options, lines in sets:
+        _read_set(deck, keyword, options, lines)
     return _mesh(deck)
+
+
+def _read_set(deck: _Deck, keyword: str, options: Mapping[str, str], lines: Sequence[str]) -> None:
+    of_nodes, name = keyword == "NSET", options.get(keyword) or ""
+    known = deck.node_sets if of_nodes else deck.element_sets
+    most = len(deck.nodes if of_nodes else deck.elements) if "GENERATE" in options else None
+    _extend(known, name, _members(lines, known, most, f"*{keyword} {name}"))
+
+
+def _check_options(keyword: str, options: Mapping[str, str]) -> None:
+    """Refuse what would put nodes elsewhere, or leave nodes and elements out."""
+    if keyword not in ("NODE", "ELEMENT", "NSET", "ELSET"):
+        return
+    if "INPUT" in options:
+        raise MeshprepError(f"*{keyword} takes its lines from {options['INPUT']}: put them in here")
+    if keyword == "NODE" and options.get("SYSTEM", "R").upper() != "R":
+        raise MeshprepError(
+            f"its nodes are in the coordinates SYSTEM={options['SYSTEM']}: write x, y and z"
+        )
+    if keyword == "NSET" and "ELSET" in options:
+        raise MeshprepError(
+            f"*NSET {options.get('NSET', '')} is the nodes of the elements {options['ELSET']}: "
+            "name the nodes"
+        )
 
 
 def _blocks(file: TextIO) -> Iterator[tuple[str, dict[str, str], list[str]]]:
@@ -99,6 +125,8 @@ def _read_nodes(deck: _Deck, lines: Sequence[str]) -> list[int]:
         number, *place = line.rstrip(", ").split(",")
         if not 1 <= len(place) <= 3:
             raise MeshprepError(f"node {int(number)} has {len(place)} coordinates: give 2 or 3")
+        if int(number) in deck.nodes:
+            raise MeshprepError(f"node {int(number)} stands twice: give one another number")
         deck.nodes[int(number)] = len(deck.points)
         deck.points.append([float(x) if x.strip() else 0.0 for x in place])
         numbers.append(int(number))
@@ -116,12 +144,14 @@ def _read_elements(deck: _Deck, name: str, lines: Sequence[str]) -> list[int]:
             continue
         if len(row) != wanted + 1:
             check_node_count(f"element {row[0]} of type {name}", _TYPES[name], len(row) - 1)
+        if row[0] in deck.elements:
+            raise MeshprepError(f"element {row[0]} stands twice: give one another number")
+        deck.elements[row[0]] = len(deck.blocks), len(rows)
         numbers.append(row[0])
         rows.append(row[1:])
         row = []
     if row:
         raise MeshprepError(f"element {row[0]} of type {name} ends in the middle")
-    deck.elements.update({n: (len(deck.blocks), i) for i, n in enumerate(numbers)})
     deck.blocks.append((name, rows))
     return numbers
 
@@ -134,15 +164,25 @@ def _extend(sets: dict[str, list[int]], name: str | None, numbers: Sequence[int]
 
 
 def _members(
-    lines: Sequence[str], sets: Mapping[str, list[int]], generate: bool, what: str
+    lines: Sequence[str], sets: Mapping[str, list[int]], most: int | None, what: str
 ) -> list[int]:
+    """What these lines name; each is a range of ``most`` numbers at most unless that is None."""
     out: list[int] = []
     by_name = {name.upper(): numbers for name, numbers in sets.items()}
     for line in lines:
         words = [w.strip() for w in line.split(",") if w.strip()]
-        if generate:
-            first, last, *step = [int(w) for w in words]
-            out += range(first, last + 1, *step)
+        if most is not None:
+            first, last, step, *more = [*map(int, words), 1][: max(len(words), 3)]
+            if more or step < 1:
+                raise MeshprepError(
+                    f"{what} generates '{line}': write FIRST, LAST and a step from 1"
+                )
+            numbers = range(first, last + 1, step)
+            if len(numbers) > most:
+                raise MeshprepError(
+                    f"{what} generates {len(numbers)} numbers, but {most} are there"
+                )
+            out += numbers
             continue
         for word in words:
             if word.lstrip("-").isdecimal():

@@ -15,6 +15,8 @@ from ..paths import check_input
 from .sizes import check_sizes
 from .table import MEDIT_IGNORED, NASTRAN_READ
 
+# Keywords of Abaqus by which a deck has other nodes and elements than it lists.
+_GENERATING = {"NGEN", "NFILL", "NCOPY", "NMAP", "SYSTEM", "ELGEN", "ELCOPY"}
 _HDF5 = ("cgns", "exodus", "h5m", "hmf", "med")
 
 
@@ -103,6 +105,9 @@ def _abaqus(path: Path) -> list[str]:
         raise MeshprepError("takes in other files with *INCLUDE: put them into one file")
     if words.count(b"NODE") > 1 or b"PART" in words:
         raise MeshprepError("has several parts or lists of nodes: write one part with one list")
+    for word in (w.decode("ascii", "replace") for w in words):
+        if word in _GENERATING:
+            raise MeshprepError(f"makes or moves nodes or elements by *{word}: write them out")
     known = {b"NODE", b"ELEMENT", b"NSET", b"ELSET", b"HEADING"}
     return sorted({f"*{w.decode('utf-8', 'replace')}" for w in words if w not in known})
 

@@ -14,8 +14,9 @@ from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
 from ..capabilities import group_of_array
 
-# Point data of these names would be taken for something else.
-_RESERVED = ("coordinates", "label")
+# Arrays of these names would be taken for something else: they have a prefix more in memory.
+_PREFIX = "data:"
+_RESERVED = re.compile(rf"({_PREFIX})*(coordinates|label)")
 # meshio's names for types that come under several names.
 _ALIAS = {"tetra4": "tetra"}
 # Values that stand for no group.
@@ -32,7 +33,8 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         raise MeshprepError(f"the points have the shape {points.shape}, must be (n, 2) or (n, 3)")
     if points.shape[1] == 1:
         points = np.pad(points, ((0, 0), (0, 1)))
-    blocks = [_block(source, k) for k in range(len(source.cells))]
+    numbered = _is_numbering(source.cell_data.get("label", ()))
+    blocks = [_block(source, k, numbered) for k in range(len(source.cells))]
     dats, tags = _node_data(source.point_data, getattr(source, "point_tags", {}))
     extras = _extras(source, [*unread, *_unplaced(source)])
     mesh, places = assemble(
@@ -59,7 +61,28 @@ def _own_names(tag: Tag) -> Tag:
     return replace(tag, names={i: n for i, n in tag.names.items() if i in have})
 
 
-def _block(source: Any, k: int) -> Block:
+def name_in_file(name: str) -> str:
+    """The name of an array in a file, by that of its values in memory."""
+    return name.removeprefix(_PREFIX) if _RESERVED.fullmatch(name) else name
+
+
+def _name_in_memory(name: str, numbered: bool) -> str:
+    plain = not _RESERVED.fullmatch(name) or (name == "label" and numbered)
+    return name if plain else f"{_PREFIX}{name}"
+
+
+def _is_numbering(arrays: Sequence[Any]) -> bool:
+    """Whether these can be the numbers that a file gives its elements: whole, none twice."""
+    if any(a is None or np.asarray(a).dtype.kind not in "iu" for a in arrays):
+        return False
+    found = [_plain(a) for a in arrays]
+    if not found or any(a.ndim != 1 for a in found):
+        return False
+    numbers = np.concatenate(found)
+    return np.unique(numbers).size == numbers.size
+
+
+def _block(source: Any, k: int, numbered: bool) -> Block:
     block = source.cells[k]
     if block.type.startswith(("polygon", "polyhedron")):
         raise MeshprepError(
@@ -79,10 +102,8 @@ def _block(source: Any, k: int) -> Block:
             ids = _ids(values, name)
             if ids.any():
                 tags[group] = ids
-        elif name != "label" or _is_group(values):
-            data[name] = values
         else:
-            data[f"data:{name}"] = values
+            data[_name_in_memory(name, numbered)] = values
     return Block(_ALIAS.get(block.type, block.type), nodes, tags=tags, data=data)
 
 
@@ -136,8 +157,7 @@ def _node_data(
             if ids.any() or named:
                 tags.append(Tag.from_ids(group, "nodes", ids, named))
         else:
-            safe = f"data:{name}" if name in _RESERVED and name != "label" else name
-            dats.append(Dat(safe, "nodes", values))
+            dats.append(Dat(_name_in_memory(name, _is_numbering([raw])), "nodes", values))
     return dats, tags
 
 

@@ -8,6 +8,7 @@ Gmsh takes such values for one array.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 
 import h5py
@@ -102,7 +103,7 @@ def _renumbered(ids: NDArray, numbers: Mapping[int, int]) -> NDArray[np.int64]:
     return out
 
 
-def write(path: str, mesh: meshio.Mesh) -> None:
+def write(buffer: BytesIO, mesh: meshio.Mesh) -> None:
     """Write a MED file as MED's own library reads it; the mesh is changed."""
     _turn(mesh)
     for name in mesh.point_data.keys() & mesh.cell_data.keys():
@@ -112,9 +113,9 @@ def write(path: str, mesh: meshio.Mesh) -> None:
     families = _negative(sorted({i for ids in cell_tags for i in np.unique(ids).tolist()} - {0}))
     mesh.cell_data["cell_tags"] = [_renumbered(ids, families) for ids in cell_tags]
     mesh.cell_tags = mesh.point_tags = {}
-    _med.write(path, mesh)
+    _med.write(buffer, mesh)
     nodes = set(np.unique(mesh.point_data["point_tags"]).tolist()) | set(names[1])
-    with h5py.File(path, "a") as file:
+    with h5py.File(buffer, "a") as file:
         for i, number in families.items():
             key = f"ELEME/group {i}" if i != number else f"ELEME/family {i}"
             _write_family(file[_FAMILIES], key, number, names[0].get(i, ()))

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ...mesh import Mesh
 from ..capabilities import Capabilities, array_of_group
+from .incoming import name_in_file
 
 
 def convert(mesh: Mesh, capabilities: Capabilities, module: Any) -> Any:
@@ -55,7 +56,9 @@ def _sixteen(x: float) -> float:
 
 def _node_data(mesh: Mesh, capabilities: Capabilities) -> dict[str, NDArray]:
     out = {
-        d.name: d.values.copy() for d in mesh.dats if d.set == "nodes" and d.name != "coordinates"
+        name_in_file(d.name): d.values.copy()
+        for d in mesh.dats
+        if d.set == "nodes" and d.name != "coordinates"
     }
     for t in mesh.tags:
         if t.set == "nodes":
@@ -72,7 +75,7 @@ def _cell_data(
     out: dict[str, list[NDArray]] = {}
     values = {(d.set, d.name): d.values for d in mesh.dats}
     for name in dict.fromkeys(d.name for d in mesh.dats if d.set in names):
-        out[name] = [values[s, name].copy() for s in names]
+        out[name_in_file(name)] = [values[s, name].copy() for s in names]
     for name in dict.fromkeys(t.name for t in mesh.tags if t.set in names):
         out[array_of_group(name)] = [_ids(mesh, name, s) for s in names]
     if capabilities.tag not in (None, "*"):

@@ -1,5 +1,6 @@
 """meshio's reading functions, past its front: that one prints and leaves the interpreter."""
 
+import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,16 @@ def _check_width(numbers: Any, characters: int) -> None:
             )
 
 
+def _write_hdf5(name: str, path: str, mesh: Any, **options: Any) -> None:
+    """Write into memory first: HDF5 prints at exit, or crashes, when the disk is full."""
+    import meshio
+
+    buffer = io.BytesIO()
+    write = med.write if name == "med" else meshio._helpers._writer_map[name]
+    write(buffer, mesh, **options)
+    Path(path).write_bytes(buffer.getbuffer())
+
+
 # Formats that are not left to meshio alone.
 READERS: dict[str, Callable[[Any], Any]] = {
     **{"abaqus": abaqus.read, "exodus": exodus.read, "med": med.read},
@@ -56,7 +67,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     **{"vtk": vtk.read, "vtu": vtu.read, "xdmf": xdmf.read},
 }
 WRITERS: dict[str, Callable[..., None]] = {
-    **{"abaqus": abaqus.write, "exodus": exodus_write.write, "med": med.write},
+    **{"abaqus": abaqus.write, "exodus": exodus_write.write},
+    **{name: partial(_write_hdf5, name) for name in ("h5m", "hmf", "med")},
     **{"vtk": vtk.write, "vtu": vtu.write, "xdmf": xdmf.write},
     "nastran": write_nastran,
 }

@@ -31,13 +31,16 @@ TYPES = {
 _PLAIN = "".join(chr(i) for i in range(33, 127) if chr(i) not in '"%')
 
 
+_TWICE = "has several arrays of one name: rename them"
+
+
 def read(file: Any) -> meshio.Mesh:
     """Read a legacy VTK file as meshio does, with the names that VTK shows."""
     mesh = _main.read_buffer(file)
     for data in (mesh.point_data, mesh.cell_data):
         named = {unquote(name): values for name, values in data.items()}
         if len(named) < len(data):
-            raise MeshprepError("has several arrays of one name: rename them")
+            raise MeshprepError(_TWICE)
         data.clear()
         data.update(named)
     return mesh
@@ -58,9 +61,43 @@ def patch(active: Callable[[], bool]) -> None:
     """Let meshio read the types that VTK writes, and check the sizes of cells while ``active``."""
     for module in (_vtk_42, _vtk_51):
         module.vtk_to_numpy_dtype_name.update(TYPES)
+        module.Info = _once(module.Info, active)
+        module._read_fields = _all_fields(module._read_fields, active)
     _vtk_42.translate_cells = _checking(_vtk_42.translate_cells, _check_counted, active)
     _vtk_51.vtk_cells_from_data = _checking(_vtk_51.vtk_cells_from_data, _check_offsets, active)
     _vtu.vtk_cells_from_data = _checking(_vtu.vtk_cells_from_data, _check_offsets, active)
+
+
+class _Once(dict[str, Any]):
+    """Arrays by name, none of which takes the place of another."""
+
+    def update(self, more: Mapping[str, Any]) -> None:  # type: ignore[override]
+        """Add arrays; raises MeshprepError where there is one of that name."""
+        if self.keys() & more.keys():
+            raise MeshprepError(_TWICE)
+        super().update(more)
+
+
+def _once(info: type, active: Callable[[], bool]) -> Callable[[], Any]:
+    """What meshio keeps a file's arrays in, so that it refuses names that stand twice."""
+
+    def made() -> Any:
+        out = info()
+        if active():
+            out.point_data, out.cell_data_raw, out.field_data = _Once(), _Once(), _Once()
+        return out
+
+    return made
+
+
+def _all_fields(original: Callable[..., Any], active: Callable[[], bool]) -> Callable[..., Any]:
+    def read(file: Any, count: int, is_ascii: bool) -> Any:
+        found = original(file, count, is_ascii)
+        if active() and len(found) < count:
+            raise MeshprepError(_TWICE)
+        return found
+
+    return read
 
 
 def _checking(

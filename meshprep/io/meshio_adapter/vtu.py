@@ -8,6 +8,7 @@ import binascii
 import re
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 from xml.sax.saxutils import quoteattr
@@ -26,6 +27,7 @@ from ...kernels.parallel import each, pieces
 BLOCK = 1 << 15
 # Meshes pack to nearly the same size at every level; this one takes half the time of the usual.
 LEVEL = 1
+_OF_CELLS = ("connectivity", "offsets", "types", "faces", "faceoffsets")
 # Fewer blocks than this are done faster than threads start.
 _MANY = 16
 
@@ -33,8 +35,9 @@ _MANY = 16
 def read(path: str) -> meshio.Mesh:
     """Read a VTU file as meshio does; raises MeshprepError where it has several pieces."""
     found = _VtuReader(path)
-    if found.tables > 1:
+    if found.names["connectivity"] > 1:
         _check_pieces(path)
+    _check_names(found)
     return meshio.Mesh(
         found.points,
         found.cells,
@@ -51,17 +54,31 @@ def _check_pieces(path: str) -> None:
         raise MeshprepError(f"has {count} pieces: merge them into one first")
 
 
+def _check_names(found: "_VtuReader") -> None:
+    """Raise MeshprepError where one of several arrays of a name is lost."""
+    kept = Counter[str]()
+    for arrays in (found.point_data, found.cell_data, found.field_data):
+        kept.update(list(arrays or ()))
+    more = found.names - kept - Counter(_OF_CELLS)
+    # one of them is that of the points, whatever its name
+    if more.total() > 1:
+        name = next((n for n in more if kept[n]), next(iter(more)))
+        raise MeshprepError(f"has several arrays '{name}' of one kind: rename them")
+
+
 class _VtuReader(VtuReader):
     """meshio's reader, with its slowest part on all cores.
 
-    ``tables`` counts the arrays that have the name of what every piece has one of.
+    ``names`` counts the arrays of each name.
     """
 
-    tables = 0
+    def __init__(self, path: str) -> None:
+        self.names: Counter[str] = Counter()
+        super().__init__(path)
 
     def read_data(self, c: Any) -> NDArray:
         """The values of a ``DataArray``."""
-        self.tables += c.get("Name") == "connectivity"
+        self.names[c.get("Name", "")] += 1
         return super().read_data(c)
 
     def read_compressed_binary(self, data: str, dtype: np.dtype) -> NDArray:

@@ -78,12 +78,53 @@ def _mixed(data: NDArray) -> list[meshio.CellBlock]:
     return [meshio.CellBlock(cell_type, np.array(rows)) for cell_type, rows in blocks]
 
 
+def refuse_unknown(root: Element) -> None:
+    """Raise MeshprepError for what would be read as another mesh, and values of one name."""
+    for topology in root.iter("Topology"):
+        base, order = topology.get("BaseOffset", "0").strip(), topology.get("Order", "").split()
+        if base != "0":
+            raise MeshprepError(f"counts nodes from {base}: write numbers that begin at 0")
+        if order != [str(i) for i in range(len(order))]:
+            raise MeshprepError(f"has nodes of cells in the order {' '.join(order)}: leave it out")
+    names = [(a.get("Center"), a.get("Name")) for a in root.iter("Attribute")]
+    for center, name in names:
+        if names.count((center, name)) > 1:
+            raise MeshprepError(f"has several attributes '{name}' of one kind: rename them")
+
+
+def check_dimensions(item: Element, shape: Sequence[int]) -> None:
+    """Raise MeshprepError where an item declares another number of values than a dataset has."""
+    declared = item.get("Dimensions", "").split()
+    if np.prod([int(d) for d in declared], dtype=object) != np.prod(shape, dtype=object):
+        raise MeshprepError(
+            f"declares {' x '.join(declared)} numbers where {(item.text or '').strip()} has "
+            f"{' x '.join(map(str, shape))}: correct one of them"
+        )
+
+
 class _XdmfReader(XdmfReader):
+    def read_xdmf2(self, root: Element) -> meshio.Mesh:
+        """The mesh of a file of version 2; ``left_out`` says what meshio passes over."""
+        refuse_unknown(root)
+        made = super().read_xdmf2(root)
+        whole = [a for a in root.iter("Attribute") if a.get("Center") == "Grid"]
+        made.left_out = [f"values '{a.get('Name')}' of the whole mesh" for a in whole]
+        return made
+
+    def read_xdmf3(self, root: Element) -> meshio.Mesh:
+        """The mesh of a file of version 3."""
+        refuse_unknown(root)
+        return super().read_xdmf3(root)
+
     def _read_data_item(self, data_item: Element, root: Element | None = None) -> NDArray:
         found = None
         if data_item.get("Format") == "XML" and "Reference" not in data_item.attrib:
             found = _parse(data_item)
-        return super()._read_data_item(data_item, root) if found is None else found
+        if found is None:
+            found = super()._read_data_item(data_item, root)
+        if data_item.get("Format") == "HDF" and "Reference" not in data_item.attrib:
+            check_dimensions(data_item, found.shape)
+        return found
 
 
 def _parse(item: Element) -> NDArray | None:

@@ -4,6 +4,7 @@ Numbers from 0 fit every set that is large enough, so a wrong declaration reads 
 and what runs on the file computes nonsense. What contradicts itself is refused here.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -102,8 +103,10 @@ def _in_turn(m: MapRows) -> Iterator[NDArray[np.integer]]:
 
 def _twice(rows: NDArray[np.integer]) -> int:
     """How many rows hold an index twice."""
-    ordered = np.sort(rows, axis=1)
-    return int(np.count_nonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)))
+    found = np.zeros(len(rows), np.bool_)
+    for one, other in itertools.combinations(np.ascontiguousarray(rows.T), 2):
+        found |= one == other
+    return int(np.count_nonzero(found))
 
 
 def _by_others(m: MapRows, others: Sequence[MapRows], sizes: Sizes, *, unknown: float) -> str:

@@ -16,6 +16,7 @@ from meshprep_runtime.errors import MeshprepError
 from ...mesh.cells import check_node_count, shape_of
 from ...mesh.model import hash_of_rows
 from ..meshio_adapter.harden import guarded
+from ..meshio_adapter.xdmf import check_dimensions, refuse_unknown
 from ..op2.objects import check_held
 from .model import Hdf5Rows, SlicedMesh, StoredMap, in_turn
 
@@ -29,6 +30,7 @@ def scan_xdmf(path: Path) -> SlicedMesh:
         root = parse(path).getroot()
     except ParseError as error:
         raise MeshprepError(f"not a readable xdmf file: {error}") from None
+    refuse_unknown(root)
     topology, geometry = _only(root, "Topology"), _only(root, "Geometry")
     kind = xdmf_to_meshio_type.get(topology.get("TopologyType", topology.get("Type", "")))
     if kind is None or kind.startswith(("polygon", "vertex")):
@@ -65,6 +67,7 @@ def _rows(path: Path, item: Element, kinds: str) -> Hdf5Rows:
     with h5py.File(path.parent / name, "r") as file:
         held = file[dataset]
         check_held(held)
+        check_dimensions(data, held.shape)
         if held.ndim != 2 or held.dtype.kind not in kinds:
             raise MeshprepError(f"'{dataset}' must be a table of numbers of kind {kinds}")
         return Hdf5Rows(path.parent / name, dataset, *map(int, np.shape(held)))

@@ -14,7 +14,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import IndexList, Mesh
 from ...mesh.assemble import Block, assemble
-from ...mesh.cells import check_node_count, node_count
+from ...mesh.cells import check_node_count, node_count, shape_of
 
 TAG = "su2:tag"
 # Sections that are not the mesh, as text; SURFACE_POINTS stands for the next list of that kind.
@@ -69,10 +69,13 @@ def read(path: Path) -> Mesh:
     points = _read_points(_only(sections, "NPOIN"), dim)
     blocks = [Block(t, n) for t, n in _read_cells(_only(sections, "NELEM"))]
     names: dict[int, str] = {}
-    blocks += _read_markers(sections, names)
+    markers = _read_markers(sections, names)
     extras, lists = _others(sections)
-    tag_names = {(TAG, dim - 1): names}
-    return assemble(points, blocks, tag_names=tag_names, lists=lists, extras=extras)[0]
+    unread = tuple(_unread_markers(sections, names if markers else {}))
+    extras |= {"unread": unread} if unread else {}
+    # a surface in space has lines as markers
+    tag_names = {(TAG, shape_of(b.cell_type).dim): names for b in markers}
+    return assemble(points, blocks + markers, tag_names=tag_names, lists=lists, extras=extras)[0]
 
 
 def _refuse_halos(sections: Sequence[_Section]) -> None:
@@ -252,6 +255,15 @@ def _read_markers(sections: Sequence[_Section], names: dict[int, str]) -> list[B
             ids = np.full(len(nodes), numbers[name])
             blocks.append(Block(cell_type, nodes, tags={TAG: ids}))
     return blocks
+
+
+def _unread_markers(sections: Sequence[_Section], names: Mapping[int, str]) -> Iterator[str]:
+    """Markers without cells, but for those that groups have the names of."""
+    tags = [s.value for s in sections if s.keyword == "MARKER_TAG"]
+    elements = [s for s in sections if s.keyword == "MARKER_ELEMS"]
+    for tag, section in zip(tags, elements, strict=True):
+        if not _count(section) and tag not in names.values():
+            yield f"marker '{tag}' without cells"
 
 
 def group_numbers(tags: Sequence[str]) -> Mapping[str, int]:

@@ -14,6 +14,7 @@ import numpy as np
 from ...kernels import Float64s, Int32s, Int64s, helper, inlined
 from .centroids import Centroids, centroid_term, update_centroids
 from .counts import COUNT_BITS, FIRST, ROOM, USED, WEIGHT, Counts, move
+from .levels import facets_between
 from .moves import INSIDE, KEPT, LEAST_GAIN, UNKNOWN, MoveMemory, Sweep
 from .point_degrees import DegreeCounts, colours_changed, count_move
 
@@ -168,7 +169,7 @@ def _beside(state: Counts, found_there: Candidates, cluster: int) -> int:
         b = state.block[state.neighbours[s]]
         fresh = place[b] == NOWHERE and found < NOWHERE
         at = found if fresh else place[b]
-        facets[at] += state.facets[s]
+        facets[at] += facets_between(state, s)
         block[at], place[b] = b, at
         found += fresh
     return found

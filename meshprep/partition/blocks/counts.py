@@ -26,8 +26,9 @@ class Counts(NamedTuple):
 
     Clusters and blocks have numbers of the group, a point that of the word in ``lists`` where its
     list of (block, count) begins; ``begin`` has these of all points. Points with one cluster are
-    left out: no move changes what they cost. ``size`` is the number of elements of each block,
-    ``cap`` the most that it may have, and ``least`` what it should have.
+    left out: no move changes what they cost. No ``facets`` are given where all have 1. ``size`` is
+    the number of elements of each block, ``cap`` the most that it may have, and ``least`` what it
+    should have.
 
     What leads to other arrays is unsigned: of a signed index numba asks whether it is negative.
     """

@@ -19,7 +19,7 @@ from .anneal import acceptance_thresholds, new_candidates, sweep_over
 from .centroids import Centroids, find_centroids
 from .counts import FIRST, MOST, ROOM, USED, WEIGHT, Counts, count_blocks, loads_of, no_block
 from .exchange import exchange
-from .levels import MAX_WORKERS, Level, facets_between
+from .levels import MAX_WORKERS, Level
 from .moves import Sweep, forget_scores, new_memory
 from .point_degrees import DegreeCounts, count_degrees
 
@@ -271,7 +271,7 @@ def _extract(
         np.empty(pairs, np.uint32),
         np.zeros(clusters.size + 1, np.uint32),
         np.empty(links, np.uint32),
-        np.empty(links, np.int32),
+        np.empty(links if level.facets.size > 0 else 0, np.int32),
         np.empty(clusters.size, np.int32),
         np.empty(clusters.size, np.uint32),
         np.zeros(group.blocks.size, np.int64),
@@ -285,7 +285,7 @@ def _extract(
     _copy(level, group, block, number, state)
     for k in range(kept):
         number[met[k]] = -1
-    return state, met[:kept]
+    return state, met[:kept].copy()
 
 
 @helper
@@ -325,6 +325,7 @@ def _copy(level: Level, group: Group, block: Int32s, number: Int32s, state: Coun
             j = np.uint32(level.neighbours[s])
             if group.group_of_cluster[j] == group.number:
                 state.neighbours[links] = group.rank_of_cluster[j]
-                state.facets[links] = facets_between(level, s)
+                if level.facets.size > 0:
+                    state.facets[links] = level.facets[s]
                 links += 1
         state.point_offset[k + 1], state.offset[k + 1] = pairs, links

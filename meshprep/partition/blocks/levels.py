@@ -5,7 +5,7 @@ facets with, while that is not too large. Such clusters are round, which matchin
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,8 +98,8 @@ def in_space(place: Float64s) -> Float64s:
 
 
 @inlined
-def facets_between(level: Level, s: int) -> int:
-    """How many facets a cluster shares with neighbour ``s`` of the level."""
+def facets_between(level: Any, s: int) -> int:
+    """How many facets a cluster shares with neighbour ``s`` of the level, or of a group of it."""
     return level.facets[s] if level.facets.size > 0 else 1
 
 
@@ -260,14 +260,14 @@ def _renumbered(label: Int32s, begin: int, end: int) -> int:
 @kernel
 def _shared_points(level: Level, label: Int32s, n_points: int) -> Bools:
     """The points that more than one cluster has."""
-    first, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
+    last, shared = np.full(n_points, -1, np.int32), np.zeros(n_points, np.bool_)
     for i in range(label.size):
+        own = label[i]
         for s in range(np.uint64(level.point_offset[i]), np.uint64(level.point_offset[i + 1])):
             p = np.uint32(level.points[s])
-            if first[p] < 0:
-                first[p] = label[i]
-            elif first[p] != label[i]:
-                shared[p] = True
+            before = last[p]
+            shared[p] |= (before >= 0) & (before != own)
+            last[p] = own
     return shared
 
 
@@ -282,7 +282,7 @@ def _contract(
     """
     count, n_points, n_facets = high - low, 0, 0
     for k in range(begin[low], begin[high]):
-        i = members[k]
+        i = np.uint32(members[k])
         n_points += level.point_offset[i + 1] - level.point_offset[i]
         n_facets += level.offset[i + 1] - level.offset[i]
     out = Level(
@@ -301,11 +301,11 @@ def _contract(
     for c in range(low, high):
         k, start = c - low, n_facets
         where[c] = inside
-        for m in range(begin[c], begin[c + 1]):
-            i = members[m]
-            out.weight[k] += level.weight[i]
+        for m in range(np.uint64(begin[c]), np.uint64(begin[c + 1])):
+            i, weight = np.uint32(members[m]), level.weight[np.uint32(members[m])]
+            out.weight[k] += weight
             for a in range(level.place.shape[1]):
-                out.place[k, a] += level.weight[i] * level.place[i, a]
+                out.place[k, a] += weight * level.place[i, a]
             for s in range(np.uint64(level.point_offset[i]), np.uint64(level.point_offset[i + 1])):
                 p = np.uint32(level.points[s])
                 out.points[n_points] = p

@@ -7,6 +7,7 @@ import numpy as np
 from ...kernels import Float32s, Float64s, Int32s, helper, inlined
 from .centroids import Centroids, centroid_term
 from .counts import COUNT_BITS, FIRST, MOST, USED, WEIGHT, Counts
+from .levels import facets_between
 
 # A move must be better than this, in points, to be made for nothing.
 LEAST_GAIN = 0.1
@@ -91,8 +92,8 @@ def score_of(state: Counts, centroids: Centroids, sweep: Sweep, cluster: int, ta
     home, cut, joined, weight_gained = state.block[cluster], 0, 0, 0
     for s in range(state.offset[cluster], state.offset[cluster + 1]):
         b = state.block[state.neighbours[s]]
-        cut += state.facets[s] if b == home else 0
-        joined += state.facets[s] if b == target else 0
+        cut += facets_between(state, s) if b == home else 0
+        joined += facets_between(state, s) if b == target else 0
     if joined == 0:
         return -np.inf
     for s in range(state.point_offset[cluster], state.point_offset[cluster + 1]):

@@ -39,7 +39,7 @@ from .layers import distinct_places, grid_places, layered_blocks
 from .levels import stand_in_places
 from .phases import GRIDS, OTHER
 from .reconnect import near_blocks, reconnect_groups
-from .search import FOREVER, Search
+from .search import FOREVER, LONG_SEARCH, Search
 from .start import Start, choose_start
 
 # How long to search, as a multiple of the sweeps of the default.
@@ -47,8 +47,6 @@ EFFORTS: Mapping[str, float] = {"fast": 0.3, "default": 1.0, "strong": 8.0}
 # How often blocks are grouped to reconnect them; one block of so many may stay fragmented.
 REUNIONS = 3
 FEW = 200
-# From this effort on a grid is searched at the default effort, too.
-LONG_SEARCH = 4.0
 # By what share bricks of a grid, or bisection, must load less than the other for that to be left
 # out: annealing gains so much at most.
 FAR_AHEAD = 0.015

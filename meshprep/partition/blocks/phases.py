@@ -15,7 +15,7 @@ class Phase:
     As of :class:`groups.AnnealingSchedule`; ``over`` counts the points that an element loads.
     """
 
-    sweeps: int
+    sweeps: float
     groupings: int
     settled: float
     temperature: tuple[float, float]
@@ -39,6 +39,9 @@ CLUSTERS = (
 )
 # In a plane few elements are at a border: sweeps cost less, and there are more of them.
 PLANE_SWEEPS = {ELEMENTS: 80, CLUSTERS[1]: 32}
+# A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
+# of the effort.
+PLANE_POWER, SPACE_POWER = 0.95, 1.2
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already, of a plane or of space.
@@ -48,7 +51,7 @@ GRIDS = (
 )
 
 
-def phases(levels: Sequence[Level], d: int) -> list[tuple[Level, Phase]]:
+def phases(levels: Sequence[Level], d: int, effort: float) -> list[tuple[Level, Phase]]:
     """How each level is annealed, from the largest clusters to elements.
 
     A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
@@ -56,13 +59,16 @@ def phases(levels: Sequence[Level], d: int) -> list[tuple[Level, Phase]]:
     """
     top = min(len(levels) - 1, len(CLUSTERS))
     usual = levels[top].weight.size
-    found = [(levels[0], _of_space(ELEMENTS, d))]
+    found = [(levels[0], _of_space(ELEMENTS, d, effort))]
     for k, level in enumerate(levels[1:], start=1):
         growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
-        found.append((level, _of_space(CLUSTERS[max(0, top - k)], d).hotter(growth)))
+        phase = _of_space(CLUSTERS[max(0, top - k)], d, effort)
+        found.append((level, phase.hotter(growth)))
     return found[::-1]
 
 
-def _of_space(phase: Phase, d: int) -> Phase:
-    """The phase with the sweeps that it gets in ``d`` dimensions."""
-    return replace(phase, sweeps=PLANE_SWEEPS.get(phase, phase.sweeps)) if d == 2 else phase
+def _of_space(phase: Phase, d: int, effort: float) -> Phase:
+    """The phase with the sweeps that it gets in ``d`` dimensions, by the default effort."""
+    sweeps = PLANE_SWEEPS.get(phase, phase.sweeps) if d == 2 else phase.sweeps
+    power = SPACE_POWER if d > 2 else PLANE_POWER
+    return replace(phase, sweeps=sweeps * max(1.0, effort) ** (power - 1.0))

@@ -9,7 +9,7 @@ import numpy as np
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s, clock, kernel
 from ...kernels.memory import give_back
-from ...kernels.parallel import each
+from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
@@ -35,6 +35,9 @@ from .sizes import Sizes
 # phase; smaller ones fit a cache. Their number is even, for machines with few cores.
 GROUP_ELEMENTS = 120_000
 LONE_GROUP = 40_000
+# In a long search fewer elements are one group, so that two threads take half of the time. What
+# lies between is grouped more often, for the blocks at rims.
+LONG_SEARCH, LONG_LONE_GROUP, MORE_GROUPINGS = 4.0, 8_000, 2
 # Blocks of a group at least: of fewer, most would be at its rim.
 GROUP_BLOCKS = 16
 # Several starts are annealed on levels of at most so many clusters, then the best alone.
@@ -90,13 +93,14 @@ class Search:
     @property
     def small(self) -> bool:
         """Whether all elements are annealed as one group."""
-        return self._elements.weight.size <= LONE_GROUP
+        shared = self.effort >= LONG_SEARCH and self.n_blocks >= 2 * GROUP_BLOCKS
+        return self._elements.weight.size <= (LONG_LONE_GROUP if shared else LONE_GROUP)
 
     def multilevel(self, rotation: float) -> Int32s:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         levels, labels = self._levels()
         d = self.geometry.coordinates.shape[1]
-        todo = phases(levels, min(3, d))
+        todo = phases(levels, min(3, d), self.effort)
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
@@ -111,7 +115,7 @@ class Search:
             # memory of a level that is done is for those of more clusters
             todo[k], tasks = todo[-1], []
             if k < len(labels):
-                blocks = [block[labels[-1 - k]] for block in blocks]
+                blocks = [take(block, labels[-1 - k]) for block in blocks]
                 self._bring_back(todo, k + 1, labels)
             if k + 1 == few and len(blocks) > 1:
                 next_level = todo[min(few, len(labels))]
@@ -250,7 +254,8 @@ class Search:
 
     def _parts(self, phase: Phase, total: int) -> int:
         """How often a level is grouped for so many sweeps."""
-        parts = min(total, max(1, round(phase.groupings * self.effort**0.5)))
+        often = MORE_GROUPINGS if self._elements.weight.size <= LONE_GROUP else 1
+        parts = min(total, max(1, round(often * phase.groupings * self.effort**0.5)))
         parts = 1 + total // LONG if self.small else parts
         # what fits into the time is found out on the way
         return min(total, max(parts, HURRIED)) if self.until < FOREVER else parts
@@ -324,7 +329,7 @@ def _frames(d: int, rotation: float, count: int) -> list[Float64s]:
 def _refined(block: Int32s, labels: list[Int32s]) -> Int32s:
     """The blocks of elements from those of the largest clusters."""
     for label in reversed(labels):
-        block = block[label]
+        block = take(block, label)
     return block
 
 

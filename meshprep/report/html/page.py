@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from meshprep_runtime.errors import Progress
-
 from ..compare import Column, Comparison
 from ..meshes import NamedMesh
 from ..render import render
 from ..verdict import outcome
 from . import chains, comparisons, details, matrices
 from .details import ShownVariant
-from .parts import Section, count
+from .parts import count
 
 # Loops of plans that get pictures, and verdicts shown without being asked for.
 MOST_PICTURED, MOST_VERDICTS = 3, 6
@@ -22,7 +20,6 @@ MOST_PICTURED, MOST_VERDICTS = 3, 6
 def html_report(
     comparison: Comparison,
     meshes: Sequence[NamedMesh] = (),
-    progress: Progress = lambda done, total, name: None,
     *,
     title: str = "",
     best: tuple[str, str] | None = None,
@@ -34,8 +31,6 @@ def html_report(
     meshes : sequence of NamedMesh
         The meshes of the plans, as read or renumbered; a plan holds no coordinates. Where the mesh
         of a plan is not among them, the page says so in place of its pictures.
-    progress : callable
-        Called with the loops done, their number and what comes next.
     title : str
         Of the page; without one it names the plans.
     best : (str, str), optional
@@ -46,13 +41,10 @@ def html_report(
     title = title or _title(comparison)
     columns = comparison.columns()
     shown_variants = _shown_variants(comparison, columns)
-    total = len(shown_variants) + 1
-    sections: list[Section] = []
-    for number, shown_variant in enumerate(shown_variants):
-        progress(number, total, f"figures of {shown_variant.label}")
-        drawn = number < MOST_PICTURED
-        sections.append(details.section(shown_variant, meshes, pictures=drawn))
-    progress(len(shown_variants), total, "page")
+    sections = [
+        details.section(shown_variant, meshes, pictures=number < MOST_PICTURED)
+        for number, shown_variant in enumerate(shown_variants)
+    ]
     loops = [
         comparisons.section(comparison, group, [comparison.loop_table(group)])
         for group in comparison.by_loop()

@@ -34,7 +34,7 @@ class Axis:
 
 
 def linear_axis(
-    label: str, values: Sequence[float], *, zero: bool = False, ticks: int = 5, least: float = 0.0
+    label: str, values: Sequence[float], *, zero: bool = False, least: float = 0.0
 ) -> Axis:
     """An axis that holds all values, with round ticks; from 0 where asked.
 
@@ -46,7 +46,7 @@ def linear_axis(
     low = min(0.0, low) if zero else low
     if high <= low:
         low, high = (0.0, high) if zero and high > 0 else (low - 0.5, high + 0.5)
-    step = round_step((high - low) / ticks)
+    step = round_step((high - low) / 5)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     places = [i * step for i in range(first, last + 1)]
     return Axis(label, first * step, last * step, [(p, tick_text(p, step)) for p in places])

@@ -48,6 +48,9 @@ class DeviceBinder:
         self.wanted = tuple(wanted)
         self._last: tuple[Device | None, tuple[BoundArray, ...] | None] = (None, None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": (None, None)}
+
     def __call__(self, given: Mapping[str, Any], device: Device) -> tuple[BoundArray, ...]:
         """One for each slot.
 

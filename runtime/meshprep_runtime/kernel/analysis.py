@@ -33,7 +33,7 @@ def reach(kernel: Callable[..., None]) -> Hashable:
 
     O(code + bytes of global arrays). Objects of unknown kinds count by identity.
     """
-    return _describe(kernel, {}, ())
+    return _describe(kernel, _Seen(), ())
 
 
 def stable(key: Hashable) -> object | None:
@@ -76,44 +76,63 @@ def takes_single(dtypes: Iterable[np.dtype]) -> bool:
     return "<f4" in found and "<f8" not in found
 
 
-def _describe(value: Any, seen: dict[int, bool], names: tuple[str, ...]) -> Hashable:
+class _Seen:
+    """Functions that were met, by their number in that order, and what is being described."""
+
+    def __init__(self) -> None:
+        self.number: dict[int, int] = {}
+        self.under_way: set[int] = set()
+
+
+def _describe(value: Any, seen: _Seen, names: tuple[str, ...]) -> Hashable:
     function = getattr(value, "py_func", value)
     if _is_known(function):
         return ("known", function.__module__, function.__name__)
     if isinstance(function, FunctionType):
         return _describe_function(function, _options(value), seen)
     if isinstance(value, ModuleType):
-        inside = sorted(n for n in set(names) if n in vars(value))
-        # Modules of modules (np.linalg) are not followed; their numbers and functions are.
-        found = [(n, getattr(value, n)) for n in inside]
-        plain = [(n, v) for n, v in found if not isinstance(v, ModuleType)]
-        return ("module", value.__name__, tuple((n, _describe(v, seen, ())) for n, v in plain))
+        return _describe_module(value, seen, names)
     if isinstance(value, np.ndarray):
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-        return ("array", value.dtype.str, value.shape, content)
+        return ("array", repr(value.dtype), value.shape, content)
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
         return ("named tuple", value.__module__, value.__qualname__, value._fields)
     if isinstance(value, tuple):
-        return ("tuple", tuple(_describe(v, seen, names) for v in value))
+        fields = getattr(value, "_fields", ())
+        return ("tuple", fields, tuple(_describe(v, seen, names) for v in value))
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         return (type(value).__name__, repr(value))
     return ("object", _Same(value))
 
 
-def _describe_function(
-    function: FunctionType, options: dict[str, Any], seen: dict[int, bool]
-) -> Hashable:
-    if id(function) in seen:
-        under_way = seen[id(function)]
-        return _Recursion(function.__qualname__) if under_way else ("again", function.__qualname__)
-    seen[id(function)] = True
+def _describe_module(module: ModuleType, seen: _Seen, names: tuple[str, ...]) -> Hashable:
+    """What a module holds under some names; modules in it are followed, NumPy's are not."""
+    if id(module) in seen.under_way:
+        return ("module", module.__name__)
+    found = [(n, vars(module)[n]) for n in sorted(set(names)) if n in vars(module)]
+    if module.__name__.partition(".")[0] in KNOWN_PACKAGES:
+        found = [(n, v) for n, v in found if not isinstance(v, ModuleType)]
+    seen.under_way.add(id(module))
+    inside = tuple((n, _describe(v, seen, names)) for n, v in found)
+    seen.under_way.discard(id(module))
+    return ("module", module.__name__, inside)
+
+
+def _describe_function(function: FunctionType, options: dict[str, Any], seen: _Seen) -> Hashable:
+    if id(function) in seen.number:
+        # Functions may share a name: which one was met again, its number says.
+        number = seen.number[id(function)]
+        under_way = id(function) in seen.under_way
+        return _Recursion(number) if under_way else ("again", number)
+    seen.number[id(function)] = len(seen.number)
+    seen.under_way.add(id(function))
     names = tuple(_names(function.__code__))
     reached = [(n, _describe(v, seen, names)) for n, v in _globals(function)]
     cells = [_describe(c.cell_contents, seen, names) for c in function.__closure__ or ()]
     defaults = _describe(function.__defaults__, seen, ())
     settings = repr(sorted(options.items()))
     own = (function.__code__, settings)
-    seen[id(function)] = False
+    seen.under_way.discard(id(function))
     return ("function", *own, tuple(reached), tuple(cells), defaults)
 
 
@@ -133,9 +152,9 @@ class _Unstable(Exception):
 
 @dataclass(frozen=True)
 class _Recursion:
-    """A function that is reached from itself."""
+    """A function that is reached from itself, by its number."""
 
-    name: str
+    number: int
 
 
 def _words(key: Hashable) -> object:

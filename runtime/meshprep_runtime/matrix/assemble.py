@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import MeshprepError
 from ..loop import ParLoop
 from ..loops import Arg
-from ..maps import INDEX_LIMIT, read_only
+from ..maps import INDEX_LIMIT, as_indices, read_only
 from ..plan import LoopPlan, MatrixPlan
 from .lazy import lazy_places
 from .stores import CsrMatrix, Ellpack, LocalMatrices
@@ -195,7 +195,7 @@ def zero_rows_and_columns(
     Raises
     ------
     MeshprepError
-        Where a row has no diagonal entry.
+        Where a row has no diagonal entry, or is none of the matrix: -1, as ``row_of`` has it.
 
     Notes
     -----
@@ -203,7 +203,10 @@ def zero_rows_and_columns(
     """
     n, columns = matrix.shape
     fixed, known = np.zeros(columns, np.bool_), np.zeros(columns, load.dtype)
-    fixed[np.asarray(rows)], known[np.asarray(rows)] = True, values
+    numbers = as_indices(rows, "rows")
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < columns:
+        raise MeshprepError(f"rows has a number outside 0..{columns - 1}")
+    fixed[numbers], known[numbers] = True, values
     row = np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.row_ptr))
     moved = np.bincount(row, matrix.values * known[matrix.columns], minlength=n)
     diagonal = row == matrix.columns

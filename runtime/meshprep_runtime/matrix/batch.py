@@ -6,6 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import MeshprepError
+
 
 class BatchSums:
     """Adds up what goes to one place, with an order that is found once.
@@ -15,6 +17,11 @@ class BatchSums:
     place : array of integers
         Where each value is added, flat; -1 for one that is left out.
     n_places : int
+
+    Raises
+    ------
+    MeshprepError
+        For a place that is no whole number from -1 to ``n_places - 1``.
 
     Notes
     -----
@@ -32,6 +39,10 @@ class BatchSums:
 
     def __init__(self, place: NDArray[np.integer], n_places: int) -> None:
         flat = place.reshape(-1)
+        whole = flat.dtype.kind in "iu" or not flat.size
+        if not whole or (flat.size and not -1 <= int(flat.min()) <= int(flat.max()) < n_places):
+            raise MeshprepError(f"BatchSums: places must be whole numbers in -1..{n_places - 1}")
+        self._size = flat.size
         left_out = np.count_nonzero(flat < 0)
         order = np.argsort(flat, kind="stable")[left_out:]
         # half the bytes to read at every call
@@ -51,7 +62,16 @@ class BatchSums:
         -------
         (n_places,) array
             0 where nothing is added. O(n).
+
+        Raises
+        ------
+        MeshprepError
+            For another number of values.
         """
+        if values.size != self._size:
+            raise MeshprepError(
+                f"values has shape {values.shape}, must have {self._size} values: one a place"
+            )
         total = np.zeros(self._offset.size - 1, values.dtype)
         _add_up(self._order, self._offset, np.ascontiguousarray(values).reshape(-1), total)
         return total

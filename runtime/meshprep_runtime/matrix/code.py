@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from ..cpu.executor import launching
 from ..cpu.schedule import Ranges, Schedule
 from ..cpu.source import parallel
+from ..errors import MeshprepError
 from ..kernel.compiler import import_numba
+from ..maps import read_only
 
 Vector = NDArray[Any]
 # Threads, ranges, x and y.
@@ -37,6 +39,12 @@ class MatrixCode:
     room: int = 0  # values that a thread needs room for, which the kernel takes last, with ``dofs``
     dofs: int = 0  # of an element
     _calls: dict[bool, Call] = field(default_factory=dict)
+
+    def __reduce__(self) -> Any:
+        """Its arrays are views, and what is compiled keeps them."""
+        raise MeshprepError(
+            "what multiplies works on the memory of its matrix: copy the matrix, and make it anew"
+        )
 
     def run(
         self, x: Vector, y: Vector, threads: int | None = None, ranges: Ranges | None = None
@@ -92,10 +100,3 @@ class MatrixCode:
 
 
 _kept: dict[Hashable, Callable[..., None]] = {}
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that compiled code takes for constant."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -98,14 +98,15 @@ def local_elements(
     room: NDArray[Any],
     n: int,
 ) -> None:
-    """Add ``K x`` of some elements to y; ``room`` holds ``2 n`` values. O(n^2) each."""
+    """Add ``K x`` of some elements to y; ``room`` holds ``n`` values. O(n^2) each."""
     for place in range(U(span[0]), U(span[1])):
         e = U(places[place]) if places.size else place
         _gather(dofs, x, room, e * U(n), n)
         for i in range(U(n)):
-            at = (e * U(n) + i) * U(n)
-            room[U(n) + i] = _dense(values, room, at, n)
-        _scatter(dofs, y, room, e * U(n), n)
+            dof = dofs[e * U(n) + i]
+            # not into room: rows would be taken eight at a time, which their strides make slow
+            if dof >= 0:
+                y[U(dof)] += _dense(values, room, (e * U(n) + i) * U(n), n)
 
 
 def symmetric_elements(
@@ -118,7 +119,7 @@ def symmetric_elements(
     room: NDArray[Any],
     n: int,
 ) -> None:
-    """As :func:`local_elements`, from the entries on and above the diagonal."""
+    """As :func:`local_elements`, from the entries on and above the diagonal, in ``2 n`` values."""
     for place in range(U(span[0]), U(span[1])):
         e = U(places[place]) if places.size else place
         _gather(dofs, x, room, e * U(n), n)

@@ -11,7 +11,7 @@ from ..program.distributed import DistributedPlan
 from .code import MatrixCode
 from .part_columns import ColumnValues, columns_of
 from .pieces import PIECE
-from .products import check_matrix, check_threads, check_vector, csr_code
+from .products import check_matrix, check_out, check_threads, csr_code
 from .stores import CsrMatrix
 
 Vector = NDArray[Any]
@@ -84,7 +84,7 @@ class PartProduct:
         """
         rows, dtype = self.matrix.shape[0], self.matrix.values.dtype
         y = np.empty(rows, dtype) if out is None else out
-        check_vector("out", y, rows, dtype)
+        check_out(y, rows, dtype)
         transfer = self._x.start(x)
         for ranges in self._steps:
             self._without_copies.run(self._x.array, y, self.threads, ranges)

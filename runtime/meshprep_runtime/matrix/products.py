@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule, elements
 from ..errors import MeshprepError, check_integer
+from ..maps import read_only
 from ..plan import LoopPlan, Variant
 from . import kernels, unrolled
-from .code import MatrixCode, read_only
+from .code import MatrixCode
 from .pieces import PIECE, row_pieces, schedule
 from .stores import CsrMatrix, Ellpack, LocalMatrices
 
@@ -66,6 +67,7 @@ class Product:
         check_threads(threads, piece)
         self.matrix = matrix
         self.threads = threads
+        self._given = plan, threads, piece
         self._adds = isinstance(matrix, LocalMatrices)
         if isinstance(matrix, CsrMatrix):
             self._code = csr_code(matrix, piece)
@@ -73,6 +75,10 @@ class Product:
             self._code = _ellpack(matrix)
         else:
             self._code = _local(matrix, None if plan is None else plan.variant())
+
+    def __reduce__(self) -> Any:
+        """A copy works on the copy of the matrix."""
+        return _again, (self.matrix, *self._given)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,7 +110,7 @@ class Product:
         dtype = self.matrix.values.dtype
         y = np.empty(self.shape[0], dtype) if out is None else out
         check_vector("x", x, self.shape[1], dtype)
-        check_vector("out", y, self.shape[0], dtype)
+        check_out(y, self.shape[0], dtype)
         if out is not None and np.may_share_memory(x, out):
             raise MeshprepError("out shares memory with x: pass separate arrays")
         if self._adds:
@@ -113,12 +119,16 @@ class Product:
         return y
 
 
+def _again(matrix: Store, plan: LoopPlan | None, threads: int | None, piece: int) -> Product:
+    return Product(matrix, plan, threads=threads, piece=piece)
+
+
 def check_matrix(matrix: Store) -> None:
     """Raise MeshprepError unless compiled code may trust the arrays. O(entries)."""
     for name, array in vars(matrix).items():
         if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
             raise MeshprepError(f"{name} is not contiguous: pass np.ascontiguousarray({name})")
-    if matrix.values.dtype.str[1:] not in DTYPES:
+    if matrix.values.dtype not in map(np.dtype, DTYPES):
         raise MeshprepError(f"values are {matrix.values.dtype}: use {', '.join(DTYPES)}")
     matrix.check()
 
@@ -132,11 +142,20 @@ def check_threads(threads: int | None, piece: int = PIECE) -> None:
 
 def check_vector(name: str, array: NDArray[Any], size: int, dtype: np.dtype) -> None:
     """Raise MeshprepError unless it is a contiguous vector of this size and type."""
+    if not isinstance(array, np.ndarray):
+        raise MeshprepError(f"{name} is a {type(array).__name__}, must be a NumPy array")
     if array.shape != (size,) or array.dtype != dtype or not array.flags.c_contiguous:
         raise MeshprepError(
             f"{name} is {array.dtype} of shape {array.shape}, must be contiguous {dtype} of "
             f"shape ({size},)"
         )
+
+
+def check_out(array: NDArray[Any], size: int, dtype: np.dtype) -> None:
+    """Raise MeshprepError unless a product may be written into it."""
+    check_vector("out", array, size, dtype)
+    if not array.flags.writeable:
+        raise MeshprepError("out is read-only: pass an array that can be written")
 
 
 def csr_arrays(matrix: CsrMatrix) -> dict[str, NDArray[Any]]:
@@ -178,8 +197,9 @@ def _local(matrix: LocalMatrices, blocks: Variant | None) -> MatrixCode:
     arrays = {name: read_only(array.reshape(-1)) for name, array in found.items()}
     if matrix.symmetric and n <= unrolled.MOST_DOFS:
         return MatrixCode(unrolled.symmetric_elements(n), arrays, made)
-    kernel = kernels.symmetric_elements if matrix.symmetric else kernels.local_elements
-    return MatrixCode(kernel, arrays, made, room=2 * n, dofs=n)
+    if matrix.symmetric:
+        return MatrixCode(kernels.symmetric_elements, arrays, made, room=2 * n, dofs=n)
+    return MatrixCode(kernels.local_elements, arrays, made, room=n, dofs=n)
 
 
 def check_blocks(matrix: LocalMatrices, blocks: Variant) -> None:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ..cpu.schedule import Schedule
 from ..errors import MeshprepError, check_integer, check_number
+from ..maps import read_only
 from . import kernels
-from .code import MatrixCode, read_only
+from .code import MatrixCode
 from .products import Store, check_matrix, check_vector, csr_arrays
 from .stores import CsrMatrix, Ellpack
 
@@ -67,6 +68,8 @@ def cg(
     """
     check_number("tolerance", tolerance)
     check_integer("most", most, 0)
+    if b.dtype.kind != "f":
+        raise MeshprepError(f"b is {b.dtype}, must be f4 or f8: pass b.astype(float)")
     x, r = np.zeros_like(b), b.copy()
     wanted = tolerance * float(dot(b, b)) ** 0.5
     p, old, iterations = np.zeros_like(b), 1.0, 0
@@ -167,6 +170,7 @@ class ColouredSsor:
             colour = first_fit_rows(matrix.row_ptr, matrix.columns)
         _check_colours(matrix, colour)
         self.colour = colour
+        self._matrix = matrix
         self._inverse = _inverse(matrix)
         order = np.argsort(colour, kind="stable").astype(np.int32)
         arrays = {"rows": order, "inverse": self._inverse}
@@ -175,6 +179,10 @@ class ColouredSsor:
         self._forward, self._backward = (
             MatrixCode(kernels.sweep_rows, arrays, made) for made in _sweeps(sizes)
         )
+
+    def __reduce__(self) -> Any:
+        """A copy works on the copy of the matrix."""
+        return ColouredSsor, (self._matrix, self.colour)
 
     @property
     def colours(self) -> int:

@@ -67,7 +67,7 @@ class CsrMatrix:
     def check(self) -> None:
         """Raise MeshprepError unless rows follow each other and columns are inside. O(nonzeros)."""
         ends = self.row_ptr[0], self.row_ptr[-1]
-        if ends != (0, self.columns.size) or (np.diff(self.row_ptr) < 0).any():
+        if ends != (0, self.columns.size) or (self.row_ptr[1:] < self.row_ptr[:-1]).any():
             raise MeshprepError(f"CsrMatrix.row_ptr must rise from 0 to {self.columns.size}")
         _check_within("CsrMatrix.columns", self.columns, 0, self.shape[1])
 
@@ -281,7 +281,9 @@ def _sparse() -> Any:
 
 
 def _check(where: str, values: NDArray[Any], dtypes: tuple[str, ...], ndim: int) -> None:
-    if values.dtype.str[1:] not in dtypes or values.ndim != ndim:
+    # kernels see the bytes, so a swapped order would be other numbers
+    native = values.dtype.isnative and values.dtype.str[1:] in dtypes
+    if not native or values.ndim != ndim:
         raise MeshprepError(
             f"{where} is {values.dtype} of {values.ndim} dimensions, must be "
             f"{' or '.join(dtypes)} of {ndim}"

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..errors import MeshprepError
-from .hidden import hidden_folder
+from .hidden import alone_in, hidden_folder
 
 
 @contextmanager
@@ -34,7 +34,8 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
 
     The temporary files stand in a hidden folder beside each output. Whatever happens inside,
     KeyboardInterrupt included, no partial output is left. Where one output cannot have its name,
-    none has. A link stays, and what it points to is replaced.
+    none has; where two runs write the same names, the last one has all of them. A link stays, and
+    what it points to is replaced.
 
     Raises MeshprepError when a folder takes no files, when the disk is full, when an output is a
     device or a pipe, and when it exists, or has come to exist meanwhile, and not ``overwrite``. It
@@ -55,7 +56,9 @@ def together(paths: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
             staged[folder / path.name] = target
         with _named(staged):
             yield list(staged)
-            _publish(staged, overwrite)
+            # no mixture of two runs that write the same names
+            with alone_in({path.parent for path in staged.values()} if len(staged) > 1 else ()):
+                _publish(staged, overwrite)
 
 
 def _check_target(target: Path, shown: Path, overwrite: bool) -> None:

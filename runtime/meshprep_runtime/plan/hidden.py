@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,6 +44,30 @@ def hidden_folder(parent: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
+
+
+@contextmanager
+def alone_in(folders: Iterable[Path]) -> Iterator[None]:
+    """Wait until nobody else is in such a block with one of these folders.
+
+    Folders are locked in an order that is the same for all, so that no two wait for each other.
+    Where the file system has no locks, nobody waits.
+    """
+    handles: dict[tuple[int, int], int] = {}
+    try:
+        for folder in folders if fcntl is not None else ():
+            with suppress(OSError):
+                handle = os.open(folder, os.O_RDONLY)
+                number = os.fstat(handle)
+                if handles.setdefault((number.st_dev, number.st_ino), handle) != handle:
+                    os.close(handle)
+        for _, handle in sorted(handles.items()):
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        for handle in handles.values():
+            os.close(handle)
 
 
 def _locked(folder: Path) -> int | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..loops import Arg
 from .matrices import MatrixPlan
 from .model import LoopPlan, places_of_rows
+from .proof import more
 
 
 def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]:
@@ -38,7 +39,7 @@ def prove_matrix(matrix: MatrixPlan, loops: Mapping[str, LoopPlan]) -> list[str]
         at = int(np.argmin(used))
         findings.append(
             f"matrix '{matrix.name}': nothing is added at row {row[at]}, column "
-            f"{matrix.columns[at]}{_more(~used)}"
+            f"{matrix.columns[at]}{more(~used)}"
         )
     return findings
 
@@ -47,7 +48,7 @@ def _columns(matrix: MatrixPlan, row: NDArray[np.int32]) -> Iterator[str]:
     falls = (np.diff(matrix.columns) <= 0) & (row[1:] == row[:-1])
     if falls.any():
         at = row[int(np.argmax(falls))]
-        yield f"matrix '{matrix.name}': the columns of row {at} do not ascend{_more(falls)}"
+        yield f"matrix '{matrix.name}': the columns of row {at} do not ascend{more(falls)}"
 
 
 def _places(
@@ -73,11 +74,6 @@ def _places(
             yield (
                 f"loop '{loop_plan.loop.name}', matrix '{matrix.name}': element {e}, local row "
                 f"{i}, column {j} is added at nonzero {place[e]}, not at row {r[e]}, column "
-                f"{c[e]}{_more(wrong)}"
+                f"{c[e]}{more(wrong)}"
             )
             return
-
-
-def _more(wrong: NDArray[np.bool_]) -> str:
-    count = int(np.count_nonzero(wrong)) - 1
-    return f" ({count} more)" if count else ""

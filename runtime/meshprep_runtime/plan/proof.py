@@ -121,7 +121,7 @@ def _elements(case: Case) -> Iterator[str]:
         e = int(np.argmax(count != 1))
         yield (
             f"{case.where}: elements is no permutation: element {e} stands {count[e]} times"
-            f"{_more(count != 1)}"
+            f"{more(count != 1)}"
         )
 
 
@@ -130,9 +130,9 @@ def _blocks(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
     large, empty = lengths > cap, lengths == 0
     if large.any():
         b = int(np.argmax(large))
-        yield f"{case.where}: block {b} has {lengths[b]} elements, more than {cap}{_more(large)}"
+        yield f"{case.where}: block {b} has {lengths[b]} elements, more than {cap}{more(large)}"
     if empty.any():
-        yield f"{case.where}: block {int(np.argmax(empty))} is empty{_more(empty)}"
+        yield f"{case.where}: block {int(np.argmax(empty))} is empty{more(empty)}"
 
 
 def _block_order(case: Case) -> Iterator[str]:
@@ -162,14 +162,14 @@ def _thread_colours(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
         b = int(np.argmax(wrong))
         yield (
             f"{case.where}: block {b} has thread colours 0..{needed[b] - 1}, but thread_colours "
-            f"says {case.variant.thread_colours[b]}{_more(wrong)}"
+            f"says {case.variant.thread_colours[b]}{more(wrong)}"
         )
     many = needed > lengths
     if many.any():
         b = int(np.argmax(many))
         yield (
             f"{case.where}: block {b} has {needed[b]} thread colours for {lengths[b]} elements"
-            f"{_more(many)}"
+            f"{more(many)}"
         )
     if case.variant.sorted_by_colour:
         falls = (colour[1:] < colour[:-1]) & (case.block[1:] == case.block[:-1])
@@ -177,7 +177,7 @@ def _thread_colours(case: Case, lengths: NDArray[np.int64]) -> Iterator[str]:
             e = int(np.argmax(falls)) + 1
             yield (
                 f"{case.where}: block {case.block[e]} is not sorted by thread colour at element "
-                f"{case.element[e]}{_more(falls)}"
+                f"{case.element[e]}{more(falls)}"
             )
 
 
@@ -192,7 +192,7 @@ def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[s
     falls = (np.diff(staging.points) <= 0) & (block[1:] == block[:-1])
     if falls.any():
         b = block[int(np.argmax(falls)) + 1]
-        yield f"{where}: the staging list of block {b} does not ascend{_more(falls)}"
+        yield f"{where}: the staging list of block {b} does not ascend{more(falls)}"
         return
     used = np.zeros(staging.points.size, dtype=np.bool_)
     wrong = []
@@ -210,7 +210,7 @@ def _staging(case: Case, to_set: str, columns: list[StagedColumn]) -> Iterator[s
         word = "exclusive" if staging.exclusive[at] else "not exclusive"
         yield (
             f"{where}: point {staging.points[at]} is marked {word} in block {block[at]}, "
-            f"which is wrong{_more(unlike)}"
+            f"which is wrong{more(unlike)}"
         )
 
 
@@ -250,7 +250,7 @@ def _unlike_maps(
             yield (
                 f"{case.where}: local map '{column.map}' takes element {case.element[e]} of block "
                 f"{case.block[e]}, column {column.index} to point {found}, the map to "
-                f"{column.points[e]}{_more(unlike)}"
+                f"{column.points[e]}{more(unlike)}"
             )
 
 
@@ -340,6 +340,7 @@ def _are_distinct(places: list[NDArray[Any]], n_places: int) -> bool:
     return np.count_nonzero(taken) == sum(written.size for written in places)
 
 
-def _more(wrong: NDArray[np.bool_]) -> str:
+def more(wrong: NDArray[np.bool_]) -> str:
+    """How many are wrong besides the first, for a message."""
     count = int(np.count_nonzero(wrong)) - 1
     return f" ({count} more)" if count else ""

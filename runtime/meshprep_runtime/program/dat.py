@@ -22,6 +22,16 @@ class Queue(Protocol):
         """Run them."""
 
 
+class Watch(Protocol):
+    """What must know when the program itself changes a dat."""
+
+    def before_change(self, dat: "ProgramDat") -> None:
+        """Its values are still those of before."""
+
+    def after_change(self, dat: "ProgramDat") -> None:
+        """They may have changed already."""
+
+
 class ProgramDat:
     """Values of the elements of one set, made by ``Program.dat``.
 
@@ -57,11 +67,14 @@ class ProgramDat:
         How often it was changed, apart from tiles.
     replaced : int
         How often it was given another array.
+    watch : Watch or None
+        Is told of changes outside of loops, and of those that loops make.
     """
 
     def __init__(self, set_name: str, array: Any, dim: int, layout: str, owned: int) -> None:
         self.set = set_name
         self.chain: Queue | None = None
+        self.watch: Watch | None = None
         self.stored = array
         self.dropped = False
         self.version = 0
@@ -73,9 +86,18 @@ class ProgramDat:
         self.owned = owned
         self.fresh: set[str] = set()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which no queue and no checkpoint knows."""
+        if self.chain is not None:
+            self.chain.flush()
+        return {**self.__dict__, "chain": None, "watch": None}
+
     @property
     def array(self) -> Any:
-        """The values of all rows, as they are stored; loops that are queued run first."""
+        """The values of all rows, as they are stored; loops that are queued run first.
+
+        Another array may take their place, on all ranks; its copies count as stale.
+        """
         if self.chain is not None:
             self.chain.flush()
         if self.dropped:
@@ -87,13 +109,12 @@ class ProgramDat:
 
     @array.setter
     def array(self, values: Any) -> None:
-        if self.chain is not None:
-            self.chain.flush()
         self._check_like_stored(values)
-        self.version += 1
+        self._begin_change()
         self.replaced += 1
         self.dropped = False
         self.stored = values
+        self.touch()
 
     def _check_like_stored(self, values: Any) -> None:
         """Tiles trust that an array is what the chain was checked with."""
@@ -140,6 +161,7 @@ class ProgramDat:
             always of shape ``(owned, dim)``, and good until the next loop runs.
         """
         if write:
+            self._begin_change()
             self.touch()
         view = self.array
         if isinstance(view, np.ndarray) or view.shape[self.axis] != self.owned:
@@ -174,6 +196,14 @@ class ProgramDat:
             self.chain.flush()
         self.version += 1
         self.fresh.clear()
+        if self.watch is not None:
+            self.watch.after_change(self)
+
+    def _begin_change(self) -> None:
+        if self.chain is not None:
+            self.chain.flush()
+        if self.watch is not None:
+            self.watch.before_change(self)
 
     def __repr__(self) -> str:
         return f"dat on '{self.set}', {self.dim} x {self.dtype}, {self.layout}"
@@ -216,7 +246,7 @@ def make_dat(
     """
     where = f"a dat on '{set_name}'"
     check_choice(f"{where}: layout", layout, (AOS, SOA, AUTO))
-    check_choice(f"{where}: dtype", _name_of(dtype), DTYPES)
+    check_choice(f"{where}: dtype", name_of_dtype(dtype), DTYPES)
     check_integer(f"{where}: dim", dim)
     rows, owned = size
     soa = layout == SOA and dim > 1
@@ -239,7 +269,7 @@ def make_dat(
     return made
 
 
-def _name_of(dtype: Any) -> str:
+def name_of_dtype(dtype: Any) -> str:
     """``f8`` of ``"f8"``, ``float`` and ``np.float64``; any other as it is."""
     try:
         found = np.dtype(dtype)

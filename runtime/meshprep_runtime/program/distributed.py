@@ -186,7 +186,9 @@ class DistributedPlan:
         Parameters
         ----------
         dat : ProgramDat
+            Its owned values may have been changed in any way.
         """
+        dat.touch()
         self.messages.start([(dat, (EXEC, HALO))]).finish()
         dat.fresh = {EXEC, HALO}
 

@@ -180,15 +180,30 @@ def _place(path: Path, file: Any, name: str, rows: OwnedRows) -> Dataset:
     if name not in file:
         raise MeshprepError(f"{path} has no dataset '{name}': it has {', '.join(file)}")
     found, dat = file[name], rows.dat
+    if not hasattr(found, "dtype"):
+        raise MeshprepError(f"{path}: '{name}' is a group, must be a dataset")
     flat = dat.dim == 1 and found.shape == (rows.size,)
     if not (flat or found.shape == rows.shape) or found.dtype != dat.dtype:
         raise MeshprepError(
             f"{path}: dataset '{name}' has shape {found.shape} and dtype {found.dtype}, must be "
             f"{rows.shape} of {dat.dtype}"
         )
-    offset = found.id.get_offset()
-    if offset is None and rows.size:
+    if not rows.size:
+        return Dataset(0, found.dtype.str, found.shape)
+    if not _in_one_piece(found.id):
         raise MeshprepError(
-            f"{path}: dataset '{name}' is stored in chunks or filtered: write it contiguous"
+            f"{path}: dataset '{name}' is stored in chunks, filtered, elsewhere or not at all: "
+            "write it contiguous"
         )
-    return Dataset(offset or 0, found.dtype.str, found.shape)
+    return Dataset(found.id.get_offset(), found.dtype.str, found.shape)
+
+
+def _in_one_piece(dataset: Any) -> bool:
+    """Asked of the layout: behind a user block, HDF5 gives an offset for any dataset."""
+    import h5py
+
+    creation = dataset.get_create_plist()
+    contiguous = creation.get_layout() == h5py.h5d.CONTIGUOUS
+    here = contiguous and not creation.get_external_count()
+    nbytes = dataset.get_space().get_simple_extent_npoints() * dataset.get_type().get_size()
+    return here and dataset.get_storage_size() == nbytes

@@ -108,7 +108,7 @@ class Program:
             n = self.plan.sizes[set_name]
             made = make_dat(set_name, (n, n), dim, dtype, values, layout)
         if self.checkpoints is not None:
-            self.checkpoints.steps.dats.append(made)
+            self.checkpoints.keep(made)
         return made
 
     def matrix(self, name: str, *, values: Any = None) -> ProgramDat:
@@ -139,7 +139,7 @@ class Program:
         values = np.zeros(n, dtype) if values is None else values
         made = make_dat(nonzeros_of(name), (n, n), 1, dtype, values)
         if self.checkpoints is not None:
-            self.checkpoints.steps.dats.append(made)
+            self.checkpoints.keep(made)
         return made
 
     def checkpoint_here(self) -> None:

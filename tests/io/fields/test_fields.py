@@ -3,6 +3,7 @@
 import csv
 import json
 import zipfile
+from io import BytesIO
 
 import h5py
 import numpy as np
@@ -28,6 +29,21 @@ def make_plan(folder, sizes=SIZES, source="", mesh="", seed=0):
     path = folder / "a.plan.h5"
     Plan(sizes, order, {}, {}, source, mesh).save(path, overwrite=True)
     return path, order
+
+
+def npy(values):
+    file = BytesIO()
+    np.save(file, values)
+    return file.getvalue()
+
+
+def npz(*members):
+    """An archive with members of these names, numbers from 0 each."""
+    with zipfile.ZipFile(file := BytesIO(), "w") as archive:
+        for name, n in members:
+            archive.writestr(name, npy(np.arange(n)))
+        archive.comment = b"of a run"
+    return file.getvalue()
 
 
 def there_and_back(plan, path, **options):
@@ -157,6 +173,24 @@ def test_a_column_after_a_byte_order_mark_is_found(tmp_path):
     assert rows == [f"{new[i % 5]};{i}" for i in order["nodes"].new_to_old]
 
 
+def test_names_of_arrays_may_end_like_files(tmp_path):
+    plan, order = make_plan(tmp_path)
+    (tmp_path / "a.npz").write_bytes(npz(("q.npy", 7), ("q.npy.npy", 11), ("w.npy", 5)))
+    there, _ = there_and_back(plan, tmp_path / "a.npz", declared={"w": "cells"})
+    with zipfile.ZipFile(there) as archive:
+        for name, on in (("q.npy", "nodes"), ("q.npy.npy", "edges"), ("w.npy", "cells")):
+            found = np.load(BytesIO(archive.read(name)))
+            assert found.tolist() == order[on].new_to_old.tolist()
+        assert archive.comment == b"of a run"
+
+
+def test_a_column_of_one_name_alone_gets_new_numbers(tmp_path):
+    plan, _ = make_plan(tmp_path)
+    (tmp_path / "t.csv").write_text("cell,cell\n" + "1,2\n" * 7)
+    with pytest.raises(MeshprepError, match="has several columns 'cell'"):
+        there_and_back(plan, tmp_path / "t.csv", declared={"cell": "nodes->cells"})
+
+
 def test_other_files_in_an_archive_stay(tmp_path):
     plan, order = make_plan(tmp_path)
     path = tmp_path / "a.npz"
@@ -282,6 +316,9 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
         ("a.h5", b"rubbish", "not a readable HDF5 file"),
         ("a.h5", b"meshprep-plan 1\n", "is a plan"),
         ("a.csv", b"x\n1\n2\n", "nothing in it has as many rows"),
+        ("a.csv", b"x\n" + b"1\n" * 6, "nothing in it has as many rows"),
+        ("a.npy", 2 * npy(np.arange(7)), "holds more than one array"),
+        ("a.npz", npz(("q.npy", 7), ("q", 5)), "has two members of one name"),
         ("a.csv", "".join(f"{i}\n" for i in range(7)).encode("utf-16"), "zero bytes"),
         ("a.doc", b"x", "cannot tell the format"),
     ],

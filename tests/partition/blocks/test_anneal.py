@@ -212,16 +212,6 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
     assert (degrees.most == fresh_degrees.most).all()
 
 
-def slow_bounds(table, written, block, n_blocks):
-    """The most elements of each block on one written point, from sets."""
-    bound = [0] * n_blocks
-    for b in range(n_blocks):
-        rows = [set(row.tolist()) for row, own in zip(table, block, strict=True) if own == b]
-        for t in np.flatnonzero(written):
-            bound[b] = max(bound[b], sum(t in row for row in rows))
-    return np.array(bound)
-
-
 def test_a_pull_is_nearness_in_radii():
     place = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     metric = np.repeat([[0.25, 1.0, 1.0, 0.0, 0.0, 0.0]], 2, axis=0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out, random_plan
+from cuda_loops import BODY, LAYOUT, SUMS, arrays, expected, laid_out
 
 from meshprep_runtime.cuda import program
 from meshprep_runtime.cuda.check.checked import CheckError, run_checked
@@ -16,14 +16,6 @@ UNSET, OUTSIDE = "uninitialised shared memory", "out of bounds"
 COUNT, COLOURS = 1, 2
 PARTED, WRONG = "divergent barrier", "wrong plan"
 pytestmark = pytest.mark.usefixtures("needs_gxx")
-
-
-@pytest.fixture(scope="module")
-def plan(slow):
-    """Eleven blocks of 8 elements and one of 2; several block colours."""
-    made = random_plan(slow, 90, 60, 8, 5)
-    assert made.variant().n_block_colours > 1
-    return made
 
 
 def run(plan, made):

@@ -1,7 +1,8 @@
 """Kernels: compiled with all they reach, never stale, and explained when they do not compile."""
 
 import re
-from collections import Counter
+from collections import Counter, namedtuple
+from types import ModuleType
 
 import numba
 import numpy as np
@@ -109,6 +110,74 @@ def test_closures_are_told_apart(plan):
     assert reach(make(1.0)) != reach(make(2.0))
     assert reach(make(0.0)) != reach(make(-0.0))
     assert reach(make(1)) != reach(make(1.0))
+
+
+def test_functions_of_one_name_are_told_apart(plan):
+    """Where each was met before, by which of them is met again."""
+
+    def make(factor):
+        def scaled(x):
+            return factor * x
+
+        return scaled
+
+    def make_kernel(one, two, again):
+        def with_again(x):
+            return again(x)
+
+        def kernel(v):
+            v[0] = one(v[0]) + two(v[0]) + 10.0 * with_again(v[0])
+
+        return kernel
+
+    one, two = make(1.0), make(2.0)
+    assert reach(make_kernel(one, two, one)) != reach(make_kernel(one, two, two))
+    assert result(make_kernel(one, two, one), plan) == 13.0
+    assert result(make_kernel(one, two, two), plan) == 23.0
+
+
+def module_with(name, **values):
+    made = ModuleType(name)
+    vars(made).update(values)
+    return made
+
+
+def test_constants_of_modules_in_modules_are_seen(plan, monkeypatch):
+    package = module_with("package", physics=module_with("package.physics", GAMMA=1.5))
+    # as after ``import package`` in a module of its own
+    package.physics.package = package
+
+    def kernel(v):
+        v[0] = package.physics.GAMMA
+
+    assert result(kernel, plan) == 1.5
+    package.physics.GAMMA = 2.5
+    assert result(kernel, plan) == 2.5
+
+    def helper(x):
+        return x * package.physics.SCALE
+
+    def both(v):
+        v[0] = helper(package.physics.GAMMA)
+
+    package.physics.SCALE = 2.0
+    assert result(both, plan) == 5.0
+    package.physics.SCALE = 3.0
+    assert result(both, plan) == 7.5
+
+
+def test_names_of_fields_are_seen():
+    def reached(constants):
+        def kernel(v):
+            v[0] = constants.gamma
+
+        return reach(kernel)
+
+    first, second = namedtuple("C", "gamma cfl"), namedtuple("C", "cfl gamma")
+    assert reached(first(1.0, 2.0)) == reached(first(1.0, 2.0))
+    assert reached(first(1.0, 2.0)) != reached(second(1.0, 2.0))
+    records = [np.zeros(2, [(a, "f8"), (b, "f8")]) for a, b in ("xy", "yx")]
+    assert reached(records[0]) != reached(records[1])
 
 
 def test_equal_kernels_are_compiled_once(plan):

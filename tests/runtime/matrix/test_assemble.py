@@ -8,9 +8,12 @@ import pytest
 import scipy.sparse
 
 from meshprep.io.generate import generate
-from meshprep.loops import LoopRequest
+from meshprep.loops import LoopRequest, read_requests
+from meshprep.loops.chains import read_chains
+from meshprep.pipeline.chain_tuning import tune_chain
 from meshprep.pipeline.steps import Options, prepare
-from meshprep_runtime import MeshprepError, ParLoop, Program
+from meshprep.report.chains import chain_record
+from meshprep_runtime import MeshprepError, ParLoop, Plan, Program
 from meshprep_runtime.matrix import (
     Assembly,
     CsrMatrix,
@@ -248,6 +251,80 @@ def test_skewed_tiles_add_to_a_matrix():
     assert np.any(found[0][0])
 
 
+TOML = """
+[loop.assemble]
+over = "cells"
+args = [
+  { dat = "x", map = "cells->nodes" },
+  { dat = "w" },
+  { mat = "K", rows = "cells->dofs2", columns = "cells->dofs2", fixed = "boundary" },
+]
+
+[loop.load]
+over = "cells"
+args = [
+  { dat = "x", map = "cells->nodes" },
+  { dat = "w" },
+  { dat = "rhs", map = "cells->nodes", access = "inc" },
+]
+
+[loop.grow]
+over = "nodes"
+args = [{ dat = "x", access = "rw" }]
+
+[chain.all]
+loops = ["assemble", "load", "grow", "assemble"]
+skewed = true
+tile = 40
+"""
+
+
+@pytest.mark.slow
+def test_skewed_tiles_made_ahead_add_to_a_matrix(tmp_path):
+    """From loops.toml through a file; sums by scipy and NumPy."""
+    words, path = tmp_path / "loops.toml", tmp_path / "plan.h5"
+    words.write_text(TOML)
+    mesh = generate("delaunay2d", cells=400, seed=3)
+    given = mesh, read_requests(words), Options(block_size=32)
+    prepare(*given, chains=read_chains(words)).plan.save(path)
+    plan = Plan.load(path)
+    assert plan.verify() == []
+    tiles = plan.chains["all"].tiles
+    assert tiles.n_tiles > 4
+    rng, sizes = np.random.default_rng(0), plan.sizes
+    start = {s: rng.integers(0, 9, sizes[s]).astype(float) for s in ("nodes", "cells")}
+    program, kernels = Program(plan), {"assemble": local_matrix, "load": load, "grow": grow}
+    x, w = (program.dat(s, values=start[s].copy()) for s in start)
+    K, rhs = program.matrix("K"), program.dat("nodes")
+    loops = {n: program.loop(k, n) for n, k in kernels.items()}
+    with program.chain(schedule="all") as chain:
+        loops["assemble"](x=x, w=w, K=K)
+        loops["load"](x=x, w=w, rhs=rhs)
+        loops["grow"](x=x)
+        loops["assemble"](x=x, w=w, K=K)
+    (run,) = chain.tiled.values()
+    assert run.tiles is tiles
+    wanted = sum(
+        summed(plan["assemble"], {"x": start["nodes"] + more, "w": start["cells"]})
+        for more in (0, 1)
+    )
+    made = plan.matrices["K"].csr(values=K.values())
+    assert np.array_equal(made.to_scipy().toarray(), wanted)
+    table, added = plan.maps["cells->nodes"].table, np.zeros(sizes["nodes"])
+    np.add.at(added, table, (start["cells"] + start["nodes"][table].sum(axis=1))[:, None])
+    assert np.array_equal(rhs.values()[:, 0], added)
+    dats = 2 * (made.values.size + 2 * sizes["nodes"]) + sizes["cells"]
+    tables = [plan.maps[m].table for m in ("cells->nodes", "cells->dofs2")]
+    entries = sum(t.size for t in (*tables, plan.matrices["K"].place["assemble"]))
+    told = chain_record(plan, plan.chains["all"])
+    assert told["bytes, tile by tile"] == 8 * dats + 4 * entries + tiles.nbytes
+    trials = tune_chain(plan, "all", kernels, tile_sizes=[40], runs=1).tuned.trials
+    assert {t.way for t in trials} == {"loops", "skewed"}
+    words.write_text(TOML.replace("skewed = true", ""))
+    with pytest.raises(MeshprepError, match=r"'all': loop 'assemble': these tiles cannot add to m"):
+        prepare(*given, chains=read_chains(words))
+
+
 @pytest.mark.parametrize("every", [1e9, 0.0])
 def test_a_checkpoint_keeps_a_matrix(full_plan, whole, tmp_path, every):
     """The second run takes what the first one saved: asked for, or at a call of a period."""
@@ -307,3 +384,12 @@ def test_a_row_without_a_diagonal_cannot_be_prescribed():
     matrix = CsrMatrix(np.array([0, 1, 1], np.int32), one, np.ones(1))
     with pytest.raises(MeshprepError, match="no diagonal entry"):
         zero_rows_and_columns(matrix, np.ones(2), [0])
+
+
+@pytest.mark.parametrize("rows", [[-1, 1], [0, 2], [0.5]])
+def test_rows_that_the_matrix_has_not_cannot_be_prescribed(rows):
+    """-1 is what ``row_of`` has for a constrained dof, and not the last row."""
+    columns = np.array([0, 1], np.int32)
+    matrix = CsrMatrix(np.array([0, 1, 2], np.int32), columns, np.ones(2))
+    with pytest.raises(MeshprepError, match=r"rows has (a number outside 0..1|indices of dtype)"):
+        zero_rows_and_columns(matrix, np.ones(2), rows)

@@ -146,6 +146,14 @@ def test_ellpack():
         ellpack_program(matrix, 0)
 
 
+def launch(program, matrix, device):
+    """Queue a product on a device, and compare."""
+    x = vector(matrix.shape[1])
+    given = {"x": device.array(x), "y": device.array(np.full(matrix.shape[0], 77.0))}
+    Launcher(program, device)(DeviceBinder(program.loop, program.slots)(given, device))
+    np.testing.assert_array_equal(given["y"].get(), exact(matrix, x))
+
+
 @pytest.mark.gpu
 def test_on_a_gpu(gpu, cells):
     """Every store, and rows so long that several blocks sum them."""
@@ -161,10 +169,7 @@ def test_on_a_gpu(gpu, cells):
         },
     }
     for program, matrix in stores.items():
-        x = vector(matrix.shape[1])
-        given = {"x": gpu.array(x), "y": gpu.array(np.full(matrix.shape[0], 77.0))}
-        Launcher(program, gpu)(DeviceBinder(program.loop, program.slots)(given, gpu))
-        np.testing.assert_array_equal(given["y"].get(), exact(matrix, x))
+        launch(program, matrix, gpu)
 
 
 def strip(cells, n):
@@ -215,10 +220,7 @@ def test_on_a_device(device, cells):
         (local(dofs, 151), local_program(local(dofs, 151), plan)),
         (MIXED, csr_program(MIXED)),
     ):
-        x = vector(matrix.shape[1])
-        given = {"x": device.array(x), "y": device.array(np.full(matrix.shape[0], 77.0))}
-        Launcher(program, device)(DeviceBinder(program.loop, program.slots)(given, device))
-        np.testing.assert_array_equal(given["y"].get(), exact(matrix, x))
+        launch(program, matrix, device)
 
 
 @pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.long), "sm_90"])

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matrices import ITERATIONS
+from pages import DOCS, blocks
 
 import meshprep
+from meshprep_runtime import MeshprepError
 from meshprep_runtime.matrix import BatchSums
 
-DOCS = Path(__file__).parents[3] / "docs"
+PAGE = "solvers/matrices.md"
 
 
-def blocks(language):
-    text = (DOCS / "solvers" / "matrices.md").read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+def block(words):
+    return next(b for b in blocks(PAGE, "python") if words in b)
 
 
 def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
@@ -22,15 +24,15 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
     from skfem.models.poisson import laplace
 
     monkeypatch.chdir(tmp_path)
-    Path("loops.toml").write_text(*blocks("toml"))
+    Path("loops.toml").write_text(*blocks(PAGE, "toml"))
     mesh = meshprep.from_skfem(skfem.MeshTri().refined(4))
     done = meshprep.prepare(mesh, meshprep.read_requests("loops.toml"))
     done.plan.save("wing.plan.h5")
     order = done.plan.ordering["nodes"]
     scope = {"x": order.apply(np.ascontiguousarray(mesh.coordinates[:, :2]))}
-    exec(next(b for b in blocks("python") if "Assembly" in b), scope)
+    exec(block("Assembly"), scope)
     made, matrix = scope["K"].to_scipy(), scope["plan"].matrices["K"]
-    exec(next(b for b in blocks("python") if "program.matrix" in b), scope)
+    exec(block("program.matrix"), scope)
     assert abs(scope["K"].to_scipy() - made).max() < 1e-12
     basis = skfem.Basis(meshprep.to_skfem(mesh), skfem.ElementTriP1())
     # dof to node of the input: corners of cells, in both
@@ -46,9 +48,32 @@ def test_the_assembly_of_the_page_is_that_of_scikit_fem(tmp_path, monkeypatch):
 def test_the_form_of_the_page_is_that_of_scikit_fem():
     pytest.importorskip("skfem")
     scope = {}
-    exec(next(b for b in blocks("python") if "FormAssembly" in b), scope)
+    exec(block("FormAssembly"), scope)
     wanted = scope["laplace"].assemble(scope["basis"])
     assert abs(scope["K"] - wanted).max() < 1e-12
+
+
+def test_products_and_solvers():
+    import poisson
+
+    problem = poisson.integrate(poisson.square(8, 2))
+    scope = {"K": problem.csr(), "load": problem.load()}
+    exec(block("import Product\n"), scope)
+    np.testing.assert_allclose(scope["y"], scope["K"].to_scipy() @ np.ones(225), atol=1e-12)
+    exec(block("import ColouredSsor"), scope)
+    assert scope["found"].iterations == pytest.approx(53, abs=1)
+    exec(block("import ProductTuner"), scope)
+    assert len(scope["tuner"].trials) == 1
+
+
+def test_the_table_of_iterations_is_the_one_that_is_tested():
+    text = (DOCS / PAGE).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (\d+) x \d+ \| (.*) \|$", text, re.MULTILINE)
+    assert len(rows) == 4
+    for degree, n, rest in rows:
+        unknowns, iterations, colours, error = ITERATIONS[int(degree), int(n)]
+        own = [f"{unknowns:,}", *map(str, iterations), str(colours), f"{error:.2e}"]
+        assert rest.split(" | ") == own
 
 
 @pytest.mark.parametrize("size", [0, 1, 500])
@@ -62,3 +87,18 @@ def test_batches_add_up_whole_numbers_exactly(size):
     made = BatchSums(place, 50)(values)
     assert made.dtype == values.dtype
     assert np.array_equal(made, wanted)
+
+
+@pytest.mark.parametrize(
+    ("place", "values", "words"),
+    [
+        (np.array([0, 1, 2]), np.ones(2), r"values has shape \(2,\), must have 3 values"),
+        (np.array([0, 1, 2]), np.ones(4), "must have 3 values"),
+        (np.array([0, 1, 3]), np.ones(3), r"must be whole numbers in -1..2"),
+        (np.array([0, 1, -2]), np.ones(3), r"must be whole numbers in -1..2"),
+        (np.array([0, 1.5, 2]), np.ones(3), r"must be whole numbers in -1..2"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(place, values, words):
+    with pytest.raises(MeshprepError, match=words):
+        BatchSums(place, 3)(values)

@@ -1,5 +1,8 @@
 """Products on the CPU: whole numbers exactly, others as scipy, whatever the threads and pieces."""
 
+import copy
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError
 from meshprep_runtime.matrix import CsrMatrix, Ellpack, code, pieces
 from meshprep_runtime.matrix.kernels import PART, ROWS, TOTAL
 from meshprep_runtime.matrix.products import Product, csr_code
+from meshprep_runtime.matrix.solve import ColouredSsor
 
 
 @pytest.fixture
@@ -158,6 +162,20 @@ def test_values_may_change_between_calls():
     np.testing.assert_array_equal(product @ x, 2 * before)
 
 
+@pytest.mark.parametrize("make", [Product, ColouredSsor])
+def test_a_copy_works_on_the_copy_of_the_matrix(make):
+    full, x = random_csr([4] * 4, 4), vector(4)
+    # nothing on the diagonal is zero
+    matrix = replace(full, values=full.values + 10 * (np.arange(16) % 5 == 0))
+    product = make(matrix)
+    expected = product(x)
+    other, theirs = copy.deepcopy((product, matrix))
+    assert np.array_equal(other(x), expected)
+    theirs.values[:] *= 2
+    assert not np.array_equal(other(x), expected)
+    assert np.array_equal(product(x), expected)
+
+
 def test_out_is_filled_and_returned():
     matrix, x = local(DOFS, 60), vector(60)
     out = np.full(60, np.nan)
@@ -182,11 +200,23 @@ SMALL = random_csr([1, 2], 3)
             "columns is not contiguous",
         ),
         (lambda: Product(CsrMatrix(*map(np.int32, ([0, 1], [1], [1])))), "outside"),
+        (lambda: Product(SMALL) @ [1.0, 2.0, 3.0], "x is a list, must be a NumPy array"),
+        (lambda: Product(random_csr([1], 2, ">f8")), "values are >f8: use f4"),
     ],
 )
 def test_what_does_not_fit(call, words):
     with pytest.raises(MeshprepError, match=words):
         call()
+
+
+def test_an_array_that_cannot_be_written_is_left_alone():
+    matrix, x, out = random_csr([1, 2], 3), vector(3), np.full(2, 7.0)
+    product = Product(matrix)
+    product(x, np.zeros(2))
+    out.flags.writeable = False
+    with pytest.raises(MeshprepError, match="out is read-only"):
+        product(x, out)
+    assert out.tolist() == [7.0, 7.0]
 
 
 def test_x_and_out_must_be_two_arrays():

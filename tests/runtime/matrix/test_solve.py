@@ -94,6 +94,8 @@ def test_what_cannot_be_solved():
         cg(Product(stiff).__matmul__, np.array([1.0, 0, 0]), most=1)
     with pytest.raises(MeshprepError, match="symmetric and positive definite"):
         cg(Product(stiff).__matmul__, np.array([np.nan, 0, 0]))
+    with pytest.raises(MeshprepError, match="b is int64, must be f4 or f8"):
+        cg(Product(stiff).__matmul__, np.array([1, 0, 0]))
     assert cg(Product(stiff).__matmul__, np.zeros(3)).iterations == 0
 
 

@@ -108,6 +108,7 @@ def test_local_matrices_add_up_where_dofs_have_rows(symmetric):
     ("make", "words"),
     [
         (lambda: CsrMatrix(ROW_PTR.astype("i2"), COLUMNS, VALUES), "CsrMatrix.row_ptr is int16"),
+        (lambda: CsrMatrix(ROW_PTR, COLUMNS.astype(">i4"), VALUES), "CsrMatrix.columns is >i4"),
         (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES[:3]), "values the shape"),
         (lambda: CsrMatrix(ROW_PTR[::-1], COLUMNS, VALUES).check(), "must rise from 0 to 4"),
         (lambda: CsrMatrix(ROW_PTR, COLUMNS, VALUES, 2).check(), "outside 0..1"),

@@ -61,6 +61,32 @@ def both(folder, overwrite=False, meanwhile=lambda: None):
         meanwhile()
 
 
+@pytest.mark.skipif(hidden.fcntl is None, reason="needs locks")
+def test_of_two_runs_with_the_same_names_the_last_has_all(tmp_path, monkeypatch):
+    """The other run is ready when this one has given its first file its name."""
+
+    def write(text):
+        with together([tmp_path / "a", tmp_path / "b"], overwrite=True) as staged:
+            for path in staged:
+                path.write_text(text)
+
+    def late(hidden_path, path):
+        undo = replaced(hidden_path, path)
+        if path.name == "a" and path.read_text() == "ours":
+            other.start()
+            other.join(0.3)
+            assert other.is_alive()
+        return undo
+
+    other = threading.Thread(target=write, args=("theirs",))
+    replaced = atomic._replaced
+    monkeypatch.setattr(atomic, "_replaced", late)
+    write("ours")
+    other.join()
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["theirs", "theirs"]
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
 @pytest.mark.parametrize("links", [True, False])
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_what_appears_meanwhile_is_not_replaced(tmp_path, no_links, links, first):

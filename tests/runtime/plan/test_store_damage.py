@@ -6,7 +6,7 @@ from dataclasses import replace
 import h5py
 import numpy as np
 import pytest
-from plan_files import one_line
+from plan_files import at, one_line
 from sealing import seal
 
 from meshprep_runtime import MeshprepError, Plan, PlanError
@@ -67,11 +67,11 @@ def test_any_flipped_byte_is_refused(airfoil, path):
     airfoil.save(path)
     data = bytearray(path.read_bytes())
     rng = np.random.default_rng(1)
-    for at in [*range(128), *rng.choice(len(data), 300, replace=False)]:
-        old = data[at]
-        data[at] ^= int(rng.integers(1, 256))
+    for place in [*range(128), *rng.choice(len(data), 300, replace=False)]:
+        old = data[place]
+        data[place] ^= int(rng.integers(1, 256))
         path.write_bytes(data)
-        data[at] = old
+        data[place] = old
         with pytest.raises(PlanError) as error:
             Plan.load(path)
         one_line(error, str(path))
@@ -129,12 +129,6 @@ def broken(plan: Plan, **changes) -> Plan:
     loop_plan = plan["res_calc"]
     variant = replace(loop_plan.variant(), **changes)
     return replace(plan, loops={"res_calc": replace(loop_plan, variants={variant.name: variant})})
-
-
-def at(values: np.ndarray, index: int, value: int) -> np.ndarray:
-    out = np.array(values)
-    out.flat[index] = value
-    return out
 
 
 @pytest.mark.parametrize(

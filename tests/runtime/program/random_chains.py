@@ -6,9 +6,9 @@ import numpy as np
 import rank_programs
 from integer_loops import DIMS, LOOPS, SETS, SOA
 
-from meshprep_runtime import Access, SetMap
+from meshprep_runtime import Access, LoopPlan, Program, SetMap
 
-KERNELS = rank_programs.KERNELS
+KERNELS, start_values = rank_programs.KERNELS, rank_programs.start_values
 # What may stand for another: dats of one set and size.
 ALIKE = (("q", "res", "qold"), ("a", "most", "flag", "near"))
 # Writes that set everything.
@@ -66,13 +66,6 @@ def random_loops(rng, names):
     return made
 
 
-def start_values(rng, sizes):
-    return {
-        name: rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
-        for name, dim in DIMS.items()
-    }
-
-
 def fresh_globals(loops):
     start = {Access.INC: 0, Access.MIN: 10**12, Access.MAX: -(10**12)}
     return {a.name: np.full(a.dim, start[a.access]) for p in loops for a in p.args if a.is_global}
@@ -98,6 +91,19 @@ def run_eager(loops, sizes, maps, values):
     for loop in loops:
         run_loop(loop, range(sizes[loop.over]), tables, dats, reduced)
     return dats, reduced
+
+
+def same(found, expected):
+    """Both the dats and the globals of two runs."""
+    return all(np.array_equal(a[n], b[n]) for a, b in zip(found, expected, strict=True) for n in b)
+
+
+def owners(chain, rng, n_tiles, sets):
+    """Any owners at all; every tile owns something."""
+    part = {s: rng.integers(0, n_tiles, chain.sizes[s]).astype(np.int32) for s in sets}
+    largest = max(part, key=lambda s: part[s].size)
+    part[largest][:n_tiles] = np.arange(n_tiles)[: part[largest].size]
+    return part
 
 
 def slow_tile(loops, maps, set_of, own, written):
@@ -127,6 +133,46 @@ def slow_tile(loops, maps, set_of, own, written):
                 need[a.name] |= {p for points in columns for p in points}
         runs.insert(0, sorted(run))
     return runs, {d: sorted(n) for d, n in need.items() if n}
+
+
+class Case:
+    """A program with all integer loops, dats of random numbers, and reduced globals.
+
+    It is its plan, too, without blocks; ``declared`` says what full writes its loops declare.
+    """
+
+    def __init__(self, mesh, rng, declared=lambda loop: loop):
+        self.chains = {}
+        self.sizes, self.maps = mesh
+        self.declared = declared
+        self.program = Program(self)
+        self.dats = {}
+        for name, values in start_values(rng, self.sizes).items():
+            soa = name in SOA
+            self.dats[name] = self.program.dat(
+                SETS.get(name, "cells"),
+                DIMS[name],
+                "i8",
+                values=values.T.copy() if soa else values,
+                layout="soa" if soa else "aos",
+            )
+        self.loops, self.globals = loops_and_globals(self.program)
+
+    def __getitem__(self, name):
+        loop = self.declared(LOOPS[KERNELS[name]])
+        return LoopPlan(loop, self.sizes, {m: self.maps[m] for m in loop.maps}, {}, "")
+
+    def arguments(self, name):
+        args = LOOPS[KERNELS[name]].args
+        reduced = {a.name: self.globals[name, a.name] for a in args if a.is_global}
+        return {a.name: self.dats[a.name] for a in args if not a.is_global} | reduced
+
+    def call(self, name):
+        self.loops[name](**self.arguments(name))
+
+    def result(self):
+        dats = {n: d.values().tolist() for n, d in self.dats.items()}
+        return dats, {n: g.value.tolist() for n, g in self.globals.items()}
 
 
 def loops_and_globals(program):

@@ -127,8 +127,10 @@ def run_part(parts, values, names, strategy, comm, device=None, auto=False):
         own = np.ascontiguousarray(own.T) if name in soa and not auto else own
         layout = "auto" if auto else "soa" if name in soa else "aos"
         dats[name] = program.dat(of, DIMS[name], "i8", values=own, layout=layout)
-        if device is not None and comm.rank % 2 == 0:
-            dats[name].array = device.array(dats[name].array)
+        if device is not None:
+            # on all ranks, since the copies of another array are stale
+            array = dats[name].array
+            dats[name].array = device.array(array) if comm.rank % 2 == 0 else array.copy()
     loops = make_loops(program, names, strategy, soa, ("flux",) if auto else KERNELS)
     reduced = []
     for name in names:

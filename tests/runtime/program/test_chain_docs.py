@@ -2,23 +2,16 @@
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
+from pages import blocks
 
 from meshprep_runtime.loops import loop_from_dict
-
-PAGE = Path(__file__).parents[3] / "docs" / "solvers" / "chains.md"
-
-
-def blocks(language):
-    text = PAGE.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.long
 def test_the_program_of_the_page(slow, tmp_path, monkeypatch, capsys):
-    (toml,) = blocks("toml")
+    (toml,) = blocks("solvers/chains.md", "toml")
     described = tomllib.loads(toml)["loop"]
     loops = [loop_from_dict(name, words, "heat.toml") for name, words in described.items()]
     assert [a.full for a in loops[1].args] == [False, False, True, False]
@@ -26,7 +19,7 @@ def test_the_program_of_the_page(slow, tmp_path, monkeypatch, capsys):
     slow.plan(grid.sizes, grid.tables, loops, (128,)).save(tmp_path / "square.plan.h5")
     monkeypatch.chdir(tmp_path)
     scope = {}
-    exec("\n".join(blocks("python")), scope)
+    exec("\n".join(blocks("solvers/chains.md", "python")), scope)
     told = capsys.readouterr().out.splitlines()
     assert 0 < float(told[0]) < 1
     assert re.fullmatch(r"peak 0\.9\d{5}", told[1])

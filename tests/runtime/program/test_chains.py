@@ -1,5 +1,6 @@
 """Chains of loops: what is queued, what runs it, and that nobody can tell from the results."""
 
+import copy
 from contextlib import nullcontext
 from functools import partial
 
@@ -7,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integer_loops import DIMS, LOOPS, SETS, SOA
-from random_chains import KERNELS, loops_and_globals, random_mesh, start_values
+from integer_loops import DIMS, LOOPS, SETS
+from random_chains import KERNELS, Case, random_mesh, start_values
 from slow_parts import World
 
 from meshprep_runtime import (
@@ -16,57 +17,20 @@ from meshprep_runtime import (
     Arg,
     DistributedPlan,
     Loop,
-    LoopPlan,
     MeshprepError,
     Program,
     run_ranks,
 )
 
 
-class Serial:
-    """The plans of all integer loops, without blocks."""
-
-    def __init__(self, sizes, maps):
-        self.sizes = sizes
-        self.maps = maps
-
-    def __getitem__(self, name):
-        loop = LOOPS[KERNELS[name]]
-        return LoopPlan(loop, self.sizes, {m: self.maps[m] for m in loop.maps}, {}, "")
-
-
-class Case:
-    """A program with all integer loops, dats of random numbers, and reduced globals."""
-
-    def __init__(self, cells, seed):
-        rng = np.random.default_rng(seed)
-        sizes, maps = random_mesh(rng, cells)
-        self.program = Program(Serial(sizes, maps))
-        self.dats = {}
-        for name, dim in DIMS.items():
-            values = rng.integers(0, 50, (sizes[SETS.get(name, "cells")], dim))
-            layout = "soa" if name in SOA else "aos"
-            values = values.T.copy() if name in SOA else values
-            set_name = SETS.get(name, "cells")
-            self.dats[name] = self.program.dat(set_name, dim, "i8", values=values, layout=layout)
-        self.loops, self.globals = loops_and_globals(self.program)
-
-    def arguments(self, name):
-        args = LOOPS[KERNELS[name]].args
-        reduced = {a.name: self.globals[name, a.name] for a in args if a.is_global}
-        return {a.name: self.dats[a.name] for a in args if not a.is_global} | reduced
-
-    def call(self, name):
-        self.loops[name](**self.arguments(name))
-
-    def result(self):
-        dats = {n: d.values().tolist() for n, d in self.dats.items()}
-        return dats, {n: g.value.tolist() for n, g in self.globals.items()}
+def case_of(cells, seed):
+    rng = np.random.default_rng(seed)
+    return Case(random_mesh(rng, cells), rng)
 
 
 @pytest.fixture
 def case():
-    return Case(12, 0)
+    return case_of(12, 0)
 
 
 def calls_of(case, *names):
@@ -80,7 +44,7 @@ def calls_of(case, *names):
     sets=st.integers(0, 10),
 )
 def test_lazy_is_eager(names, length, sets):
-    eager, lazy = Case(12, 5), Case(12, 5)
+    eager, lazy = case_of(12, 5), case_of(12, 5)
     for i, name in enumerate(names):
         if i == sets:
             eager.globals["update", "total"].set([7, 8])
@@ -257,7 +221,33 @@ def half_on_gpu(q, res, factor):
 
 
 def test_a_global_starts_from_what_its_dtype_holds():
-    program = Case(3, 0).program
+    program = case_of(3, 0).program
     assert program.reduced(0.0, 2, "i8").array.tolist() == [0, 0]
     with pytest.raises(MeshprepError, match=r"starts from 1\.5, which i8 cannot hold"):
         program.reduced(1.5, dtype="i8")
+    with pytest.raises(MeshprepError, match="starts from inf, which i4 cannot hold"):
+        program.reduced(np.inf, dtype="i4")
+    with pytest.raises(MeshprepError, match="dtype of a global 'number' is unknown"):
+        program.reduced(1, dtype="number")
+    with pytest.raises(MeshprepError, match=r"\[1, 2, 3\], must be one number or 2"):
+        program.reduced([1, 2, 3], 2)
+
+
+def test_a_global_is_set_to_what_its_dtype_holds():
+    total = Case(3, 0).program.reduced(3, 2, "i8")
+    with pytest.raises(MeshprepError, match=r"\[1\.0, 2\.5\], which int64 cannot hold"):
+        total.set([1.0, 2.5])
+    assert total.value.tolist() == [3, 3]
+    total.set(2.0)
+    assert total.value.tolist() == [2, 2]
+
+
+def test_a_copy_has_the_values_of_what_was_called_before(halves):
+    q, res = halves.dat("cells", 1, "i8", values=np.ones(6, np.int64)), halves.dat("cells", 1, "i8")
+    loop = halves.loop(half, "half")
+    with halves.chain():
+        loop(q=q, res=res, factor=3)
+        other = copy.deepcopy(res)
+        loop(q=q, res=res, factor=3)
+        assert other.values().tolist() == [[3]] * 6
+        assert res.values().tolist() == [[6]] * 6

@@ -320,6 +320,34 @@ def test_fields_by_the_numbers_of_the_mesh(parts, folder):
             assert "dataset 'ids' has shape" in misfit
 
 
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_fields_that_do_not_lie_in_one_piece_are_refused(parts, tmp_path, userblock):
+    """Files of MATLAB have a user block, behind which HDF5 gives offsets of nothing."""
+    path = tmp_path / "fields.h5"
+
+    def read_them(comm):
+        plan = DistributedPlan.load(parts("exec"), comm)
+        q = plan.dat("cells")
+        told = {}
+        n = plan.sizes["cells"]
+        with h5py.File(path, "w", userblock_size=userblock) as file:
+            file["whole"] = np.arange(float(n))
+            file.create_dataset("chunks", data=np.arange(float(n)), chunks=(100,))
+            file.create_dataset("unwritten", (n,), "f8")
+            file.create_dataset("elsewhere", (n,), "f8", external=[(tmp_path / "raw", 0, 8 * n)])
+            file.create_group("group")
+        plan.read_fields(path, {"whole": q})
+        np.testing.assert_array_equal(q.values()[:, 0], plan.numbers("cells"))
+        for name in ("chunks", "unwritten", "elsewhere", "group"):
+            told[name] = refused(comm, lambda _, name=name: plan.read_fields(path, {name: q}))
+        return told
+
+    (told,) = run_ranks(1, read_them)
+    for name in ("chunks", "unwritten", "elsewhere"):
+        assert f"dataset '{name}' is stored in chunks, filtered, elsewhere or not" in told[name]
+    assert "'group' is a group, must be a dataset" in told["group"]
+
+
 def test_what_a_gpu_cannot_take_on_ranks(parts, folder, device):
     def main(comm):
         plan = DistributedPlan.load(parts("exec"), comm)

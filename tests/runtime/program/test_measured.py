@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from test_schedules import chain_of, started
+from test_schedules import chain_of, started, without_running
 from test_tile_options import Flow
 
 from meshprep_runtime import Plan
@@ -95,18 +95,7 @@ def tuned(machine, tiles):
 
 @pytest.mark.parametrize(("tiles", "chosen"), [(0.9, "skewed tiles of 6"), (0.98, LOOPS)])
 def test_what_was_tuned_is_taken_without_timing(slow, tmp_path, monkeypatch, tiles, chosen):
-    ran = []
-
-    class Ran:
-        """What a run is made of; nothing runs."""
-
-        def __init__(self, calls, tiles, dats, seconds):
-            self.tiles = tiles
-
-        def __call__(self, records):
-            ran.append(self.tiles)
-
-    monkeypatch.setattr(tiling, "SkewedRun", Ran)
+    ran = without_running(monkeypatch, "SkewedRun")
     flow, here = Flow(slow), this_cpu().machine
     other = Machine("cpu", "another", 64)
     for machines, known in [((other, here), True), ((other,), False)]:

@@ -1,5 +1,7 @@
 """Chains tile by tile on ranks: whole numbers bit-equal to one rank, with one exchange a chain."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -172,6 +174,70 @@ def test_tiles_on_ranks_give_what_loops_give(parts, monkeypatch):
     assert totals == sums * 3
     # one a chain and rank, of what is read and stale: x and qold at first, x when it has changed
     assert sorted(started) == [4] * 6 + [5] * 3 + [6] * 3
+
+
+def by_update(plan, dat, values, _):
+    dat.array[: dat.owned] = values
+    plan.update(dat)
+
+
+def by_a_file(plan, dat, values, path):
+    other = plan.dat(dat.set, dat.dim, dat.dtype, values=values)
+    plan.write_fields(path, {"x": other}, overwrite=True)
+    plan.read_fields(path, {"x": dat})
+
+
+def by_another_array(plan, dat, values, _):
+    dat.array = np.concatenate([values, np.full((len(dat.array) - dat.owned, dat.dim), -7)])
+
+
+@pytest.mark.parametrize("change", [by_update, by_a_file, by_another_array])
+def test_values_that_come_from_outside_reach_every_tile(parts, tmp_path, change):
+    """x is only read by the chain: copies that the tiles hold must be brought anew."""
+    start = start_values(np.random.default_rng(3), grid_mesh(6)[0])
+
+    def main(comm, tile_size):
+        case = IntegerRun(DistributedPlan(made[comm.rank], comm), start)
+        plan = case.program.plan
+        with case.program.chain(len(NAMES), tile_size=tile_size):
+            case.steps(1)
+            values = start["x"][plan.numbers("nodes")] * 3 + 1
+            change(plan, case.dats["x"], values, tmp_path / "x.h5")
+            case.steps(1)
+        return case.result()
+
+    made = parts(1)
+    (expected,) = run_ranks(1, partial(main, tile_size=None))
+    made = parts(3)
+    found = run_ranks(3, partial(main, tile_size=5), seed=2)
+    for name, values in expected[0].items():
+        np.testing.assert_array_equal(found[0][0][name], values, err_msg=name)
+    assert [sums for _, sums in found] == [expected[1]] * 3
+
+
+def test_arrays_that_are_swapped_take_no_fresh_copies_along(parts):
+    """flux reads a on other ranks; near was added to, so that its copies are stale."""
+    start = start_values(np.random.default_rng(3), grid_mesh(6)[0])
+
+    def main(comm):
+        case = IntegerRun(DistributedPlan(made[comm.rank], comm), start)
+        case.steps(1)
+        a, near = case.dats["a"], case.dats["near"]
+        a.array, near.array = near.array, a.array
+        args = LOOPS[KERNELS["flux"]].args
+        dats = {x.name: case.dats[x.name] for x in args if not x.is_global}
+        case.loops["flux"](
+            **dats, **{x.name: case.globals["flux", x.name] for x in args if x.is_global}
+        )
+        return case.result()
+
+    made = parts(1)
+    (expected,) = run_ranks(1, main)
+    made = parts(3)
+    found = run_ranks(3, main, seed=2)
+    for name, values in expected[0].items():
+        np.testing.assert_array_equal(found[0][0][name], values, err_msg=name)
+    assert [sums for _, sums in found] == [expected[1]] * 3
 
 
 @pytest.mark.long

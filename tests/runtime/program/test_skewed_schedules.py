@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_chains import (
     KERNELS,
-    fresh_globals,
     grid_mesh,
+    owners,
     random_loops,
     random_mesh,
     run_eager,
-    run_loop,
+    same,
     start_values,
 )
-from test_schedules import chain_of, same, started, with_chain
-from test_skewed import owners, steps_of
+from test_schedules import chain_of, started, with_chain, without_running
+from test_skewed import run_tiles
 from test_tile_options import Flow
 from test_tiles import FAST
 
@@ -45,16 +45,6 @@ def moved(tiles, rng):
     return replace(tiles, runs=tuple(runs))
 
 
-def run_tiles(tiles, sizes, maps, values, rng):
-    """Colour by colour, the loops of a colour's tiles in any order that these allow."""
-    out, reduced = {n: v.copy() for n, v in values.items()}, fresh_globals(tiles.loops)
-    tables = {m: maps[m].table for m in maps}
-    for colour in range(tiles.n_colours):
-        for loop, elements in steps_of(tiles, colour, rng):
-            run_loop(loop, elements, tables, out, reduced)
-    return out, reduced
-
-
 @FAST
 @given(
     names=st.lists(st.sampled_from(sorted(KERNELS)), min_size=2, max_size=6),
@@ -66,7 +56,7 @@ def test_the_proof_finds_what_gives_other_results(names, seed, n_tiles):
     sizes, maps = grid_mesh(4) if seed % 2 else random_mesh(rng, 9)
     loops = random_loops(rng, names)
     chain = number(loops, sizes, maps)
-    tiles = skewed(chain, owners(chain, rng, n_tiles))
+    tiles = skewed(chain, owners(chain, rng, n_tiles, chain.sizes))
     check_chain(ChainPlan("c", 4, tiles), sizes, maps)
     assert prove_chain(ChainPlan("c", 4, tiles), sizes, maps) == []
     values = start_values(rng, sizes)
@@ -74,7 +64,7 @@ def test_the_proof_finds_what_gives_other_results(names, seed, n_tiles):
     for _ in range(4):
         wrong = moved(tiles, rng)
         check_chain(ChainPlan("c", 4, wrong), sizes, maps)
-        if not same(run_tiles(wrong, sizes, maps, values, rng), expected):
+        if not same(run_tiles(wrong, maps, values, rng), expected):
             assert prove_chain(ChainPlan("c", 4, wrong), sizes, maps)
 
 
@@ -148,16 +138,7 @@ def test_unsafe_schedules_are_refused(plan, part, change, said):
 
 
 def test_the_schedule_that_fits_is_taken(flow, plan, monkeypatch):
-    class Taken:
-        """What a run is made of; nothing runs."""
-
-        def __init__(self, calls, tiles, dats, seconds):
-            self.tiles = tiles
-
-        def __call__(self, records):
-            pass
-
-    monkeypatch.setattr(tiling, "SkewedRun", Taken)
+    without_running(monkeypatch, "SkewedRun")
     saved = plan.chains["two steps"].tiles
     for options, fits in [
         ({"schedule": "two steps"}, True),

@@ -39,12 +39,14 @@ def take(res, q, old, limit, most):
 class Flow:
     """Cells that add up what their neighbours have."""
 
-    def __init__(self, slow):
-        grid = slow.quads(6, 5)
-        loops = [Loop("gather", "edges", GATHER), Loop("take", "cells", TAKE)]
-        self.program = Program(slow.plan(grid.sizes, grid.tables, loops, (4,)))
-        n = grid.sizes["cells"]
-        self.q = self.program.dat("cells", 1, "i8", values=np.arange(n) % 17)
+    def __init__(self, slow, plan=None, q=None):
+        if plan is None:
+            grid = slow.quads(6, 5)
+            loops = [Loop("gather", "edges", GATHER), Loop("take", "cells", TAKE)]
+            plan = slow.plan(grid.sizes, grid.tables, loops, (4,))
+        self.program = Program(plan)
+        q = np.arange(plan.sizes["cells"]) % 17 if q is None else q
+        self.q = self.program.dat("cells", 1, "i8", values=q)
         self.res, self.old = (self.program.dat("cells", 1, "i8") for _ in range(2))
         self.most = self.program.reduced(0, 1, "i8")
         self.gather = self.program.loop(gather, "gather", strategy="sequential")

@@ -4,67 +4,37 @@ import re
 
 import numpy as np
 import pytest
-from integer_loops import DIMS, LOOPS, SETS, SOA
-from random_chains import KERNELS, full, grid_mesh, loops_and_globals, start_values
+from random_chains import Case, full, grid_mesh
 
-from meshprep_runtime import LoopPlan, Program
 from meshprep_runtime.program.chains.source import CallCode, tile_text
 
 NAMES = ("areas", "flux", "mark", "update", "areas", "flux", "update")
 
 
-class Case:
+class TiledCase(Case):
     """The integer loops on a grid of cells."""
 
-    def __init__(self, side=6, seed=3):
-        self.chains = {}
-        self.sizes, self.maps = grid_mesh(side)
-        self.program = Program(self)
-        self.start = start_values(np.random.default_rng(seed), self.sizes)
-        self.dats = {}
-        for name, values in self.start.items():
-            soa = name in SOA
-            values = values.T.copy() if soa else values.copy()
-            self.dats[name] = self.program.dat(
-                SETS.get(name, "cells"),
-                DIMS[name],
-                "i8",
-                values=values,
-                layout="soa" if soa else "aos",
-            )
-        self.loops, self.globals = loops_and_globals(self.program)
-
-    def __getitem__(self, name):
-        loop = full(LOOPS[KERNELS[name]])
-        return LoopPlan(loop, self.sizes, {m: self.maps[m] for m in loop.maps}, {}, "")
-
-    def arguments(self, name):
-        args = LOOPS[KERNELS[name]].args
-        reduced = {a.name: self.globals[name, a.name] for a in args if a.is_global}
-        return {a.name: self.dats[a.name] for a in args if not a.is_global} | reduced
+    def __init__(self):
+        super().__init__(grid_mesh(6), np.random.default_rng(3), full)
 
     def run(self, times=2):
         for _ in range(times):
             for name in NAMES:
                 if name == "mark":
                     self.globals["update", "total"].set([1, 5])
-                self.loops[name](**self.arguments(name))
-
-    def result(self, but=()):
-        dats = {n: d.values().tolist() for n, d in self.dats.items() if n not in but}
-        return dats, {n: g.value.tolist() for n, g in self.globals.items()}
+                self.call(name)
 
 
 @pytest.fixture(scope="module")
 def expected():
-    eager = Case()
+    eager = TiledCase()
     eager.run()
     return eager.result()
 
 
 @pytest.mark.parametrize("size", [1, 7, 36])
 def test_tiles_give_what_loops_give(expected, size):
-    case = Case()
+    case = TiledCase()
     with case.program.chain(len(NAMES), tile_size=size) as chain:
         case.run()
     (run,) = chain.tiled.values()
@@ -74,15 +44,15 @@ def test_tiles_give_what_loops_give(expected, size):
 
 
 def test_short_sequences_run_loop_by_loop(expected):
-    case = Case()
+    case = TiledCase()
     with case.program.chain(len(NAMES), tile_size=7) as chain:
         case.run(1)
-        case.loops["areas"](**case.arguments("areas"))
+        case.call("areas")
         case.dats["a"].values()
         for name in NAMES[1:]:
             if name == "mark":
                 case.globals["update", "total"].set([1, 5])
-            case.loops[name](**case.arguments(name))
+            case.call(name)
     assert len(chain.tiled) == 1
     assert case.result() == expected
 

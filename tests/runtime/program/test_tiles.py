@@ -10,10 +10,12 @@ from random_chains import (
     fresh_globals,
     full,
     grid_mesh,
+    owners,
     random_loops,
     random_mesh,
     run_eager,
     run_loop,
+    same,
     slow_tile,
     start_values,
 )
@@ -27,16 +29,6 @@ from meshprep_runtime.program.chains.owners import blocks_of, join, tile_owners
 POISON = -(10**9)
 COMBINE = {Access.INC: np.add, Access.MIN: np.minimum, Access.MAX: np.maximum}
 FAST = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-def owners(chain, rng, n_tiles):
-    """Any owners at all; every tile owns something."""
-    part = {}
-    for s in chain.owned_sets():
-        part[s] = rng.integers(0, n_tiles, chain.sizes[s]).astype(np.int32)
-    largest = max(part, key=lambda s: part[s].size)
-    part[largest][:n_tiles] = np.arange(n_tiles)[: part[largest].size]
-    return part
 
 
 def held(tiles, set_name, t):
@@ -83,7 +75,7 @@ def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
     sizes, maps = grid_mesh(5) if grid else random_mesh(rng, 9)
     loops = random_loops(rng, names)
     chain = number(loops, sizes, maps)
-    part = owners(chain, rng, n_tiles)
+    part = owners(chain, rng, n_tiles, chain.owned_sets())
     tiles = overlapped(chain, part)
     for t in range(tiles.n_tiles):
         own = {s: np.flatnonzero(part[s] == t).tolist() if s in part else [] for s in chain.sizes}
@@ -95,12 +87,7 @@ def test_tiles_give_what_loops_give(names, seed, n_tiles, grid):
         }
         assert {d: e for d, e in found.items() if e} == copies
     values = start_values(rng, sizes)
-    expected, theirs = run_eager(loops, sizes, maps, values)
-    out, reduced = run_tiles(tiles, chain, values)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(out[name], array, err_msg=name)
-    for name, value in theirs.items():
-        np.testing.assert_array_equal(reduced[name], value, err_msg=name)
+    assert same(run_tiles(tiles, chain, values), run_eager(loops, sizes, maps, values))
 
 
 def two_updates():
@@ -131,6 +118,13 @@ def test_what_is_dropped_must_be_written_before_it_is_read():
     assert kept.redundancy(sizes) <= overlapped(chain, part).redundancy(sizes)
     with pytest.raises(MeshprepError, match="dat 'res' cannot be dropped at the end of the chain"):
         overlapped(chain, part, Kept(frozenset({"res"})))
+
+
+def test_a_chain_that_changes_nothing_is_refused():
+    sizes, maps = grid_mesh(2)
+    look = Loop("look", "cells", (Arg("q", Access.READ, 1, "i8"),))
+    with pytest.raises(MeshprepError, match="a chain that changes nothing cannot be cut"):
+        tile_owners(number([look], sizes, maps), [LoopPlan(look, sizes, {}, {}, "")], 4)
 
 
 def test_tiles_join_blocks_that_meet_most():

@@ -15,12 +15,6 @@ from meshprep_runtime.tuning.choose_gpu import choose, staged_bytes
 pytestmark = pytest.mark.usefixtures("needs_gxx")
 
 
-@pytest.fixture(scope="module")
-def plan(slow):
-    """Eleven blocks of 8 elements and one of 2; several block colours."""
-    return random_plan(slow, 90, 60, 8, 5)
-
-
 def chosen(plan, layout=LAYOUT, most_shared=227 * 1024, **asked):
     loop = ParLoop(BODY, plan, layout=layout)
     return choose(plan, loop._slots, most_shared, **asked)

@@ -46,7 +46,8 @@ using std::min;
 namespace mp {
 
 #ifdef MP_COUNTED
-// How often each part of a text ran, see counts.py: by threads, then by warps where any lane did.
+// How often each part of a text ran (benchmarks/executed.py): by threads, then by warps where any
+// lane did.
 constexpr int LANES = 32;
 extern "C" {
 Index mp_tally[2][MP_COUNTED];

@@ -1,10 +1,12 @@
 """The proof of a mesh in parts, by gathers and counting; it shares nothing with what makes parts.
 
-Parts are looked at one after another. What must fit between parts is kept in arrays as long as what
-the parts own that are proved, in global numbers, and compared at the end.
+Some parts are looked at together, one batch after another. What must fit between parts is kept in
+arrays as long as what the parts own that are proved, in global numbers, and compared at the end.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,18 @@ from numpy.typing import NDArray
 
 from ...loops import Access
 from ..proof import prove
-from .model import LoopPart, Messages, PartPlan, SetPart
+from .batch import MessageBatch, Numbers, PartBatch, SetBatch, batch_of, begins, places
+from .model import PartPlan
 
-Numbers = NDArray[np.int64]
+
+def in_turn(*checks: Callable[[], list[str]]) -> list[list[str]]:
+    return [check() for check in checks]
 
 
 class PartsProof:
     """Takes every part in ascending order; ``findings`` and ``finish`` say what is wrong.
 
-    Parts must have passed :func:`~.structure.check_part`, so that indices are safe. Where several
+    Parts must have passed :func:`~.structure.check_batch`, so that indices are safe. Where several
     processes prove a file, each takes all parts and proves its own: ``proved``, what others have of
     them, and its share of the original numbers.
     """
@@ -36,11 +41,13 @@ class PartsProof:
         self.maps: dict[str, NDArray[np.integer]] = {}
         self._rows: dict[str, list[NDArray[np.integer]]] = {}
         self._ends: dict[str, tuple[str, str]] = {}
-        self._copied_rows: dict[str, list[tuple[Numbers, Numbers]]] = {}
-        self._executed: dict[str, list[Numbers]] = {name: [] for name in sizes}
+        # of each map: copied elements, their rows, and the part that copies them
+        self._copied_rows: dict[str, list[_Stream]] = {}
+        # of each set: the parts that execute elements of others, and these
+        self._executed: dict[str, list[tuple[Numbers, Numbers]]] = {name: [] for name in sizes}
         self._written: dict[str, set[int]] = {}
         # of each map: elements that reach a copy, by which column, and the number of the point
-        self._crossing: dict[str, list[tuple[Numbers, Numbers, Numbers]]] = {}
+        self._crossing: dict[str, list[_Stream]] = {}
         self._sent: dict[str, list[_Stream]] = {}
         self._received: dict[str, list[_Stream]] = {}
 
@@ -48,27 +55,33 @@ class PartsProof:
         first, last = (n * p // self._parts for p in (self._proved.start, self._proved.stop))
         return range(first, last)
 
-    def add(self, part: PartPlan, of_loops: Sequence[str] | None = None) -> None:
-        """Prove what can be seen in one part, and keep what others must fit. O(its size).
+    def add(self, batch: PartBatch, of_loops: Sequence[str] | None = None) -> None:
+        """Prove what can be seen in some parts, and keep what others must fit. O(their size).
 
-        ``of_loops`` are its :func:`loop_findings`, where another thread has found them.
+        All of them are proved here, or none. ``of_loops`` are their :func:`loop_findings`, where
+        another thread has found them.
         """
-        number = {name: self._set(name, one, part) for name, one in part.sets.items()}
-        for m in part.maps.values():
-            self._map(m.name, number, part)
-        for name, partial in part.partial.items():
-            to_set = part.maps[name].to_set
-            self._messages(f"partial {name}", partial.send, partial.receive, part, number[to_set])
-            if part.part in self._proved:
-                self._reached(name, partial.receive, part)
-        if part.part in self._proved:
-            for text in loop_findings(part) if of_loops is None else of_loops:
+        mine = batch.parts.start in self._proved
+        for name, one in batch.sets.items():
+            self._set(name, one, batch, mine)
+        for name in batch.description["maps"]:
+            self._map(name, batch, mine)
+        for name in batch.description["partial"]:
+            to = batch.sets[batch.description["maps"][name][1]]
+            sent, received = (batch.messages(f"partial/{name}/{way}") for way in _WAYS)
+            self._messages(f"partial {name}", sent, received, batch, to)
+            if mine:
+                self._reached(name, received, batch)
+        if mine:
+            for text in loop_findings(batch) if of_loops is None else of_loops:
                 self._wrong(text)
-            for one in part.loops.values():
-                self._note_written(one)
+            self._note_written(batch)
 
-    def finish(self) -> list[str]:
-        """All findings, when every part was added; empty where all is right."""
+    def finish(self, together: Callable[..., Sequence[list[str]]] = in_turn) -> list[str]:
+        """All findings, when every part was added; empty where all is right.
+
+        ``together`` gives the results of functions, and may call them at the same time.
+        """
         for name, n in self._sizes.items():
             if self._start[name][-1] != n:
                 self._wrong(f"set '{name}': parts own {self._start[name][-1]} of {n} elements")
@@ -78,63 +91,91 @@ class PartsProof:
             for name, rows in self._rows.items():
                 self.maps[name] = np.concatenate(rows)
                 rows.clear()
-                self._rows_agree(name)
-                self._all_executed(name)
-            for what in self._sent:
-                self._sent_is_received(what)
+            checks = [partial(self._rows_agree, name) for name in self.maps]
+            checks += [partial(self._all_executed, name) for name in self.maps]
+            checks += [partial(self._sent_is_received, what) for what in self._sent]
+            for text in chain.from_iterable(together(*checks)):
+                self._wrong(text)
         return self.findings
 
     def _wrong(self, text: str) -> None:
         self.findings.append(f"{self._parts} parts: {text}")
 
-    def _set(self, name: str, one: SetPart, part: PartPlan) -> Numbers:
-        """Check a set of a part; the global number of its local elements."""
-        where, n, start = f"part {part.part}, set '{name}'", self._sizes[name], self._start[name]
-        if one.owned_start != start[part.part]:
-            self._wrong(f"{where}: owns from {one.owned_start}, must be {start[part.part]}")
-        start[part.part + 1 :] = one.owned_start + one.owned
-        number = np.concatenate([one.owned_start + np.arange(one.owned), one.copies])
-        for kind in ("exec", "halo"):
-            send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
-            self._messages(f"{kind} rows of '{name}'", send, receive, part, number)
-        self._executed[name].append(one.copies[: one.exec][self._of_proved(one)])
-        self._originals(name, one, where)
-        if part.part in self._proved:
-            self._copies(one, n, where)
-        return number
+    def _set(self, name: str, one: SetBatch, batch: PartBatch, mine: bool) -> None:
+        start, parts = self._start[name], batch.parts
+        ends = one.owned_start + one.owned
+        wanted = np.append(start[parts.start], ends[:-1])
+        self._first_wrong(
+            one.owned_start != wanted,
+            batch,
+            lambda p: f"set '{name}': owns from {one.owned_start[p]}, must be {wanted[p]}",
+        )
+        start[parts.start + 1 :] = ends[-1]
+        start[parts.start + 1 : parts.stop + 1] = ends
+        for kind, first in (("exec", one.owned), ("halo", one.executed)):
+            send = batch.messages(f"sets/{name}/send_{kind}")
+            receive = batch.messages(f"sets/{name}/receive_{kind}", first)
+            self._messages(f"{kind} rows of '{name}'", send, receive, batch, one)
+        place = places(one.n_copies)
+        of_exec = place < np.repeat(one.exec, one.n_copies)
+        part = np.repeat(np.arange(parts.start, parts.stop), one.exec)
+        chosen = self._of_proved(name, batch)
+        self._executed[name].append((part[chosen], one.copies[of_exec][chosen]))
+        self._originals(name, one, batch)
+        if mine:
+            self._copies(name, batch)
 
-    def _copies(self, one: SetPart, n: int, where: str) -> None:
-        copies, end = one.copies, one.owned_start + one.owned
-        if copies.size and (copies.min() < 0 or copies.max() >= n):
-            self._wrong(f"{where}: a copy of an element outside 0..{n - 1}")
-        if ((copies >= one.owned_start) & (copies < end)).any():
-            self._wrong(f"{where}: copies an element that it owns")
-        runs = copies[: one.exec], copies[one.exec :]
-        if any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs):
-            self._wrong(f"{where}: copies do not ascend, or stand twice")
+    def _first_wrong(
+        self, wrong: NDArray[np.bool_], batch: PartBatch, say: Callable[[int], str]
+    ) -> None:
+        """A finding about the first of the parts that are wrong; ``say`` gets its place."""
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            self._wrong(f"part {batch.parts[place]}, {say(place)}")
 
-    def _originals(self, name: str, one: SetPart, where: str) -> None:
+    def _wrong_rows(
+        self, wrong: NDArray[np.bool_], count: Numbers, batch: PartBatch, text: str
+    ) -> None:
+        """A finding about the part that has the first of the rows that are wrong."""
+        if wrong.any():
+            place = np.searchsorted(np.cumsum(count), np.argmax(wrong), side="right")
+            self._wrong(f"part {batch.parts[int(place)]}, {text}")
+
+    def _copies(self, name: str, batch: PartBatch) -> None:
+        found = list(_of_copies(batch.sets[name], self._sizes[name]))
+        if found and len(batch.parts) > 1:
+            for place in range(len(batch.parts)):
+                self._copies(name, batch.alone(place))
+            return
+        for text in found:
+            self._wrong(f"part {batch.parts.start}, set '{name}': {text}")
+
+    def _originals(self, name: str, one: SetBatch, batch: PartBatch) -> None:
         """Those of the share that is proved here stand once."""
-        n, share = self._sizes[name], self._share[name]
-        if ((one.original < 0) | (one.original >= n)).any():
-            self._wrong(f"{where}: original numbers outside 0..{n - 1}")
+        n, share, where = self._sizes[name], self._share[name], f"set '{name}'"
+        outside = (one.original < 0) | (one.original >= n)
+        if outside.any():
+            text = f"{where}: original numbers outside 0..{n - 1}"
+            self._wrong_rows(outside, one.owned, batch, text)
             return
         mine = np.flatnonzero((one.original >= share.start) & (one.original < share.stop))
         at = one.original[mine] - share.start
         if (self.original[name][at] >= 0).any():
-            self._wrong(f"{where}: original numbers stand twice")
-        self.original[name][at] = one.owned_start + mine
+            self._wrong(f"{_said(batch)}{where}: original numbers stand twice")
+        number = places(one.owned) + np.repeat(one.owned_start, one.owned)
+        self.original[name][at] = number[mine]
 
-    def _of_proved(self, one: SetPart) -> NDArray[np.bool_]:
-        """Which exec elements come from a part that is proved here, or from none."""
-        if self._all or not one.exec:
-            return np.ones(one.exec, np.bool_)
-        source = np.full(one.exec, -1, np.int64)
-        receive, at = one.receive_exec, one.receive_exec.rows - one.owned
-        inside = (at >= 0) & (at < one.exec)
-        source[at[inside]] = np.repeat(receive.parts, np.diff(receive.offset))[inside]
-        known: NDArray[np.bool_] = (source < 0) | self._is_proved(source)
-        return known
+    def _of_proved(self, name: str, batch: PartBatch) -> Any:
+        """An index of the exec elements that come from a part that is proved here, or from none."""
+        if self._all:
+            return slice(None)
+        one = batch.sets[name]
+        receive = batch.messages(f"sets/{name}/receive_exec", 0 * one.exec)
+        source = np.full(int(one.exec.sum()), -1, np.int64)
+        inside = receive.rows < np.repeat(one.exec, receive.row_count)
+        at = receive.rows + np.repeat(begins(one.exec), receive.row_count)
+        source[at[inside]] = np.repeat(receive.other, receive.length)[inside]
+        return (source < 0) | self._is_proved(source)
 
     def _is_proved(self, part: NDArray[np.integer]) -> Any:
         """An index of those of some parts that are proved here."""
@@ -142,126 +183,182 @@ class PartsProof:
             return slice(None)
         return (part >= self._proved.start) & (part < self._proved.stop)
 
-    def _map(self, name: str, number: Mapping[str, Numbers], part: PartPlan) -> None:
-        m = part.maps[name]
-        rows, points = part.sets[m.from_set], part.sets[m.to_set]
-        self._ends[name] = (m.from_set, m.to_set)
+    def _map(self, name: str, batch: PartBatch, mine: bool) -> None:
+        start, to, arity = batch.description["maps"][name]
+        rows, points, count = batch.sets[start], batch.sets[to], batch.sets[start].executed
+        self._ends[name] = (start, to)
         # all maps at once: numbers of 8 bytes only where they need these
-        kind: Any = np.int32 if self._sizes[m.to_set] <= np.iinfo(np.int32).max else np.int64
-        kept = self._rows.setdefault(name, [np.empty((0, m.arity), kind)])
-        if part.part in self._proved:
-            if (m.table[: rows.core] >= points.owned).any():
-                self._wrong(f"part {part.part}, map '{name}': a core element reaches a copy")
-            kept.append(number[m.to_set].astype(kind)[m.table[: rows.owned]])
-            border = m.table[rows.core : rows.owned]
-            row, column = np.nonzero(border >= points.owned)
-            crossing = (
-                row + rows.owned_start + rows.core,
-                column,
-                number[m.to_set][border[row, column]],
-            )
+        kind: Any = np.int32 if self._sizes[to] <= np.iinfo(np.int32).max else np.int64
+        kept = self._rows.setdefault(name, [np.empty((0, arity), kind)])
+        table, place = batch.array(f"maps/{name}/table", "<i4", ndim=2), places(count)
+        reached = points.number.astype(kind)[table + np.repeat(points.begin, count)[:, None]]
+        owned = place < np.repeat(rows.owned, count)
+        if mine:
+            beyond = table >= np.repeat(points.owned, count)[:, None]
+            core = place < np.repeat(rows.core, count)
+            text = f"map '{name}': a core element reaches a copy"
+            self._wrong_rows(beyond.any(axis=1) & core, count, batch, text)
+            kept.append(reached[owned])
+            row, column = np.nonzero(beyond & (owned & ~core)[:, None])
+            element = place[row] + np.repeat(rows.owned_start, count)[row]
+            crossing = element, column, reached[row, column].astype(np.int64)
             self._crossing.setdefault(name, []).append(crossing)
-        chosen = np.flatnonzero(self._of_proved(rows))
-        copied = (rows.copies[chosen], number[m.to_set][m.table[rows.owned + chosen]])
+        chosen = self._of_proved(start, batch)
+        of_exec = places(rows.n_copies) < np.repeat(rows.exec, rows.n_copies)
+        part = np.repeat(np.arange(batch.parts.start, batch.parts.stop), rows.exec)
+        copied = rows.copies[of_exec][chosen], reached[~owned][chosen], part[chosen]
         self._copied_rows.setdefault(name, []).append(copied)
 
     def _messages(
-        self, what: str, send: Messages, receive: Messages, part: PartPlan, number: Numbers
+        self,
+        what: str,
+        send: MessageBatch,
+        receive: MessageBatch,
+        batch: PartBatch,
+        one: SetBatch,
     ) -> None:
         """Keep what parts that are proved here send, and what is received from them."""
         for kept, messages in ((self._sent, send), (self._received, receive)):
             streams = kept.setdefault(what, [(_NONE, _NONE, _NONE)])
             if not messages.rows.size:
                 continue
-            other = np.repeat(messages.parts, np.diff(messages.offset)).astype(np.int64)
-            here = np.full(other.size, part.part, np.int64)
+            other = np.repeat(messages.other, messages.length).astype(np.int64)
+            here = np.repeat(messages.part + batch.parts.start, messages.length)
+            at = messages.rows + np.repeat(one.begin, messages.row_count)
             chosen = self._is_proved(here if kept is self._sent else other)
-            streams.append((here[chosen], other[chosen], number[messages.rows[chosen]]))
+            streams.append((here[chosen], other[chosen], one.number[at[chosen]]))
 
-    def _reached(self, name: str, receive: Messages, part: PartPlan) -> None:
-        m = part.maps[name]
-        rows, points = part.sets[m.from_set], part.sets[m.to_set]
-        beyond = m.table[rows.core : rows.executed]
-        if np.setdiff1d(beyond[beyond >= points.owned], receive.rows).size:
-            self._wrong(f"part {part.part}: the partial exchange of '{name}' leaves a copy out")
+    def _reached(self, name: str, receive: MessageBatch, batch: PartBatch) -> None:
+        start, to, _ = batch.description["maps"][name]
+        rows, points, count = batch.sets[start], batch.sets[to], batch.sets[start].executed
+        table = batch.array(f"maps/{name}/table", "<i4", ndim=2)
+        beyond = (places(count) >= np.repeat(rows.core, count))[:, None] & (
+            table >= np.repeat(points.owned, count)[:, None]
+        )
+        at = (table + np.repeat(points.begin, count)[:, None])[beyond]
+        there = receive.rows + np.repeat(points.begin, receive.row_count)
+        left = np.setdiff1d(at, there)
+        if left.size:
+            place = int(np.searchsorted(points.begin, left[0], side="right")) - 1
+            text = f"the partial exchange of '{name}' leaves a copy out"
+            self._wrong(f"part {batch.parts[place]}: {text}")
 
-    def _note_written(self, loop: LoopPart) -> None:
-        if loop.increments == "exec":
-            for label, columns in loop.plan.loop.conflict_columns.items():
-                self._written.setdefault(label, set()).update(columns)
+    def _note_written(self, batch: PartBatch) -> None:
+        for name, loop in batch.loops.items():
+            if batch.description["loops"][name]["increments"] == "exec":
+                for label, columns in loop.conflict_columns.items():
+                    self._written.setdefault(label, set()).update(columns)
 
     def _owner(self, name: str, elements: Numbers) -> Numbers:
         return np.searchsorted(self._start[name], elements, side="right") - 1
 
-    def _rows_agree(self, name: str) -> None:
+    def _rows_agree(self, name: str) -> list[str]:
         known, first = self.maps[name], self._first(name)
-        for part, (elements, rows) in enumerate(self._copied_rows[name]):
+        for elements, rows, part in self._copied_rows[name]:
             at = elements - first
-            if ((at < 0) | (at >= len(known))).any():
-                self._wrong(f"part {part}, map '{name}': a copied row is not its owner's")
-            elif (known[at] != rows).any():
-                self._wrong(f"part {part}, map '{name}': a copied row differs from its owner's")
+            outside = (at < 0) | (at >= len(known))
+            if outside.any():
+                p = part[np.argmax(outside)]
+                return [f"part {p}, map '{name}': a copied row is not its owner's"]
+            unlike = (known[at] != rows).any(axis=1)
+            if unlike.any():
+                p = part[np.argmax(unlike)]
+                return [f"part {p}, map '{name}': a copied row differs from its owner's"]
+        return []
 
     def _first(self, name: str) -> int:
         """The first element whose row of a map is proved here."""
         return int(self._start[self._ends[name][0]][self._proved.start])
 
-    def _all_executed(self, name: str) -> None:
+    def _all_executed(self, name: str) -> list[str]:
         """Who writes a point is owned or executed where the point is owned."""
         from_set, to_set = self._ends[name]
         n = max(1, self._sizes[from_set])
+        written = sorted(self._written.get(name, ()))
+        if not written:
+            return []
         element, reached, point = _joined([(_NONE, _NONE, _NONE), *self._crossing.get(name, ())])
-        pairs = [
-            np.repeat(np.arange(self._parts), [one.size for one in self._executed[from_set]])
-            * np.int64(n)
-            + np.concatenate(self._executed[from_set])
-        ]
-        known = np.unique(pairs[0])
-        for column in sorted(self._written.get(name, ())):
+        known = np.concatenate([_NONE, *(p * np.int64(n) + e for p, e in self._executed[from_set])])
+        for column in written:
             writer = np.flatnonzero(reached == column)
             part = self._owner(to_set, point[writer])
             missing = np.setdiff1d(part * np.int64(n) + element[writer], known)
             if missing.size:
                 p, e = divmod(int(missing[0]), n)
-                self._wrong(
-                    f"part {p}: element {e} of '{from_set}' writes what it owns by '{name}', "
-                    f"and is not executed there ({missing.size} missing)"
-                )
-                return
+                said = f"part {p}: element {e} of '{from_set}' writes what it owns by '{name}', "
+                return [f"{said}and is not executed there ({missing.size} missing)"]
+        return []
 
-    def _sent_is_received(self, what: str) -> None:
+    def _sent_is_received(self, what: str) -> list[str]:
         """What one part sends another is what that receives, element by element."""
         sender, to, sent = _joined(self._sent[what])
         receiver, source, received = _joined(self._received[what])
         order = np.argsort(source * self._parts + receiver, kind="stable")
         ends = np.array_equal(sender, source[order]) and np.array_equal(to, receiver[order])
-        if not ends or not np.array_equal(sent, received[order]):
-            self._wrong(f"{what}: what parts send is not what others receive")
+        if ends and np.array_equal(sent, received[order]):
+            return []
+        return [f"{what}: what parts send is not what others receive"]
 
 
-def loop_findings(part: PartPlan) -> list[str]:
-    """What is wrong with the loops of a part, on its own; several threads may look at parts."""
-    return [text for name, loop in part.loops.items() for text in _of_loop(name, loop, part)]
+def _of_copies(one: SetBatch, n: int) -> Iterator[str]:
+    """What is wrong with the copies of some parts of a set of ``n`` elements."""
+    copies, count = one.copies, one.n_copies
+    outside = bool(copies.size) and (copies.min() < 0 or copies.max() >= n)
+    if outside:
+        yield f"a copy of an element outside 0..{n - 1}"
+    start, end = (np.repeat(v, count) for v in (one.owned_start, one.owned_start + one.owned))
+    if ((copies >= start) & (copies < end)).any():
+        yield "copies an element that it owns"
+    # a key ascends with the part
+    key = np.repeat(np.arange(count.size), count) * max(n, 1) + copies
+    of_exec = places(count) < np.repeat(one.exec, count)
+    runs = key[of_exec], key[~of_exec]
+    if not outside and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
+        yield "copies do not ascend, or stand twice"
 
 
-def _of_loop(name: str, loop: LoopPart, part: PartPlan) -> Iterator[str]:
-    where, words = f"part {part.part}, ", loop.plan.loop
-    over = part.sets[words.over]
-    if loop.increments != "exec" and any(
-        a.conflicts and a.access is not Access.INC for a in words.args
-    ):
+def loop_findings(batch: PartBatch) -> list[str]:
+    """What is wrong with the loops of some parts, on their own; several threads may do so."""
+    return [text for name in batch.loops for text in _of_loop(name, batch)]
+
+
+def _of_loop(name: str, batch: PartBatch) -> list[str]:
+    found = list(_of_joined_loop(name, batch))
+    if not found or len(batch.parts) == 1:
+        return found
+    # numbers in the text are those of the part
+    alone = [batch.alone(place) for place in range(len(batch.parts))]
+    return [text for one in alone for text in _of_loop(name, one)] or found
+
+
+def _of_joined_loop(name: str, batch: PartBatch) -> Iterator[str]:
+    where, loop = f"part {batch.parts.start}, ", batch.loops[name]
+    increments, over = batch.description["loops"][name]["increments"], batch.sets[loop.over]
+    if increments != "exec" and any(a.conflicts and a.access is not Access.INC for a in loop.args):
         yield f"{where}loop '{name}': sends back what is no increment"
-    for label, variant in loop.plan.variants.items():
-        yield from (where + finding for finding in prove(loop.plan, variant))
-        colours, ends = loop.colours[label], (over.core, over.owned)
-        first, last = variant.block_offset[:-1], variant.block_offset[1:]
-        run, run_of_end = np.searchsorted(ends, np.stack([first, last - 1]), side="right")
+        return
+    plan = batch.joined_loops[name]
+    for label, variant in plan.variants.items():
+        yield from (where + finding for finding in prove(plan, variant))
+        at = f"loops/{name}/{label}"
+        blocks = batch.rows[f"{at}/block_order"]
+        begin = np.repeat(begins(batch.loop_rows(name)), blocks)
+        core, owned = (np.repeat(v, blocks) for v in (over.core, over.owned))
+        first, last = variant.block_offset[:-1] - begin, variant.block_offset[1:] - begin - 1
+        run, run_of_end = ((v >= core) * 1 + (v >= owned) for v in (first, last))
+        classes = batch.array(f"{at}/classes", "<i8").reshape(-1, 2)
         colour = variant.colour_of_block()
-        wanted = np.searchsorted((colours.core, colours.owned), colour, side="right")
+        wanted = (colour[:, None] >= np.repeat(classes, blocks, axis=0)).sum(axis=1)
         if (run != run_of_end).any():
             yield f"{where}loop '{name}': a block crosses from one class to another"
         elif (run != wanted).any():
             yield f"{where}loop '{name}': a block has a colour of another class"
+
+
+def _said(batch: PartBatch) -> str:
+    """The part, or the parts, that a finding is about."""
+    parts = batch.parts
+    return f"part {parts[0]}, " if len(parts) == 1 else f"parts {parts[0]} to {parts[-1]}, "
 
 
 def _meet(one: Numbers, other: Numbers) -> bool:
@@ -274,6 +371,7 @@ def _meet(one: Numbers, other: Numbers) -> bool:
 
 _Stream = tuple[Numbers, Numbers, Numbers]
 _NONE = np.empty(0, np.int64)
+_WAYS = ("send", "receive")
 
 
 def _joined(streams: list[_Stream]) -> _Stream:
@@ -290,6 +388,6 @@ def proved(
     """
     proof = PartsProof(sizes, count, own)
     for part in parts:
-        proof.add(part)
+        proof.add(batch_of(part))
     proof.finish()
     return proof

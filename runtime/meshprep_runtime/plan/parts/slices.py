@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
+
+# Bytes of parts that are read at once: with fewer the interpreter takes its time for each part.
+BATCH = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -57,25 +61,38 @@ class PartsTable:
     def part_bytes(self, part: int) -> int:
         return int((self.ends[:, part + 1] - self.ends[:, part]).sum())
 
-    def raw(self, file: int, part: int) -> list[bytes]:
-        """The bytes of every slice of a part, from an open file; PlanError where it is damaged."""
-        found, digest = [], hashlib.sha256()
-        for begin, end in self.ends[:, part : part + 2].tolist():
-            data = read_all(file, begin, end - begin) if end > begin else b""
-            digest.update(data)
-            found.append(data)
-        if digest.digest() != self.digest[part].tobytes():
-            raise PlanError(
-                f"damaged: part {part} of {self.parts} does not match its checksum: "
-                "split the mesh anew"
-            )
+    def batches(self, parts: range) -> list[range]:
+        """Some parts in runs of about :data:`BATCH` bytes; a part alone where it has more."""
+        size = (
+            self.ends[:, parts.start + 1 : parts.stop + 1] - self.ends[:, parts.start : parts.stop]
+        )
+        run = (np.cumsum(size.sum(axis=0)) - 1) // BATCH
+        cuts = [parts.start, *(parts.start + 1 + np.flatnonzero(np.diff(run))).tolist(), parts.stop]
+        return [range(*ends) for ends in pairwise(cuts) if parts]
+
+    def raw(self, file: int, parts: range) -> list[bytes]:
+        """The bytes of every dataset for some parts, from an open file.
+
+        Raises PlanError where one of the parts is damaged.
+        """
+        ends = self.ends[:, parts.start : parts.stop + 1]
+        found = [read_all(file, begin, end - begin) for begin, end in ends[:, [0, -1]].tolist()]
+        for part, digest in zip(parts, digests(found, np.diff(ends)), strict=True):
+            if digest != self.digest[part].tobytes():
+                raise PlanError(
+                    f"damaged: part {part} of {self.parts} does not match its checksum: "
+                    "split the mesh anew"
+                )
         return found
 
-    def arrays(self, path: Path, part: int) -> dict[str, NDArray[Any]]:
-        """The arrays of a part by name. O(its bytes); nothing else of the file is read."""
+    def arrays(self, path: Path, parts: range) -> dict[str, NDArray[Any]]:
+        """The arrays of some parts by name, one part after the other in each.
+
+        O(their bytes); nothing else of the file is read.
+        """
         file = os.open(path, os.O_RDONLY)
         try:
-            raw = self.raw(file, part)
+            raw = self.raw(file, parts)
         finally:
             os.close(file)
         found = {}
@@ -95,3 +112,15 @@ def read_all(file: int, address: int, size: int) -> bytes:
         pieces.append(piece)
         address, size = address + len(piece), size - len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def digests(data: Sequence[bytes | memoryview], sizes: NDArray[np.int64]) -> list[bytes]:
+    """SHA-256 of each part; (n_arrays, k) ``sizes`` cut the arrays into parts."""
+    ends = np.cumsum(sizes, axis=1)
+    views, found = [memoryview(one) for one in data], []
+    for begin, end in zip((ends - sizes).T.tolist(), ends.T.tolist(), strict=True):
+        digest = hashlib.sha256()
+        for one, low, high in zip(views, begin, end, strict=True):
+            digest.update(one[low:high])
+        found.append(digest.digest())
+    return found

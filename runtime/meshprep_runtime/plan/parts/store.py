@@ -13,9 +13,10 @@ from ...errors import MeshprepError, PlanError
 from .. import store
 from ..seal import check_parts_seal
 from .arrays import Arrays, part_of
+from .batch import PartBatch
 from .model import PartPlan
 from .slices import PartsTable, SlicedDataset
-from .structure import check_part
+from .structure import check_batch, check_part
 
 
 def kept(path: str | Path) -> list[int]:
@@ -52,8 +53,21 @@ def read_part(path: str | Path, table: PartsTable, part: int) -> PartPlan:
     if not 0 <= part < table.parts:
         raise PlanError(f"{path}: there is no part {part}: choose 0..{table.parts - 1}")
     with _named(path, part):
-        found = part_of(table.description, table.arrays(Path(path), part), part, table.parts)
+        arrays = table.arrays(Path(path), range(part, part + 1))
+        found = part_of(table.description, arrays, part, table.parts)
         check_part(found)
+    return found
+
+
+def read_batch(path: str | Path, table: PartsTable, parts: range) -> PartBatch:
+    """Some neighbouring parts together, read and checked as :func:`read_part` does."""
+    with _named(path, parts.start):
+        begin, end = (table.offset[:, parts.start + i : parts.stop + i] for i in (0, 1))
+        names = [one.name for one in table.datasets]
+        rows = dict(zip(names, end - begin, strict=True))
+        arrays = table.arrays(Path(path), parts)
+        found = PartBatch(table.description, parts, table.parts, arrays, rows)
+        check_batch(found)
     return found
 
 
@@ -63,7 +77,7 @@ def read_arrays(path: str | Path, table: PartsTable, part: int) -> Arrays:
     Raises PlanError where the part is damaged.
     """
     with _named(path, part):
-        return table.arrays(Path(path), part)
+        return table.arrays(Path(path), range(part, part + 1))
 
 
 @contextmanager

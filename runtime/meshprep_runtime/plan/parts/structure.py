@@ -4,62 +4,155 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import PlanError
-from ..structure import check_loop, check_range, check_variant
-from .model import LoopPart, Messages, PartPlan, SetPart
+from ..structure import check_loop, check_variant
+from .arrays import COUNTS
+from .batch import Numbers, PartBatch, batch_of, begins
+from .model import PartPlan
 
 
 def check_part(part: PartPlan) -> None:
     """Raise PlanError at the first thing that does not fit. O(bytes)."""
-    for name, one in part.sets.items():
-        _check_set(f"set '{name}'", one, part)
-    for m in part.maps.values():
-        _require(m.size == part.sets[m.from_set].executed, f"map '{m.name}': number of rows")
-        check_range(m, part.sets[m.to_set].size)
-    for name, loop in part.loops.items():
-        _check_loop(f"loop '{name}'", loop)
-    for name, partial in part.partial.items():
-        to = part.sets[part.maps[name].to_set]
-        _check_messages(f"partial exchange of '{name}', sent", partial.send, part, (0, to.owned))
-        where = f"partial exchange of '{name}', received"
-        _check_messages(where, partial.receive, part, (to.owned, to.size))
+    check_batch(batch_of(part))
 
 
-def _check_set(where: str, one: SetPart, part: PartPlan) -> None:
-    _require(one.core <= one.owned, f"{where}: more core than owned elements")
-    _require(one.copies.size == one.exec + one.halo, f"{where}: number of copies")
-    _require(one.original.size == one.owned, f"{where}: number of original numbers")
-    for kind in ("exec", "halo"):
-        send, receive = getattr(one, f"send_{kind}"), getattr(one, f"receive_{kind}")
-        _check_messages(f"{where}, {kind} rows sent", send, part, (0, one.owned))
-        bounds = one.owned, one.size
-        _check_messages(f"{where}, {kind} rows received", receive, part, bounds)
+def check_batch(batch: PartBatch) -> None:
+    """:func:`check_part` of several parts."""
+    try:
+        _check(batch)
+    except PlanError:
+        # numbers in the message are those of the part
+        if len(batch.parts) > 1:
+            for place in range(len(batch.parts)):
+                _check(batch.alone(place))
+        raise
+
+
+def _check(batch: PartBatch) -> None:
+    for name in batch.description["sets"]:
+        counts = batch.array(f"sets/{name}/counts", "<i8")
+        fits = _all(batch.rows[f"sets/{name}/counts"] == len(COUNTS)) and _all(counts >= 0)
+        _require(fits, f"set '{name}': counts")
+    for name in batch.description["sets"]:
+        _check_set(name, batch)
+    for name, (start, to, arity) in batch.description["maps"].items():
+        at, where = f"maps/{name}/table", f"map '{name}'"
+        table, count = batch.array(at, "<i4", ndim=2), batch.sets[start].executed
+        _require(table.shape[1] == arity, f"{where}: number of columns")
+        _require(_all(batch.rows[at] == count), f"{where}: number of rows")
+        size = batch.sets[to].size
+        inside = _inside(table.reshape(-1), 0 * size, size, arity * count)
+        _require(inside, f"{where}: an index outside of set '{to}'")
+    for name in batch.loops:
+        _check_loop(name, batch)
+    for plan in batch.joined_loops.values():
+        check_loop(plan)
+        for variant in plan.variants.values():
+            check_variant(plan, variant)
+    for name in batch.description["partial"]:
+        to = batch.sets[batch.description["maps"][name][1]]
+        at, where = f"partial/{name}", f"partial exchange of '{name}'"
+        _check_messages(f"{where}, sent", f"{at}/send", batch, (0 * to.owned, to.owned))
+        _check_messages(f"{where}, received", f"{at}/receive", batch, (to.owned, to.size))
+
+
+def _check_set(name: str, batch: PartBatch) -> None:
+    where, at, one = f"set '{name}'", f"sets/{name}", batch.sets[name]
+    _require(_all(one.core <= one.owned), f"{where}: more core than owned elements")
+    _require(_all(batch.rows[f"{at}/copies"] == one.n_copies), f"{where}: number of copies")
+    _require(
+        _all(batch.rows[f"{at}/original"] == one.owned), f"{where}: number of original numbers"
+    )
+    for kind, count in (("exec", one.exec), ("halo", one.halo)):
+        sent = f"{where}, {kind} rows sent"
+        _check_messages(sent, f"{at}/send_{kind}", batch, (0 * one.owned, one.owned))
+        # their rows follow each other
+        _check_messages(f"{where}, {kind} rows received", f"{at}/receive_{kind}", batch, count)
 
 
 def _check_messages(
-    where: str, messages: Messages, part: PartPlan, bounds: tuple[int, int]
+    where: str, at: str, batch: PartBatch, rows: "Numbers | tuple[Numbers, Numbers]"
 ) -> None:
-    parts, offset, rows = messages.parts, messages.offset, messages.rows
-    if not parts.size and not rows.size and offset.tolist() == [0]:
-        return
-    ends = offset.size == parts.size + 1 and offset[0] == 0 and offset[-1] == rows.size
-    _require(bool(ends) and bool((offset[1:] > offset[:-1]).all()), f"{where}: offset")
-    _require(_inside(parts, 0, part.parts) and not (parts == part.part).any(), f"{where}: parts")
-    _require(bool((parts[1:] > parts[:-1]).all()), f"{where}: the order of the parts")
-    _require(_inside(rows, *bounds), f"{where}: a row outside {bounds[0]}..{bounds[1] - 1}")
+    """Messages of so many rows, or of rows in the file, from one number to below the other."""
+    listed = isinstance(rows, tuple)
+    count, entries = batch.rows[f"{at}/parts"], batch.rows[f"{at}/offset"]
+    total = batch.rows[f"{at}/rows"] if isinstance(rows, tuple) else rows
+    _require(_all(entries == count + 1), f"{where}: offset")
+    _check_offset(f"{where}: offset", f"{at}/offset", batch, entries, total)
+    found = batch.messages(at, None if listed else 0 * count)
+    _require(_all(found.length > 0), f"{where}: an empty message")
+    own = found.part + batch.parts.start
+    others = (found.other >= 0) & (found.other < batch.count) & (found.other != own)
+    _require(_all(others), f"{where}: parts")
+    ascend = (np.diff(found.other) > 0) | (np.diff(found.part) > 0)
+    _require(_all(ascend), f"{where}: the order of the parts")
+    if isinstance(rows, tuple):
+        _require(_inside(found.rows, *rows, total), f"{where}: a row outside of what it has")
 
 
-def _check_loop(where: str, loop: LoopPart) -> None:
-    check_loop(loop.plan)
-    _require(loop.increments in ("exec", "reverse"), f"{where}: increments '{loop.increments}'")
-    for name, variant in loop.plan.variants.items():
-        check_variant(loop.plan, variant)
-        colours = loop.colours[name]
-        fits = 0 <= colours.core <= colours.owned <= variant.n_block_colours
-        _require(fits, f"{where}, variant '{name}': colours of the classes")
+def _check_loop(name: str, batch: PartBatch) -> None:
+    words, where = batch.description["loops"][name], f"loop '{name}'"
+    increments = words["increments"]
+    _require(increments in ("exec", "reverse"), f"{where}: increments '{increments}'")
+    for label in words["variants"]:
+        _check_variant(f"{where}, variant '{label}'", f"loops/{name}/{label}", name, batch)
 
 
-def _inside(values: NDArray[np.integer], low: int, high: int) -> bool:
-    return not values.size or bool(values.min() >= low and values.max() < high)
+def _check_variant(where: str, at: str, loop: str, batch: PartBatch) -> None:
+    """That the arrays of each part have the lengths and ends of their own."""
+    n, rows = batch.loop_rows(loop), batch.rows
+    blocks, entries = rows[f"{at}/block_order"], rows[f"{at}/block_colour_offset"]
+    _check_offset(f"{where}, block_offset", f"{at}/block_offset", batch, blocks + 1, n)
+    _require(_all(entries > 0), f"{where}, block_colour_offset")
+    _check_offset(where, f"{at}/block_colour_offset", batch, entries, blocks)
+    order = batch.array(f"{at}/block_order", "<i4")
+    _require(
+        _inside(order, 0 * blocks, blocks, blocks), f"{where}, block_order: outside of the blocks"
+    )
+    lengths = _all(rows[f"{at}/thread_colour"] == n) and _all(
+        rows[f"{at}/thread_colours"] == blocks
+    )
+    _require(lengths, f"{where}: number of thread colours")
+    for name in batch.loops[loop].maps:
+        _, to, arity = batch.description["maps"][name]
+        _require(_all(rows[f"{at}/local/{name}"] == arity * n), f"{where}: local map '{name}'")
+        place, points = f"{at}/staging/{to}", rows[f"{at}/staging/{to}/points"]
+        _check_offset(f"{where}, set '{to}'", f"{place}/point_offset", batch, blocks + 1, points)
+        staged = batch.array(f"{place}/points", "<i4")
+        inside = _inside(staged, 0 * points, batch.sets[to].size, points)
+        _require(inside, f"{where}, set '{to}': a staged point outside of it")
+        marks = _all(rows[f"{place}/exclusive"] == points)
+        marks = marks and _all(batch.array(f"{place}/exclusive", "|u1") <= 1)
+        _require(marks, f"{where}, set '{to}': exclusive")
+    _require(_all(rows[f"{at}/classes"] == 2), f"{where}: colours of the classes")
+    core, owned = batch.array(f"{at}/classes", "<i8").reshape(-1, 2).T
+    fits = (core >= 0) & (core <= owned) & (owned < entries)
+    _require(_all(fits), f"{where}: colours of the classes")
+
+
+def _check_offset(
+    where: str, name: str, batch: PartBatch, entries: Numbers, totals: Numbers
+) -> None:
+    """Offsets that go from 0 to a total in each part, and never fall."""
+    offset, first = batch.array(name, "<i8"), begins(entries)
+    fits = _all(batch.rows[name] == entries) and _all(offset[first] == 0)
+    fits = fits and _all(offset[first + entries - 1] == totals)
+    rises = np.diff(offset) >= 0
+    rises[first[1:] - 1] = True
+    _require(fits and _all(rises), f"{where}: does not rise from 0 to its end")
+
+
+def _inside(values: NDArray[np.integer], low: Numbers, high: Numbers, count: Numbers) -> bool:
+    """Whether the values of each part are from its ``low`` to below its ``high``."""
+    some = np.flatnonzero(count)
+    if not some.size:
+        return True
+    first = begins(count)[some]
+    above = np.minimum.reduceat(values, first) >= low[some]
+    return _all(above) and _all(np.maximum.reduceat(values, first) < high[some])
+
+
+def _all(fits: "NDArray[np.bool_] | np.bool_ | bool") -> bool:
+    return bool(np.all(fits))
 
 
 def _require(fits: bool, what: str) -> None:

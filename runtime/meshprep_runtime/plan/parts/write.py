@@ -1,6 +1,5 @@
 """Writing files of parts: every part once, with the memory of one."""
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tree import Tree
-from .arrays import arrays_of, describe_parts
-from .model import PartPlan
-from .slices import PartsTable, SlicedDataset, read_all
+from .batch import PartBatch
+from .slices import PartsTable, SlicedDataset, digests, read_all
 from .store import parts_table
-from .structure import check_part
+from .structure import check_batch
 
 if TYPE_CHECKING:
     from .layout import LaidOut
@@ -59,14 +57,22 @@ class KeptParts:
 
 @dataclass
 class _Spilled:
-    """One array of a part that waits in a file."""
+    """Parts that wait in a file: array after array, each with those of one part after the other."""
 
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    begin: int  # its first byte among those of the part
+    parts: range
+    begin: int  # in the file
+    dtype: dict[str, np.dtype]
+    row: dict[str, tuple[int, ...]]
+    rows: Mapping[str, NDArray[np.int64]]  # (k,) of each part
+    digest: list[bytes]  # of each part
+
+    def sizes(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Bytes of each part in each array."""
+        row = [prod(self.row[name]) * self.dtype[name].itemsize for name in names]
+        rows = np.array([self.rows[name] for name in names], np.int64)
+        return rows * np.array(row, np.int64)[:, None]
 
 
-_Found = dict[int, dict[str, _Spilled]]
 Gather = Callable[[Any], Sequence[Any]]
 
 
@@ -74,35 +80,34 @@ class SpilledParts:
     """Parts that are built one after another and wait in a file for their final places.
 
     Where several processes build parts, each has some of them: those that it added. With ``check``,
-    a part is looked at when it is added, and not only when it is read again.
+    parts are looked at when they are added, and not only when they are read again.
     """
 
     def __init__(self, file: BinaryIO, parts: int, *, check: bool = True) -> None:
         self._file, self._parts, self._check = file, parts, check
-        self._arrays: _Found = {}
-        # where each part begins in the file, its bytes, and their digest
-        self._places: dict[int, tuple[int, int, bytes]] = {}
+        self._waiting: list[_Spilled] = []
         self._description: dict[str, Any] = {}
 
-    @property
-    def held(self) -> Sequence[int]:
-        """The parts that were added here."""
-        return sorted(self._arrays)
-
-    def add(self, part: PartPlan) -> None:
-        """Add a part; PlanError where its arrays do not fit each other."""
+    def add(self, batch: PartBatch) -> None:
+        """Add some parts; PlanError where their arrays do not fit each other."""
         if self._check:
-            check_part(part)
-        self._description = self._description or describe_parts(part)
-        found, pieces, size = {}, [], 0
-        for name, array in sorted(arrays_of(part).items()):
-            found[name] = _Spilled(array.dtype, array.shape, size)
-            pieces.append(np.ascontiguousarray(array).data)
-            size += array.nbytes
-        data = b"".join(pieces)
-        place = self._file.seek(0, os.SEEK_END), size, hashlib.sha256(data).digest()
-        self._file.write(data)
-        self._arrays[part.part], self._places[part.part] = found, place
+            check_batch(batch)
+        self._description = self._description or dict(batch.description)
+        names = sorted(batch.arrays)
+        arrays = {name: np.ascontiguousarray(batch.arrays[name]) for name in names}
+        found = _Spilled(
+            batch.parts,
+            self._file.seek(0, os.SEEK_END),
+            {name: array.dtype for name, array in arrays.items()},
+            {name: array.shape[1:] for name, array in arrays.items()},
+            batch.rows,
+            [],
+        )
+        data = [_bytes_of(array) for array in arrays.values()]
+        found.digest = digests(data, found.sizes(names))
+        for one in data:
+            self._file.write(one)
+        self._waiting.append(found)
 
     def finish(self, figures: Mapping[str, Any], gather: Gather = lambda value: [value]) -> None:
         """Say what the parts have in common, when all of them are there.
@@ -114,56 +119,55 @@ class SpilledParts:
         gather : callable
             Gives the values of all processes.
         """
-        every: _Found = {}
-        for arrays, words in gather((self._arrays, self._description)):
-            every |= arrays
+        every: list[_Spilled] = []
+        for waiting, words in gather((self._waiting, self._description)):
+            every += waiting
             self._description = self._description or words
-        names = sorted(every[0])
-        datasets, offset = [], np.zeros((len(names), self._parts + 1), np.int64)
-        for i, name in enumerate(names):
-            column = [every[part][name] for part in range(self._parts)]
-            dtype = np.result_type(*{one.dtype for one in column})
-            datasets.append(SlicedDataset(name, dtype.str, column[0].shape[1:]))
-            offset[i, 1:] = np.cumsum([one.shape[0] for one in column])
+        names = sorted(every[0].dtype)
+        offset = np.zeros((len(names), self._parts + 1), np.int64)
+        for one in every:
+            rows = np.array([one.rows[name] for name in names])
+            offset[:, one.parts.start + 1 : one.parts.stop + 1] = rows
+        dtype = {n: np.result_type(*{one.dtype[n] for one in every}).str for n in names}
+        datasets = tuple(SlicedDataset(n, dtype[n], every[0].row[n]) for n in names)
         digest = np.zeros((self._parts, 32), np.uint8)
         description = {**self._description, "figures": figures}
-        self.table = PartsTable(self._parts, description, tuple(datasets), offset, digest)
-        for found in gather({part: self._digest(part) for part in self.held}):
-            for part, one in found.items():
-                digest[part] = np.frombuffer(one, np.uint8)
+        table = PartsTable(self._parts, description, datasets, offset.cumsum(axis=1), digest)
+        self.table = table
+        for found in gather([(one.parts, self._digest(one)) for one in self._waiting]):
+            for parts, lines in found:
+                digest[parts.start : parts.stop] = [np.frombuffer(one, np.uint8) for one in lines]
 
-    def _digest(self, part: int) -> bytes:
-        spilled = self._arrays[part]
-        if all(spilled[one.name].dtype == one.dtype for one in self.table.datasets):
-            return self._places[part][2]
-        whole = hashlib.sha256()
-        for data in self._slices(part):
-            whole.update(np.ascontiguousarray(data).data)
-        return whole.digest()
+    def _digest(self, one: _Spilled) -> list[bytes]:
+        if all(one.dtype[dataset.name] == dataset.dtype for dataset in self.table.datasets):
+            return one.digest
+        ends = self.table.ends[:, one.parts.start : one.parts.stop + 1]
+        return digests([_bytes_of(data) for data in self._arrays(one)], np.diff(ends))
 
     def copy(self, ends: NDArray[np.int64], file: BinaryIO) -> None:
         """Write the parts that were added here, as :meth:`KeptParts.copy`."""
-        for part in self.held:
-            for begin, data in zip(ends[:, part].tolist(), self._slices(part), strict=True):
+        for one in self._waiting:
+            begins = ends[:, one.parts.start].tolist()
+            for begin, data in zip(begins, self._arrays(one), strict=True):
                 if data.size:
                     file.seek(begin)
-                    file.write(np.ascontiguousarray(data).data)
+                    file.write(_bytes_of(data))
 
-    def _slices(self, part: int) -> Sequence[NDArray[Any]]:
-        """The arrays of a part in the order of the datasets."""
-        address, size, _ = self._places[part]
-        self._file.seek(address)
-        data = self._file.read(size)
-        return [_array(data, self._arrays[part][one.name], one) for one in self.table.datasets]
+    def _arrays(self, one: _Spilled) -> Iterator[NDArray[Any]]:
+        """The arrays of some parts in the order of the datasets, and of their types."""
+        names = [dataset.name for dataset in self.table.datasets]
+        self._file.seek(one.begin)
+        for dataset, size in zip(self.table.datasets, one.sizes(names).sum(axis=1), strict=True):
+            data = np.frombuffer(self._file.read(size), one.dtype[dataset.name])
+            yield data.astype(dataset.dtype, copy=False)
+
+
+def _bytes_of(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 # Splits whose parts can be copied into a file; their tables have addresses of their own.
 PartsSource = KeptParts | SpilledParts
-
-
-def _array(data: bytes, spilled: _Spilled, dataset: SlicedDataset) -> NDArray[Any]:
-    found = np.frombuffer(data, spilled.dtype, prod(spilled.shape), spilled.begin)
-    return found.reshape(spilled.shape).astype(dataset.dtype, copy=False)
 
 
 def begin_file(path: Path, about: Mapping[str, Any], sources: Sequence[PartsSource]) -> "LaidOut":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import MeshprepError
 from ...maps import SetMap
 from ...plan.model import LoopPlan
 from .numbers import ChainNumbers
@@ -24,6 +25,7 @@ def tile_owners(
 
     Blocks of the largest loop that writes through maps are joined, or cut where they are too large:
     they are compact. Those of loops without maps are runs of a numbering, whatever their shape.
+    Raises MeshprepError for a chain that changes nothing.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ def all_owners(
     chain: ChainNumbers, plans: Sequence[LoopPlan], tile_size: int
 ) -> dict[str, NDArray[np.int32]]:
     """The tile of every element of every set; see :func:`tile_owners`."""
+    if not chain.owned_sets():
+        raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     last = plans[-1]
     compact = [p for p in plans if p.variants and p.loop.conflict_columns]
     seed = max(compact, key=_elements, default=last)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cpu.executor import Executor
-from ...errors import MeshprepError, ProofError
+from ...errors import ProofError
 from ...loops import Loop
 from ...maps import SetMap
 from ...plan.chains.tiles import Kept, LocalSelection, LocalSet, TilePlan
@@ -122,8 +122,6 @@ def _owned_tiles(
         last = np.full((1, m.arity), sizes[m.to_set] - 1, rows.dtype)
         maps[m.name] = SetMap(m.name, m.from_set, m.to_set, np.concatenate([rows, last]))
     chain = number(loops, sizes, maps)
-    if not chain.owned_sets():
-        raise MeshprepError("a chain that changes nothing cannot be cut into tiles")
     last_loop = LoopPlan(loops[-1], sizes, maps, {}, "")
     found = all_owners(chain, [last_loop], tile_size)
     return {name: found[name][:-1] for name in chain.sizes}, chain.owned_sets()

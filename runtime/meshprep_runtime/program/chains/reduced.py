@@ -3,10 +3,11 @@
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ...errors import MeshprepError, check_integer
-from ..dat import Queue
+from ...bind import DTYPES, holds
+from ...errors import MeshprepError, check_choice, check_integer
+from ..dat import Queue, name_of_dtype
 
 
 class GlobalQueue(Queue, Protocol):
@@ -35,6 +36,10 @@ class ReducedGlobal:
         self.chain: GlobalQueue | None = None
         self.stored = values
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which no queue knows."""
+        return {"chain": None, "stored": self.array}
+
     @property
     def array(self) -> NDArray[Any]:
         """The values themselves; loops that are queued run first."""
@@ -53,8 +58,13 @@ class ReducedGlobal:
         Parameters
         ----------
         values : number or (dim,) array
+
+        Raises
+        ------
+        MeshprepError
+            Where the dtype cannot hold the values.
         """
-        new = np.broadcast_to(np.asarray(values, self.stored.dtype), self.stored.shape).copy()
+        new = start_values(values, self.stored.size, self.stored.dtype)
         if self.chain is None:
             self.stored[:] = new
         else:
@@ -64,11 +74,13 @@ class ReducedGlobal:
         return f"reduced global, {self.stored.size} x {self.stored.dtype}"
 
 
-def start_values(values: ArrayLike, dim: int, dtype: str) -> NDArray[Any]:
+def start_values(values: ArrayLike, dim: int, dtype: DTypeLike) -> NDArray[Any]:
     """The ``(dim,)`` values that a global starts from; refused where the dtype changes them."""
     check_integer("dim of a global", dim)
-    given, wanted = np.asarray(values), np.dtype(dtype)
-    made = given.astype(wanted)
-    if wanted.kind in "iu" and not np.array_equal(made, given):
+    check_choice("dtype of a global", name_of_dtype(dtype), DTYPES)
+    wanted = np.dtype(dtype)
+    if np.shape(values) not in ((), (1,), (dim,)):
+        raise MeshprepError(f"the global starts from {values!r}, must be one number or {dim}")
+    if not holds(wanted, values):
         raise MeshprepError(f"the global starts from {values!r}, which {dtype} cannot hold")
-    return np.array(np.broadcast_to(made, (dim,)))
+    return np.array(np.broadcast_to(np.asarray(values, wanted), (dim,)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError, check_number
 from ...plan.model import PlanContent
+from ..dat import ProgramDat
 from ..distributed import DistributedPlan
 from ..vote import ALONE, together
 from .clock import Clock
@@ -66,6 +67,31 @@ class Checkpoints:
         self._asked = self._inside = self._held = False
         self._recent: deque[tuple[str, Mapping[int, bool]]] = deque(maxlen=RECENT)
         self._begin_at: int | None = None
+
+    def keep(self, dat: ProgramDat) -> None:
+        """Save a dat from now on, which the program has just made."""
+        self._dats.append(dat)
+        dat.watch = self
+
+    def before_change(self, dat: ProgramDat) -> None:
+        """Save what the program itself is about to change, where it is not decided yet."""
+        number = self.steps.number(dat)
+        if self._pending is not None and number in self._pending.flagged and not dat.dropped:
+            self._pending.flagged.discard(number)
+            self._saved[number] = np.array(dat.values())
+
+    def after_change(self, dat: ProgramDat) -> None:
+        """Count a dat as changed, which the program did itself and does again when it goes on.
+
+        What it does before its first loop is the same in every run.
+        """
+        if self._inside or not self._calls:
+            return
+        number = self.steps.number(dat)
+        self._modified.add(number)
+        if self._pending is not None and number in self._pending.flagged:
+            # its values of the entry are gone
+            self._pending, self._asked = None, True
 
     def here(self) -> None:
         """Let the next checkpoint begin before the next loop, whatever the clock says."""
@@ -155,8 +181,8 @@ class Checkpoints:
                 raise MeshprepError(
                     f"{self._files.newest}: a checkpoint of another program: call "
                     f"{len(self._calls) + 1} is of loop '{step.title}', in the checkpoint it is "
-                    f"'{title_of(logged)}', or its kernel has changed: remove the file to begin "
-                    "anew"
+                    f"'{title_of(logged)}', or has another kernel or other dats: remove the file "
+                    "to begin anew"
                 )
 
         if step.name not in self._met:
@@ -179,6 +205,8 @@ class Checkpoints:
         for number, values in replay.dats.items():
             # "auto" may have run the loops alone, which drop nothing.
             self._dats[number].dropped = False
-            self._dats[number].values(write=True)[:] = values
+            target = self._dats[number].values(write=True)
+            # (n,) and (n, 1) are one layout
+            target[:] = values.reshape(target.shape)
         self._replay = None
         self._clock.restart()

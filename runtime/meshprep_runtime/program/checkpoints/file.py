@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...errors import MeshprepError
 
-SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 2
+SIZE, FORMAT, VERSION = 512, "meshprep-checkpoint", 3
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Origin:
 class Checkpoint:
     """A program's state before one of its calls."""
 
-    # Every call of a loop before the entry: its name and a digest of loop and kernel.
+    # Every call of a loop before the entry: its name, a digest of loop and kernel, and its dats.
     calls: Sequence[str]
     globals: Sequence[bytes]  # for each of them, the values of the globals that it changed
     # By number: values at the entry, by the order in which the program made its dats; on ranks the

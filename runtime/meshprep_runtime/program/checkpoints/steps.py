@@ -18,7 +18,7 @@ from ..dat import ProgramDat
 class Step(NamedTuple):
     """What a checkpoint must know of a loop, or of a chain in tiles; dats go by their numbers."""
 
-    name: str  # its title, and a digest of loops and kernels
+    name: str  # its title, a digest of loops and kernels, and the dats that it was given
     # The dats that it meets: True where it needs no value from before.
     full: Mapping[int, bool]
     zero: frozenset[int]  # dats that are zero when it begins
@@ -56,11 +56,13 @@ class Steps:
         Raises MeshprepError for an argument that cannot be saved.
         """
         full: dict[int, bool] = {}
+        given_dats = ""
         changed, writes, reduced = set(), False, []
         for arg in loop.args:
             value = given[arg.name]
             if not arg.is_global:
                 number = self._number(loop, arg.name, value)
+                given_dats += f".{number}{'soa' * (value.axis and not value.auto)}"
                 full[number] = arg.full and full.get(number, True)
                 writes |= arg.access is Access.WRITE
                 if arg.access is not Access.READ:
@@ -68,6 +70,7 @@ class Steps:
             elif arg.access is not Access.READ:
                 reduced.append(value.stored if isinstance(value, ReducedGlobal) else value)
         name = self._names.get(loop.name) or self._name(loop, kernel)
+        name += given_dats
         return Step(name, full, NONE, frozenset(changed), NONE, writes, reduced)
 
     def of_chain(
@@ -101,10 +104,14 @@ class Steps:
             list(reduced.values()),
         )
 
-    def _number(self, loop: Loop, name: str, dat: Any) -> int:
+    def number(self, dat: Any) -> int | None:
+        """The number of a dat; None for one that the program has not made."""
         if len(self._known) != len(self.dats):
             self._known = {id(one): i for i, one in enumerate(self.dats)}
-        number = self._known.get(id(dat))
+        return self._known.get(id(dat))
+
+    def _number(self, loop: Loop, name: str, dat: Any) -> int:
+        number = self.number(dat)
         if number is None or not isinstance(self.dats[number].stored, np.ndarray):
             raise MeshprepError(
                 f"loop '{loop.name}': argument '{name}' cannot be saved in a checkpoint: make it "

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..nvrtc import assembly
-from ..programs import CudaProgram
-from ..strategies import WARP
-from .checked import TALLY, library_of, run_checked
+from meshprep_runtime.cuda.check.checked import TALLY, library_of, run_checked
+from meshprep_runtime.cuda.nvrtc import assembly
+from meshprep_runtime.cuda.programs import CudaProgram
+from meshprep_runtime.cuda.strategies import WARP
 
 KINDS = {
     "global load": r"ld\.global",

@@ -1,0 +1,263 @@
+"""Neighbouring parts together: the arrays of each stand one after the other, as a file has them.
+
+What is found for all of them at once takes the interpreter's time once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...loops import Loop
+from ...maps import SetMap
+from ..model import LoopPlan, Staging, Variant
+from ..tree import Tree, loop_of
+from .arrays import COUNTS, WORDS, Arrays, arrays_of, describe_parts
+from .model import PartPlan
+
+Numbers = NDArray[np.int64]
+
+
+def begins(count: Numbers) -> Numbers:
+    """Where the rows of each part begin."""
+    return np.cumsum(count) - count
+
+
+def places(count: Numbers) -> Numbers:
+    """The place of each row among those of its part."""
+    return np.arange(int(count.sum())) - np.repeat(begins(count), count)
+
+
+def alternating(
+    first: NDArray[Any], n_first: Numbers, then: NDArray[Any], n_then: Numbers
+) -> NDArray[Any]:
+    """The rows of two lists: of each part those of the first, and after them those of the other."""
+    if n_first.size == 1:
+        return np.concatenate([first, then])
+    runs = np.stack([n_first, n_then], axis=1).reshape(-1)
+    other = np.repeat(np.tile([False, True], n_first.size), runs)
+    found = np.empty(other.size, np.result_type(first, then))
+    found[~other], found[other] = first, then
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class SetBatch:
+    """The elements of one set that each part has; (k,) numbers of ``k`` parts."""
+
+    owned_start: Numbers
+    core: Numbers
+    owned: Numbers
+    exec: Numbers
+    halo: Numbers
+    copies: Numbers  # those of one part after the other, as :class:`~.model.SetPart` has them
+    original: Numbers
+
+    @cached_property
+    def executed(self) -> Numbers:
+        return self.owned + self.exec
+
+    @cached_property
+    def n_copies(self) -> Numbers:
+        return self.exec + self.halo
+
+    @cached_property
+    def size(self) -> Numbers:
+        return self.owned + self.n_copies
+
+    @cached_property
+    def begin(self) -> Numbers:
+        """Where the local elements of each part begin among those of all."""
+        return begins(self.size)
+
+    @cached_property
+    def number(self) -> Numbers:
+        """The number in the split mesh of every local element, part after part."""
+        own = places(self.owned) + np.repeat(self.owned_start, self.owned)
+        return alternating(own, self.owned, self.copies, self.n_copies)
+
+
+@dataclass(frozen=True, eq=False)
+class MessageBatch:
+    """Messages that parts send or receive, part after part."""
+
+    count: Numbers  # (k,): messages of each part
+    part: Numbers  # (n,): the place of the part, from 0
+    other: NDArray[np.int32]  # (n,): the part at the other end
+    length: Numbers  # (n,): rows
+    row_count: Numbers  # (k,): rows of each part
+    rows: NDArray[np.integer]  # local numbers of the part
+
+
+@dataclass(frozen=True, eq=False)
+class PartBatch:
+    """Neighbouring parts of a split."""
+
+    description: Mapping[str, Any]
+    parts: range
+    count: int  # parts of the split
+    arrays: Arrays  # by name, see :func:`~.arrays.arrays_of`
+    rows: Mapping[str, Numbers]  # by name: (k,) rows of each part
+
+    def array(self, name: str, *dtypes: str, ndim: int = 1) -> NDArray[Any]:
+        """An array of one of these types; PlanError where there is none."""
+        return self._tree.array(name, *dtypes, ndim=ndim)
+
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree(datasets={**self.arrays})
+
+    def alone(self, place: int) -> "PartBatch":
+        """One of the parts."""
+        low = {name: int(count[:place].sum()) for name, count in self.rows.items()}
+        cut = {n: slice(low[n], low[n] + int(c[place])) for n, c in self.rows.items()}
+        arrays = {name: array[cut[name]] for name, array in self.arrays.items()}
+        rows = {name: count[place : place + 1] for name, count in self.rows.items()}
+        return PartBatch(self.description, self.parts[place : place + 1], self.count, arrays, rows)
+
+    @cached_property
+    def sets(self) -> dict[str, SetBatch]:
+        return {name: self._set(f"sets/{name}") for name in self.description["sets"]}
+
+    def _set(self, at: str) -> SetBatch:
+        counts = self.array(f"{at}/counts", "<i8").reshape(len(self.parts), len(COUNTS))
+        copies, original = (self.array(f"{at}/{n}", "<i8") for n in ("copies", "original"))
+        start, core, owned, n_exec, n_halo = counts.T
+        return SetBatch(start, core, owned, n_exec, n_halo, copies, original)
+
+    def messages(self, at: str, first: Numbers | None = None) -> MessageBatch:
+        """Messages by their place; ``first`` is the row of the first one where rows follow it."""
+        count, others = self.rows[f"{at}/parts"], self.array(f"{at}/parts", "<i4")
+        offset, ends = self.array(f"{at}/offset", "<i8"), np.cumsum(self.rows[f"{at}/offset"])
+        length = np.delete(np.diff(offset), ends[:-1] - 1)
+        part = np.repeat(np.arange(count.size), count)
+        if first is None:
+            rows = self.array(f"{at}/rows", "<i4")
+            return MessageBatch(count, part, others, length, self.rows[f"{at}/rows"], rows)
+        row_count = offset[ends - 1]
+        return MessageBatch(
+            count, part, others, length, row_count, np.repeat(first, row_count) + places(row_count)
+        )
+
+    def neighbours(self, at: str) -> tuple[Numbers, NDArray[np.int32], Numbers]:
+        """Of messages the places of the parts, and the parts at the other ends; rows of each part.
+
+        Rows are (k,): of all messages of a part together.
+        """
+        part = np.repeat(np.arange(len(self.parts)), self.rows[f"{at}/parts"])
+        offset = self.array(f"{at}/offset", "<i8")
+        ends = offset[np.cumsum(self.rows[f"{at}/offset"]) - 1]
+        return part, self.array(f"{at}/parts", "<i4"), ends
+
+    @cached_property
+    def loops(self) -> dict[str, Loop]:
+        return {name: loop_of(name, w, f"loop {name}") for name, w in self._words.items()}
+
+    @property
+    def _words(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.description["loops"]
+        return found
+
+    def loop_rows(self, name: str) -> Numbers:
+        """(k,): the elements that each part runs a loop over."""
+        loop = self.loops[name]
+        over = self.sets[loop.over]
+        again = loop.conflict_columns and self._words[name]["increments"] == "exec"
+        return over.executed if again else over.owned
+
+    @cached_property
+    def joined_loops(self) -> dict[str, LoopPlan]:
+        """Each loop of all parts as one: their local elements stand one after the other.
+
+        Colours keep their numbers: blocks of two parts touch nothing in common. For parts that
+        :func:`~.structure.check_batch` has looked at.
+        """
+        return {name: self._joined_loop(name) for name in self.loops}
+
+    def _joined_loop(self, name: str) -> LoopPlan:
+        loop, n = self.loops[name], self.loop_rows(name)
+        maps, rows = {m: self.joined_map(m, n) for m in loop.maps}, self.joined_sizes
+        words = self._words[name]
+        variants = {v: self._joined_variant(name, v, n, maps) for v in words["variants"]}
+        sizes = rows | {loop.over: int(n.sum())}
+        return LoopPlan(loop, sizes, maps, variants, words["default"], rows=rows)
+
+    @property
+    def joined_sizes(self) -> dict[str, int]:
+        """By set name: local elements of all parts."""
+        return {name: int(one.size.sum()) for name, one in self.sets.items()}
+
+    def joined_map(self, name: str, n: Numbers) -> SetMap:
+        """The first rows of each part, (k,) of them, in numbers of all local elements."""
+        start, to, _ = self.description["maps"][name]
+        table, count = self.array(f"maps/{name}/table", "<i4", ndim=2), self.sets[start].executed
+        if len(self.parts) == 1:
+            return SetMap(name, start, to, table[: n[0]])
+        table = table + np.repeat(self.sets[to].begin.astype(np.int32), count)[:, None]
+        return SetMap(name, start, to, table[places(count) < np.repeat(n, count)])
+
+    def _joined_variant(
+        self, loop: str, name: str, n: Numbers, maps: Mapping[str, SetMap]
+    ) -> Variant:
+        at, words = f"loops/{loop}/{name}", self._words[loop]["variants"][name]
+        order, colour_offset = self._joined_colours(at)
+        return Variant(
+            name,
+            **{word: words[word] for word in WORDS},
+            sorted_by_colour=False,
+            block_offset=self._joined_offset(f"{at}/block_offset", n),
+            block_colour_offset=colour_offset,
+            block_order=order,
+            thread_colour=self.array(f"{at}/thread_colour", "|u1", "<u2"),
+            thread_colours=self.array(f"{at}/thread_colours", "<i4"),
+            staging={to: self._joined_staging(f"{at}/staging/{to}", to) for to in _sets_of(maps)},
+            local={m: self._joined_local(f"{at}/local/{m}", maps[m].arity, n) for m in maps},
+        )
+
+    def _joined_offset(self, name: str, total: Numbers) -> Numbers:
+        """Offsets of all parts as one; each begins with 0 and ends with its total."""
+        offset, count = self.array(name, "<i8"), self.rows[name]
+        if count.size == 1:
+            return offset
+        return np.delete(offset + np.repeat(begins(total), count), begins(count)[1:])
+
+    def _joined_colours(self, at: str) -> tuple[NDArray[np.int32], Numbers]:
+        """Blocks by colour, those of one part after those of another in each; and the offset."""
+        order = self.array(f"{at}/block_order", "<i4")
+        name = f"{at}/block_colour_offset"
+        offset, count = self.array(name, "<i8"), self.rows[name]
+        if count.size == 1:
+            return order, offset
+        blocks = self.rows[f"{at}/block_order"]
+        length = np.delete(np.diff(offset), np.cumsum(count)[:-1] - 1)
+        colour = np.repeat(places(count - 1), length)
+        joined = order + np.repeat(begins(blocks).astype(np.int32), blocks)
+        size = np.bincount(colour, minlength=int(count.max()) - 1)
+        return joined[np.argsort(colour, kind="stable")], np.append(0, np.cumsum(size))
+
+    def _joined_staging(self, at: str, to: str) -> Staging:
+        points, count = self.array(f"{at}/points", "<i4"), self.rows[f"{at}/points"]
+        if count.size > 1:
+            points = points + np.repeat(self.sets[to].begin.astype(np.int32), count)
+        exclusive = self.array(f"{at}/exclusive", "|u1").view(np.bool_)
+        return Staging(self._joined_offset(f"{at}/point_offset", count), points, exclusive)
+
+    def _joined_local(self, name: str, arity: int, n: Numbers) -> NDArray[np.uint16]:
+        flat = self.array(name, "<u2")
+        ends = arity * np.cumsum(n[:-1])
+        return np.hstack([one.reshape(arity, -1) for one in np.split(flat, ends)])
+
+
+def batch_of(part: PartPlan) -> PartBatch:
+    """A part alone."""
+    arrays = arrays_of(part)
+    rows = {name: np.array([len(array)], np.int64) for name, array in arrays.items()}
+    own = range(part.part, part.part + 1)
+    return PartBatch(describe_parts(part), own, part.parts, arrays, rows)
+
+
+def _sets_of(maps: Mapping[str, SetMap]) -> Sequence[str]:
+    return list(dict.fromkeys(m.to_set for m in maps.values()))

@@ -1,0 +1,13 @@
+"""The code on the pages of the documentation, for tests that run it as it stands."""
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def blocks(page, language=""):
+    """The blocks of code in one language on a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [content for name, content in found if name == language]
