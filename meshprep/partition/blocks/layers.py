@@ -208,6 +208,7 @@ def _opposite(axes: ElementAxes, element: int, one: int) -> int:
             t = table[j, k]
             if t >= 0 and mark[t] == one:
                 apart = False
+                break
         if apart:
             found = j
             count += 1
