@@ -89,11 +89,12 @@ def _cut(steps: list[NDArray[Any]], kind: Bricks, n_blocks: int, cap: int) -> In
     block = np.empty(high.size, np.int32)
     order = np.lexsort((long, wide, high))
     for slab, first, count in _parts(high, order, kind.slabs, n_blocks, cap):
-        slab = slab[np.lexsort((high[slab], long[slab], wide[slab]))]
+        # stable: elements of a column stay in the order of their layers
+        slab = slab[np.lexsort((long[slab], wide[slab]))]
         columns = slab.size / _extent(high[slab]) / count
         strips = _strips(_extent(wide[slab]), _extent(long[slab]), columns, kind.fewer)
         for strip, start, few in _parts(wide, slab, strips, count, cap):
-            strip = strip[np.lexsort((high[strip], wide[strip], long[strip]))]
+            strip = strip[np.argsort(long[strip], kind="stable")]
             ends = _ends(wide[strip], long[strip], few, cap)
             block[strip] = first + start + np.repeat(np.arange(few), np.diff(ends))
     return block

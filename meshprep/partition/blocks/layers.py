@@ -21,8 +21,9 @@ AXES = 3
 OPPOSITE = 0.5
 # By what share blocks may be more than needed before layers are cut into runs.
 SPARE = 0.08
-# The share of a grid's neighbours that are one step along an axis away.
-REGULAR = 0.98
+# The share of a grid's neighbours that are one step along an axis away. The others are at seams,
+# where parts of a mesh with lines of their own meet.
+REGULAR = 0.9
 # Elements that tell whether there are opposite neighbours at all.
 SAMPLE = 1000
 
@@ -207,6 +208,7 @@ def _opposite(axes: ElementAxes, element: int, one: int) -> int:
             t = table[j, k]
             if t >= 0 and mark[t] == one:
                 apart = False
+                break
         if apart:
             found = j
             count += 1

@@ -4,9 +4,11 @@
 minimises the number of distinct points over all blocks, the connectivity of the hypergraph whose
 nets are the points.
 
-1. Cuts of a sample tell whether the mesh is a grid (:mod:`start`).
+1. Elements of a grid get places in steps along its lines (:mod:`layers`). Cuts of a sample tell
+   whether the lines are worth following (:mod:`start`).
 2. Elements grow into clusters, and these into larger ones (:mod:`levels`). Grids keep elements.
-3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`).
+3. Recursive bisection into blocks of equal size, 1 % below the cap (:mod:`bisection`), or bricks
+   of a grid (:mod:`bricks`).
 4. Annealing on every level, from the largest clusters to elements (:mod:`search`), in groups of
    blocks, grouped another way each time (:mod:`groups`).
 5. Blocks are brought under the cap (:mod:`repair`), made connected (:mod:`reconnect`), and both

@@ -127,6 +127,32 @@ def test_layers_of_a_ring_are_slabs():
     assert table.size / blocks.notes["loads"] > 5.15
 
 
+def sectors(count, side, layers):
+    """Parts of ``side`` by ``side`` hexahedra around an axis, where ``count`` lines meet."""
+    corner = 2 * np.pi / count * np.arange(count + 1)
+    corner = np.stack([np.cos(corner), np.sin(corner)], axis=1)
+    u, v, z = np.stack(np.indices((side + 1, side + 1, layers + 1)), axis=-1).reshape(-1, 3).T
+    parts = [
+        np.column_stack([np.outer(u, corner[k]) + np.outer(v, corner[k + 1]), z])
+        for k in range(count)
+    ]
+    one, n_points, _ = lattice((side, side, layers))
+    tables = np.concatenate([one + k * n_points for k in range(count)])
+    where, same = np.unique(np.round(np.concatenate(parts), 6), axis=0, return_inverse=True)
+    return same.reshape(-1)[tables].astype(np.int32), where
+
+
+@pytest.mark.parametrize(("count", "distinct", "least"), [(3, True, 5.22), (5, False, 5.05)])
+def test_blocks_of_a_mesher_may_meet_at_an_edge(check_blocks, count, distinct, least):
+    table, where = sectors(count, 16, 20)
+    steps = grid_places(table, facet_graph(table, len(where)), len(where))
+    assert distinct_places(steps) == distinct
+    centroids = where[table].mean(axis=1)
+    blocks = partition(BlockProblem(table, len(where), 320, coordinates=centroids), "blocks")
+    check_blocks(blocks, len(table), 320)
+    assert table.size / blocks.notes["loads"] > least
+
+
 def test_places_are_distinct_however_long_the_grid():
     place = np.array([[70_000, 0, 0], [70_000 - (1 << 16), 0, 0]], np.int32)
     assert [axis.dtype for axis in sortable(place)] == [np.int32] * 3
