@@ -31,14 +31,21 @@ def with_original_ids(
     -------
     Mesh
         Sets that have an ``original_id`` already keep it: it says the way back to the first file.
+        Others get none then, which would lead to another file.
     list of str
-        Where it was left out, since a reader that is usual for the format would fail on it.
+        Where it was left out: for that, or since a reader that is usual for the format would fail
+        on it.
     """
     notes = []
     names = [s.name for s in mesh.sets.values() if s.size and not s.parts and s.name in ordering]
     cells = [n for n in names if n != "nodes"]
+    before = [n for n in names if mesh.dat(ORIGINAL_ID, n) is not None]
     for chosen in (["nodes"] if "nodes" in names else [], cells):
         missing = [n for n in chosen if mesh.dat(ORIGINAL_ID, n) is None]
+        if missing and before:
+            told = f"those of {', '.join(before)} are of an earlier file"
+            notes.append(f"no original_id on {', '.join(missing)}: {told}")
+            continue
         fails = target.breaks(mesh, missing) if target.breaks else ""
         if fails:
             places = ", ".join(f"ordering/{n}/new_to_old" for n in missing)

@@ -139,3 +139,16 @@ def test_a_plan_has_boundary_cells_in_the_order_of_an_su2_file(first, tmp_path):
     assert found.map("line->nodes").table.tolist() == plan.maps["line->nodes"].table.tolist()
     for path in (tmp_path / "a.msh", tmp_path / "b.su2"):
         assert check(tmp_path / "b.h5", MeshSource(path)).findings == []
+
+
+def test_original_ids_of_one_mesh_lead_to_one_file(tmp_path):
+    mesh = generate("mixed2d", nx=4, ny=3)
+    first = np.arange(mesh.size("nodes"))[::-1].astype(np.int32)
+    io.write(mesh.with_(dats=[Dat("original_id", "nodes", first)]), tmp_path / "a.msh")
+    job = Job(MeshSource(tmp_path / "a.msh"), tmp_path / "b.vtu", tmp_path / "b.h5")
+    done = run(replace(job, drop=True))
+    found = io.read(tmp_path / "b.vtu")
+    moved = done.plan.ordering["nodes"].apply(first)
+    assert found.dat("original_id", "nodes").values.tolist() == moved.tolist()
+    assert [d.set for d in found.dats if d.name == "original_id"] == ["nodes"]
+    assert any("those of nodes are of an earlier file" in note for note in done.notes)
