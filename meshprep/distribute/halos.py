@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from meshprep_runtime.maps import read_only
 
 from ..kernels import kernel
+from ..kernels.parallel import each, pieces
 from .inherit import Owners
 from .subject import SplitSubject
 
@@ -92,7 +93,8 @@ def executed_copies(
     pairs: dict[str, list[NDArray[np.int64]]] = {name: [] for name in subject.sizes}
     for name, columns in written.items():
         m = subject.maps[name]
-        table = m.table[:, list(columns)]
+        every = len(columns) == m.arity
+        table = m.table if every else np.ascontiguousarray(m.table[:, list(columns)])
         part, element = _foreign_pairs(table, owners[m.from_set], owners[m.to_set])
         pairs[m.from_set].append(part * np.int64(subject.sizes[m.from_set]) + element)
     return {
@@ -153,12 +155,17 @@ def _foreign_pairs(
     table: NDArray[np.int32], owner: NDArray[np.int32], owner_of_point: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The owner of each point that is not its element's, and that element; with repeats."""
-    arrays = read_only(np.ascontiguousarray(table)), owner, owner_of_point
-    nothing = np.empty(0, np.int64)
-    count = _fill_foreign(*arrays, nothing, nothing)
-    part, element = np.empty(count, np.int64), np.empty(count, np.int64)
-    _fill_foreign(*arrays, part, element)
-    return part, element
+
+    def found(begin: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        arrays = read_only(table[begin:end]), read_only(owner[begin:end]), owner_of_point
+        nothing = np.empty(0, np.int64)
+        count = _fill_foreign(*arrays, nothing, nothing)
+        part, element = np.empty(count, np.int64), np.empty(count, np.int64)
+        _fill_foreign(*arrays, part, element)
+        return part, element + begin
+
+    part, element = zip(*each(found, pieces(len(table))), strict=True)
+    return np.concatenate(part), np.concatenate(element)
 
 
 @kernel

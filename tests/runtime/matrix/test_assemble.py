@@ -257,7 +257,7 @@ over = "cells"
 args = [
   { dat = "x", map = "cells->nodes" },
   { dat = "w" },
-  { mat = "K", rows = "cells->dofs2", columns = "cells->dofs2", fixed = "boundary" },
+  {mat="K", rows="cells->dofs2", columns="cells->dofs2", access="inc", fixed="boundary"},
 ]
 
 [loop.load]

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...loops import Access
-from ..proof import prove
 from .batch import (
     MessageBatch,
     Numbers,
@@ -26,6 +24,7 @@ from .batch import (
     spread,
     trailing,
 )
+from .loop_proof import loop_findings
 from .model import PartPlan
 from .slices import one_by_one
 
@@ -114,11 +113,9 @@ class PartsProof:
         start, parts = self._start[name], batch.parts
         ends = one.owned_start + one.owned
         wanted = np.append(start[parts.start], ends[:-1])
-        self._first_wrong(
-            one.owned_start != wanted,
-            batch,
-            lambda p: f"set '{name}': owns from {one.owned_start[p]}, must be {wanted[p]}",
-        )
+        for place in np.flatnonzero(one.owned_start != wanted)[:1].tolist():
+            text = f"owns from {one.owned_start[place]}, must be {wanted[place]}"
+            self._wrong(f"part {parts[place]}, set '{name}': {text}")
         start[parts.start + 1 :] = ends[-1]
         start[parts.start + 1 : parts.stop + 1] = ends
         for kind, first in (("exec", one.owned), ("halo", one.executed)):
@@ -134,14 +131,6 @@ class PartsProof:
         self._originals(name, one, batch)
         if mine:
             self._copies(name, batch)
-
-    def _first_wrong(
-        self, wrong: NDArray[np.bool_], batch: PartBatch, say: Callable[[int], str]
-    ) -> None:
-        """A finding about the first of the parts that are wrong; ``say`` gets its place."""
-        if wrong.any():
-            place = int(np.argmax(wrong))
-            self._wrong(f"part {batch.parts[place]}, {say(place)}")
 
     def _wrong_rows(
         self, wrong: NDArray[np.bool_], count: Numbers, batch: PartBatch, text: str
@@ -327,44 +316,6 @@ def _of_copies(one: SetBatch, n: int) -> Iterator[str]:
     runs = leading(key, one.exec, count), trailing(key, one.exec, count)
     if not outside and (any((run[1:] <= run[:-1]).any() for run in runs) or _meet(*runs)):
         yield "copies do not ascend, or stand twice"
-
-
-def loop_findings(batch: PartBatch) -> list[str]:
-    """What is wrong with the loops of some parts, on their own; several threads may do so."""
-    return [text for name in batch.loops for text in _of_loop(name, batch)]
-
-
-def _of_loop(name: str, batch: PartBatch) -> list[str]:
-    found = list(_of_joined_loop(name, batch))
-    if not found or len(batch.parts) == 1:
-        return found
-    # numbers in the text are those of the part
-    alone = [batch.alone(place) for place in range(len(batch.parts))]
-    return [text for one in alone for text in _of_loop(name, one)] or found
-
-
-def _of_joined_loop(name: str, batch: PartBatch) -> Iterator[str]:
-    where, loop = f"part {batch.parts.start}, ", batch.loops[name]
-    increments, over = batch.description["loops"][name]["increments"], batch.sets[loop.over]
-    if increments != "exec" and any(a.conflicts and a.access is not Access.INC for a in loop.args):
-        yield f"{where}loop '{name}': sends back what is no increment"
-        return
-    plan = batch.joined_loops[name]
-    for label, variant in plan.variants.items():
-        yield from (where + finding for finding in prove(plan, variant))
-        at = f"loops/{name}/{label}"
-        blocks = batch.rows[f"{at}/block_order"]
-        begin = np.repeat(begins(batch.loop_rows(name)), blocks)
-        core, owned = (np.repeat(v, blocks) for v in (over.core, over.owned))
-        first, last = variant.block_offset[:-1] - begin, variant.block_offset[1:] - begin - 1
-        run, run_of_end = ((v >= core) * 1 + (v >= owned) for v in (first, last))
-        classes = batch.array(f"{at}/classes", "<i8").reshape(-1, 2)
-        colour = variant.colour_of_block()
-        wanted = (colour[:, None] >= np.repeat(classes, blocks, axis=0)).sum(axis=1)
-        if (run != run_of_end).any():
-            yield f"{where}loop '{name}': a block crosses from one class to another"
-        elif (run != wanted).any():
-            yield f"{where}loop '{name}': a block has a colour of another class"
 
 
 def _said(batch: PartBatch) -> str:
