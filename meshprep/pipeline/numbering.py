@@ -107,6 +107,16 @@ class Numbering:
     def all(self) -> dict[str, Ordering]:
         return {name: self.ordering(name) for name in self.mesh.sets}
 
+    def tags(self, file: Mesh) -> dict[str, dict[str, NDArray[np.int64]]]:
+        """Groups of sets that a file does not have, and the numbers that it gave its elements."""
+        derived = [t for t in self.mesh.tags if t.set not in file.sets]
+        found = [(t.set, t.name, t.first_ids()) for t in derived]
+        found += [(d.set, d.name, d.values.astype(np.int64)) for d in file.dats if d.is_numbering]
+        tags: dict[str, dict[str, NDArray[np.int64]]] = {}
+        for of, name, values in found:
+            tags.setdefault(of, {})[name] = self.ordering(of).apply(values)
+        return tags
+
     def settled(self) -> dict[str, Ordering]:
         """The orderings of the sets that must not move any more."""
         return {name: self._order[name] for name in self._order if name in self._settled}

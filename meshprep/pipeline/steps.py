@@ -10,10 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError, Progress
 from meshprep_runtime.loops import Loop
@@ -353,31 +349,18 @@ def _assemble(
             variant.name,
             matrices={a.name: matrices[a.name] for a in loop.matrices},
         )
-    ordering = numbering.all()
     return Plan(
         sizes=sizes,
-        ordering=ordering,
+        ordering=numbering.all(),
         maps=maps,
         loops=loops,
         source_hash=ordered.source_hash,
         mesh_hash="",
         options=options.effective(),
         about=about(),
-        tags=_derived_tags(ordered.mesh, full, ordering),
+        tags=numbering.tags(ordered.mesh),
         matrices=matrices,
     )
-
-
-def _derived_tags(
-    mesh: Mesh, full: Mesh, ordering: Mapping[str, Any]
-) -> dict[str, dict[str, NDArray]]:
-    """Groups of the boundary facets, and the numbers the file gave its elements, in new order."""
-    found = [(t.set, t.name, t.first_ids()) for t in full.tags if t.set not in mesh.sets]
-    found += [(d.set, d.name, d.values.astype(np.int64)) for d in mesh.dats if d.is_numbering]
-    tags: dict[str, dict[str, NDArray]] = {}
-    for of, name, values in found:
-        tags.setdefault(of, {})[name] = ordering[of].apply(values)
-    return tags
 
 
 def _measure(
