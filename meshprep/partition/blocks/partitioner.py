@@ -118,15 +118,19 @@ def blocks(problem: BlockProblem, options: Mapping[str, Any]) -> Blocks:
             options["colour_weight"], begin + options["time_limit"], problem.progress,
         ),
     )  # fmt: skip
-    found = [] if start.grid else [(search, _mended(search, search.multilevel(start.rotation)))]
-    found += _from_lines(search, start, steps)
-    return _best(found, start, limit)
+    searches = [search]
+    if search.colour:
+        # moves at a price can end at blocks that cost more than those found without one
+        until = FOREVER if search.until >= FOREVER else (begin + search.until) / 2
+        searches.insert(0, replace(search, colour=0.0, until=until))
+    found = [candidate for one in searches for candidate in _candidates(one, start, steps)]
+    return _best(found, search.colour, start, limit)
 
 
-def _from_lines(
+def _candidates(
     search: Search, start: Start, steps: Int32s | None
 ) -> Iterator[tuple[Search, Int32s]]:
-    """Blocks as bisection gives them, of grids and where there are few; of grids bricks, too.
+    """Blocks annealed on levels, of grids along the lines; of few blocks also bisection's.
 
     Where colours have a price, plates and sticks as well.
     """
@@ -139,10 +143,12 @@ def _from_lines(
             if search.effort >= LONG_SEARCH:
                 short = replace(search, effort=1.0)
                 yield short, _mended(short, short.improve(lines, phase))
-    elif search.small and search.n_blocks <= FEW_BLOCKS:
-        cut = search.geometry.cut(start.rotation, search.n_blocks)
-        yield search, _mended(search, cut)
-        search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
+    else:
+        yield search, _mended(search, search.multilevel(start.rotation))
+        if search.small and search.n_blocks <= FEW_BLOCKS:
+            cut = search.geometry.cut(start.rotation, search.n_blocks)
+            yield search, _mended(search, cut)
+            search.loads_at_start = search.geometry.loads(cut, search.n_blocks)
     if search.colour:
         for block, n_blocks in layered_blocks(search.geometry, search.graph, search.cap):
             layered = replace(search, n_blocks=n_blocks)
@@ -162,10 +168,15 @@ def _along_lines(search: Search, start: Start, steps: Int32s | None) -> list[Int
     return [bricks] * (ahead > 1 - FAR_AHEAD) + [cut] * (ahead < 1 + FAR_AHEAD)
 
 
-def _best(found: list[tuple[Search, Int32s]], start: Start, limit: int) -> Blocks:
-    """The cheapest blocks, cut where their points take more than ``limit`` bytes."""
+def _best(found: list[tuple[Search, Int32s]], colour: float, start: Start, limit: int) -> Blocks:
+    """The cheapest blocks, cut where their points take more than ``limit`` bytes.
+
+    ``colour`` is the price of a thread colour.
+    """
     search, block = found[0]
     if len(found) > 1:
+        for one, _ in found:
+            one.colour = colour
         search, block = min(found, key=lambda candidate: candidate[0].cost(candidate[1]))
     geometry, n_blocks = search.geometry, search.n_blocks
     if limit:

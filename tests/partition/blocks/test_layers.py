@@ -9,6 +9,7 @@ from meshprep.partition import BlockProblem, partition
 from meshprep.partition.blocks.geometry import Geometry
 from meshprep.partition.blocks.layers import grid_places, layered_blocks, opposite_neighbours
 from meshprep.partition.neighbourhood import facet_graph
+from meshprep.topology import derive
 
 
 def hexes(m):
@@ -93,6 +94,22 @@ def test_the_price_of_colours_leads_from_bricks_to_plates_to_sticks(price, colou
     assert np.median(counts) == colours
     assert counts.mean() < colours + 0.1
     assert table.size / blocks.notes["loads"] > least
+
+
+@pytest.mark.parametrize("price", [256, 1024])
+def test_blocks_at_a_price_cost_no_more_than_those_without(price):
+    mesh = derive(generate("box", nx=16, ny=16, nz=16, type="hexahedron"), ["faces->cells"])
+    table, n_points = mesh.map("faces->cells").table, mesh.size("cells")
+    where = next(d.values for d in mesh.dats if d.set == "nodes")
+    where = where[mesh.map("cells->nodes").table].mean(axis=1)[table].mean(axis=1)
+    problem = BlockProblem(table, n_points, 384, coordinates=where)
+    cost = []
+    for given in (0, price):
+        blocks = partition(problem, "blocks", {"colour_weight": given})
+        rows = np.ascontiguousarray(table[blocks.new_to_old])
+        counts = colour_threads(rows, n_points, blocks.block_offset).count
+        cost.append(blocks.notes["loads"] + price * counts.sum())
+    assert cost[1] <= cost[0]
 
 
 def test_grids_without_coordinates_are_cut_as_those_with(check_blocks):
