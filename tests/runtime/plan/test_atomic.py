@@ -37,14 +37,13 @@ def test_nothing_is_left_when_the_work_stops(tmp_path, stop):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a list of open files")
 def test_a_large_file_that_is_replaced_is_let_go(tmp_path):
-    path = tmp_path / "a"
+    path, before = tmp_path / "a", threading.enumerate()
     path.write_bytes(b"x" * (5 << 20))
     with together([path], overwrite=True) as (staged,):
         staged.write_text("new")
     assert path.read_text() == "new"
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+    for thread in set(threading.enumerate()) - {*before}:
+        thread.join()
     held = [os.readlink(f"/proc/self/fd/{f}") for f in os.listdir("/proc/self/fd") if is_open(f)]
     assert not [name for name in held if name.startswith(str(tmp_path))]
 
