@@ -234,7 +234,7 @@ def test_a_global_starts_from_what_its_dtype_holds():
 
 
 def test_a_global_is_set_to_what_its_dtype_holds():
-    total = Case(3, 0).program.reduced(3, 2, "i8")
+    total = case_of(3, 0).program.reduced(3, 2, "i8")
     with pytest.raises(MeshprepError, match=r"\[1\.0, 2\.5\], which int64 cannot hold"):
         total.set([1.0, 2.5])
     assert total.value.tolist() == [3, 3]
