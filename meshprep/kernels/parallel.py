@@ -49,11 +49,12 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
     The calling thread is one of these. All tasks that began have ended when this returns or raises
     the error of the first task that has one.
     """
-    threads = min(len(tasks), get_num_threads())
+    count = get_num_threads()
+    threads = min(len(tasks), count)
     if threads < 2:
         return [kernel(*task) for task in tasks]
     found, waiting = [None] * len(tasks), deque(range(len(tasks)))
-    errors, count = dict[int, BaseException](), get_num_threads()
+    errors = dict[int, BaseException]()
 
     def work() -> None:
         # the number is one of each thread

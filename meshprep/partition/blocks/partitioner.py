@@ -253,9 +253,10 @@ def _neighbours_and_places(
         lambda: None if problem.coordinates is None else _geometry(problem, table, None),
     )
     steps = grid_places(table, graph, problem.n_points)
-    if steps is not None and distinct_places(steps):
+    apart = steps is not None and distinct_places(steps)
+    if steps is not None and (apart or geometry is None):
         straight = replace(problem, coordinates=steps.astype(np.float64))
-        return graph, _geometry(straight, table, None), steps
+        return graph, _geometry(straight, table, None), steps if apart else None
     return graph, _geometry(problem, table, graph) if geometry is None else geometry, None
 
 

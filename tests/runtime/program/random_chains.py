@@ -135,6 +135,21 @@ def slow_tile(loops, maps, set_of, own, written):
     return runs, {d: sorted(n) for d, n in need.items() if n}
 
 
+def integer_dats(program, start):
+    """A dat for each of these values, some of them by component."""
+    dats = {}
+    for name, values in start.items():
+        soa = name in SOA
+        dats[name] = program.dat(
+            SETS.get(name, "cells"),
+            DIMS[name],
+            "i8",
+            values=values.T.copy() if soa else values,
+            layout="soa" if soa else "aos",
+        )
+    return dats
+
+
 class Case:
     """A program with all integer loops, dats of random numbers, and reduced globals.
 
@@ -146,16 +161,7 @@ class Case:
         self.sizes, self.maps = mesh
         self.declared = declared
         self.program = Program(self)
-        self.dats = {}
-        for name, values in start_values(rng, self.sizes).items():
-            soa = name in SOA
-            self.dats[name] = self.program.dat(
-                SETS.get(name, "cells"),
-                DIMS[name],
-                "i8",
-                values=values.T.copy() if soa else values,
-                layout="soa" if soa else "aos",
-            )
+        self.dats = integer_dats(self.program, start_values(rng, self.sizes))
         self.loops, self.globals = loops_and_globals(self.program)
 
     def __getitem__(self, name):

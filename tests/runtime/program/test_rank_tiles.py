@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from integer_loops import DIMS, LOOPS, SETS, SOA
+from integer_loops import DIMS, LOOPS, SETS
 from random_chains import (
     KERNELS,
     full,
     grid_mesh,
+    integer_dats,
     loops_and_globals,
     random_loops,
     random_mesh,
@@ -97,18 +98,8 @@ class IntegerRun:
 
     def __init__(self, plan, start):
         self.program = Program(plan)
-        self.dats = {}
-        for name, values in start.items():
-            of_set = SETS.get(name, "cells")
-            own = values[plan.numbers(of_set)]
-            soa = name in SOA
-            self.dats[name] = self.program.dat(
-                of_set,
-                DIMS[name],
-                "i8",
-                values=own.T.copy() if soa else own,
-                layout="soa" if soa else "aos",
-            )
+        own = {n: v[plan.numbers(SETS.get(n, "cells"))] for n, v in start.items()}
+        self.dats = integer_dats(self.program, own)
         self.loops, self.globals = loops_and_globals(self.program)
 
     def steps(self, times):
