@@ -37,9 +37,7 @@ from .copies import AllCopies, MessageRows
 from .numbers import SplitNumbers
 from .order import OrderedParts
 from .subject import SplitSubject
-
-# Elements that parts own which are made together.
-TOGETHER = 1 << 16
+from .together import TOGETHER
 
 
 @dataclass(frozen=True, eq=False)
