@@ -91,7 +91,7 @@ def _groups(
     What owns nothing keeps its order, and so do rows where the part owns no point of their map.
     """
     owned = {name: np.diff(run.offset) for name, run in runs.items()}
-    total = sum(owned.values(), np.zeros(small.size, np.int64))
+    total = np.sum(list(owned.values()), axis=0)
     wanted = total > 0
     for m in subject.maps.values():
         wanted &= (owned[m.from_set] == 0) | (owned[m.to_set] > 0)

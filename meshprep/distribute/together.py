@@ -134,7 +134,7 @@ def small_parts(
 ) -> NDArray[np.bool_]:
     """Which parts :func:`order_together` can order; raises MeshprepError as partitioners do."""
     owned = {name: np.diff(run.offset) for name, run in runs.items()}
-    small: Bools = sum(owned.values()) <= np.int64(TOGETHER)
+    small: Bools = np.sum(list(owned.values()), axis=0) <= TOGETHER
     small &= options.method == "gps"
     for spec, own, name in _cuts(subject, options):
         if name == "contiguous":

@@ -74,9 +74,10 @@ def _gps(
         while begin >= ends[graph + 1]:
             graph += 1
             neighbours = np.int64(offset[ends[graph + 1]] - offset[ends[graph]])
-        thorough, times = neighbours <= MIDDLE, BUDGET // max(neighbours, 1)
-        tries = min(max(times, 2), MAX_TRIES) if thorough else 1
-        sweeps = min(times, MAX_SWEEPS)
+        thorough = neighbours <= MIDDLE
+        times = BUDGET // (neighbours if neighbours > 0 else 1)
+        tries = min(max(int(times), 2), MAX_TRIES) if thorough else 1
+        sweeps = min(int(times), MAX_SWEEPS)
         effort = rounds, chosen[: MANY if thorough else FEW], thorough
         if end - begin == 1:
             out[0, begin] = begin

@@ -95,7 +95,9 @@ def followers(mesh: Mesh, names: Iterable[str]) -> set[str]:
     return found
 
 
-def keep_parts(new_to_old: NDArray[np.integer], part_sizes: Sequence[int]) -> Int32s:
+def keep_parts(
+    new_to_old: NDArray[np.integer], part_sizes: Sequence[int] | NDArray[np.integer]
+) -> Int32s:
     """The order of a union set with its parts one after the other; stable inside each part.
 
     Parameters

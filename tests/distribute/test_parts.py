@@ -302,7 +302,8 @@ def check_order_together(subject, owners, n_parts, options):
 
 
 @pytest.mark.parametrize(
-    "kind, loops", [("delaunay3d", ["faces->cells", "cells->nodes"]), ("mixed2d", ["edges->cells"])]
+    ("kind", "loops"),
+    [("delaunay3d", ["faces->cells", "cells->nodes"]), ("mixed2d", ["edges->cells"])],
 )
 def test_small_parts_of_a_mesh_are_ordered_together(kind, loops, monkeypatch):
     values = {"cells": 4000} if kind == "delaunay3d" else {"nx": 40, "ny": 40}
