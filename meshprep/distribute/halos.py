@@ -14,6 +14,7 @@ from meshprep_runtime.maps import read_only
 
 from ..kernels import kernel
 from ..kernels.parallel import each, pieces
+from .distinct import distinct
 from .inherit import Owners
 from .subject import SplitSubject
 
@@ -98,7 +99,7 @@ def executed_copies(
         part, element = _foreign_pairs(table, owners[m.from_set], owners[m.to_set])
         pairs[m.from_set].append(part * np.int64(subject.sizes[m.from_set]) + element)
     return {
-        name: _rows(np.unique(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
+        name: _rows(distinct(np.concatenate([*keys, _NOTHING])), subject.sizes[name], parts)
         for name, keys in pairs.items()
     }
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...topology.facets import find_facets
 from ...topology.slots import Part, Slots, corners_of
+from ..distinct import Places, distinct
 from ..ranks import Ranks, exchanged
 from .homes import ROWS, Homes, blocks, joined
 
@@ -65,11 +66,9 @@ def facet_slice(cells: Sequence[CellSlice], nodes: Homes) -> FacetSlice:
 
     O(n / ranks log n), and messages of the facets between nodes that several ranks have.
     """
-    points = np.unique(np.concatenate([one.table.reshape(-1) for one in cells]))
-    parts = [
-        Part(np.searchsorted(points, one.table).astype(np.int32), one.local, range(len(one.local)))
-        for one in cells
-    ]
+    points = distinct(np.concatenate([one.table.reshape(-1) for one in cells]))
+    places = Places.among(points)
+    parts = [Part(places.of(one.table), one.local, range(len(one.local))) for one in cells]
     found = find_facets(parts, len(cells[0].local[0]), points.size)
     slots, count = found.slots, found.count
     first, second = _two_slots(found.number, count.size)
