@@ -15,7 +15,8 @@ FEW, MANY, FAR = st.integers(0, 5), st.integers(0, 200), st.sampled_from([0, 1, 
 @given(st.data(), st.sampled_from([FEW, MANY, FAR]), st.sampled_from([np.int32, np.int64]))
 def test_numbers_are_found_as_by_numpy(data, values, kind):
     points = np.unique(data.draw(arrays.arrays(kind, st.integers(0, 60), elements=values)))
-    wanted = data.draw(arrays.arrays(np.int32, st.tuples(st.integers(0, 9), st.just(3)), elements=values))
+    shape = st.tuples(st.integers(0, 9), st.just(3))
+    wanted = data.draw(arrays.arrays(np.int32, shape, elements=values))
     places = Places.among(points)
     assert np.array_equal(places.of(wanted), np.searchsorted(points, wanted))
     assert np.array_equal(places.has(wanted), np.isin(wanted, points))

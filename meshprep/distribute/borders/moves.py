@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Int32s, Int64s, UInt64s, helper, kernel
+from ...kernels import Int32s, Int64s, UInt64s, inlined, kernel
 
 # Parts around an element that are looked at.
 MOST_PARTS = 64
@@ -62,7 +62,7 @@ def _enter(table: Int32s, part: Int32s, at: PointParts) -> None:
                 _add(at, table[i, j], part[i])
 
 
-@helper
+@inlined
 def _add(at: PointParts, p: int, part: int) -> None:
     first = at.offset[p]
     for k in range(first, first + at.used[p]):
@@ -74,7 +74,7 @@ def _add(at: PointParts, p: int, part: int) -> None:
     at.used[p] += 1
 
 
-@helper
+@inlined
 def _take(at: PointParts, p: int, part: int) -> None:
     first, last = at.offset[p], at.offset[p] + at.used[p] - 1
     for k in range(first, last + 1):
@@ -99,7 +99,7 @@ def at_borders(table: Int32s, own: int, nodes: int, used: Int32s) -> Int32s:
     return out[:n].copy()
 
 
-@helper
+@inlined
 def _drawn(element: int, turn: int) -> np.uint64:
     """A number for each element and turn (splitmix64), different for different elements."""
     z = np.uint64(element) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(turn) * np.uint64(
@@ -150,7 +150,7 @@ def propose(
     return out[:n].copy()
 
 
-@helper
+@inlined
 def _around(
     table: Int32s,
     i: int,
