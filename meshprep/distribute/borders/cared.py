@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import Int32s, kernel
+from ...kernels import Bools, Int32s, kernel
 from ..distinct import Places, distinct
 from ..ranks import Ranks, exchanged, holder
 from ..slices.homes import Homes, joined
@@ -62,17 +62,35 @@ def cared_elements(
     ids = joined(exchanged(ranks, [one + own.start for one in chosen]))
     here = joined(exchanged(ranks, [part[one] for one in chosen]))
     table = joined(exchanged(ranks, [points.table[one] for one in chosen]))
-    # elements of a part are near each other, and so are the points that they share
-    order = np.argsort(here, kind="stable")
-    ids, here, table = ids[order], here[order], table[order]
     known = distinct(table)
     places = Places.among(known[known >= 0])
     nodes = int(np.searchsorted(places.points, points.nodes))
-    number = np.full(places.points.size, -1, np.int32)
     local = _places_of(places, table)
+    # what a turn looks at stands together: the borders of a part, and so their points
+    order = np.argsort(2 * here + _inside(local, here, nodes, places.points.size), kind="stable")
+    ids, here, table, local = ids[order], here[order], table[order], local[order]
+    number = np.full(places.points.size, -1, np.int32)
     _number_by_use(local.reshape(-1), nodes, number)
     mine = CaredElements(ids, here, local, ids.size, number.size, nodes, ranks)
     return mine if ranks.size == 1 else _with_copies(mine, table, places, number, points.size)
+
+
+@kernel
+def _inside(table: Int32s, part: Int32s, nodes: int, points: int) -> Bools:
+    """The elements that share no more than nodes with elements of other parts here."""
+    only = np.full(points, -1, np.int32)
+    for i in range(part.size):
+        for j in range(table.shape[1]):
+            p = table[i, j]
+            if p >= nodes:
+                same = only[p] == -1 or only[p] == part[i]
+                only[p] = part[i] if same else -2
+    inside = np.ones(part.size, np.bool_)
+    for i in range(part.size):
+        for j in range(table.shape[1]):
+            if table[i, j] >= nodes and only[table[i, j]] == -2:
+                inside[i] = False
+    return inside
 
 
 def _places_of(places: Places, table: NDArray[np.integer]) -> Int32s:

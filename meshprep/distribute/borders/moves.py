@@ -134,6 +134,10 @@ def propose(
         drawn = _drawn(ids[i], turn)
         if drawn % np.uint64(ASKED) != np.uint64(0):
             continue
+        limit = allowed[np.int64((drawn // np.uint64(ASKED)) % np.uint64(DRAWS))]
+        # most elements at a border have one point there: what they lose is known at once
+        if _least_loss(table, i, at, prices) * FINE >= limit:
+            continue
         kinds, cost = _around(table, i, part[i], at, prices, near, there)
         best = -1
         for k in range(kinds):
@@ -142,12 +146,27 @@ def propose(
                 better = near[k] < near[best]
             if better and not full[near[k]]:
                 best = k
-        draw = np.int64((drawn // np.uint64(ASKED)) % np.uint64(DRAWS))
-        if best >= 0 and (cost - there[best]) * FINE < allowed[draw]:
+        if best >= 0 and (cost - there[best]) * FINE < limit:
             key[i], target[i] = drawn, near[best]
             out[n] = i
             n += 1
     return out[:n].copy()
+
+
+@inlined
+def _least_loss(table: Int32s, i: int, at: PointParts, prices: Prices) -> int:
+    """What an element loses where a part takes it that has all its points at borders."""
+    loss = 0
+    for j in range(table.shape[1]):
+        p = table[i, j]
+        if p < 0:
+            continue
+        price = prices.node if p < prices.nodes else prices.other
+        if at.used[p] > 1:
+            loss -= price
+        elif at.held[at.offset[p]] > 1:
+            loss += price
+    return loss
 
 
 @inlined
