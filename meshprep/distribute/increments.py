@@ -159,7 +159,7 @@ class _Border:
                     points = self.maps[name].table[self.rows[row], column].astype(np.int64)
                     foreign = self.reached[name][row, column] != part
                     found.append((part.astype(np.int64) << 32 | points)[foreign])
-            total += int(distinct(np.concatenate(found)).size) * size[key]
+            total += distinct(np.concatenate(found)).size * size[key]
         return total
 
 
