@@ -94,7 +94,7 @@ def copy_attributes(source: Any, out: Any) -> None:
 def copy_references(file: Any, out: Any) -> None:
     """Give the objects of ``out`` the attributes that refer to others, such as dimension scales.
 
-    Raises MeshprepError where one refers to what ``out`` does not have, or to some rows. O(objects).
+    Raises MeshprepError where one refers to what ``out`` does not have, or to rows. O(objects).
     """
     for path, source in _objects(file):
         for name in source.attrs:
