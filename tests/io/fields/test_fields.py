@@ -237,6 +237,32 @@ def test_maps_in_hdf5_by_declaration(tmp_path):
     assert there.read_bytes() == before
 
 
+def test_indices_of_a_type_without_room_for_the_new_ones_are_refused(tmp_path):
+    sizes = {"nodes": 300, "edges": 11}
+    plan, order = make_plan(tmp_path, sizes)
+    far = np.flatnonzero(order["nodes"].old_to_new > 127)
+    table = np.resize(far[far < 128], 11)
+    np.save(tmp_path / "a.npy", table.astype("i1"))
+    with pytest.raises(MeshprepError, match="holds int8, which has no room for its new index"):
+        there_and_back(plan, tmp_path / "a.npy", declared={"*": "edges->nodes"})
+    np.save(tmp_path / "a.npy", table.astype("i2"))
+    there, _ = there_and_back(plan, tmp_path / "a.npy", declared={"*": "edges->nodes"})
+    new = order["nodes"].old_to_new[table[order["edges"].new_to_old]]
+    assert np.load(there).tolist() == new.tolist()
+
+
+def test_records_with_texts_move(tmp_path):
+    plan, order = make_plan(tmp_path)
+    record = np.dtype([("n", "<i4"), ("name", h5py.string_dtype())])
+    rows = [(i, f"edge {i}") for i in range(11)]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["q"] = np.array(rows, record)
+    there, _ = there_and_back(plan, tmp_path / "a.h5")
+    with h5py.File(there) as file:
+        found = [(n, text.decode()) for n, text in file["q"][()].tolist()]
+    assert found == [rows[i] for i in order["edges"].new_to_old]
+
+
 def test_rows_of_variable_length_do_not_stay_behind(tmp_path):
     plan, order = make_plan(tmp_path)
     path, names = tmp_path / "a.h5", np.array([f"edge {i}" for i in range(11)], object)
