@@ -106,6 +106,15 @@ class Plan {
     return kept;
   }
 
+  // The group number of each element of a derived set, such as "physical" of "boundary_edges".
+  std::vector<std::int64_t> tag(const std::string& set, const std::string& name) {
+    std::int64_t size = 0;
+    const std::unique_ptr<std::int64_t, decltype(&std::free)> found(
+        mp_read_tag(file_.get(), set.c_str(), name.c_str(), &size, error_), std::free);
+    if (!found) throw Error(error_);
+    return {found.get(), found.get() + size};
+  }
+
   // The loop with its default blocks, or those that choose() named.
   const Loop& loop(const std::string& name) {
     const auto found = loops_.find(name);

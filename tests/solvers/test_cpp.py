@@ -87,6 +87,35 @@ def test_loops_that_add_to_matrices_are_refused(compile_program, tmp_path):
     assert (code, "par_loop has no matrices" in out) == (0, True)
 
 
+TAG = """\
+#define MESHPREP_PLAN_IMPLEMENTATION
+#include "meshprep.hpp"
+#include <cstdio>
+int main(int, char** argv) try {
+  meshprep::Plan plan(argv[1]);
+  for (auto group : plan.tag("boundary_edges", argv[2])) std::printf("%d ", int(group));
+} catch (const meshprep::Error& error) {
+  std::puts(error.what());
+}
+"""
+
+
+def test_groups_of_boundary_edges(compile_program, tmp_path):
+    (tmp_path / "a.cpp").write_text(TAG)
+    compile_program("g++", [*STRICT, "-std=c++17"], tmp_path / "a.cpp", tmp_path / "a")
+    plan = prepare(generate("delaunay2d", cells=50), ["boundary_edges->cells"]).plan
+    plan.save(tmp_path / "a.plan.h5")
+    wanted = plan.tags["boundary_edges"]["physical"].tolist()
+    assert len(set(wanted)) > 1
+    assert run(tmp_path / "a", tmp_path / "a.plan.h5", "physical") == (
+        0,
+        "".join(f"{group} " for group in wanted),
+        "",
+    )
+    _, out, _ = run(tmp_path / "a", tmp_path / "a.plan.h5", "marker")
+    assert out.endswith("/tags/boundary_edges/marker: is not in the plan\n")
+
+
 @pytest.fixture(scope="module")
 def on_host(compile_program, tmp_path_factory):
     program = tmp_path_factory.mktemp("host") / "loops"

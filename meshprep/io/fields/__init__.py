@@ -69,6 +69,10 @@ def move(
 def _move(permuter: Permuter, source: Path, target: Path) -> list[PermutedField]:
     variant = VARIANTS.get(source.suffix.lower())
     if variant is None:
+        if not meshes.is_mesh(source):
+            raise MeshprepError(
+                f"cannot tell the format from the name: use {' '.join(VARIANTS)} or a mesh"
+            )
         return meshes.move(permuter, source, target)
     old = variant.read(source, permuter)
     if not old:

@@ -346,7 +346,7 @@ def test_sets_of_one_size_are_asked_for(tmp_path):
         ("a.npy", 2 * npy(np.arange(7)), "holds more than one array"),
         ("a.npz", npz(("q.npy", 7), ("q", 5)), "has two members of one name"),
         ("a.csv", "".join(f"{i}\n" for i in range(7)).encode("utf-16"), "zero bytes"),
-        ("a.doc", b"x", "cannot tell the format"),
+        ("a.doc", b"x", "cannot tell the format.* use .npy .npz .h5"),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):

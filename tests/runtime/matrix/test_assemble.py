@@ -73,6 +73,32 @@ def summed(plan, arrays):
     return scipy.sparse.coo_array((values[kept], (r[kept], s[kept])), shape).toarray()
 
 
+@pytest.mark.parametrize("store", ["csr", "local"])
+def test_a_kernel_that_does_not_add_is_found(plan, whole, store):
+    def sets(a, b, c, w, K):
+        K[7] = a[0]
+
+    def misfit(a, b, c, w, K):
+        K += np.ones((6, 6))  # numba adds to some entries, and to memory behind others
+
+    before = {name: array.copy() for name, array in whole.items()}
+    Assembly(local_matrix, plan, store=store).check_access(**whole)
+    for name, array in before.items():
+        np.testing.assert_array_equal(whole[name], array)
+    with pytest.raises(MeshprepError, match="'K', component 7: what is added depends"):
+        Assembly(sets, plan, store=store).check_access(**whole)
+    with pytest.raises(MeshprepError, match="the kernel raised ValueError"):
+        Assembly(misfit, plan, store=store).check_access(**whole)
+
+
+def test_indices_past_the_matrix_of_an_element(plan, whole):
+    def outside(a, b, c, w, K):
+        K[36] += a[0]
+
+    with pytest.raises(IndexError):
+        Assembly(outside, plan, boundscheck=True)(**whole)
+
+
 STRATEGIES = [
     *("sequential", "hierarchical", "two-step"),
     pytest.param("global-colouring", marks=pytest.mark.slow),

@@ -53,6 +53,17 @@ def test_the_form_of_the_page_is_that_of_scikit_fem():
     assert abs(scope["K"] - wanted).max() < 1e-12
 
 
+def test_a_kernel_for_dofs_of_scikit_fem():
+    skfem = pytest.importorskip("skfem")
+    scope = {}
+    exec(block("unit_load"), scope)
+    from skfem.models.poisson import laplace
+
+    basis, load = scope["basis"], scope["unit_load"].assemble(scope["basis"])
+    parts = skfem.condense(laplace.assemble(basis), load, D=basis.get_dofs().flatten())
+    np.testing.assert_allclose(scope["u"], skfem.solve(*parts), atol=1e-13)
+
+
 def test_products_and_solvers():
     import poisson
 
