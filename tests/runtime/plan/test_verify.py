@@ -79,6 +79,14 @@ def test_the_line_is_as_drawn(line):
             "set 'nodes': blocks 0 and 1 have block colour 0 and both write point 3",
         ),
         (
+            {"thread_colour": np.zeros(7, "u1"), "thread_colours": np.ones(3, "i4")},
+            "elements 0 and 1 of block 0 have thread colour 0 and both write point 1 (3 more)",
+        ),
+        (
+            {"block_order": np.arange(3, dtype="i4"), "block_colour_offset": np.array([0, 3])},
+            "blocks 0 and 1 have block colour 0 and both write point 3 (1 more)",
+        ),
+        (
             {"local": {"cells->nodes": at(LOCAL, 8, 0)}},
             "takes element 1 of block 0, column 1 to point 0, the map to 2",
         ),
@@ -129,6 +137,25 @@ def test_missing_and_superfluous_points(line):
         f"{WHERE}, set 'nodes': the staging list of block 1 lacks point 3",
         f"{WHERE}, set 'nodes': the staging list of block 1 has superfluous point 2",
     ]
+
+
+@pytest.mark.parametrize(("added", "more"), [([7], ""), ([4, 7], " (1 more)")])
+def test_points_that_no_element_of_the_block_reaches(line, added, more):
+    """Staged behind all that block 0 needs, so that every local index is right."""
+    s = line["line"].variant().staging["nodes"]
+    wrong = replace(
+        s,
+        points=np.insert(s.points, 4, added),
+        point_offset=s.point_offset + len(added) * (s.point_offset > 0),
+        exclusive=np.insert(s.exclusive, 4, False if len(added) == 1 else [False] * 2),
+    )
+    said = f"the staging list of block 0 has superfluous point {added[0]}{more}"
+    assert verify(with_variant(line, staging={"nodes": wrong})) == [f"{WHERE}, set 'nodes': {said}"]
+
+
+def test_a_first_colour_of_one_block_is_right(line):
+    changes = {"block_order": np.array([1, 0, 2], "i4")}
+    assert verify(with_variant(line, **changes, block_colour_offset=np.array([0, 1, 3]))) == []
 
 
 @pytest.mark.parametrize(
@@ -233,6 +260,15 @@ def test_a_list_is_as_drawn(backwards):
     assert v.block_of_element().tolist() == [2, 1, 1, 1, 0, 0, 0]
     assert v.block_of_place().tolist() == [0, 0, 0, 1, 1, 1, 2]
     assert v.by_element(v.by_place(np.arange(7) + 5)).tolist() == list(range(5, 12))
+
+
+def test_blocks_that_are_sorted_by_colour_are_right(line, slow):
+    plan = line["line"]
+    elements = np.array([0, 2, 1, 3, 5, 4, 6])
+    variant = slow.listed(plan.loop, plan.maps, 7, 3, elements)
+    assert variant.thread_colour.tolist() == [0, 0, 1, 0, 0, 1, 0]
+    variants = {"s3": replace(variant, sorted_by_colour=True)}
+    assert verify(replace(line, loops={"line": replace(plan, variants=variants)})) == []
 
 
 @pytest.mark.parametrize(
