@@ -165,14 +165,25 @@ def test_what_does_not_fit_is_refused(airfoil, change, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"maps": {}}, f"{LOOP} uses map 'edges->nodes', which the plan does not have"),
         (
-            {"sizes": {"edges": 38, "cells": 24}},
+            lambda p: {"maps": {}},
+            f"{LOOP} uses map 'edges->nodes', which the plan does not have",
+        ),
+        (
+            lambda p: {"maps": {**p.maps, E2C: replace(p.maps[E2C], from_set="cells")}},
+            f"{LOOP}: map '{E2C}' has not one row an element of 'edges'",
+        ),
+        (
+            lambda p: {"maps": {**p.maps, E2C: replace(p.maps[E2C], table=p.maps[E2C].table[1:])}},
+            f"{LOOP}: map '{E2C}' has not one row an element of 'edges'",
+        ),
+        (
+            lambda p: {"sizes": {"edges": 38, "cells": 24}},
             "map 'edges->nodes' names set 'nodes', which the plan does not have",
         ),
-        ({"sizes": {}}, f"{LOOP} names set 'edges', which the plan does not have"),
+        (lambda p: {"sizes": {}}, f"{LOOP} names set 'edges', which the plan does not have"),
         (
-            {"rows": {"cells": 23}},
+            lambda p: {"rows": {"cells": 23}},
             f"map '{E2C}': element 32, column 1 has index 23, but set 'cells' has 23 elements",
         ),
     ],
@@ -182,5 +193,20 @@ def test_a_loop_alone_is_refused_too(airfoil, changes, said):
     loop_plan = airfoil["res_calc"]
     check_loop(replace(loop_plan, rows={"cells": 25}))
     with pytest.raises(PlanError) as error:
-        check_loop(replace(loop_plan, **changes))
+        check_loop(replace(loop_plan, **changes(loop_plan)))
     assert str(error.value) == said
+
+
+def test_one_past_the_staging_list(airfoil):
+    """The last local index that is right, and the first that is not, in each block."""
+    v = airfoil["res_calc"].variant()
+    staged = np.diff(v.staging["cells"].point_offset)
+    for b, start in enumerate(v.block_offset[:-1].tolist()):
+        for local, fits in ((staged[b] - 1, True), (staged[b], False)):
+            changed = {**v.local, E2C: at(v.local[E2C], start, local)}
+            plan = with_variant(airfoil, "res_calc", local=changed)
+            if fits:
+                check_plan(plan)
+                continue
+            with pytest.raises(PlanError, match=f"element {start}, column 0 is {local}, but its"):
+                check_plan(plan)
