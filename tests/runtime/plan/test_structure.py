@@ -130,6 +130,10 @@ def staged(plan):
             f"{V} stages nothing for map 'edges->nodes'",
         ),
         (
+            lambda p: with_variant(p, "res_calc", block_offset=np.zeros(0, "i8")),
+            f"{V}, block_offset does not go from 0 to 38",
+        ),
+        (
             lambda p: with_variant(p, "res_calc", block_colour_offset=np.array([0, 6])),
             f"{V}, block_colour_offset does not go from 0 to 5",
         ),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from plan_files import at, with_variant
 
-from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap
+from meshprep_runtime import Access, Arg, Loop, LoopPlan, Ordering, Plan, SetMap, maps
 from meshprep_runtime.errors import ProofError
 from meshprep_runtime.plan.proof import _races
 from meshprep_runtime.plan.verify import compare_maps, refuse_wrong, verify
@@ -163,13 +163,21 @@ def test_a_first_colour_of_one_block_is_right(line):
     [
         ([1, 0, 2], [1, 0, 2], None),
         ([1, 2, 0], [1, 2, 0], "old_to_new is not the inverse of new_to_old at element 0"),
+        ([0, 2, 3, 1], [0, 2, 3, 1], "old_to_new is not the inverse of new_to_old at element 1"),
         ([1, 1, 0], [1, 2, 0], "new_to_old is no permutation: element 1 stands 2 times"),
         ([1, 2, 0], [1, 2, 3], "old_to_new[2] is 3, outside 0..2"),
         ([1, 2, -1], [1, 2, 0], "new_to_old[2] is -1, outside 0..2"),
         ([1, 2, 0], [1, 0], "old_to_new is no permutation: element 2 stands 0 times"),
+        ([0, 1, 2], [0, 1, 2, 0], "old_to_new is no permutation: element 0 stands 2 times"),
+        # clipped, these would be right
+        ([-1, 1, 2], [0, 1, 2], "new_to_old[0] is -1, outside 0..2"),
+        ([0, 1, 3], [0, 1, 2], "new_to_old[2] is 3, outside 0..2"),
+        ([0, 1, 2], [0, 1], "old_to_new is no permutation: element 2 stands 0 times"),
     ],
 )
-def test_orderings(forward, back, finding):
+@pytest.mark.parametrize("piece", [2, 1 << 16])
+def test_orderings(forward, back, finding, piece, monkeypatch):
+    monkeypatch.setattr(maps, "CHUNK", piece)
     ordering = Ordering(np.array(forward, dtype=np.int32), np.array(back, dtype=np.int32))
     findings = verify(Plan({"s": 3}, {"s": ordering}, {}, {}, "", ""))
     assert findings == ([] if finding is None else [f"ordering of 's': {finding}"])
@@ -311,7 +319,9 @@ def test_findings_name_elements_not_places(backwards):
         assert found.endswith(finding)
 
 
-def test_compare_maps_takes_the_numbering_of_the_input(line):
+@pytest.mark.parametrize("piece", [2, 1 << 16])
+def test_compare_maps_takes_the_numbering_of_the_input(line, piece, monkeypatch):
+    monkeypatch.setattr(maps, "CHUNK", piece)
     cells, nodes = line.ordering["cells"], line.ordering["nodes"]
     table = nodes.new_to_old[TABLE][cells.old_to_new]
     m = replace(line.maps["cells->nodes"], table=table)
