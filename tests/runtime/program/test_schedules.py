@@ -23,7 +23,7 @@ from meshprep_runtime import Access, Arg, Loop, MeshprepError, Plan
 from meshprep_runtime.errors import PlanError
 from meshprep_runtime.plan.chains.proof import prove_chain
 from meshprep_runtime.plan.chains.structure import check_chain
-from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection
+from meshprep_runtime.plan.chains.tiles import ChainPlan, Kept, LocalSelection, LocalSet
 from meshprep_runtime.program.chains import tiling
 from meshprep_runtime.program.chains.inspect import schedule, with_maps
 from meshprep_runtime.program.chains.numbers import number, with_common_names
@@ -158,6 +158,21 @@ def test_a_wrong_schedule_is_found(flow):
     (finding, *_) = prove_chain(owner, plan.sizes, plan.maps)
     assert finding.startswith("chain 'two steps', set 'cells': element ")
     assert finding.endswith("has 0 owners")
+
+
+def test_a_tile_without_a_point_that_it_reaches_is_found(flow):
+    """The last of its cells, a copy, is another one: -1 would be taken for that place."""
+    made, plan = chain_of(flow), flow.program.plan
+    cells = made.tiles.sets["cells"]
+    assert cells.own[0] < cells.offset[1]
+    elements = cells.elements.copy()
+    elements[cells.offset[1] - 1] = np.setdiff1d(np.arange(30), elements[: cells.offset[1]])[0]
+    sets = {**made.tiles.sets, "cells": LocalSet.of_elements(cells.offset, elements, cells.own)}
+    wrong = replace(made, tiles=replace(made.tiles, sets=sets))
+    check_chain(wrong, plan.sizes, plan.maps)
+    (first, *_) = prove_chain(wrong, plan.sizes, plan.maps)
+    assert first.startswith("chain 'two steps', tile 0: loop ")
+    assert first.endswith("reaches a point of 'q' that the tile does not hold")
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,11 @@ def wrong(plan, k, **change):
 
 def test_wrong_schedules_are_found(plan):
     tiles = plan.chains["two steps"].tiles
-    twice = LoopTiles.of_elements(tiles.runs[1].offset, np.zeros(30, np.int32))
+    elements = tiles.runs[1].elements.copy()
+    elements[elements == 7] = 5
+    twice = LoopTiles.of_elements(tiles.runs[1].offset, elements)
     found = prove_chain(wrong(plan, 1, **vars(twice)), plan.sizes, plan.maps)
-    assert found == ["chain 'two steps', loop 2 'take' runs element 0 30 times"]
+    assert found == ["chain 'two steps', loop 2 'take' runs element 5 2 times"]
     one_colour = replace(tiles, colour_offset=np.array([0, tiles.n_tiles]))
     (first, *_) = Plan(**{**vars(plan), "chains": {"c": ChainPlan("c", 6, one_colour)}}).verify()
     assert first.startswith("chain 'c', tiles ")
