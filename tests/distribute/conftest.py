@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from meshprep.distribute import copies
 from meshprep.distribute.job import run
 from meshprep.io import write
 from meshprep.io.generate import generate
@@ -25,4 +26,16 @@ def made(mesh_file):
 
     output = mesh_file.with_name("wing.parts.h5")
     run(job(mesh_file, output, (3, 5)))
+    return output
+
+
+@pytest.fixture(scope="session")
+def partly(mesh_file):
+    """Three parts, in which every map exchanges only what it reaches."""
+    from parts_files import job
+
+    output = mesh_file.with_name("partly.parts.h5")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(copies, "PARTIAL", 10)
+        run(job(mesh_file, output, (3,)))
     return output

@@ -98,6 +98,29 @@ def test_the_proof_finds_what_is_wrong(made, change, message):
     assert any(message in line for line in findings_of(parts, sizes, range(1), range(1, 3)))
 
 
+def with_partial(part, **changes):
+    one = part.partial["edges->cells"]
+    return replace(part, partial={**part.partial, "edges->cells": replace(one, **changes)})
+
+
+def test_the_proof_finds_what_partial_exchanges_do_wrong(partly):
+    parts, sizes = all_parts(partly, 3)
+    assert findings_of(parts, sizes) == []
+    right, one = parts[1], parts[1].partial["edges->cells"]
+    reverse = replace(one.send, rows=one.send.rows[::-1].copy())
+    parts[1] = with_partial(right, send=reverse)
+    said = "3 parts: partial edges->cells: what parts send is not what others receive"
+    assert findings_of(parts, sizes) == [said]
+    # each copy in turn is left out
+    for at in range(one.receive.rows.size):
+        offset = one.receive.offset - (one.receive.offset > at)
+        less = replace(one.receive, rows=np.delete(one.receive.rows, at), offset=offset)
+        parts[1] = with_partial(right, receive=less)
+        first, *_ = findings_of(parts, sizes)
+        assert first == "3 parts: part 1: the partial exchange of 'edges->cells' leaves a copy out"
+    assert at > 5
+
+
 def findings_of(parts, sizes, *shares):
     found = [proved(iter(parts), sizes, 3, own).findings for own in shares or (None,)]
     return [line for lines in found for line in lines]
