@@ -5,7 +5,14 @@ from functools import partial
 import numpy as np
 from integer_loops import DIMS, LOOPS, SETS, SOA
 
-from meshprep_runtime import DistributedPlan, LoopPlan, Program, SetMap, run_ranks
+from meshprep_runtime import (
+    DistributedError,
+    DistributedPlan,
+    LoopPlan,
+    Program,
+    SetMap,
+    run_ranks,
+)
 
 KERNELS = {loop.name: kernel for kernel, loop in LOOPS.items()}
 PROGRAM = [*KERNELS, "flux", "update", "flux", "mark", "areas", "spread"]
@@ -138,3 +145,12 @@ def run_part(parts, values, names, strategy, comm, device=None, auto=False):
         for dat in dats.values():
             poison(plan, dat)
     return {n: plan.fetch(d) for n, d in dats.items()}, reduced, program.timings()
+
+
+def refused(comm, call):
+    """What a call on ranks says is wrong."""
+    try:
+        call(comm)
+    except DistributedError as error:
+        return str(error)
+    return "fine"
