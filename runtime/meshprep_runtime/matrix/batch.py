@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from ..errors import MeshprepError
 
-
 # In NumPy's letters.
 DTYPES = "?bhilqBHILQfdFD"
 

@@ -116,8 +116,8 @@ def _norm(b: Vector, dot: Callable[[Vector, Vector], Any]) -> tuple[float, float
         square = np.nan if float(dot(filled, filled)) else 0.0
     if not np.isfinite(square):
         raise MeshprepError(
-            f"the squares of b add up to no number of {b.dtype}: leave out nan and inf, divide b by "
-            "its largest value, or pass b.astype(float)"
+            f"the squares of b add up to no number of {b.dtype}: leave out nan and inf, divide b "
+            "by its largest value, or pass b.astype(float)"
         )
     part, exponent = math.frexp(square**0.5)
     return math.ldexp(1.0, exponent) if square else 1.0, part

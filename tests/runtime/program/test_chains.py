@@ -177,9 +177,9 @@ def test_what_a_loop_changed_before_it_failed_counts_as_changed(halves, tiles):
     values = np.array([1, 1, -1, -1, -1, -1])
     q, res = halves.dat("cells", 1, "i8", values=values), halves.dat("cells", 1, "i8")
     loop = halves.loop(half, "half", strategy="sequential")
-    with nullcontext() if tiles is None else halves.chain(1, **tiles):
-        with pytest.raises(ValueError, match="negative"):
-            loop(q=q, res=res, factor=3)
+    chain = nullcontext() if tiles is None else halves.chain(1, **tiles)
+    with chain, pytest.raises(ValueError, match="negative"):
+        loop(q=q, res=res, factor=3)
     assert (res.version, res.fresh) == (1, set())
 
 
