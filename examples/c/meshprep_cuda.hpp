@@ -167,9 +167,13 @@ struct DeviceArg {
       for (int k = 0; k < A::Dim; ++k) {
         const int at = k * MP_THREADS + MP_THREAD;
         const T mine = results[at], other = results[at + half];
-        results[at] = A::access == Access::inc   ? mine + other
-                      : A::access == Access::min ? (other < mine ? other : mine)
-                                                 : (mine < other ? other : mine);
+        const bool stays = A::access == Access::min ? mine <= other : mine >= other;
+        const bool goes = A::access == Access::min ? other < mine : other > mine;
+        // the sum is NaN where one of two values is
+        results[at] = A::access == Access::inc ? mine + other
+                      : stays                  ? mine
+                      : goes                   ? other
+                                               : mine + other;
       }
     }
   }
