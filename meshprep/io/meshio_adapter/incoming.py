@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshprep_runtime.errors import MeshprepError
+from meshprep_runtime.maps import distinct
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
@@ -79,7 +80,7 @@ def _is_numbering(arrays: Sequence[Any]) -> bool:
     if not found or any(a.ndim != 1 for a in found):
         return False
     numbers = np.concatenate(found)
-    return np.unique(numbers).size == numbers.size
+    return distinct(numbers).size == numbers.size
 
 
 def _block(source: Any, k: int, numbered: bool) -> Block:
