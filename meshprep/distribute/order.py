@@ -56,7 +56,7 @@ def order_parts(
     """
     n_made = next(iter(runs.values())).offset.size - 1 if own is None else len(own)
     if subject.blocks:
-        return OrderedParts(runs, [kept_blocks(subject, runs, p, options) for p in range(n_made)])
+        return OrderedParts(runs, kept_blocks(subject, runs, n_made, options))
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
     mine = own_parts(ranks, n_made) if own is None else own

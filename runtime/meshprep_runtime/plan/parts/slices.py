@@ -20,7 +20,7 @@ T = TypeVar("T")
 # Bytes of parts that are read at once: with fewer the interpreter takes its time for each part.
 BATCH = 1 << 22
 # Parts of fewer bytes are digested in one piece.
-TOGETHER = 1 << 16
+TOGETHER = 1 << 20
 
 
 @dataclass(frozen=True)
