@@ -14,9 +14,9 @@ ghosts and copies over those of METIS
 Then 1/10 of ``LARGEST`` by ``--slices`` on 1, 2 and 4 ranks of MPI, by ``refined`` and by ``rcb``:
 the largest peak of a rank (bar 250 bytes a cell of its share, and 400 MB), seconds, and that the
 files are one; ``slices-largest`` does so with ``LARGEST`` on 2 ranks, by ``refined``. Then what 10
-to 10,000 parts of 1/10 of ``CELLS`` and of ``CELLS`` tetrahedra have to exchange, and what that says
-of 10^9 cells on 10,000 ranks; ``boxes`` asks the same of tetrahedra of boxes, 1/10 of ``LARGEST``
-and ``LARGEST``.
+to 10,000 parts of 1/10 of ``CELLS`` and of ``CELLS`` tetrahedra have to exchange, and what that
+says of 10^9 cells on 10,000 ranks; ``boxes`` asks the same of tetrahedra of boxes, 1/10 of
+``LARGEST`` and ``LARGEST``.
 
 ``STEPS`` are some of ``halos,command,largest,many,slices,slices-largest,forecast,boxes``; all but
 ``largest``, ``slices-largest`` and ``boxes`` where left out. The peak of ``many`` is that of this
