@@ -34,12 +34,11 @@ class Places:
         found = _places(read_only(self.points), self.first, self.shift, read_only(flat))
         return found.reshape(numbers.shape)
 
-    def has(self, numbers: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which numbers are among the points."""
-        if not self.points.size:
-            return np.zeros(numbers.shape, np.bool_)
-        at = np.minimum(self.of(numbers), np.int32(self.points.size - 1))
-        return self.points[at] == numbers
+    def known(self, numbers: NDArray[np.integer]) -> Int32s:
+        """The place of each number; -1 for those that are none of the points."""
+        found = self.of(numbers)
+        _leave_known(read_only(self.points), read_only(numbers.reshape(-1)), found.reshape(-1))
+        return found
 
 
 @kernel
@@ -71,3 +70,11 @@ def _places(
                 end = middle
         out[i] = begin
     return out
+
+
+@kernel
+def _leave_known(points: NDArray[np.integer], numbers: NDArray[np.integer], place: Int32s) -> None:
+    for i in range(place.size):
+        at = place[i]
+        if at == points.size or points[at] != numbers[i]:
+            place[i] = -1

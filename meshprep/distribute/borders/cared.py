@@ -64,17 +64,18 @@ def cared_elements(
     ids = joined(exchanged(ranks, [one + own.start for one in chosen]))
     here = joined(exchanged(ranks, [part[one] for one in chosen]))
     table = joined(exchanged(ranks, [points.table[one] for one in chosen]))
+    del to, chosen
     known = distinct(table)
     places = Places.among(known[known >= 0])
     nodes = int(np.searchsorted(places.points, points.nodes))
-    local = _places_of(places, table)
+    table = places.known(table)
     # what a turn looks at stands together: the borders of a part, and so their points
-    order = np.argsort(2 * here + _inside(local, here, nodes, places.points.size), kind="stable")
-    ids, here, table, local = ids[order], here[order], table[order], local[order]
+    order = np.argsort(2 * here + _inside(table, here, nodes, places.points.size), kind="stable")
+    ids, here, table = ids[order], here[order], table[order]
     number = np.full(places.points.size, -1, np.int32)
-    _number_by_use(local.reshape(-1), nodes, number)
-    mine = CaredElements(ids, here, local, ids.size, number.size, nodes, ranks)
-    return mine if ranks.size == 1 else _with_copies(mine, table, places, number, points.size)
+    _number_by_use(table.reshape(-1), nodes, number)
+    mine = CaredElements(ids, here, table, ids.size, number.size, nodes, ranks)
+    return mine if ranks.size == 1 else _with_copies(mine, places, number, points.size)
 
 
 @kernel
@@ -93,11 +94,6 @@ def _inside(table: Int32s, part: Int32s, nodes: int, points: int) -> Bools:
             if table[i, j] >= nodes and only[table[i, j]] == -2:
                 inside[i] = False
     return inside
-
-
-def _places_of(places: Places, table: NDArray[np.integer]) -> Int32s:
-    """The places of known points; -1 for others."""
-    return np.where(places.has(table), places.of(table), np.int32(-1))
 
 
 @kernel
@@ -120,25 +116,28 @@ def _number_by_use(table: Int32s, nodes: int, number: Int32s) -> None:
         table[i] = number[p]
 
 
-def _with_copies(
-    mine: CaredElements, table: NDArray[np.integer], places: Places, number: Int32s, points: int
-) -> CaredElements:
-    """The same with the elements of other ranks that share points with those decided here."""
+def _with_copies(mine: CaredElements, places: Places, number: Int32s, size: int) -> CaredElements:
+    """The same with the elements of other ranks that share points with those decided here.
+
+    ``places`` are those of the points of the mesh, which has ``size``; ``number`` is what the
+    points at these places are called here.
+    """
     ranks, sent = mine.ranks, []
-    # what is unknown has the last number
-    known = np.append(number, np.int32(-1))
-    for shared in _shared_points(places.points, Homes(points, mine.ranks)):
+    for shared in _shared_points(places.points, Homes(size, ranks)):
         marked = np.zeros(mine.points + 1, np.bool_)
         marked[number[places.of(shared)]] = True
         sent.append(np.flatnonzero(marked[mine.table].any(axis=1)))
-    ids, part, tables = (
-        exchanged(ranks, [values[one] for one in sent]) for values in (mine.ids, mine.part, table)
-    )
+    # the last one stands for none
+    number = np.append(number, np.int32(-1))
+    outside = np.full(number.size, -1, places.points.dtype)
+    outside[number[:-1]] = places.points
+    ids, part = (exchanged(ranks, [of[one] for one in sent]) for of in (mine.ids, mine.part))
+    tables = exchanged(ranks, [outside[mine.table[one]] for one in sent])
     received = mine.own + np.append(0, np.cumsum([len(one) for one in ids]))
     return CaredElements(
         np.concatenate([mine.ids, *ids]),
         np.concatenate([mine.part, *part]),
-        np.concatenate([mine.table, *(known[_places_of(places, one)] for one in tables)]),
+        np.concatenate([mine.table, *(number[places.known(one)] for one in tables)]),
         mine.own, mine.points, mine.nodes, ranks, sent, received.astype(np.int64),
     )  # fmt: skip
 

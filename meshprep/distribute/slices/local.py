@@ -132,7 +132,7 @@ def _known(
         if m.to_set == name:
             for begin in range(0, len(tables[m.name]), ROWS):
                 reached = distinct(tables[m.name][begin : begin + ROWS])
-                found.append(reached[~places.has(reached)])
+                found.append(reached[places.known(reached) < 0])
     return distinct(np.concatenate(found))
 
 
