@@ -178,6 +178,8 @@ def _kept(job: _Job, d: Dat, able: Values | None) -> Dat | None:
 
 
 def _refusal(d: Dat, values: NDArray, able: Values, n: int) -> str:
+    if able.numbers and d.is_numbering and 0 < values.min() <= values.max() < 1 << 31:
+        return ""
     if values.dtype.kind not in able.kinds:
         return {"i": "integers", "u": "integers", "f": "floating numbers"}.get(
             values.dtype.kind, f"of type {values.dtype}"

@@ -12,7 +12,8 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import group_of_array
+from ..capabilities import TIME, group_of_array
+from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
 _PREFIX = "data:"
@@ -33,6 +34,7 @@ def convert(source: Any, unread: Sequence[str] = ()) -> Mesh:
         raise MeshprepError(f"the points have the shape {points.shape}, must be (n, 2) or (n, 3)")
     if points.shape[1] == 1:
         points = np.pad(points, ((0, 0), (0, 1)))
+    drop_counts(source)
     numbered = _is_numbering(source.cell_data.get("label", ()))
     blocks = [_block(source, k, numbered) for k in range(len(source.cells))]
     dats, tags = _node_data(source.point_data, getattr(source, "point_tags", {}))
@@ -193,6 +195,8 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
     rest = {n: v for n, v in source.field_data.items() if n not in named and n != "med:nom"}
     if rest:
         extras["field data"] = {name: np.asarray(value) for name, value in rest.items()}
+    if time := getattr(source, "time", 0.0):
+        extras[TIME] = {f"{time:g}": time}
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras
