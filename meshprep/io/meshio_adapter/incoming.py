@@ -20,6 +20,8 @@ _PREFIX = "data:"
 _RESERVED = re.compile(rf"({_PREFIX})*(coordinates|label)")
 # meshio's names for types that come under several names.
 _ALIAS = {"tetra4": "tetra"}
+# Numbers from here on are no groups, which have 64 bits with a sign.
+_MOST_GROUP = 2.0**63
 # Values that stand for no group.
 _NO_GROUP = {"obj:group_ids": -1}
 
@@ -136,9 +138,9 @@ def _is_group(values: NDArray) -> bool:
     """Whether these can be group numbers: integers, or floating numbers that are whole."""
     if values.ndim != 1:
         return False
-    if values.dtype.kind == "f":
-        return bool(np.isfinite(values).all() and (values == np.round(values)).all())
-    return values.dtype.kind in "iu"
+    small = bool((np.abs(values) < _MOST_GROUP).all()) if values.dtype.kind in "fu" else True
+    whole = values.dtype.kind != "f" or bool((values == np.round(values)).all())
+    return values.dtype.kind in "iuf" and small and whole
 
 
 def _ids(values: NDArray, name: str) -> NDArray[np.int64]:
