@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 # The key of :attr:`meshprep.mesh.Mesh.extras` with the time of all values, by its text.
 TIME = "time step"
+# What MED files say of their fields: by name, the step and attributes of the field and of the step.
+MED_FIELDS = "med:fields"
 # Arrays that hold group numbers, under the names that formats and meshio give them.
 _SAME = (
     *("su2:tag", "medit:ref", "nastran:ref", "cell_tags", "point_tags", "tetgen:ref", "ugrid:ref"),

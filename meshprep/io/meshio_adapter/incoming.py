@@ -12,7 +12,7 @@ from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, IndexList, Mesh, Tag
 from ...mesh.assemble import Block, CellRange, assemble
-from ..capabilities import TIME, group_of_array
+from ..capabilities import MED_FIELDS, TIME, group_of_array
 from .numbers import drop_counts
 
 # Arrays of these names would be taken for something else: they have a prefix more in memory.
@@ -194,11 +194,13 @@ def _extras(source: Any, unread: Sequence[str]) -> dict[str, Any]:
     """Field data and notes of the file, which hold no index."""
     extras: dict[str, Any] = {}
     named = {n for n, v in source.field_data.items() if _number_and_dim(v)[1] is not None}
-    rest = {n: v for n, v in source.field_data.items() if n not in named and n != "med:nom"}
+    rest = {n: v for n, v in source.field_data.items() if n not in named}
     if rest:
         extras["field data"] = {name: np.asarray(value) for name, value in rest.items()}
     if time := getattr(source, "time", 0.0):
         extras[TIME] = {f"{time:g}": time}
+    if fields := getattr(source, "fields", {}):
+        extras[MED_FIELDS] = fields
     if unread:
         extras["unread"] = tuple(dict.fromkeys(unread))
     return extras

@@ -23,7 +23,7 @@ _LIST_NAMES = {
 
 
 # Formats whose writers give nodes and cells the numbers that they have.
-NUMBERED = ("abaqus", "exodus")
+NUMBERED = ("abaqus", "exodus", "med")
 # Formats that keep the names of groups that have cells.
 _USED_ALONE = ("med", "exodus")
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from ...mesh import Mesh
 
 NUMBERS = "label"
+# Of nodes, and of each block of cells; None where there are none.
+TakenNumbers = tuple[NDArray | None, list[NDArray] | None]
 
 
 def drop_counts(source: Any) -> None:
@@ -50,7 +52,7 @@ def _counts(numbers: Sequence[NDArray | None]) -> bool:
     return np.array_equal(found, np.arange(1, found.size + 1))
 
 
-def taken_numbers(mesh: Any) -> tuple[NDArray | None, list[NDArray] | None]:
+def taken_numbers(mesh: Any) -> TakenNumbers:
     """The numbers of nodes and of blocks of cells in a ``meshio.Mesh``, which loses them."""
     nodes, cells = mesh.point_data.get(NUMBERS), mesh.cell_data.get(NUMBERS)
     if nodes is not None and nodes.dtype.kind in "iu":

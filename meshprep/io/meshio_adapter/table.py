@@ -7,7 +7,7 @@ or a loss with a name.
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capabilities import TIME, Capabilities, Values
+from ..capabilities import MED_FIELDS, TIME, Capabilities, Values
 from .exodus_write import CELL_TYPES as EXODUS_TYPES
 
 LINEAR = ("vertex", "line", "triangle", "quad", "tetra", "pyramid", "wedge", "hexahedron")
@@ -169,12 +169,13 @@ ENTRIES: tuple[Entry, ...] = (
                 *("tetra10", "pyramid13", "wedge15", "hexahedron20"),
             ),
             type_order=_MED_ORDER,
-            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+"),
-            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+"),
+            node_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
+            cell_values=Values(kinds="f", name=r"[^/\x00-\x1f.]+", numbers=True),
             tag="cell_tags",
             node_tag="point_tags",
             group_names=True,
             plane=True,
+            extras=(MED_FIELDS,),
         ),
     ),
     Entry(
