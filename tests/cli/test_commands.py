@@ -98,6 +98,7 @@ def test_what_the_shell_leaves_of_a_loop_is_explained(cli, mesh_file, monkeypatc
 def test_a_dry_run_writes_nothing(cli, mesh_file):
     code, out, _ = cli("reorder", mesh_file, "--dry-run")
     assert code == 0
+    assert "would order the mesh by gps\n" in out
     assert "would write" in out
     assert os.listdir(mesh_file.parent) == ["wing.msh"]
     code, out, _ = cli("reorder", mesh_file, "--dry-run", "--json", "-q")

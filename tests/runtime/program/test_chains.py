@@ -154,7 +154,7 @@ def test_constants_are_those_of_the_call(halves):
         factor[0] = 1000
         loop(q=q, res=res, factor=other)
         other.set(2000)
-    assert res.values().tolist() == [[7]] * 6
+    assert res.values().tolist() == [7] * 6
 
 
 def test_an_exception_of_a_kernel_names_its_loop(halves):
@@ -288,5 +288,5 @@ def test_a_copy_has_the_values_of_what_was_called_before(halves):
         loop(q=q, res=res, factor=3)
         other = copy.deepcopy(res)
         loop(q=q, res=res, factor=3)
-        assert other.values().tolist() == [[3]] * 6
-        assert res.values().tolist() == [[6]] * 6
+        assert other.values().tolist() == [3] * 6
+        assert res.values().tolist() == [6] * 6
