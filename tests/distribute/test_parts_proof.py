@@ -33,6 +33,30 @@ def wrong_parts():
         copies = np.concatenate([one.copies[1 : one.exec], one.copies[:1], one.copies[one.exec :]])
         return changed_set(part, "edges", copies=copies)
 
+    def other_copy(part, at, number):
+        copies = part.sets["nodes"].copies.copy()
+        copies[at] = number
+        return changed_set(part, "nodes", copies=copies)
+
+    def own_copy(part):
+        return other_copy(part, 0, part.sets["nodes"].owned_start)
+
+    def stands_twice(part):
+        """What is only read is executed, too."""
+        one = part.sets["cells"]
+        copies = one.copies.copy()
+        copies[one.exec :] = copies[one.exec - one.halo : one.exec]
+        return changed_set(part, "cells", copies=copies)
+
+    def outside(part):
+        return other_copy(part, -1, 217)
+
+    def negative(part):
+        return other_copy(part, 0, -1)
+
+    def original_outside(part):
+        return changed_set(part, "nodes", original=part.sets["nodes"].original + 217)
+
     def send_reversed(part):
         one = part.sets["cells"].send_exec
         return changed_set(part, "cells", send_exec=replace(one, rows=one.rows[::-1].copy()))
@@ -78,6 +102,11 @@ def wrong_parts():
 
     return [
         (without_exec, "do not ascend"),
+        (own_copy, "copies an element that it owns"),
+        (stands_twice, "part 1, set 'cells': copies do not ascend, or stand twice"),
+        (outside, "part 1, set 'nodes': a copy of an element outside 0..216"),
+        (negative, "part 1, set 'nodes': a copy of an element outside 0..216"),
+        (original_outside, "part 1, set 'nodes': original numbers outside 0..216"),
         (send_reversed, "exec rows of 'cells': what parts send is not what others receive"),
         (one_original, "no permutation"),
         (other_row, "a copied row differs from its owner's"),
