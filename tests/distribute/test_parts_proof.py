@@ -1,6 +1,7 @@
 """What is wrong with parts is found: each property broken alone, by one process or by several."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -93,6 +94,16 @@ def wrong_parts():
         loops = {**part.loops, "edges->cells": replace(loop, colours=colours)}
         return replace(part, loops=loops)
 
+    def across(part, change):
+        """The first boundary element in the last core block, or the other way round."""
+        loop, core = part.loops["edges->cells"], part.sets["edges"].core
+        variant = loop.plan.variant()
+        offset = variant.block_offset + change * (variant.block_offset == core)
+        assert (offset != variant.block_offset).sum() == 1
+        variants = {variant.name: replace(variant, block_offset=offset)}
+        plan = replace(loop.plan, variants=variants)
+        return replace(part, loops={**part.loops, "edges->cells": replace(loop, plan=plan)})
+
     def sent_back(part):
         loop = part.loops["edges->cells"]
         args = tuple(replace(a, access=Access.RW) for a in loop.plan.loop.args)
@@ -113,6 +124,8 @@ def wrong_parts():
         (core_at_border, "a core element reaches a copy"),
         (shifted, "owns from"),
         (lower_class, "a block has a colour of another class"),
+        (partial(across, change=1), "a block crosses from one class to another"),
+        (partial(across, change=-1), "a block crosses from one class to another"),
         (sent_back, "no increment"),
     ]
 
