@@ -223,6 +223,13 @@ def test_every_flipped_byte_is_found_before_a_part_is_given(made, tmp_path):
         assert str(bad) in str(found.value)
 
 
+def test_parts_of_another_version_are_refused(made, tmp_path):
+    bad, content = tmp_path / "bad.parts.h5", made.read_bytes()
+    bad.write_bytes(content.replace(b"meshprep-parts 1\n", b"meshprep-parts 2\n", 1))
+    with pytest.raises(PlanError, match=r"parts format version 2, but .* reads version 1: install"):
+        load_part(bad, 3, 0)
+
+
 def test_swapped_slices_and_cut_files_are_refused(made, tmp_path):
     table, data = parts_table(made, 3), bytearray(made.read_bytes())
     index = next(i for i, one in enumerate(table.datasets) if one.name == "sets/cells/counts")

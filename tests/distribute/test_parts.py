@@ -25,6 +25,7 @@ from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
 from meshprep_runtime.plan.parts.arrays import arrays_of
+from meshprep_runtime.plan.parts.proof import proved
 from meshprep_runtime.plan.parts.structure import check_part
 from meshprep_runtime.plan.proof import prove
 
@@ -99,6 +100,7 @@ def test_random_owners_give_the_parts_of_the_slow_builder(case, n_parts, way):
         check_loops(part)
     check_messages(subject, parts)
     check_partial(subject, owners, parts, slow)
+    assert proved(iter(parts), subject.sizes, n_parts).findings == []
     same_alone(made, range(n_parts // 2, n_parts))
 
 

@@ -1,6 +1,7 @@
 """What is wrong with parts is found: each property broken alone, by one process or by several."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -32,6 +33,30 @@ def wrong_parts():
         one = part.sets["edges"]
         copies = np.concatenate([one.copies[1 : one.exec], one.copies[:1], one.copies[one.exec :]])
         return changed_set(part, "edges", copies=copies)
+
+    def other_copy(part, at, number):
+        copies = part.sets["nodes"].copies.copy()
+        copies[at] = number
+        return changed_set(part, "nodes", copies=copies)
+
+    def own_copy(part):
+        return other_copy(part, 0, part.sets["nodes"].owned_start)
+
+    def stands_twice(part):
+        """What is only read is executed, too."""
+        one = part.sets["cells"]
+        copies = one.copies.copy()
+        copies[one.exec :] = copies[one.exec - one.halo : one.exec]
+        return changed_set(part, "cells", copies=copies)
+
+    def outside(part):
+        return other_copy(part, -1, 217)
+
+    def negative(part):
+        return other_copy(part, 0, -1)
+
+    def original_outside(part):
+        return changed_set(part, "nodes", original=part.sets["nodes"].original + 217)
 
     def send_reversed(part):
         one = part.sets["cells"].send_exec
@@ -69,6 +94,16 @@ def wrong_parts():
         loops = {**part.loops, "edges->cells": replace(loop, colours=colours)}
         return replace(part, loops=loops)
 
+    def across(part, change):
+        """The first boundary element in the last core block, or the other way round."""
+        loop, core = part.loops["edges->cells"], part.sets["edges"].core
+        variant = loop.plan.variant()
+        offset = variant.block_offset + change * (variant.block_offset == core)
+        assert (offset != variant.block_offset).sum() == 1
+        variants = {variant.name: replace(variant, block_offset=offset)}
+        plan = replace(loop.plan, variants=variants)
+        return replace(part, loops={**part.loops, "edges->cells": replace(loop, plan=plan)})
+
     def sent_back(part):
         loop = part.loops["edges->cells"]
         args = tuple(replace(a, access=Access.RW) for a in loop.plan.loop.args)
@@ -78,12 +113,19 @@ def wrong_parts():
 
     return [
         (without_exec, "do not ascend"),
+        (own_copy, "copies an element that it owns"),
+        (stands_twice, "part 1, set 'cells': copies do not ascend, or stand twice"),
+        (outside, "part 1, set 'nodes': a copy of an element outside 0..216"),
+        (negative, "part 1, set 'nodes': a copy of an element outside 0..216"),
+        (original_outside, "part 1, set 'nodes': original numbers outside 0..216"),
         (send_reversed, "exec rows of 'cells': what parts send is not what others receive"),
         (one_original, "no permutation"),
         (other_row, "a copied row differs from its owner's"),
         (core_at_border, "a core element reaches a copy"),
         (shifted, "owns from"),
         (lower_class, "a block has a colour of another class"),
+        (partial(across, change=1), "a block crosses from one class to another"),
+        (partial(across, change=-1), "a block crosses from one class to another"),
         (sent_back, "no increment"),
     ]
 
