@@ -174,8 +174,10 @@ struct Gathered {
   explicit Gathered(const A& arg) : arg(arg) {}
 
   MESHPREP_INLINE void fill(Places<Listed> places, std::int64_t place, int n) {
-    if constexpr (A::access == Access::inc) std::fill_n(buffer, A::Dim * lanes, T(0));
-    if constexpr (A::access == Access::read || A::access == Access::rw) {
+    if constexpr (A::access == Access::inc) {
+      std::fill_n(buffer, A::Dim * lanes, T(0));
+    } else {
+      if (arg.full) return;
       const A own = arg;
       int i = 0;
       for (; i + 4 <= n; i += 4)

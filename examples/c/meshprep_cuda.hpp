@@ -81,7 +81,7 @@ struct DeviceArg {
   MP_IN(int) points;
   MP_IN(unsigned char) added;
   int begin;
-  bool owner;
+  bool owner, full;
   // Of a global: what it holds, or what its reduction starts from.
   T held[A::Dim];
 
@@ -94,8 +94,7 @@ struct DeviceArg {
     if constexpr (A::reach != Reach::global) {
       const Index at = row(e) * A::Dim;
       for (int k = 0; k < A::Dim; ++k)
-        if constexpr (only_read || A::access == Access::rw) held[k] = values[at + k];
-        else held[k] = T(0);
+        held[k] = A::access == Access::inc || full ? T(0) : values[at + k];
     }
   }
 

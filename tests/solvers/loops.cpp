@@ -34,7 +34,7 @@ const auto mix = [](auto q1, auto q2, auto w, auto res1, auto res2, auto seen, a
     res1[k] += scale[0] * q2[k % 2] + w[k % 3];
     res2[k] -= scale[1] * q1[k % 2];
   }
-  seen[0] = int(q1[0] + w[0]);
+  if (w[0] % 3 != 0) seen[0] = int(q1[0] + w[0]);
   total[0] += w[0];
   total[1] += q1[1];
   low[0] = q2[0] - w[1] < low[0] ? q2[0] - w[1] : low[0];
@@ -58,7 +58,7 @@ struct State {
       : cells(plan.set("cells").size), edges(plan.set("edges").size),
         q_values(numbers<Long>(2 * cells, 37, 101)), w_values(numbers<Long>(3 * edges, 53, 997)),
         res_values(numbers<Long>(5 * cells, 1, 7)), top_values(std::size_t(cells), 0),
-        seen_values(std::size_t(edges), 0), sum_values(std::size_t(cells), 0) {}
+        seen_values(std::size_t(edges), -7), sum_values(std::size_t(cells), 0) {}
   Long cells, edges;
   std::vector<Long> q_values, w_values, res_values, top_values;
   std::vector<int> seen_values;
