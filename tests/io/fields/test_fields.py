@@ -135,7 +135,9 @@ def test_indices_of_few_bits_are_refused_before_they_wrap(tmp_path, dtype, fits)
             assert np.load(there).tolist() == [[new]]
             assert back.read_bytes() == path.read_bytes()
             continue
-        with pytest.raises(MeshprepError, match=r"holds u?int8, which has no room for its new index"):
+        with pytest.raises(
+            MeshprepError, match=r"holds u?int8, which has no room for its new index"
+        ):
             there_and_back(plan, path, declared=declared)
 
 
