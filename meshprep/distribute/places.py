@@ -14,8 +14,8 @@ from ..kernels import Int32s, kernel
 class Places:
     """Finds numbers among distinct ones that ascend.
 
-    Buckets of equal ranges of numbers, as many as there are numbers, tell where to look: expected
-    O(1) a number where these are spread evenly, O(log n) for any others; 4 bytes for each of them.
+    Buckets of equal ranges, at most as many as there are points, tell where to look: O(1) a number
+    where the points are spread evenly, else O(log n). 4 bytes a point.
     """
 
     points: NDArray[np.integer]  # (n,): distinct, ascending

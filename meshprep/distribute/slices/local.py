@@ -218,6 +218,8 @@ def split_numbers(
         mine = run.elements[: run.offset[len(local.held)]]
         first = int(offset[name][local.held.start])
         at_home = np.empty(len(homes.own), np.int32)
-        homes.put(at_home, ids[mine], np.arange(first, first + mine.size, dtype=np.int32))
+        for some in blocks(ranks, mine.size):
+            given = np.arange(first + some.start, first + some.stop, dtype=np.int32)
+            homes.put(at_home, ids[mine[some]], given)
         number[name] = np.append(homes.fetch(at_home, ids[:-1]), np.int32(-1))
     return SplitNumbers(number, offset, local.held)
