@@ -73,4 +73,4 @@ def _unseen(table: Int32s, weight: Int32s, seen: Int64s, row: int, mark: int) ->
         if seen[point] != mark:
             seen[point] = mark
             found += weight[point]
-    return found
+    return int(found)
