@@ -245,6 +245,14 @@ def test_mixed_cells_keep_to_their_type_in_each_class():
     assert 3 in types
 
 
+def test_bytes_that_blocks_of_parts_may_not_keep_are_refused():
+    """Blocks at the border staged copies besides, and more than was allowed."""
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=200)
+    for options in (Options(staged_bytes=160), Options(partition_options={"staged_bytes": "160"})):
+        with pytest.raises(MeshprepError, match="leave staged_bytes out"):
+            split(subject, 3, SplitOptions("metis"), options)
+
+
 @pytest.mark.parametrize(
     ("kind", "loops", "union"),
     [
