@@ -107,6 +107,11 @@ def refuse_lists(subject: SplitSubject, options: Options) -> None:
     """Raise MeshprepError for wishes that blocks of parts cannot have."""
     if options.own_blocks or any(spec.options.get("own_blocks") for spec in subject.specs):
         raise MeshprepError("blocks of parts are runs of their order: leave own_blocks out")
+    if options.given_to_partitioner.get("staged_bytes"):
+        raise MeshprepError(
+            "blocks of parts stage copies besides what they are cut by: leave staged_bytes out, "
+            "and take smaller blocks"
+        )
     if options.sort_by_colour:
         raise MeshprepError("blocks of parts are not sorted by colour: leave sort_by_colour out")
 

@@ -159,11 +159,14 @@ def _problems(
 ) -> Iterator[tuple[Callable[..., Blocks], BlockProblem, Mapping[str, Any]]]:
     """How each part of the from-set is cut on its own, so that no block mixes cell types.
 
-    The partitioner cuts ``leaves``; other parts are cut into runs of their order.
+    The partitioner cuts ``leaves``; other parts are cut into runs of their order, which keep the
+    caps that runs have.
     """
-    mesh = numbering.mesh
-    asked = options.given_to_partitioner if leaves and loop.maps else {}
-    partitioner = PARTITIONERS[name]
+    mesh, partitioner, runs = numbering.mesh, PARTITIONERS[name], PARTITIONERS["contiguous"]
+    given = options.given_to_partitioner if loop.maps else {}
+    kept = {key: value for key, value in given.items() if key in runs.options}
+    asked = given if leaves else kept
+    run_wishes = effective(runs.options, kept, "partitioner 'contiguous'")
     wishes = effective(partitioner.options, asked, f"partitioner '{name}'")
     table, n_points, weight, written = _reached(numbering, loop, weighted="staged_bytes" in asked)
     # an axis along which nothing differs only costs memory, but says how sizes of tiles are meant
@@ -186,7 +189,7 @@ def _problems(
         if leaf in leaves:
             yield partitioner.function, problem, wishes
         else:
-            yield PARTITIONERS["contiguous"].function, problem, {}
+            yield runs.function, problem, run_wishes
         base = rows.stop
 
 

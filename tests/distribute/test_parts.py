@@ -15,12 +15,12 @@ from meshprep.distribute.halos import owned_runs
 from meshprep.distribute.inherit import inherit
 from meshprep.distribute.runs import runs
 from meshprep.distribute.steps import SplitOptions, split, split_by_owners
-from meshprep.distribute.subject import SplitSubject, subject_of_mesh
+from meshprep.distribute.subject import SplitSubject, subject_of_mesh, subject_of_plan
 from meshprep.io.generate import generate
 from meshprep.loops import LoopSpec, simple_request
 from meshprep.loops.options import Options
 from meshprep.mesh.geometry import Means, centroids
-from meshprep.pipeline.steps import plan_request_maps
+from meshprep.pipeline.steps import plan_request_maps, prepare
 from meshprep_runtime.errors import MeshprepError
 from meshprep_runtime.loops import Arg, Loop
 from meshprep_runtime.maps import SetMap
@@ -247,6 +247,41 @@ def test_mixed_cells_keep_to_their_type_in_each_class():
             assert (np.diff(run.astype(int)) >= 0).all()
         assert set(own.original) == set(cells.original[~triangle])
     assert 3 in types
+
+
+def test_bytes_that_blocks_of_parts_may_not_keep_are_refused():
+    """Blocks at the border staged copies besides, and more than was allowed."""
+    subject = mesh_subject("delaunay2d", ["edges->cells"], cells=200)
+    for options in (Options(staged_bytes=160), Options(partition_options={"staged_bytes": "160"})):
+        with pytest.raises(MeshprepError, match="leave staged_bytes out"):
+            split(subject, 3, SplitOptions("metis"), options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loops", "union"),
+    [
+        ("mixed2d", ["edges->cells", "quad->nodes", "triangle->nodes"], "cells"),
+        (
+            "mixed3d",
+            ["faces->cells", "tetra->nodes", "triangle_faces->nodes", "quad_faces->nodes"],
+            "faces",
+        ),
+    ],
+)
+def test_a_part_of_a_plan_owns_an_element_of_a_union_and_of_its_type(kind, loops, union):
+    """Nothing else ties the two: no loop leads from edges to nodes."""
+    mesh = generate(kind, nx=8, ny=8, seed=0)
+    plan = prepare(mesh, loops, Options(block_size=32)).plan
+    subject = subject_of_plan(plan)
+    made = split(subject, 3, SplitOptions("metis"), Options(block_size=32)).builder
+    parts = subject.unions[union]
+    start = dict(zip(parts, np.cumsum([0, *subject.segments[union]]), strict=False))
+    for part in map(made.build, range(3)):
+        check_loops(part)
+        own = part.sets[union].original[: part.sets[union].owned]
+        below = [part.sets[p].original[: part.sets[p].owned] + start[p] for p in parts[:2]]
+        known = own[own < start[parts[1]] + plan.sizes[parts[1]]]
+        assert sorted(np.concatenate(below).tolist()) == sorted(known.tolist())
 
 
 def test_more_parts_than_elements_leave_some_empty():

@@ -120,6 +120,12 @@ def test_numbers_go_into_the_plan(tmp_path):
     assert [d.name for d in io.read(tmp_path / "a-reordered.inp").dats] == ["coordinates"]
 
 
+def test_names_with_commas_are_refused(tmp_path):
+    """They were cut at the comma."""
+    with pytest.raises(MeshprepError, match="has a name with a comma"):
+        read(DECK.replace("NSET=left", 'NSET="le,ft"'), tmp_path)
+
+
 def test_numbers_that_only_count_are_none(tmp_path):
     for name in ("mixed plane", "with border", "triangles"):
         io.write(plain_meshes()[name], tmp_path / "a.inp", overwrite=True)

@@ -48,7 +48,8 @@ def test_attributes_that_refer_to_objects_do_so_in_the_new_file(tmp_path):
     with h5py.File(path, "a") as file:
         file["p_adt"].make_scale("cell")
         file["p_q"].dims[0].attach_scale(file["p_adt"])
-        file["p_q"].attrs["see"] = file["group"].ref
+        file["p_qold"].attrs["see"] = file["group"].ref
+        file["also"] = file["p_qold"]
         file["gam"].attrs.create("see", np.array([(3, file["p_q"].ref)], record))
         file["gam"].attrs.create("none", h5py.Reference(), dtype=h5py.ref_dtype)
         file.attrs["lists"] = np.array([np.arange(3), np.arange(2)], h5py.vlen_dtype("i4"))
@@ -56,7 +57,8 @@ def test_attributes_that_refer_to_objects_do_so_in_the_new_file(tmp_path):
     with h5py.File(new_path) as new:
         assert [scale.name for scale in new["p_q"].dims[0].values()] == ["/p_adt"]
         assert new["p_adt"].attrs["REFERENCE_LIST"]["dimension"].tolist() == [0]
-        assert new[new["p_q"].attrs["see"]].name == "/group"
+        for name in ("p_qold", "also"):
+            assert new[new[name].attrs["see"]].name == "/group"
         ((number, to),) = new["gam"].attrs["see"]
         assert (number, new[to].name) == (3, "/p_q")
         assert not new["gam"].attrs["none"]

@@ -114,6 +114,8 @@ def _blocks(file: TextIO) -> Iterator[tuple[str, dict[str, str], list[str]]]:
         while line.endswith(","):
             line += file.readline().strip()
         keyword, *words = [w.strip() for w in line[1:].split(",")]
+        if any(word.count('"') % 2 for word in words):
+            raise MeshprepError(f"has a name with a comma in '{line}': give it another name")
         pairs = [w.partition("=") for w in words]
         options = {key.strip().upper(): value.strip() for key, _, value in pairs}
         keyword, lines = keyword.upper(), []

@@ -141,7 +141,18 @@ def _nastran(path: Path) -> list[str]:
         if len(set(numbers)) < len(numbers):
             twice = next(n for n, times in Counter(numbers).items() if times > 1)
             raise MeshprepError(f"{what} {twice} stands twice: give one another number")
-    return sorted(cards - NASTRAN_READ - {"GRID*"})
+    return [*_nastran_left_out(path, bulk), *sorted(cards - NASTRAN_READ - {"GRID*"})]
+
+
+def _nastran_left_out(path: Path, bulk: bytes) -> list[str]:
+    """What stands before the cards of the mesh, and behind the places of nodes."""
+    before = path.read_bytes().partition(b"BEGIN BULK")[0].splitlines()
+    told = any(line.strip() and not line.startswith(b"$") for line in before)
+    out = ["executive and case control"] if told else []
+    behind = re.findall(rb"^GRID(?:,[^,\n]*){5},([^\n]*)|^GRID[^,*\n]{44}([^,\n]+)", bulk, re.M)
+    behind += re.findall(rb"^GRID\*[^,\n]*\n\*[^,\n]{23}()([^\n]+)", bulk, re.M)
+    framed = any(re.sub(rb"[ ,\t\r+*]|\b0\b", b"", b"".join(fields)) for fields in behind)
+    return out + (["CD, PS and SEID of nodes"] if framed else [])
 
 
 def _permas(path: Path) -> list[str]:

@@ -100,16 +100,22 @@ def copy_references(file: Any, out: Any) -> None:
         for name in source.attrs:
             old = source.attrs.get_id(name)
             if path in out and old.get_type().detect_class(h5py.h5t.REFERENCE):
-                where = f"attribute '{name}' of '{path}'"
+                where = f"attribute '{name}' of '{path.strip('/')}'"
                 values = _read_attribute(old)
                 moved = None if values is None else _led(values, file, out, where)
                 _write_attribute(old, out[path], name, moved)
 
 
-def _objects(file: Any) -> Iterator[tuple[str, Any]]:
-    found = ["/"]
-    file.visit(found.append)
-    return ((path, file[path]) for path in found)
+def _objects(group: Any, path: str = "/") -> Iterator[tuple[str, Any]]:
+    """Every object under each of its names; groups that hold themselves were refused before."""
+    yield path, group
+    for name in group:
+        if isinstance(group.get(name, getlink=True), h5py.HardLink):
+            inner = group[name]
+            if isinstance(inner, h5py.Group):
+                yield from _objects(inner, f"{path}{name}/")
+            else:
+                yield f"{path}{name}", inner
 
 
 def _led(value: Any, file: Any, out: Any, where: str) -> Any:
