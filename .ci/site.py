@@ -1,4 +1,4 @@
-"""What `mkdocs build` changes in pages: links out of docs/, roles of Sphinx, defaults of options."""
+"""What `mkdocs build` changes in pages: links out of docs/, roles, and defaults of options."""
 
 import re
 
@@ -7,7 +7,7 @@ OUTSIDE = re.compile(r"\[([^]]+)\]\((?:\.\./)+examples/[^)]*\)")
 
 # mkdocstrings shows what the source says: roles as they stand, and how the default is declared.
 ROLE = re.compile(r":(?:func|class|meth|mod):(?=<code>)")
-DEFAULT = re.compile(r'<code><[^>]*>_option</\w+>\(([^,]*),.*?</code>')
+DEFAULT = re.compile(r"<code><[^>]*>_option</\w+>\(([^,]*),.*?</code>")
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
