@@ -1,11 +1,20 @@
-"""What `mkdocs build` changes in pages: links out of docs/ lead nowhere on the site."""
+"""What `mkdocs build` changes in pages: links out of docs/, roles, and defaults of options."""
 
 import re
 
 # The files themselves stand in the clone; their names stay in the text.
 OUTSIDE = re.compile(r"\[([^]]+)\]\((?:\.\./)+examples/[^)]*\)")
 
+# mkdocstrings shows what the source says: roles as they stand, and how the default is declared.
+ROLE = re.compile(r":(?:func|class|meth|mod):(?=<code>)")
+DEFAULT = re.compile(r"<code><[^>]*>_option</\w+>\(([^,]*),.*?</code>")
+
 
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Leave the text of such links, without the link."""
     return OUTSIDE.sub(r"\1", markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Leave names and values in the pages of the API."""
+    return DEFAULT.sub(r"<code>\1</code>", ROLE.sub("", html))

@@ -59,12 +59,15 @@ class Options:
         over such a set, or for a mesh that keeps its order, it gives blocks that list their
         elements.
     partition_options : mapping
-        Options of the partitioner, by name.
-    effort, time_limit, colour_weight, staged_bytes : optional
-        Options that partitioners share; where given they go before ``partition_options``. How long
-        to search (``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default as text),
-        the seconds to use instead, the price of one more thread colour in loads, and the most
-        bytes that a block may stage.
+        Options of the partitioner, by name; the next four go before them.
+    effort : str or None
+        How long to search: ``"fast"``, ``"default"``, ``"strong"``, or a multiple of the default.
+    time_limit : float or None
+        Seconds to search instead, all of which are used.
+    colour_weight : float or None
+        Price of one more thread colour in a block, in loads.
+    staged_bytes : int or None
+        The most bytes that a block may stage.
     block_size : int or None
         The largest number of elements in a block; a loop's own wins. None takes the target's: 256
         for the GPU, 2,048 for the CPU.

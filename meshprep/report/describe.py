@@ -99,6 +99,14 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for p in plan.loops.values()
             for a in p.loop.args
         ],
+        # Numbers that the file gave are no groups.
+        "tags": [
+            record
+            for on, tags in plan.tags.items()
+            for name, values in tags.items()
+            if name != "label"
+            for record in _tag(Tag.from_ids(name, on, values))
+        ],
         "matrices": [matrix_record(plan, m) for m in plan.matrices.values()],
         "stores": [record for m in plan.matrices.values() for record in store_records(plan, m)],
         "chains": [chain_record(plan, chain) for chain in plan.chains.values()],

@@ -42,26 +42,43 @@ def _figures(order: OrderMetrics, full: bool) -> list[tuple[str, str, str]]:
 
 
 def order_comparison(names: Sequence[str], plans: Sequence[Plan], full: bool = True) -> list[Table]:
-    """The final figures of several plans side by side; none where no plan has them."""
+    """The final figures of several plans side by side; none where no plan has them.
+
+    The input's come first, where they are the same for all plans.
+    """
     orders = [plan.metrics.locality for plan in plans]
     final = [order.final if order else None for order in orders]
     if not any(final):
         return []
+    several = len({order.target for order in orders if order}) > 1
     header = [
-        " ".join([name, *_untold(name, order)]) if order and order.final else name
+        " ".join([name, *_untold(name, order, several)]) if order and order.final else name
         for name, order in zip(names, orders, strict=True)
     ]
+    shown = [f for f in FIGURES if full or any(f in _figures(x, False) for x in orders if x)]
+    before = [_common(orders, name) for _, _, name in shown]
+    told = any(value is not None for value in before)
     rows = [
-        (f"{label} ({target})", *(figure(getattr(found, name, None)) for found in final))
-        for label, target, name in FIGURES
-        if full or any((label, target, name) in _figures(x, False) for x in orders if x)
+        (
+            f"{label} ({target})",
+            *([figure(value)] * told),
+            *(figure(getattr(found, name, None)) for found in final),
+        )
+        for (label, target, name), value in zip(shown, before, strict=True)
     ]
-    return [Table("order of the leading points", ("", *header), rows)]
+    return [Table("order of the leading points", ("", *["input order"] * told, *header), rows)]
 
 
-def _untold(name: str, order: OrderMetrics) -> list[str]:
-    """Order and target, where the plan's name does not say them already."""
-    words = (order.method if order.applied else "input", order.target)
+def _common(orders: Sequence[OrderMetrics | None], name: str) -> float | None:
+    """A figure of the input; None where plans differ: lines depend on the length of runs."""
+    found = {getattr(order.before, name) for order in orders if order}
+    return found.pop() if len(found) == 1 else None
+
+
+def _untold(name: str, order: OrderMetrics, several: bool) -> list[str]:
+    """The order, and the target where there are several, unless the plan's name says them."""
+    method = order.method if order.applied or order.method == "none" else "input"
+    words = (method, order.target) if several else (method,)
     return [word for word in words if word not in name.split()]
 
 

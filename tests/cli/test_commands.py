@@ -233,8 +233,13 @@ def test_info_on_meshes_and_plans(cli, mesh_file):
     assert {s["set"] for s in values["sets"]} >= {"nodes", "cells", "line"}
     assert "cells->nodes" in cli("info", mesh_file)[1]
     cli("reorder", mesh_file, "-q")
-    out = cli("info", mesh_file.with_name("wing.plan.h5"))[1]
-    assert "edges->cells" in out
+    plan = mesh_file.with_name("wing.plan.h5")
+    assert "edges->cells" in cli("info", plan)[1]
+    groups = Plan.load(plan).tags["boundary_edges"]["physical"]
+    wanted = [(int(g), int((groups == g).sum())) for g in np.unique(groups)]
+    found = json.loads(cli("info", plan, "--json")[1])["tags"]
+    physical = [(t["group"], t["elements"]) for t in found if t["tag"] == "physical"]
+    assert physical == wanted
     args = [{"global": "sum", "access": "inc"}, {"dat": "v", "access": "read"}]
     loops = mesh_file.with_name("loops.toml")
     words = [", ".join(f'{k} = "{v}"' for k, v in arg.items()) for arg in args]

@@ -12,6 +12,7 @@ from meshprep.io.generate import generate
 from meshprep.report import Assumptions, Comparison, Table, compare, plan_table, verdict
 from meshprep.report.figures import best_of
 from meshprep.report.html import html_report
+from meshprep.report.orders import order_comparison
 from meshprep.report.table import figure
 from meshprep_runtime import Plan
 from meshprep_runtime.errors import MeshprepError
@@ -67,6 +68,21 @@ def test_two_plans_side_by_side(plans):
     assert (labels.index("loads"), 1) in table.best
     assert not any(row == labels.index("accesses") for row, _ in table.best)
     assert plain.after.reuse > 0
+
+
+def test_orders_side_by_side(plans):
+    found = compare([plans["good"], str(plans["as-is"])])
+    (table,) = [t for t in found.tables() if t.title.startswith("order of")]
+    assert table.header[1:] == ("input order", "good<.plan.h5 gps", "as-is<.plan.h5")
+    order = Plan.load(plans["good"]).metrics.locality
+    label = "128-byte lines a loop (gpu)"
+    assert _cell(table, label, 1) == f"{order.before.lines:,}"
+    assert _cell(table, label, 2) == f"{order.final.lines:,}"
+    options = Options(target="cpu", method="rcm")
+    banded = prepare(generate("delaunay2d", cells=600), ["edges->cells"], options).plan
+    orders = order_comparison(["a", "b"], [Plan.load(plans["good"]), banded])[0]
+    assert _cell(orders, "bandwidth (cpu)", 1) == f"{order.before.bandwidth:,}"
+    assert orders.header[2:] == ("a gps gpu", "b rcm cpu")
 
 
 def test_one_plan_before_and_after(plans):

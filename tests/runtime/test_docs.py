@@ -28,6 +28,17 @@ def test_the_solver_of_the_readme(slow, tmp_path, monkeypatch):
     assert np.array_equal(scope["neighbours"], plan.ordering["cells"].restore(found))
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)
+def test_lists_stand_apart(page):
+    """Without an empty line before it, the site shows a list as a part of the paragraph."""
+    text = re.sub(r"^ *```.*?^ *```$", "```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    parts = re.split(r"\n\n+|^#.*\n|^```\n", text, flags=re.M)
+    blocks = [part.strip("\n").split("\n") for part in parts]
+    item = re.compile(r"(-|\d+\.) ")
+    late = [b for b in blocks if not item.match(b[0]) and any(map(item.match, b[1:]))]
+    assert [b for b in late if not b[0].startswith(" ")] == []
+
+
 def test_the_solver_of_the_python_page(slow, tmp_path, monkeypatch, capsys):
     (toml,) = blocks("solvers/python.md", "toml")
     described = tomllib.loads(toml)["loop"]

@@ -260,6 +260,7 @@ def make_dat(
         raise MeshprepError(
             f"{where} has values of shape {shape} and dtype {given}, must be "
             f"{' or '.join(map(str, dict.fromkeys(wanted)))} of {np.dtype(dtype)}"
+            f"{_declared(shape, given, size) if layout != SOA else ''}"
         )
     complete = values.shape[int(soa)] == rows
     if not complete and on_device(values):
@@ -268,6 +269,15 @@ def make_dat(
     made = ProgramDat(set_name, array, dim, layout, owned)
     made.fresh = {EXEC, HALO} if complete else set()
     return made
+
+
+def _declared(shape: tuple[int, ...], given: np.dtype[Any], rows: tuple[int, int]) -> str:
+    """How a dat of these values is asked for; empty where they are none of the set."""
+    if shape[:1] not in [(n,) for n in rows] or name_of_dtype(given) not in DTYPES:
+        return ""
+    dim = shape[1] if len(shape) == 2 else 1
+    fits = dim > 0 and len(shape) <= 2
+    return f"; for these give dim={dim}, dtype='{name_of_dtype(given)}'" if fits else ""
 
 
 def name_of_dtype(dtype: Any) -> str:

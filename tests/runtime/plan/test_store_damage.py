@@ -92,7 +92,7 @@ def test_other_versions_are_refused(airfoil, path, version):
     seal(path, version)
     with pytest.raises(PlanError) as error:
         Plan.load(path)
-    one_line(error, f"version {version}", "reads version 1 and 2 and 3", "make the plan anew")
+    one_line(error, f"version {version}", "reads version 1, 2 and 3", "make the plan anew")
 
 
 def shadow(file, name, **kwargs):

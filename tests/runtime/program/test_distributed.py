@@ -157,7 +157,7 @@ def load_errors(ranks, path):
 
 def test_another_number_of_ranks(airfoil_parts):
     told = load_errors(3, lambda _: airfoil_parts("exec"))
-    assert "split into 1 and 2 and 4 and 7 parts, not 3" in told
+    assert "split into 1, 2, 4 and 7 parts, not 3" in told
     assert "meshprep split" in told
     assert "--parts 3" in told
 

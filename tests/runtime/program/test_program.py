@@ -116,7 +116,9 @@ def test_loops_make_what_they_write_stale(plan):
         ({"dim": 0}, "dim is 0, must be a whole number from 1"),
         ({"values": [1.0]}, "values is a list, must be an array"),
         ({"values": np.zeros((3, 1))}, r"has values of shape \(3, 1\) and dtype float64, must be"),
-        ({"values": np.zeros((20, 1), "f4")}, "dtype float32, must be .* of float64"),
+        ({"values": np.zeros((20, 1), "f4")}, "must be .* of float64; .* give dim=1, dtype='f4'$"),
+        ({"values": np.zeros((20, 4))}, "; for these give dim=4, dtype='f8'$"),
+        ({"values": np.zeros((20, 4)), "layout": "soa"}, "of float64$"),
     ],
 )
 def test_dats_that_do_not_fit(plan, asked, said):
