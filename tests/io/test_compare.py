@@ -31,7 +31,8 @@ def mesh(points=POINTS, order=("triangle", "quad"), skip=(), tables=TABLES, **pa
     }
     held = {s.name for s in sets}
     given = {k: [one for one in v if one.set in held] for k, v in (given | parts).items()}
-    given["dats"].append(Dat("coordinates", "nodes", points))
+    if "coordinates" not in skip:
+        given["dats"].append(Dat("coordinates", "nodes", points))
     return Mesh(sets, maps, **given)
 
 
@@ -60,6 +61,7 @@ PHYSICAL, PAIRS = mesh().tags[0], mesh().lists[0]
         (with_table("line", [[0, 1]]), "set 'line' of (2, 2) nodes became (1, 2)"),
         (mesh(points=moved(POINTS, (3, 1), 1 + 1e-15)), "node 4 moved"),
         (mesh(points=moved(POINTS, (4, 0), np.nan)), "node 5 moved"),
+        (mesh(skip=["coordinates"]), "the coordinates are missing"),
         (mesh(dats=[N]), "values 't' on 'nodes' are missing"),
         (mesh(dats=[T, N, Dat("u", "quad", np.ones(1))]), "values 'u' on 'quad' are new"),
         (mesh(dats=[T, N, N]), "values 'n' on 'triangle' are new"),
@@ -123,6 +125,7 @@ def test_the_type_of_cells_counts():
         (mesh(tags=[replace(PHYSICAL, names={6: "x"})]), "changed their names"),
         (mesh(dats=[replace(T, values=np.ones(5))]), "values 't' on 'nodes' changed at element 1"),
         (mesh(points=moved(POINTS, (0, 0), 1)), "node 1 moved"),
+        (mesh(skip=["coordinates"]), "the coordinates are missing"),
     ],
 )
 def test_accepted_losses_are_what_is_missing_alone(found, said):
@@ -153,6 +156,8 @@ def test_missing_values_are_nan_and_equal():
     part = Dat("t", "nodes", np.array([3.0]), np.array([2]))
     full = Dat("t", "nodes", moved(np.full(5, np.nan), 2, 3.0))
     assert difference(mesh(dats=[part]), mesh(dats=[full])) is None
+    whole = Dat("n", "triangle", np.array([7]), np.array([0]))
+    assert difference(mesh(dats=[whole]), mesh(dats=[replace(N, values=np.array([7, 0]))])) is None
     other = replace(full, values=moved(full.values, 1, 0.0))
     assert "changed at element 2" in difference(mesh(dats=[part]), mesh(dats=[other]))
 
@@ -170,9 +175,17 @@ def test_digits_are_relative(error, equal):
     assert "changed at element 1" in difference(found, other, digits=6)
 
 
-def graph(sizes=(2, 3), name="m", to="b", table=((0, 1), (2, 0))):
+def test_values_on_sets_that_no_file_has_do_not_count():
+    values = Dat("t", "sides", np.ones(2))
+    known = mesh()
+    sets = [*known.sets.values(), ElementSet("sides", 2)]
+    found = Mesh(sets, list(known.maps.values()), [*known.dats, values], known.tags, known.lists)
+    assert difference(known, found) is None
+
+
+def graph(sizes=(2, 3), name="m", to="b", table=((0, 1), (2, 0)), dats=()):
     sets = [ElementSet(n, size) for n, size in zip(("a", "b"), sizes, strict=True)]
-    return Mesh([*sets, ElementSet("c", 3)], [SetMap(name, "a", to, np.array(table))])
+    return Mesh([*sets, ElementSet("c", 3)], [SetMap(name, "a", to, np.array(table))], dats=dats)
 
 
 @pytest.mark.parametrize(
@@ -187,5 +200,8 @@ def graph(sizes=(2, 3), name="m", to="b", table=((0, 1), (2, 0))):
 )
 def test_sets_and_maps_alone(found, said):
     assert difference(graph(), graph()) is None
+    assert difference(graph(), graph(dats=[Dat("t", "c", np.ones(3))])) == (
+        "values 't' on 'c' are new"
+    )
     assert difference(graph(), found) == said
     assert difference(found, graph()) is not None
