@@ -54,6 +54,20 @@ def test_proper_with_no_more_than_the_fullest_neighbourhood(n, k, n_points, bloc
     assert found.count <= 1 + max(dict(graph.degree).values())
 
 
+@pytest.mark.parametrize("seed", [315, 885, 1789, 2702])
+def test_every_pass_over_lists_of_points_asks_afresh(seed):
+    """Of 3,000 random cases those in which a pass that trusts the last one's marks goes wrong."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(70, 400)), int(rng.integers(1, 4))
+    n_points = int(rng.integers(n // 6 + 2, 2 * n))
+    table = rng.integers(0, n_points, (n, k), dtype=np.int32)
+    if seed % 3 == 0:
+        table[:, 0] = np.minimum(rng.geometric(0.05, n), n_points - 1)
+    block_offset = np.arange(n + 1, dtype=np.int64)
+    assert block_conflicts(table, n_points, block_offset).meets.size == 0
+    _check(table, block_offset, colour_blocks(table, n_points, block_offset))
+
+
 def test_as_few_colours_as_networkx_smallest_last():
     rng = np.random.default_rng(5)
     ours = theirs = 0

@@ -68,6 +68,15 @@ def test_first_fit_is_first_fit_in_the_order_given(table, seed):
     assert colour.tolist() == _slow_first_fit(table, order)
 
 
+@pytest.mark.parametrize("n", [65, 200])
+def test_first_fit_in_the_order_given_past_64_colours(n):
+    """The element of number 0 waits for the last round."""
+    colour = np.full(n, -1, np.int32)
+    order = np.arange(n, dtype=np.int32)[::-1].copy()
+    first_fit(np.zeros((n, 1), np.int32), 1, order, colour, 0)
+    assert colour.tolist() == list(range(n))[::-1]
+
+
 def test_first_fit_leaves_those_with_a_colour_alone():
     table = np.zeros((3, 1), np.int32)
     colour = np.array([-1, 5, -1], dtype=np.int32)

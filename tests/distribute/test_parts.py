@@ -76,7 +76,7 @@ def ids(subject, owners, parts, name, numbers):
     return order[np.asarray(numbers, int)].tolist()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(subjects(), st.integers(1, 9), st.sampled_from(["exec", "auto"]))
 def test_random_owners_give_the_parts_of_the_slow_builder(case, n_parts, way):
     subject, rng = case

@@ -111,6 +111,14 @@ def test_a_tag_from_ids_takes_zero_for_none():
     assert tag.groups(tag.values[1]) == ()
 
 
+def test_a_tag_without_groups():
+    tag = Tag("t", "a", np.array([0, 0]), [0, 0], [])
+    assert tag.first_ids().tolist() == [0, 0]
+    for array in (tag.values, tag.group_offset, tag.group_id):
+        assert not array.flags.writeable
+    assert tag.group_offset.dtype == tag.group_id.dtype == np.int64
+
+
 def test_renumbering_reaches_everything_that_holds_an_index():
     tag = Tag.from_ids("physical", "cells", np.array([4, 6]))
     partial = Dat("t", "nodes", np.array([10.0, 30.0]), np.array([1, 3]))

@@ -8,7 +8,8 @@ import pytest
 from matrix_loops import stiffness
 from sealing import seal
 
-from meshprep.pipeline.steps import prepare
+from meshprep.loops import LoopRequest
+from meshprep.pipeline.steps import Options, prepare
 from meshprep_runtime import Plan, PlanError
 from meshprep_runtime.plan.seal import check_seal
 from meshprep_runtime.plan.store import VERSIONS
@@ -98,6 +99,22 @@ def test_a_loop_adds_as_many_values_as_its_maps_have_columns(plan, changes):
     wrong = replace(loop_plan, loop=replace(loop_plan.loop, args=args))
     (finding,) = verify(replace(plan, loops={"stiffness": wrong}))
     assert "values an element, but its maps have 6 and 6 columns" in finding
+
+
+def test_a_loop_that_adds_to_two_matrices(mesh):
+    """Of other dofs, so that each is wrong in the place of the other."""
+    values = stiffness().values
+    mass = {"mat": "M", "rows": "cells->dofs1", "columns": "cells->dofs1", "access": "inc"}
+    request = LoopRequest("both", {**values, "args": [*values["args"], mass]}, "test")
+    plan = prepare(mesh, [request], Options(block_size=64)).plan
+    assert plan.matrices["K"].shape > plan.matrices["M"].shape
+    assert verify(plan) == []
+    wrong = {"both": moved(plan.matrices["M"].place["both"], (5, 7), -1)}
+    wrong = replace(plan.matrices["M"], place=wrong)
+    matrices = {**plan.matrices, "M": wrong}
+    loops = {"both": replace(plan["both"], matrices=matrices)}
+    (finding,) = verify(replace(plan, matrices=matrices, loops=loops))
+    assert "matrix 'M': element 5, local row 2, column 1 is added at nonzero -1" in finding
 
 
 def test_nonzeros_that_nothing_is_added_to_are_found(plan):

@@ -115,6 +115,15 @@ def test_text_of_any_script_and_length(airfoil, path):
     assert Plan.load(path)["res_calc"].variant().partitioner == "größe" * 20_000
 
 
+def test_a_text_that_hdf5_would_cut_is_refused(airfoil, path):
+    variant = replace(airfoil["res_calc"].variant(), partitioner="metis\0 and more")
+    loop_plan = replace(airfoil["res_calc"], variants={"s8": variant})
+    with pytest.raises(PlanError) as error:
+        replace(airfoil, loops={"res_calc": loop_plan}).save(path)
+    one_line(error, "cannot hold the text", "which has a zero byte")
+    assert not path.exists()
+
+
 def test_metrics_must_be_json(airfoil, path):
     with pytest.raises(PlanError) as error:
         replace(airfoil, metrics=Metrics(other={"x": object()})).save(path)
