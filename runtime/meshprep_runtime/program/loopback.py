@@ -103,7 +103,12 @@ class LoopbackWorld:
         for thread in threads:
             thread.start()
         self._hand_over()
-        self._finished.wait()
+        try:
+            self._finished.wait()
+        except KeyboardInterrupt as error:
+            # else ranks would go on beside what comes next
+            self.fail(error)
+            self._finished.wait()
         for thread in threads:
             thread.join()
         if self._failed is not None:

@@ -1,5 +1,7 @@
 """Ranks in one process: messages, sums, order, and what goes wrong."""
 
+import signal
+import threading
 import time
 
 import numpy as np
@@ -146,3 +148,22 @@ def test_a_rank_that_fails_stops_the_others():
     assert set(stopped) <= {0, 2, 3}
     with pytest.raises(DistributedError, match="rank 2 has ended all with code 3"):
         run_ranks(3, lambda comm: comm.Abort(3) if comm.rank == 2 else comm.Barrier())
+
+
+def test_an_interrupt_ends_all_ranks():
+    main_thread, turns = threading.main_thread().ident, []
+
+    def main(comm):
+        if comm.rank == 0:
+            signal.pthread_kill(main_thread, signal.SIGINT)
+        for _ in range(100):
+            time.sleep(0.01)
+            comm.Barrier()
+            turns.append(comm.rank)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_ranks(2, main)
+    before = len(turns)
+    assert before < 200
+    time.sleep(0.1)
+    assert len(turns) == before

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from random_chains import Case, full, grid_mesh
 
+from meshprep_runtime import Access, Arg, Loop, Program
 from meshprep_runtime.program.chains.source import CallCode, tile_text
 
 NAMES = ("areas", "flux", "mark", "update", "areas", "flux", "update")
@@ -68,3 +69,37 @@ def test_calls_hand_on_numbers_of_one_type():
     numbers = re.findall(r"elements_0\((U\(.+?\)), (U\(.+?\)), l, ", text)
     own, first, second = "U(g[t, 0])", "U(g[t, 1])", "U(g[t, 2])"
     assert numbers == [("U(0)", own), (own, first), ("U(0)", second)]
+
+
+def lowest(v, low):
+    """With int(inf) it would find nothing less."""
+    if v[0] < int(low[0]):
+        low[0] = v[0]
+
+
+def highest(v, high):
+    high[0] = max(high[0], v[0])
+
+
+@pytest.mark.parametrize("cells", [0, 5])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_reductions_start_from_what_the_program_gave(slow, cells, skewed):
+    def loop(name, access):
+        low = Arg("g", access, 1, "f8", is_global=True)
+        return Loop(name, "cells", (Arg("v", Access.READ, 1, "i8"), low))
+
+    loops = [loop("lowest", Access.MIN), loop("highest", Access.MAX)]
+    program = Program(slow.plan({"cells": cells}, {}, loops, ()))
+    v = program.dat("cells", 1, "i8", values=np.arange(7, 7 + cells))
+    low, high = (program.loop(k, k.__name__, strategy="sequential") for k in (lowest, highest))
+    one, other, third = program.reduced(50), program.reduced(90), program.reduced(3)
+    with program.chain(5, tile_size=2, skewed=skewed):
+        low(v=v, g=one)
+        # the largest is that of what was the least before
+        low(v=v, g=other)
+        high(v=v, g=other)
+        third.set(60)
+        low(v=v, g=third)
+        high(v=v, g=one)
+    expected = [11, 11, 7] if cells else [50, 90, 60]
+    assert [g.value[0] for g in (one, other, third)] == expected

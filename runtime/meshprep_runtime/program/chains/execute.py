@@ -69,7 +69,7 @@ class TiledRun:
         arrays = (
             self._fixed
             | self._arrays_of_dats()
-            | arrays_of_globals(calls, self._executors, self.tiles.n_tiles)
+            | arrays_of_globals(records, self._executors, self.tiles.n_tiles)
         )
         if self._call is None:
             self._call = self._compiled(calls, arrays)

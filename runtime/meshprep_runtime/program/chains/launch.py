@@ -1,6 +1,7 @@
 """What every way to run tiles shares: functions, threads, and globals that tiles reduce."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -100,18 +101,37 @@ def launch(
         raise error
 
 
-def arrays_of_globals(calls: Sequence[Call], executors: Sequence[Executor], n_tiles: int) -> Arrays:
-    """Constants; for what loops reduce a row a tile, and a row a thread that nobody looks at."""
+def arrays_of_globals(
+    records: Sequence[Record], executors: Sequence[Executor], n_tiles: int
+) -> Arrays:
+    """Constants; for what loops reduce a row a tile, and a row a thread that nobody looks at.
+
+    Least and largest start from what the program gave, which a kernel may look at, unless another
+    loop of the chain reduces the same global otherwise.
+    """
     arrays: Arrays = {}
     threads = import_numba().config.NUMBA_NUM_THREADS
-    for n, (call, executor) in enumerate(zip(calls, executors, strict=True)):
-        for i, slot in enumerate(executor.slots):
+    assigned: dict[int, NDArray[Any]] = {}
+    ways: dict[int, set[Access]] = defaultdict(set)
+    n = 0
+    for record in records:
+        if isinstance(record, Assign):
+            assigned[id(record.target)] = record.values
+            ways[id(record.target)].clear()
+            continue
+        for i, slot in enumerate(executors[n].slots):
+            value = record.given[slot.name]
             if slot.rows is None and not slot.written:
-                arrays[f"c{n}_{i}"] = call.given[slot.name]
+                arrays[f"c{n}_{i}"] = value
             elif slot.rows is None:
-                start = neutral(slot.access, slot.dtype)
+                way = ways[id(value)]
+                way.add(slot.access)
+                start = assigned.get(id(value), value.stored)
+                if slot.access is Access.INC or len(way) > 1:
+                    start = neutral(slot.access, slot.dtype)
                 arrays[f"p{n}_{i}"] = np.full((n_tiles, slot.dim), start, slot.dtype)
                 arrays[f"x_p{n}_{i}"] = np.full((threads, slot.dim), start, slot.dtype)
+        n += 1
     return arrays
 
 
@@ -125,8 +145,9 @@ def reduce_into(records: Sequence[Record], executors: Sequence[Executor], arrays
         for i, slot in enumerate(executors[n].slots):
             if slot.rows is None and slot.written:
                 how = COMBINE[slot.access]
-                total = record.given[slot.name].stored
-                how(total, how.reduce(arrays[f"p{n}_{i}"], axis=0), out=total)
+                total, found = record.given[slot.name].stored, arrays[f"p{n}_{i}"]
+                if len(found):
+                    how(total, how.reduce(found, axis=0), out=total)
         n += 1
 
 

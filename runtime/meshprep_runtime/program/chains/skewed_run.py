@@ -68,7 +68,7 @@ class SkewedRun:
     def __call__(self, records: list[Record]) -> None:
         """Run the chain with the constants and assignments of these records."""
         calls = [r for r in records if isinstance(r, Call)]
-        globals_ = arrays_of_globals(calls, self._executors, self.tiles.n_tiles)
+        globals_ = arrays_of_globals(records, self._executors, self.tiles.n_tiles)
         arrays = self._fixed | self._arrays_of_dats() | globals_
         if self._call is None:
             self._call = self._compiled(calls, arrays)
