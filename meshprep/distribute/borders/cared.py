@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshprep_runtime.maps import distinct
+
 from ..ranks import Ranks, exchanged, holder
 from ..slices.homes import Homes, joined
 from .points import PointTable
@@ -63,7 +65,7 @@ def cared_elements(
     # elements of a part are near each other, and so are the points that they share
     order = np.argsort(here, kind="stable")
     ids, here, table = ids[order], here[order], table[order]
-    known = np.unique(table)
+    known = distinct(table)
     known = known[known >= 0]
     mine = CaredElements(
         ids, here, _local(table, known), ids.size, known.size,
