@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from meshprep_runtime.loops import Loop
 from meshprep_runtime.maps import SetMap
+from meshprep_runtime.ordering import Ordering
 from meshprep_runtime.plan.parts.batch import Numbers, begins, places
 
 from ..kernels import Bools, Int32s, Int64s, kernel
@@ -180,12 +181,12 @@ def _lead(
 ) -> tuple[None, None]:
     """Order the points of a loop in each part, where that narrows them."""
     graph, ends = locality_problem(numbering, loop, options).graph, joined.ends(points)
-    found, here = gps(graph, ends), np.arange(graph.n_rows, dtype=np.int32)
+    here, found = Ordering.identity(graph.n_rows), ordering_of(gps(graph, ends))
     before, after = (
-        envelope_costs(graph.offset, graph.index, numbers, ends)
-        for numbers in (here, ordering_of(found).old_to_new)
+        envelope_costs(graph.offset, graph.index, order.old_to_new, ends) for order in (here, found)
     )
-    order = np.where(np.repeat(after < before, np.diff(ends)), found, here)
+    gains = np.repeat(after < before, np.diff(ends))
+    order = np.where(gains, found.new_to_old, here.new_to_old)
     numbering.move(points, numbering.in_runs(points, order))
     return None, None
 

@@ -62,7 +62,8 @@ def _scattered(
     found = np.zeros(ends.size - 1, np.bool_)
     moved = bound[:-1][order[bound[:-1]] != bound[:-1]]
     found[np.searchsorted(ends, moved, side="right") - 1] = True
-    for graph in np.flatnonzero(np.diff(ends) > LOCAL_GAP):
+    # of several, small ones cannot have neighbours so far apart
+    for graph in np.flatnonzero(np.diff(ends) > LOCAL_GAP) if found.size > 1 else range(1):
         found[graph] |= _mean_gap(offset, index, ends[graph], ends[graph + 1]) > LOCAL_GAP
     return found
 
