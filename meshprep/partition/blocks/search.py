@@ -101,7 +101,7 @@ class Search:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         levels, labels = self._levels()
         d = self.geometry.coordinates.shape[1]
-        todo = phases(levels, min(3, d), self.effort)
+        todo = phases(levels, min(3, d), self.effort, self.n_blocks)
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
