@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meshprep_runtime.maps import read_only
+
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s, clock, kernel
 from ...kernels.memory import give_back
@@ -285,9 +287,8 @@ class Search:
             g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
             block[::step].copy(), self.n_blocks, g.thinnest,
         )  # fmt: skip
-        radius = squared_radius(
-            in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(), metric
-        )
+        place = read_only(level.place[::step].copy())
+        radius = squared_radius(place, level.weight[::step].copy(), block[::step].copy(), metric)
         return metric / radius if radius > 0.0 else metric
 
     def _sample(self, level: Level) -> int:
