@@ -49,7 +49,8 @@ def each(kernel: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[A
     The calling thread is one of these. All tasks that began have ended when this returns or raises
     the error of the first task that has one.
     """
-    count = get_num_threads()
+    # numba takes 10 us to tell its number of threads
+    count = get_num_threads() if len(tasks) > 1 else 1
     threads = min(len(tasks), count)
     if threads < 2:
         return [kernel(*task) for task in tasks]

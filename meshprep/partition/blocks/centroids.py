@@ -21,13 +21,15 @@ OWN = 0.81
 
 
 class Centroids(NamedTuple):
-    """Places of the clusters of a group, (n, 3), and of their blocks.
+    """Places of the clusters of a group, and of their blocks.
 
-    ``metric`` (n_blocks, 6) has xx, yy, zz, 2 xy, 2 xz, 2 yz of the metric in which the squared
-    radius of a block is about 1.
+    Cluster ``i`` is at ``place[row[i]]``, which has one to three coordinates: places of a level are
+    not copied for its groups. ``metric`` (n_blocks, 6) has xx, yy, zz, 2 xy, 2 xz, 2 yz of the
+    metric in which the squared radius of a block is about 1.
     """
 
     place: Float64s
+    row: Int32s
     metric: Float64s
     centroid: Float64s
 
@@ -116,12 +118,13 @@ def _moments(
 def squared_radius(place: Float64s, weight: Int32s, block: Int32s, metric: Float64s) -> float:
     """The mean squared distance of elements from the centroid of their block, each in its metric.
 
-    O(clusters).
+    ``place`` (clusters, d) has at most three coordinates. O(clusters).
     """
-    size = np.zeros(metric.shape[0], np.int64)
+    size, row = np.zeros(metric.shape[0], np.int64), np.empty(block.size, np.int32)
     for i in range(block.size):
         size[block[i]] += weight[i]
-    centroids = Centroids(place, metric, np.empty((size.size, 3), np.float64))
+        row[i] = i
+    centroids = Centroids(place, row, metric, np.empty((size.size, 3), np.float64))
     find_centroids(centroids, weight, block, size)
     total, count = 0.0, 0
     for i in range(block.size):
@@ -139,10 +142,17 @@ def find_centroids(
     centroid[:] = 0.0
     for i in range(block.size):
         for a in range(3):
-            centroid[block[i], a] += weight[i] * centroids.place[i, a]
+            centroid[block[i], a] += weight[i] * _coordinate(centroids, i, a)
     for b in range(size.size):
         for a in range(3):
             centroid[b, a] /= max(1, size[b])
+
+
+@inlined
+def _coordinate(centroids: Centroids, cluster: int, axis: int) -> float:
+    """Where a cluster is along an axis; 0 along those that the mesh does not have."""
+    place = centroids.place
+    return place[centroids.row[cluster], axis] if axis < place.shape[1] else 0.0
 
 
 @inlined
@@ -151,7 +161,7 @@ def update_centroids(
 ) -> None:
     """Update both centroids before a cluster leaves a block that has others."""
     for a in range(3):
-        x, old = centroids.place[cluster, a], centroids.centroid[source, a]
+        x, old = _coordinate(centroids, cluster, a), centroids.centroid[source, a]
         centroids.centroid[source, a] += weight * (old - x) / (size[source] - weight)
         old = centroids.centroid[target, a]
         centroids.centroid[target, a] += weight * (x - old) / (size[target] + weight)
@@ -172,9 +182,9 @@ def centroid_term(centroids: Centroids, cluster: int, source: int, target: int) 
 @inlined
 def _squared(centroids: Centroids, cluster: int, block: int, measure: int) -> float:
     """Squared distance of a cluster from the centroid of a block, in the metric of another."""
-    x = centroids.place[cluster, 0] - centroids.centroid[block, 0]
-    y = centroids.place[cluster, 1] - centroids.centroid[block, 1]
-    z = centroids.place[cluster, 2] - centroids.centroid[block, 2]
+    x = _coordinate(centroids, cluster, 0) - centroids.centroid[block, 0]
+    y = _coordinate(centroids, cluster, 1) - centroids.centroid[block, 1]
+    z = _coordinate(centroids, cluster, 2) - centroids.centroid[block, 2]
     m = centroids.metric
     return (
         x * (m[measure, 0] * x + m[measure, 3] * y + m[measure, 4] * z)

@@ -190,18 +190,13 @@ def _ranks(offset: Int64s, members: Int32s) -> Int32s:
 def _centroids(
     level: Level, group: Group, metric: Float64s, state: Counts, pull: float
 ) -> Centroids:
-    """Where the blocks of a group are, and its clusters, where these are drawn to them."""
+    """Where the blocks of a group are, where clusters are drawn to them, and its clusters."""
     n_blocks = group.blocks.size
     own, centroid = np.empty((n_blocks, 6), np.float64), np.empty((n_blocks, 3), np.float64)
     for k in range(n_blocks):
         for a in range(6):
             own[k, a] = metric[group.blocks[k], a]
-    drawn = group.clusters.size if pull > 0.0 else 0
-    place = np.zeros((drawn, 3), np.float64)
-    for k in range(drawn):
-        for a in range(level.place.shape[1]):
-            place[k, a] = level.place[group.clusters[k], a]
-    centroids = Centroids(place, own, centroid)
+    centroids = Centroids(level.place, group.clusters, own, centroid)
     if pull > 0.0:
         find_centroids(centroids, state.weight, state.block, state.size)
     return centroids

@@ -29,6 +29,10 @@ class Phase:
         first, last = self.temperature
         return replace(self, temperature=(times * first, times * last))
 
+    def longer(self, times: float) -> Phase:
+        """The same in more sweeps."""
+        return replace(self, sweeps=times * self.sweeps)
+
 
 # Single elements, then ever larger clusters; all levels above these are annealed as the largest.
 ELEMENTS = Phase(40, 2, 0.9, (0.55, 0.08), 0.3, (0.03, 0.0), (0.3, 0.0), (0.6, 3.0))
@@ -38,7 +42,14 @@ CLUSTERS = (
     Phase(20, 2, 1.0, (0.75, 0.33), 0.25, (0.04, 0.01), (1.0, 0.5), (1.0, 2.0)),
 )
 # In a plane few elements are at a border: sweeps cost less, and there are more of them.
-PLANE_SWEEPS = {ELEMENTS: 80, CLUSTERS[1]: 32}
+PLANE_ELEMENTS = replace(ELEMENTS, sweeps=80, temperature=(0.55, 0.12))
+PLANE_CLUSTERS = (CLUSTERS[0], replace(CLUSTERS[1], sweeps=32), CLUSTERS[2])
+# An edge between cells of two blocks may be in either for nothing: while hot, most moves are such.
+# It has at most so many neighbours, those between nodes more.
+EDGE_NEIGHBOURS = 6
+PLANE_EDGES = replace(ELEMENTS, sweeps=56, temperature=(0.4, 0.12))
+# Of more blocks than these a plane gets more sweeps, by this power, up to so many times as many.
+PLANE_BLOCKS, BLOCKS_POWER, MOST_TIMES = 400, 0.3, 2.0
 # A long search goes on gaining in space, and less so in a plane: its sweeps grow with these powers
 # of the effort.
 PLANE_POWER, SPACE_POWER = 0.95, 1.2
@@ -51,24 +62,31 @@ GRIDS = (
 )
 
 
-def phases(levels: Sequence[Level], d: int, effort: float) -> list[tuple[Level, Phase]]:
+def phases(
+    levels: Sequence[Level], d: int, effort: float, n_blocks: int
+) -> list[tuple[Level, Phase]]:
     """How each level is annealed, from the largest clusters to elements.
 
     A move of larger clusters changes more of a border, which grows with the power (d - 1) / d of
     their size: the temperature rises with it.
     """
-    top = min(len(levels) - 1, len(CLUSTERS))
+    elements, clusters = ELEMENTS, CLUSTERS
+    times = max(1.0, effort) ** ((SPACE_POWER if d > 2 else PLANE_POWER) - 1.0)
+    if d == 2:
+        elements, clusters = PLANE_ELEMENTS, PLANE_CLUSTERS
+        if _between_cells(levels[0]):
+            elements = PLANE_EDGES
+        times *= min(MOST_TIMES, max(1.0, n_blocks / PLANE_BLOCKS) ** BLOCKS_POWER)
+    top = min(len(levels) - 1, len(clusters))
     usual = levels[top].weight.size
-    found = [(levels[0], _of_space(ELEMENTS, d, effort))]
+    found = [(levels[0], elements.longer(times))]
     for k, level in enumerate(levels[1:], start=1):
         growth = max(1.0, usual / level.weight.size) ** ((d - 1) / d)
-        phase = _of_space(CLUSTERS[max(0, top - k)], d, effort)
-        found.append((level, phase.hotter(growth)))
+        found.append((level, clusters[max(0, top - k)].hotter(growth).longer(times)))
     return found[::-1]
 
 
-def _of_space(phase: Phase, d: int, effort: float) -> Phase:
-    """The phase with the sweeps that it gets in ``d`` dimensions, by the default effort."""
-    sweeps = PLANE_SWEEPS.get(phase, phase.sweeps) if d == 2 else phase.sweeps
-    power = SPACE_POWER if d > 2 else PLANE_POWER
-    return replace(phase, sweeps=sweeps * max(1.0, effort) ** (power - 1.0))
+def _between_cells(elements: Level) -> bool:
+    """Whether elements are edges between two cells of a plane, rather than between nodes."""
+    n = elements.weight.size
+    return elements.points.size <= 2 * n and elements.neighbours.size <= EDGE_NEIGHBOURS * n

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from meshprep_runtime.maps import distinct
+from meshprep_runtime.maps import distinct, read_only
 
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s, clock, kernel
@@ -103,7 +103,7 @@ class Search:
         """Blocks from the bisection of the largest clusters, annealed on every level."""
         levels, labels = self._levels()
         d = self.geometry.coordinates.shape[1]
-        todo = phases(levels, min(3, d), self.effort)
+        todo = phases(levels, min(3, d), self.effort, self.n_blocks)
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
@@ -287,9 +287,8 @@ class Search:
             g.table, g.position, g.coordinates, self._looked_at.rows(self._examples(level)),
             block[::step].copy(), self.n_blocks, g.thinnest,
         )  # fmt: skip
-        radius = squared_radius(
-            in_space(level.place[::step]), level.weight[::step].copy(), block[::step].copy(), metric
-        )
+        place = read_only(level.place[::step].copy())
+        radius = squared_radius(place, level.weight[::step].copy(), block[::step].copy(), metric)
         return metric / radius if radius > 0.0 else metric
 
     def _sample(self, level: Level) -> int:

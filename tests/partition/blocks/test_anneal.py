@@ -213,9 +213,10 @@ def test_counts_after_moves_are_those_counted_afresh(data, tables):
 
 
 def test_a_pull_is_nearness_in_radii():
-    place = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    # of a plane, and in another order than the clusters of the group
+    place, row = np.array([[1.0, 0.0], [9.0, 9.0], [0.0, 0.0], [4.0, 0.0]]), [2, 3, 0]
     metric = np.repeat([[0.25, 1.0, 1.0, 0.0, 0.0, 0.0]], 2, axis=0)
-    centroids = Centroids(place, metric, np.empty((2, 3)))
+    centroids = Centroids(place, np.array(row, np.int32), metric, np.empty((2, 3)))
     weight, block = np.array([1, 2, 1], dtype=np.int32), np.array([0, 1, 0], dtype=np.int32)
     find_centroids(centroids, weight, block, np.array([2, 2]))
     assert centroids.centroid.tolist() == [[0.5, 0.0, 0.0], [4.0, 0.0, 0.0]]
@@ -239,7 +240,8 @@ def test_a_border_between_equal_blocks_of_widening_elements_is_at_rest(growth):
     for b in range(2):
         metric[b, :3] = 1 / (scale[block == b] ** 2).mean() / radius**2
     at_border = np.append(where, [[1 / growth, 0.0, 0.0]], axis=0)
-    centroids = Centroids(at_border, metric, np.empty((2, 3)))
+    row = np.arange(len(at_border), dtype=np.int32)
+    centroids = Centroids(at_border, row, metric, np.empty((2, 3)))
     find_centroids(centroids, np.ones(len(block), np.int32), block, np.bincount(block))
     skewed = 2 * 1.25 * growth * radius
     assert abs(centroid_term(centroids, len(where), 0, 1)) < 0.1 * skewed

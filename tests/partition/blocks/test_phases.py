@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+
+from meshprep.io.generate import generate
+from meshprep.partition.blocks.levels import element_level
+from meshprep.partition.blocks.phases import ELEMENTS, PLANE_EDGES, PLANE_ELEMENTS, phases
+from meshprep.partition.neighbourhood import facet_graph
+from meshprep.topology import derive
+
+
+def elements_of(kind, loop):
+    """The level of the elements of a loop."""
+    mesh = derive(generate(kind, cells=400, seed=1), [loop])
+    known = mesh.map(loop)
+    n_points = mesh.sets[known.to_set].size
+    graph = facet_graph(known.table, n_points)
+    return element_level(known.table, graph, np.zeros((len(known.table), 1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "loop", "d", "wanted"),
+    [
+        ("delaunay2d", "edges->cells", 2, PLANE_EDGES),
+        ("delaunay2d", "edges->nodes", 2, PLANE_ELEMENTS),
+        ("delaunay2d", "cells->nodes", 2, PLANE_ELEMENTS),
+        ("delaunay3d", "faces->cells", 3, ELEMENTS),
+    ],
+)
+def test_only_edges_between_cells_of_a_plane_are_annealed_cooler(kind, loop, d, wanted):
+    ((_, phase),) = phases([elements_of(kind, loop)], d, 1.0, 100)
+    assert phase == wanted
+
+
+@pytest.mark.parametrize(
+    ("d", "n_blocks", "times"), [(2, 400, 1.0), (2, 1600, 4**0.3), (2, 10**6, 2.0), (3, 10**6, 1.0)]
+)
+def test_many_blocks_of_a_plane_get_more_sweeps_up_to_twice_as_many(d, n_blocks, times):
+    level = elements_of("delaunay2d", "cells->nodes")
+    usual, more = (
+        [phase.sweeps for _, phase in phases([level] * 4, d, 1.0, n)] for n in (400, n_blocks)
+    )
+    assert more == pytest.approx([times * sweeps for sweeps in usual])
