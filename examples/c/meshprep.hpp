@@ -64,7 +64,7 @@ constexpr const char* dtype_of() {
 // An argument as the plan describes it; one a column of a map.
 struct Described {
   std::string name, map, dtype, access;
-  bool is_global = false;
+  bool is_global = false, full = false;
   std::int64_t column = 0, dim = 1;
 };
 
@@ -194,6 +194,7 @@ struct Arg {
   int column;
   const std::int32_t* table = nullptr;
   std::int64_t arity = 0;
+  bool full = false;  // every element sets all of its values: what was there does not matter
 };
 
 template <class T, int Dim, Access A>

@@ -16,6 +16,7 @@ from ..loops import LoopSpec
 from ..mesh import Mesh
 from ..mesh.geometry import Means, centroids, map_of_means
 from ..mesh.original import cell_types
+from .unions import unions_of
 
 # Options of a loop that its variants have.
 KEPT = ("block_size", "target")
@@ -139,10 +140,13 @@ def subject_of_plan(plan: PlanContent) -> SplitSubject:
     )
     refuse_fixed(specs)
     sets = sets_of(plan.maps.values(), specs)
+    unions = {name: parts for name, parts in unions_of(plan).items() if name in sets}
     return SplitSubject(
         sizes={name: plan.sizes[name] for name in sets},
         maps=plan.maps,
         specs=specs,
+        segments={u: tuple(plan.sizes[p] for p in parts) for u, parts in unions.items()},
+        unions=unions,
         original={name: plan.ordering[name].new_to_old for name in sets},
         source_hash=plan.source_hash,
         cell_types=tuple(plan.sizes),

@@ -43,7 +43,8 @@ def read(
     format : str, optional
         The name of a format; without it the ending of the name tells.
     dimension : int, optional
-        Accepts loose cells of a lower dimension than this; loops run over cells of this one.
+        Accepts loose cells of a lower dimension than this; loops run over cells of this one. 0 is
+        the highest there is.
     **options
         Of the format, as ``sets`` of HDF5 files; those that are None count for nothing.
 

@@ -33,8 +33,13 @@ class MeshSource:
         return read(self.path, format=self.format, dimension=self.dimension, sets=self.sets or None)
 
     def declared_by(self, plans: Iterable[Plan]) -> "MeshSource":
-        """With the sets that the first of the plans declares, where none are given yet."""
+        """With the sets that the first of the plans declares, where none are given yet.
+
+        Loose cells were accepted when a plan was made: its hash tells whether it is the same mesh.
+        """
+        plans = list(plans)
         known = next((s for p in plans if isinstance(s := p.options.get("sets"), dict)), None)
+        found = replace(self, dimension=0) if plans and self.dimension is None else self
         if self.sets or not known or "sets" not in self.find_format().read_options:
-            return self
-        return replace(self, sets={str(name): str(place) for name, place in known.items()})
+            return found
+        return replace(found, sets={str(name): str(place) for name, place in known.items()})

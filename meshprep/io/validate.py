@@ -21,14 +21,14 @@ def validate(mesh: Mesh, dimension: int | None = None) -> None:
     highest dimension have the same nodes; every lower cell but a vertex is a face or an edge of a
     cell of the highest dimension. Indices were checked when the mesh was made. Expected O(size).
 
-    ``dimension``, which must be the highest there is, accepts lower cells that are no face or edge:
-    loops run over the cells of this dimension, the others are carried along.
+    ``dimension``, which must be the highest there is or 0 for it, accepts lower cells that are no
+    face or edge: loops run over the cells of this dimension, the others are carried along.
     """
     cells = [s for s in mesh.cell_sets if s.size and shape_of(str(s.cell_type)).dim > 0]
     if not cells:
         raise MeshprepError("there are no cells: the file needs lines, faces or volumes to work on")
     highest = max(shape_of(str(s.cell_type)).dim for s in cells)
-    if dimension is not None and dimension != highest:
+    if dimension not in (None, 0, highest):
         raise MeshprepError(
             f"dimension {dimension} was asked for, but the highest cells are of dimension "
             f"{highest}: leave --dimension out or use {highest}"

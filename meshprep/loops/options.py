@@ -159,7 +159,7 @@ class Options:
         None,
         "--staged-bytes",
         "The most bytes a block may stage; default: any.",
-        CUTTING,
+        ("reorder", "plan"),
         of_partitioner=True,
     )
     block_size: int | None = _option(

@@ -17,7 +17,7 @@ PARTITIONERS: dict[str, Partitioner] = {
         blocks.blocks, blocks.OPTIONS, "bisection and annealed moves that count the loads"
     ),
     "contiguous": Partitioner(
-        contiguous.contiguous, {}, "chunks of the current order, as OP2 cuts them"
+        contiguous.contiguous, contiguous.OPTIONS, "chunks of the current order, as OP2 cuts them"
     ),
     "metis": Partitioner(
         metis.metis, metis.OPTIONS, "METIS k-way on the dual graph, then a hard cap"

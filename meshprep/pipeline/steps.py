@@ -389,8 +389,11 @@ def _measure(
 
 
 def renumbered(mesh: Mesh, plan: Plan) -> Mesh:
-    """What a file holds in the order of the plan; its elements are then numbered 1..n in it."""
+    """What a file holds in the order of the plan; its elements are then numbered 1..n in it.
+
+    So are all cells where those of one type move: most formats number them through all types.
+    """
     ordering = {name: plan.ordering[name] for name in mesh.sets}
-    moved = {name for name, order in ordering.items() if not order.is_identity}
-    kept = tuple(d for d in mesh.dats if not d.is_numbering or d.set not in moved)
+    moved = {name == "nodes" for name, order in ordering.items() if not order.is_identity}
+    kept = tuple(d for d in mesh.dats if not d.is_numbering or (d.set == "nodes") not in moved)
     return replace(mesh, dats=kept).renumber(ordering)

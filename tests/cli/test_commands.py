@@ -353,3 +353,21 @@ def test_generate_in_json(cli, tmp_path):
     (mixed,) = (one for one in kinds if one["kind"] == "mixed2d")
     assert mixed["what"] == "a square of quads and triangles"
     assert "nx=64" in mixed["options"]
+
+
+def test_a_plan_of_a_mesh_with_loose_cells_needs_no_dimension_again(cli, tmp_path):
+    """Commands that have no such option asked for it."""
+    mesh = generate("delaunay2d", cells=60)
+    lines = Block("line", np.array([[0, mesh.size("nodes") - 1], [1, mesh.size("nodes") - 2]]))
+    cells = Block("triangle", mesh.cell_map("cells").table)
+    path, plan = tmp_path / "a.vtu", tmp_path / "a.plan.h5"
+    io.write(assemble(np.array(mesh.coordinates), [lines, cells])[0], path)
+    assert cli("reorder", path, "-q")[0] == 2
+    assert cli("reorder", path, "-q", "--dimension", 2)[0] == 0
+    new = tmp_path / "a-reordered.vtu"
+    assert cli("check", plan, "--mesh", new, "-q")[0] == 0
+    assert cli("report", plan, "--mesh", path, "--png", tmp_path / "a.png", "-q")[0] == 0
+    assert cli("restore", plan, new, "-q")[0] == 0
+    back = io.read(tmp_path / "a-reordered-restored.vtu", dimension=2)
+    assert back.cell_map("line").table.tolist() == lines.nodes.tolist()
+    assert back.cell_map("cells").table.tolist() == cells.nodes.tolist()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from thread_ranks import on_ranks, slice_of
 
-from meshprep.distribute.borders import refine
+from meshprep.distribute.borders import moves, refine
 from meshprep.distribute.borders.points import points_of_elements
 from meshprep.distribute.cuts import CutProblem, owners_of_leading_set
 from meshprep.distribute.ranks import ALONE
@@ -97,3 +97,47 @@ def test_of_many_rows_the_lowest_are_looked_at_whatever_the_number_of_ranks(monk
     parts = leading_owners(subject, shares, "refined", ALONE)
     again = on_ranks(3, lambda r: leading_owners(slice_of(subject, r), shares, "refined", r))
     assert np.array_equal(np.concatenate(again), parts)
+
+
+def drawn(element, turn):
+    """splitmix64 of both."""
+    top = 2**64 - 1
+    z = (element * 0x9E3779B97F4A7C15 + turn * 0xD1B54A32D192ED03) & top
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & top
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & top
+    return z ^ z >> 31
+
+
+def wish(table, part, prices, full, i):
+    """Where an element would go, and what that costs, by counting all elements; or None."""
+    cost, gain = 0, {}
+    for p in table[i][table[i] >= 0]:
+        price = prices.node if p < prices.nodes else prices.other
+        own = part[np.nonzero(table == p)[0]]
+        cost += price * ((own == part[i]).sum() > 1)
+        for other in set(own) - {part[i]}:
+            gain[other] = gain.get(other, 0) + price
+    best = min((q for q in gain if not full[q]), key=lambda q: (-gain[q], q), default=None)
+    return None if best is None else (int(best), int(cost - gain[best]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_elements_propose_what_a_count_of_all_elements_says(seed):
+    rng, n, turn = np.random.default_rng(seed), 300, 5
+    table = rng.integers(-1, 2 * n, (n, 4)).astype(np.int32)
+    part = rng.choice(4, n, p=[0.45, 0.45, 0.05, 0.05]).astype(np.int32)
+    ids, full = rng.permutation(5 * n)[:n], np.arange(4) == 2
+    prices, key, target = moves.Prices(n, 7, 3), np.zeros(n, np.uint64), np.empty(n, np.int32)
+    at, every = moves.parts_at_points(table, part, 2 * n), np.arange(n, dtype=np.int32)
+    keys = {i: drawn(int(e), turn) for i, e in enumerate(ids)}
+    wishes = {i: wish(table, part, prices, full, i) for i in range(n) if not keys[i] % moves.ASKED}
+    count = 0
+    for limit in range(-28, 28):
+        allowed = np.full(moves.DRAWS, limit * moves.FINE)
+        elements, proposal = (ids, part, table), (key, target)
+        some = moves.propose(every, elements, at, prices, full, allowed, turn, proposal)
+        found = {int(i): (int(target[i]), int(key[i])) for i in some}
+        cheap = {i: one[0] for i, one in wishes.items() if one is not None and one[1] < limit}
+        assert found == {i: (to, keys[i]) for i, to in cheap.items()}
+        count += len(found)
+    assert count > 1000

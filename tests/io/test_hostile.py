@@ -259,6 +259,39 @@ def test_cards_of_nastran_that_would_give_another_mesh(card, message, tmp_path):
         read(deck.format(f"{card}\n"), ".bdf", tmp_path)
 
 
+def test_numbers_in_nastran_are_kept(tmp_path):
+    numbers = {1: 70, 2: 30, 3: 50, 4: 10}
+    nodes = "".join(f"GRID,{n},,{i % 2}.,{i // 2}.,0.\n" for i, n in numbers.items())
+    deck = f"BEGIN BULK\n{nodes}CTRIA3,9,1,70,30,50\nCTRIA3  5       1       30      50      10\n"
+    mesh = read(f"{deck}ENDDATA\n", ".bdf", tmp_path)
+    assert mesh.dat("label", "nodes").values.tolist() == [70, 30, 50, 10]
+    assert mesh.dat("label", "cells").values.tolist() == [9, 5]
+    with pytest.raises(MeshprepError, match="values 'label' on 'cells'"):
+        io.write(mesh, tmp_path / "b.bdf")
+
+
+FRAMES = ("CD, PS and SEID of nodes",)
+
+
+@pytest.mark.parametrize(
+    ("head", "node", "said"),
+    [
+        ("$ a comment\n\n", "GRID,4,,1.,1.,0.,0", ()),
+        ("SOL 101\nCEND\n", "GRID,4,,1.,1.,0.", ("executive and case control",)),
+        ("", "GRID,4,,1.,1.,0.,7", FRAMES),
+        ("", f"GRID    {4:>8}{'':8}{1.0:>8}{1.0:>8}{0.0:>8}{'':8}     123", FRAMES),
+        ("", f"GRID*   {4:>16}{'':16}{1.0:>16}{1.0:>16}\n*       {0.0:>16}", ()),
+        ("", f"GRID*   {4:>16}{'':16}{1.0:>16}{1.0:>16}\n*       {0.0:>16}{7:>16}", FRAMES),
+    ],
+)
+def test_what_nastran_says_besides_the_mesh_is_told(head, node, said, tmp_path):
+    nodes = "GRID,1,,0.,0.,0.\nGRID,2,,1.,0.,0.\nGRID,3,,0.,1.,0.\n"
+    deck = f"{head}BEGIN BULK\n{nodes}{node}\nCTRIA3,1,1,1,2,3\nCTRIA3,2,1,2,4,3\nENDDATA\n"
+    mesh = read(deck, ".bdf", tmp_path)
+    assert mesh.coordinates[3].tolist() == [1, 1, 0]
+    assert mesh.extras.get("unread", ()) == said
+
+
 def test_lines_of_nastran_are_rods(tmp_path):
     io.write(plain_meshes()["lines"], tmp_path / "a.bdf")
     text = (tmp_path / "a.bdf").read_text()

@@ -64,10 +64,29 @@ def test_an_unknown_partitioner_lists_those_there_are():
         partition(BlockProblem(TABLE, 4, 2), "best")
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_runs_of_the_order_stage_no_more_than_they_may(seed):
+    """As one that adds element after element and looks at all points of the block each time."""
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 20, (60, 3)).astype(np.int32)
+    weight = rng.integers(1, 9, 20).astype(np.int32)
+    problem = BlockProblem(table, 20, 8, point_bytes=weight)
+    blocks = partition(problem, "contiguous", {"staged_bytes": 40})
+    ends, begin = [0], 0
+    for i in range(60):
+        if i - begin == 8 or weight[np.unique(table[begin : i + 1])].sum() > 40:
+            ends.append(i)
+            begin = i
+    assert blocks.block_offset.tolist() == [*ends, 60]
+    assert blocks.new_to_old.tolist() == list(range(60))
+    with pytest.raises(MeshprepError, match="staged_bytes is 1, but element 0 alone needs more"):
+        partition(problem, "contiguous", {"staged_bytes": 1})
+
+
 def test_an_unknown_option_lists_those_there_are():
     with pytest.raises(MeshprepError, match=r"'metis' has no option 'ufactor': choose graph,"):
         partition(BlockProblem(TABLE, 4, 2), "metis", {"ufactor": 3})
-    with pytest.raises(MeshprepError, match=r"'contiguous' has no option 'size': it takes none"):
+    with pytest.raises(MeshprepError, match=r"'contiguous' has no option 'size': choose staged"):
         partition(BlockProblem(TABLE, 4, 2), "contiguous", {"size": 3})
 
 

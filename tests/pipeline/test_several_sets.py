@@ -1,5 +1,7 @@
 """Several sets, maps and loops at once: one map leads, the others follow, every plan is right."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sum_loops import FACTORS, KERNELS, sum_request
@@ -218,3 +220,18 @@ def test_nothing_leads_where_nothing_is_reached():
     specs = prepare(mesh, [sum_request("s", "edges0->cells0")], keep_order=True).plan
     assert order_for_locality(numbering, [(specs["s"].loop, Options())]) == ()
     assert specs.metrics.locality is None
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_every_loop_keeps_the_bytes_that_a_block_may_stage(keep_order):
+    """The second loop has runs of an order that is not its own; so have all where none moves."""
+    mesh, loops = generate("delaunay2d", cells=300), ["edges->cells", "edges->nodes"]
+    options = Options(block_size=64, staged_bytes=200)
+    plan = prepare(mesh, loops, options, keep_order=keep_order).plan
+    assert plan.verify() == []
+    for name in loops:
+        m, variant = plan.maps[name], plan[name].variant()
+        ends = variant.block_offset.tolist()
+        points = [np.unique(m.table[a:b]).size for a, b in itertools.pairwise(ends)]
+        assert 8 * max(points) <= 200
+        assert max(np.diff(ends)) > 8

@@ -95,6 +95,6 @@ def _prove(found: Mapping[str, object], expected: Mapping[str, NDArray]) -> None
 
 
 def _equal(a: NDArray, b: NDArray) -> bool:
-    if a.dtype == object:
+    if a.dtype.hasobject:
         return bool(np.array_equal(a, b))
     return a.shape == b.shape and a.tobytes() == b.tobytes()

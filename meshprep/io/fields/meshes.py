@@ -22,7 +22,8 @@ def move(permuter: Permuter, source: Path, staged: Path) -> list[PermutedField]:
     if permuter.declared:
         raise MeshprepError("a mesh says what its values are on: leave --sets out")
     form = find(io.FORMATS, source, None)
-    mesh = io.read(source, format=form.name)
+    # what is loose was accepted when the plan was made
+    mesh = io.read(source, format=form.name, dimension=0)
     _check(permuter, mesh.content_hash())
     # a union follows its parts, whose order may be another one than the plan's
     alone = [s.name for s in mesh.sets.values() if not s.parts]

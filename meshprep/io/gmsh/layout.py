@@ -1,10 +1,12 @@
 """What a Gmsh file can store of a mesh, and in which section; imports no numba."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from meshprep_runtime.errors import MeshprepError
 
 from ...mesh import Dat, ElementSet, IndexList, Mesh, Tag
 from ...mesh.cells import node_count, shape_of
@@ -63,6 +65,7 @@ def losses(mesh: Mesh, *, version: str | None = None, binary: bool | None = None
 def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
     """Decide where everything goes. O(size)."""
     cells = tuple(s for s in mesh.cell_sets if _is_written(mesh, s))
+    _refuse_highest(mesh, cells)
     lost = [f"cells of type '{s.cell_type}'" for s in mesh.cell_sets if s not in cells and s.size]
     held = {s.name for s in cells}
     entity = _native(mesh, held, "entity", _is_entity)
@@ -97,6 +100,16 @@ def find_layout(mesh: Mesh, version: str, binary: bool) -> FileLayout:
         *(cells, physical, entity, partition, name, kept_tags, kept_dats),
         *(node_label, cell_label, node_entity, parametric, tuple(dict.fromkeys(lost))),
     )
+
+
+def _refuse_highest(mesh: Mesh, written: Sequence[ElementSet]) -> None:
+    """Raise MeshprepError where cells of the highest dimension would be missing."""
+    dims = {s.name: shape_of(str(s.cell_type)).dim for s in mesh.cell_sets if s.size}
+    for s in mesh.cell_sets:
+        if s not in written and dims.get(s.name) == max(dims.values()):
+            raise MeshprepError(
+                f"the format has no cells of type '{s.cell_type}': use another format"
+            )
 
 
 def is_text(text: str) -> bool:

@@ -223,13 +223,18 @@ def zero_rows_and_columns(
     Raises
     ------
     MeshprepError
-        Where a row has no diagonal entry, or is none of the matrix: -1, as ``row_of`` has it.
+        Where a row has no diagonal entry, or is none of the matrix: -1, as ``row_of`` has it; for a
+        load of whole numbers, or of another shape.
 
     Notes
     -----
     O(nonzeros).
     """
     n, columns = matrix.shape
+    if load.dtype.kind != "f" or load.shape != (n,):
+        raise MeshprepError(
+            f"load is {load.dtype} of shape {load.shape}, must be f4 or f8 of shape ({n},)"
+        )
     fixed, known = np.zeros(columns, np.bool_), np.zeros(columns, load.dtype)
     numbers = as_indices(rows, "rows")
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < columns:

@@ -377,7 +377,10 @@ class ProgramLoop:
         for arg in self.loop.args:
             if arg.full and isinstance(given[arg.name], ProgramDat):
                 given[arg.name].dropped = False
-        self._runner(arrays)
-        for name in self.loop.written:
-            if isinstance(given[name], ProgramDat):
-                given[name].touch()
+        try:
+            self._runner(arrays)
+        finally:
+            # a loop that fails, or is interrupted, has changed some elements
+            for name in self.loop.written:
+                if isinstance(given[name], ProgramDat):
+                    given[name].touch()

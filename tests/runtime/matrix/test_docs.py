@@ -100,6 +100,13 @@ def test_batches_add_up_whole_numbers_exactly(size):
     assert np.array_equal(made, wanted)
 
 
+@pytest.mark.parametrize(("dtype", "places"), [("u1", 256), ("i1", 128), ("u2", 65536)])
+def test_the_last_place_that_a_small_dtype_can_name(dtype, places):
+    place = np.array([places - 1, 0, places - 1], dtype)
+    found = BatchSums(place, places)(np.array([5, 2, 8]))
+    assert (found[0], found[-1], found.sum()) == (2, 13, 15)
+
+
 @pytest.mark.parametrize(
     ("place", "values", "words"),
     [
@@ -108,6 +115,9 @@ def test_batches_add_up_whole_numbers_exactly(size):
         (np.array([0, 1, 3]), np.ones(3), r"must be whole numbers in -1..2"),
         (np.array([0, 1, -2]), np.ones(3), r"must be whole numbers in -1..2"),
         (np.array([0, 1.5, 2]), np.ones(3), r"must be whole numbers in -1..2"),
+        (np.array([0, 1, 2]), np.ones(3, ">f8"), "has dtype >f8"),
+        (np.array([0, 1, 2]), np.ones(3, "f2"), "has dtype float16"),
+        (np.array([0, 1, 2]), np.ones(3, "O"), "has dtype object"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused(place, values, words):
