@@ -22,6 +22,13 @@ def test_blocks_of_elements_and_colours_of_blocks(airfoil):
             assert set(np.flatnonzero(colour == c)) == set(variant.block_order[first:past])
 
 
+def test_places_are_elements_where_blocks_list_none(airfoil):
+    variant, values = airfoil["res_calc"].variant(), np.arange(76).reshape(38, 2)
+    assert variant.elements is None
+    assert np.array_equal(variant.by_place(values), values)
+    assert np.array_equal(variant.by_element(values), values)
+
+
 def test_a_plan_is_shown_without_its_arrays(airfoil):
     assert "array(" not in repr(airfoil)
     assert repr(airfoil).startswith("Plan(loops ")
