@@ -60,7 +60,7 @@ def order_parts(
     place = {name: run.number for name, run in runs.items()}
     elements = {name: run.elements.copy() for name, run in runs.items()}
     mine = own_parts(ranks, n_made) if own is None else own
-    small = small_parts(subject, runs, options)
+    small = agreed(ranks, lambda: small_parts(subject, runs, options))
 
     def ordered(parts: Parts) -> tuple[Parts, Orders, list[BlockEnds]]:
         local = JoinedParts.of(subject, runs, place, parts)
