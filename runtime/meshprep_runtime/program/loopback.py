@@ -18,6 +18,9 @@ import numpy as np
 
 from ..errors import DistributedError, check_integer, check_number
 
+# Seconds after which an interrupt is seen that came just before a wait without end.
+LATEST = 0.2
+
 Key = tuple[Any, ...]
 
 
@@ -102,12 +105,14 @@ class LoopbackWorld:
         ]
         for thread in threads:
             thread.start()
-        self._hand_over()
         try:
-            self._finished.wait()
+            self._hand_over()
+            while not self._finished.wait(LATEST):
+                pass
         except KeyboardInterrupt as error:
             # else ranks would go on beside what comes next
             self.fail(error)
+            self._hand_over()
             self._finished.wait()
         for thread in threads:
             thread.join()
