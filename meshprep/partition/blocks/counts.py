@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import Int32s, Int64s, UInt32s, helper, inlined
+from ...kernels import Float64s, Int32s, Int64s, UInt32s, helper, inlined
 
 # A block and a count share an int32. Points with more clusters than fit are in nearly every block
 # anyway: moves do not look at them.
@@ -45,6 +45,7 @@ class Counts(NamedTuple):
     least: Int64s
     begin: Int32s
     lists: Int32s
+    pressure: Float64s
 
 
 @inlined

@@ -55,6 +55,7 @@ class AnnealingSchedule(NamedTuple):
     facet: float
     over: tuple[float, float]
     even: float
+    rate: float
     colour: float
     per_unit: float
 
@@ -124,6 +125,7 @@ def anneal_groups(
     grouping: Grouping,
     groups: Int64s,
     schedule: AnnealingSchedule,
+    pressure: Float64s,
     seed: int,
 ) -> int:
     """Anneal some groups of blocks, each on its own; ``block`` is changed in place.
@@ -155,6 +157,8 @@ def anneal_groups(
         random = np.uint64(seed + g) * np.uint64(2654435761) + np.uint64(88172645463325252)
         found_there = new_candidates(state.size.size)
         memory = new_memory(state, quantile)
+        for k in range(group.blocks.size):
+            state.pressure[k] = pressure[group.blocks[k]]
         for k in range(schedule.begin, schedule.end):
             if k == schedule.total:
                 forget_scores(memory)
@@ -166,10 +170,24 @@ def anneal_groups(
                 moved += exchange(state, centroids, sweep, memory)
             if moved == 0 and k >= schedule.total:
                 break
+            _press(state, schedule.rate)
         gained -= loads_of(state)
+        for k in range(group.blocks.size):
+            pressure[group.blocks[k]] = state.pressure[k]
         for k in range(group.clusters.size):
             block[group.clusters[k]] = group.blocks[state.block[k]]
     return gained
+
+
+@helper
+def _press(state: Counts, rate: float) -> None:
+    """Raise the pressure of blocks that are fuller than the mean, and lower that of the others."""
+    mean = 0.0
+    for b in range(state.size.size):
+        mean += state.size[b] / state.cap[b]
+    mean /= state.size.size
+    for b in range(state.size.size):
+        state.pressure[b] += rate * (state.size[b] / state.cap[b] - mean)
 
 
 def unit_of(weight: Int32s) -> float:
@@ -279,6 +297,7 @@ def _extract(
         _of_blocks(least, group.blocks),
         begin,
         np.full(words, no_block(group.blocks.size), np.int32),
+        np.zeros(group.blocks.size, np.float64),
     )
     for k in range(kept):
         state.lists[begin[k] + WEIGHT], state.lists[begin[k] + USED] = points.weight[met[k]], 0

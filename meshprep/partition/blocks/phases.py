@@ -44,6 +44,8 @@ PLANE_SWEEPS = {ELEMENTS: 80, CLUSTERS[1]: 32}
 PLANE_POWER, SPACE_POWER = 0.95, 1.2
 # From blocks of another partitioner.
 OTHER = Phase(8, 2, 0.9, (0.25, 0.0), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
+# From blocks that were brought under the cap by moves that nobody weighed against others.
+MENDED = Phase(12, 2, 0.9, (0.35, 0.05), 0.3, (0.02, 0.0), (0.0, 0.0), (0.6, 3.0))
 # From blocks that follow the lines of a grid already, of a plane or of space.
 GRIDS = (
     Phase(9, 1, 0.9, (0.15, 0.0), 0.15, (0.03, 0.0), (0.4, 0.0), (0.6, 3.0)),

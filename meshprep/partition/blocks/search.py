@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...colour.thread_colours import colour_threads
-from ...kernels import Bools, Float64s, Int32s, clock, kernel
+from ...kernels import Bools, Float64s, Int32s, kernel
 from ...kernels.memory import give_back
 from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
+from .apart import apart_first, components_within, torn_blocks
 from .bisection import bisect
+from .budget import FOREVER, Budget
 from .caps import within_cap
 from .centroids import block_metrics, squared_radius
 from .geometry import Geometry, rotated
@@ -27,6 +29,7 @@ from .levels import (
     hollow,
     in_space,
     rows_of,
+    stand_in_places,
 )
 from .phases import ELEMENTS, Phase, phases
 from .sizes import Sizes
@@ -50,9 +53,14 @@ LONG = 100
 HURRIED = 4
 # Sweeps at the end that only gain.
 COLD_SWEEPS = 4
+RATE = 0.6
+# Places that stand in for real ones draw clusters less: they are right on the whole, not in detail.
+PULL_GUESSED = 0.4
+# A start is torn where this share of its blocks is in pieces; graph distances replace coordinates
+# where the start that they give has less than this share of its loads.
+TORN, WORTH_GUESSING = 0.1, 0.97
 # Temperatures are in points, or in so many of those that an element loads where these are more.
 HEAT_PRICE = 1.2
-FOREVER = 1e9
 
 
 @dataclass(eq=False)
@@ -88,7 +96,7 @@ class Search:
         self._unit = unit_of(g.weight)
         self._sizes = self.sizes or Sizes.equal(g.table.shape[0], self.n_blocks, self.cap)
         self._elements = element_level(g.table, self.graph, g.coordinates, self._sizes.weight)
-        self._budget = _Budget(self.effort, self.until, self.progress)
+        self._budget = Budget(self.effort, self.until, self.progress)
         self._looked_at = _Sample(self.geometry)
 
     @property
@@ -102,12 +110,18 @@ class Search:
         levels, labels = self._levels()
         d = self.geometry.coordinates.shape[1]
         todo = phases(levels, min(3, d), self.effort)
+        self._pressure = np.zeros((self.starts, self.n_blocks))
         few = sum(level.weight.size <= START_CLUSTERS for level in levels)
         frames = _frames(d, rotation, self.starts if few else 1)
         blocks = [self._bisect(levels[-1], frame) for frame in frames]
+        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
+        other = self._by_distances(levels, labels, blocks[0])
+        if other is not self:
+            found = other.multilevel(0.0)
+            self.loads_at_start, self.sweeps = other.loads_at_start, other.sweeps
+            return found
         del levels
         self._tidy()
-        self.loads_at_start = self.geometry.loads(_refined(blocks[0], labels), self.n_blocks)
         if self.lean:
             self._let_go()
         for k in range(len(todo)):
@@ -169,10 +183,28 @@ class Search:
     def _bisect(self, top: Level, frame: Float64s) -> Int32s:
         """Blocks of the largest clusters."""
         g, rows = self._looked_at.geometry, self._looked_at.rows(top.example)
+        table, where, position = g.table[rows], g.coordinates[rows], g.position
+        component = components_within(top.offset, top.neighbours, np.zeros_like(top.weight))
+        if component.any():
+            where, position, frame = apart_first(table, where, position, frame, component)
         return bisect(
-            g.table[rows], g.position, g.coordinates[rows], frame, self.n_blocks, g.thinnest,
-            top.weight, self._sizes.share,
-        )  # fmt: skip
+            table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
+        )
+
+    def _by_distances(self, levels: list[Level], labels: list[Int32s], cut: Int32s) -> "Search":
+        """This search, or one by graph distances where coordinates tear the start ``cut`` apart."""
+        top, g = levels[-1], self.geometry
+        if self.lean or not g.known:
+            return self
+        component = components_within(top.offset, top.neighbours, np.zeros_like(top.weight))
+        piece = components_within(top.offset, top.neighbours, cut)
+        if torn_blocks(piece, component, cut) < TORN * self.n_blocks:
+            return self
+        places = stand_in_places(g.table, self.graph, g.weight.size)
+        guessed = Geometry.of(g.table, g.weight, g.written, places, known=False).placed()
+        other = replace(self, geometry=guessed)
+        block = _refined(other._bisect(top, np.eye(places.shape[1])), labels)
+        return other if g.loads(block, self.n_blocks) < WORTH_GUESSING * self.loads_at_start else self
 
     def _cost_of_clusters(self, level: Level, block: Int32s) -> float:
         """The weighted loads and the price of the cut facets, less what no move can change."""
@@ -188,6 +220,7 @@ class Search:
         """Blocks within the cap, annealed element by element from those given; no worse."""
         self.loads_at_start = self.geometry.loads(block, self.n_blocks)
         found = block.copy()
+        self._pressure = np.zeros((1, self.n_blocks))
         groupings = self._groupings([(self._elements, phase)], [found])
         gained = sum(sum(each(anneal_groups, tasks)) for tasks in groupings)
         moved = self.within_cap(found)
@@ -242,7 +275,7 @@ class Search:
                 grouping = Grouping.of(block, self._groups(level, block, number))
                 seed = (self.seed + start + 1_000_003 * number) % 2**31
                 tasks += [
-                    (level, points, metrics[start], block, grouping, share, schedule, seed)
+                    (level, points, metrics[start], block, grouping, share, schedule, self._pressure[start], seed)
                     for share in grouping.shares()
                 ]
             yield tasks
@@ -267,12 +300,14 @@ class Search:
         heat = max(1.0, HEAT_PRICE * loaded)
         first, final = phase.temperature
         one = self._sizes.mean_weight
+        drawn = 1.0 if self.geometry.known else PULL_GUESSED
         # in a long search, whole regions would fill
         over = loaded * min(2.0, max(1.0, self.effort**0.5)) / one
         return AnnealingSchedule(
             0, total, total, self._sizes.cap, self._sizes.least, phase.settled,
-            (heat * first, heat * final), phase.excess, phase.pull, phase.facet,
-            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, float(self.colour),
+            (heat * first, heat * final), phase.excess, (drawn * phase.pull[0], drawn * phase.pull[1]),
+            phase.facet,
+            (phase.over[0] * over, phase.over[1] * over), EVEN_GAIN / one, RATE / (one * self.effort**0.5), float(self.colour),
             1.0 / self._unit,
         )  # fmt: skip
 
@@ -344,41 +379,6 @@ class _Sample(NamedTuple):
         if self.elements is None:
             return example
         return np.searchsorted(self.elements, example).astype(np.int32)
-
-
-class _Budget:
-    """How many sweeps there are: by effort, or as many as fit into the time that is left."""
-
-    # Looks at clusters and their points in a second, until it is measured; of the time left, what
-    # is kept for the end.
-    USUAL_RATE, KEPT = 3e7, 0.1
-
-    def __init__(self, effort: float, until: float, progress: Callable[[float], None]) -> None:
-        self._effort, self._until, self._progress = effort, until, progress
-        self._begun, self._done, self._left = clock(), 0.0, 0.0
-
-    def sweeps(self, todo: list[tuple[Level, Phase]], done: float) -> int:
-        """Sweeps, at least 1, that the first level to do still gets; a share of them is done."""
-        works = [phase.sweeps * _work(level) for level, phase in todo]
-        works[0] *= 1.0 - done
-        effort = self._effort
-        if self._until < FOREVER:
-            spent = clock() - self._begun
-            rate = self._done / spent if self._done and spent > 0 else self.USUAL_RATE
-            time_left = max(0.0, self._until - clock()) * (1 - self.KEPT)
-            effort = time_left * rate / max(1.0, sum(works))
-        self._left = effort * sum(works)
-        return max(1, round(todo[0][1].sweeps * (1.0 - done) * effort))
-
-    def spend(self, level: Level, sweeps: int) -> None:
-        """Take note of what was done."""
-        done = sweeps * _work(level)
-        self._done, self._left = self._done + done, max(0.0, self._left - done)
-        self._progress(self._done / max(1.0, self._done + self._left))
-
-
-def _work(level: Level) -> float:
-    return float(level.points.size + level.neighbours.size)
 
 
 @kernel
