@@ -26,6 +26,22 @@ def components_within(offset: Int64s, neighbours: Int32s, kind: Int32s) -> Int32
     return component
 
 
+def side_by_side(place: Float64s, weight: Int32s, block: Int32s, component: Int32s) -> Float64s:
+    """How far to move each component so that what one block has of two of them is in one place.
+
+    Of blocks that :func:`apart_first` has led to: the last one of a component may hold some of the
+    next one. What is moved as a whole keeps its own distances. Returns (components, d).
+    """
+    key = component.astype(np.int64) * (int(block.max()) + 1) + block
+    pair, inverse = np.unique(key, return_inverse=True)
+    size = np.bincount(inverse, weight)
+    middle = np.stack([np.bincount(inverse, weight * axis) / size for axis in place.T], axis=1)
+    owner, number = np.divmod(pair, int(block.max()) + 1)
+    begins = np.flatnonzero(np.diff(owner)) + 1
+    step = np.where((number[begins] == number[begins - 1])[:, None], middle[begins - 1] - middle[begins], 0)
+    return np.concatenate([np.zeros((1, place.shape[1])), np.cumsum(step, axis=0)])
+
+
 def torn_blocks(piece: Int32s, component: Int32s, block: Int32s) -> int:
     """Blocks in several pieces of one component of the mesh.
 

@@ -31,6 +31,7 @@ from ..connectivity import distinct_rows
 from ..neighbourhood import facet_graph
 from ..options import Option
 from ..problem import BlockProblem
+from .apart import components_within
 from .bricks import brick_blocks
 from .caps import room_for_bytes, split_for_bytes
 from .components import count_components
@@ -217,6 +218,9 @@ def _mend(search: Search, block: Int32s) -> None:
     search.within_cap(block)
     fragmented = _fragmented(search, block, search.n_blocks)
     count, before = int(fragmented.sum()), search.n_blocks
+    if count * FEW > search.n_blocks:
+        fragmented &= _torn(search, block)
+        count = int(fragmented.sum())
     for k in range(REUNIONS):
         if count * FEW <= search.n_blocks or count >= before:
             break
@@ -224,12 +228,21 @@ def _mend(search: Search, block: Int32s) -> None:
         groups = search.groups(block, k, near)
         reconnect_groups(g.table, g.weight, block, groups, search.cap, fragmented, near)
         before, count = count, int(fragmented.sum())
-    search.fragmented = count
+    search.fragmented = int(_fragmented(search, block, search.n_blocks).sum())
 
 
 def _fragmented(search: Search, block: Int32s, n_blocks: int) -> Bools:
     g = search.geometry
     return count_components(g.table, g.weight.size, block, n_blocks) > 1
+
+
+def _torn(search: Search, block: Int32s) -> Bools:
+    """Blocks with more pieces than there are components of the mesh in them."""
+    g, graph = search.geometry, search.graph
+    component = components_within(graph.offset, graph.index, np.zeros_like(block))
+    pairs = np.unique(component.astype(np.int64) * search.n_blocks + block) % search.n_blocks
+    pieces = count_components(g.table, g.weight.size, block, search.n_blocks)
+    return pieces > np.bincount(pairs, minlength=search.n_blocks)
 
 
 def _single(table: Int32s, n_points: int) -> Blocks:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from meshprep_runtime.maps import read_only
+
 from ...colour.thread_colours import colour_threads
 from ...kernels import Bools, Float64s, Int32s, kernel
 from ...kernels.memory import give_back
@@ -13,7 +15,7 @@ from ...kernels.parallel import each, take
 from ...mesh.incidence import Csr
 from ..blocks_of import sort_by
 from .anneal import EVEN_GAIN
-from .apart import apart_first, components_within, torn_blocks
+from .apart import apart_first, components_within, side_by_side, torn_blocks
 from .bisection import bisect
 from .budget import FOREVER, Budget
 from .caps import within_cap
@@ -120,6 +122,8 @@ class Search:
             found = other.multilevel(0.0)
             self.loads_at_start, self.sweeps = other.loads_at_start, other.sweeps
             return found
+        if not self.lean:
+            todo = self._moved_together(todo, labels, blocks[0])
         del levels
         self._tidy()
         if self.lean:
@@ -190,6 +194,21 @@ class Search:
         return bisect(
             table, position, where, frame, self.n_blocks, g.thinnest, top.weight, self._sizes.share
         )
+
+    def _moved_together(
+        self, todo: list[tuple[Level, Phase]], labels: list[Int32s], cut: Int32s
+    ) -> list[tuple[Level, Phase]]:
+        """The levels with components moved to where blocks that hold some of two have one place."""
+        top = todo[0][0]
+        component = components_within(top.offset, top.neighbours, np.zeros_like(top.weight))
+        if not component.any():
+            return todo
+        shift, moved = side_by_side(top.place, top.weight, cut, component), []
+        for k, (level, phase) in enumerate(todo):
+            component = component if k == 0 else component[labels[-k]]
+            place = read_only(level.place + shift[component])
+            moved.append((level._replace(place=place), phase))
+        return moved
 
     def _by_distances(self, levels: list[Level], labels: list[Int32s], cut: Int32s) -> "Search":
         """This search, or one by graph distances where coordinates tear the start ``cut`` apart."""
